@@ -64,10 +64,10 @@ def main() -> None:
         for tool in TOOLS:
             begin_drawing(panel, native, tool)
             settle(0.5)
-            if (panel.hand.tool is not None) != (tool != "no tool"):
+            if (panel.active_tool.tool is not None) != (tool != "no tool"):
                 raise SystemExit(f"{tool} is not in hand: nothing would be measured")
             found[tool] += measure_moves(native)
-            panel.hand.put_down()
+            panel.active_tool.turn_off()
             settle(0.5)
     print(f"load {os.getloadavg()[0]:.1f}; processor ms of a move, the window's thread:")
     for tool, times in found.items():

@@ -247,7 +247,7 @@ def more(bench: Bench, strokes: int) -> list[tuple[str, float, float]]:
     dock.painting.set_tool(PaintTool.SMARTPAINT)
     for move in range(20):
         live.press((48.0, 190.0 + move, 190.0), dock.painting.brush_for(False, False))
-        work = live.work_in_hand()
+        work = live.current_work()
         live.abandon()
         start = time.thread_time()
         preview_stroke(work)

@@ -974,12 +974,13 @@ BAD_PHASES = (
 HOSTILE = (
     *BAD_PHASES,
     Protocol("one number for all series", one_number_for_all_series, P),
-    Protocol("ContentTime tells phases", content_time_tells_phases, P, said="the images' making"),
+    Protocol("ContentTime tells phases", content_time_tells_phases, P,
+             said="of the reconstruction"),
     Protocol("reconstructed in a second each", reconstructed_in_a_second_each, P, times=None),
-    Protocol("ContentTime paces all", content_time_paces_all, P, said="the images' making",
+    Protocol("ContentTime paces all", content_time_paces_all, P, said="of the reconstruction",
              times=tuple(range(0, 150, 25))),
     Protocol("ContentTime too fast for the scan", content_time_too_fast_for_the_scan, (None,) * 6,
-             said="not told by any element", times=None),
+             said="no element gives the times", times=None),
     Protocol("AcquisitionTime of storing", acquisition_time_of_storing(25), P,
              said="it is the time of storing"),
     Protocol("AcquisitionTime of fast storing", acquisition_time_of_storing(3), P,
@@ -999,7 +1000,7 @@ HOSTILE = (
     Protocol("summer time begins", summer_time_begins, P),
     Protocol("dates moved apart", dates_moved_apart, said="by AcquisitionTime alone"),
     Protocol("dates moved apart, named", dates_moved_apart, P, use=("series=5,6,7,8,9,10",),
-             said="the time of day counts"),
+             said="the time of day"),
     Protocol("hours without their zero", hours_without_their_zero, P, times=None,
              said="AcquisitionTime '90000.000000' is no time"),
     Protocol("over midnight without dates", over_midnight_without_dates, P, said="midnight"),
@@ -1114,7 +1115,7 @@ HOSTILE = (
     Protocol("a series named for its MIP", series_named("dyn_MIP_ready"),
              said="before contrast (--use series=5)"),
     *(
-        Protocol(f"a phase from behind, {name}", stored_from_behind(**how), P, said="was turned")
+        Protocol(f"a phase from behind, {name}", stored_from_behind(**how), P, said="was flipped")
         for name, how in {
             "rows": {"rows": True}, "columns": {"columns": True},
             "both": {"rows": True, "columns": True},
@@ -1125,7 +1126,7 @@ HOSTILE = (
              said="(--leave-out series=6,7,8, or --leave-out series=5,7,8, or --leave-out "
              "series=5,6,8, or --leave-out series=5,6,7)"),
     Protocol("two echoes without times", two_echoes_without_times,
-             said="differ: echo 1 and 2; name what counts (--use series=5,echo=1"),
+             said="differ: echo 1 and 2; choose the ones to use (--use series=5,echo=1"),
     Protocol("echo numbers that count phases", echo_numbers_that_count_phases, P),
     Protocol("last phase without a sequence", last_phase_without_a_sequence, P[:5],
              times=TIMES[:5], said="series 10: 1 phase(s) of the dynamic's size and place"),

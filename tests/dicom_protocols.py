@@ -623,7 +623,7 @@ PROTOCOLS = (
     Protocol("table moved between series", table_moved_between_series, P),
     Protocol("moco", moco, P),
     Protocol("moco by ImageTypeText", moco_told_by_siemens_xa, P),
-    Protocol("moco without a word", moco_without_a_word, said="one AcquisitionTime"),
+    Protocol("moco without a word", moco_without_a_word, said="same AcquisitionTime"),
     Protocol("moco alone", moco_alone, P, said="motion-corrected"),
     Protocol("filtered", filtered, P),
     Protocol("NORM beside ND", norm_beside_nd, P, or_refused=True),
@@ -692,7 +692,7 @@ PROTOCOLS = (
     Protocol("turned in mid series", turned_in_mid_series, said="one orientation"),
     Protocol("mixed matrix sizes", mixed_matrix_sizes, said="size (rows, columns)"),
     Protocol("post only", post_only, (None,) * 5, times=(0, 75, 150, 225, 300),
-             said="contrast comes between no phase"),
+             said="no contrast comes between any two phases"),
     Protocol("another visit", another_visit, said="one injection"),
     Protocol("post with another pre", post_only_with_another_pre, said="one size and place"),
 )  # fmt: skip

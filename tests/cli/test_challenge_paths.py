@@ -120,7 +120,7 @@ def test_brackets_in_a_table_are_text(here):
     (team / "C_00.nii.gz").unlink()
     done = challenge("run", "ch")
     assert done.returncode == 3
-    assert "team [dicom] of cats: what was wrong" in done.stdout
+    assert "team [dicom] of cats: problems" in done.stdout
 
 
 def test_many_tables_are_refused_before_they_are_read_and_in_a_short_line(here):
@@ -134,7 +134,7 @@ def test_many_tables_are_refused_before_they_are_read_and_in_a_short_line(here):
     done = challenge("run", "ch")
     assert done.returncode == 3
     assert "found 300 (t0.csv, t1.csv, t10.csv" in done.stderr
-    assert "and 290 more): hand in one table" in done.stderr
+    assert "and 290 more): submit one table" in done.stderr
     assert len(done.stderr) < 1000
     assert max(path.stat().st_size for path in Path("ch/attempts").rglob("*.jsonl")) < 3000
 
@@ -148,4 +148,4 @@ def test_tables_beside_masks_that_are_not_read_are_named(here):
         (team / f"features_{at}.csv").write_text("a\n1\n")
     (team / "predictions.csv").write_text(responses())
     done = challenge("run", "ch")
-    assert "note: expected one table, found 41 (features_0.csv" in " ".join(done.stdout.split())
+    assert "note: expected one table, but found 41 (features_0.csv" in " ".join(done.stdout.split())

@@ -67,9 +67,9 @@ def test_every_team_hears_what_became_of_its_work(world):
                  "table (responses), 1st attempt: scored"):  # fmt: skip
         assert text in done.stdout
     assert "failed: broken: " in done.stderr
-    assert "failed: bomb: expected files that shrink at most 100 times in bomb.zip" in done.stderr
+    assert "failed: bomb: expected files compressed at most 100 times in bomb.zip" in done.stderr
     assert "failed: empty: expected masks (ID.nii.gz), model.py or a table" in done.stderr
-    assert "C_02" in done.stdout.partition("damaged: what was wrong")[2]
+    assert "C_02" in done.stdout.partition("damaged: problems")[2]
 
 
 def test_the_board_ranks_proves_itself_and_names_what_was_changed(world, tmp_path):
@@ -84,7 +84,7 @@ def test_the_board_ranks_proves_itself_and_names_what_was_changed(world, tmp_pat
         ("Größe", 1), ("copycat", 2), ("middle", 2), ("damaged", 4),
     ]  # fmt: skip
     assert boards["classification"][:2] == [("Größe", 1), ("table", 2)]
-    assert "copycat and middle have the same mask of 6 case(s)" in notes
+    assert "copycat and middle have the same mask in 6 cases" in notes
     page = (board / "leaderboard.html").read_text()
     assert page.index("Masks: who leads") < page.index("<nav")
     assert 'href="teams/Grosse.html">Größe</a>' in page
@@ -94,8 +94,10 @@ def test_the_board_ranks_proves_itself_and_names_what_was_changed(world, tmp_pat
     assert "is not empty (challenge rank" in again.stderr
     assert run_challenge("rank", folder, "--out", board, "--overwrite").returncode == 0
 
-    proved = run_challenge("verify", board)
-    assert (proved.returncode, proved.stdout.startswith("proved: ")) == (0, True), proved.stdout
+    verified = run_challenge("verify", board)
+    assert (verified.returncode, verified.stdout.startswith("verified: ")) == (0, True), (
+        verified.stdout
+    )
     (sealed,) = (folder / "results" / "middle").glob("*/sealed/C_03.nii.gz")
     for path, name in (
         (sealed, "middle, attempt 1: sealed copy: "),
@@ -127,10 +129,10 @@ def test_a_changed_ledger_stops_the_board_and_a_missing_folder_says_so(world, tm
     refused = run_challenge("rank", folder, "--out", tmp_path / "board")
     path.write_bytes(whole)
     assert refused.returncode == 1
-    assert "expected the ledger of" in refused.stderr
+    assert "expected the unchanged ledger of" in refused.stderr
     missing = run_challenge("rank", tmp_path / "nowhere", "--out", tmp_path / "board")
     assert missing.returncode == 1
-    assert "it has no challenge.json" in missing.stderr
+    assert "found no challenge.json" in missing.stderr
     assert not (tmp_path / "board").exists()
 
 
@@ -143,4 +145,4 @@ def test_a_team_that_hands_in_twice_under_one_spelling_is_left_out_and_told(worl
     finally:
         twin.unlink()
     assert done.returncode == 3
-    assert "expected one submission of a team" in done.stderr
+    assert "expected one submission per team" in done.stderr

@@ -36,14 +36,14 @@ def test_each_table_says_why_a_team_has_no_rank(world, tmp_path, monkeypatch):  
     table(submissions / "part" / "predictions.csv", PCR[:5])
     table(submissions / "constant.csv", [0] * len(PCR))
     ran = mamamia("challenge", "run", folder, has_figures=False)
-    incomplete = "expected one response for each of 8 cases, got none or several for 3"
+    incomplete = "expected one response for each of 8 cases, but found none or several for 3"
     assert f"part (masks), 1st attempt: scored: {incomplete}" in ran.stdout
     done = mamamia("challenge", "rank", folder, "--out", tmp_path / "board", has_figures=False)
     assert done.returncode == 0, done.stderr
     responses = done.stdout[done.stdout.index("classification") :]
     assert f"part: n 0; no attempt; not ranked: {incomplete}" in responses
     assert "constant: n 8; 1st attempt; not ranked: all 8 predictions are 0" in responses
-    assert "constant: n 0; no attempt; not ranked: nothing handed in for this task" in done.stdout
+    assert "constant: n 0; no attempt; not ranked: no submission for this task" in done.stdout
     # Alone with a rank, good leads at any weight, though constant has the higher score.
     assert "Responses: who leads: good leads" in done.stdout
     assert "Another weight of fairness" not in responses

@@ -138,7 +138,7 @@ def test_ctrl_c_says_what_is_kept_closes_the_job_and_exits_with_130(capsys):
         run(job)
     assert stop.value.exit_code == 130
     assert closed == [True]
-    assert "what was finished is kept" in capsys.readouterr().err
+    assert "finished results are kept" in capsys.readouterr().err
 
 
 def test_a_patient_file_of_no_use_is_said_and_one_that_reaches_out_is_cut_as_predict_cuts_it(
@@ -170,7 +170,7 @@ def test_a_patient_file_of_no_use_is_said_and_one_that_reaches_out_is_cut_as_pre
         assert row["ftv_reason"] == "the patient info gives no usable breast box"
         assert "breast_coordinates" in row["warning"]
         assert culprit in row["warning"]
-    assert "acquisition_times of its patient file are no ascending" in text["warning"]
+    assert "acquisition_times of its patient file are not ascending" in text["warning"]
     assert "acquisition_times" not in negative["warning"]
 
 

@@ -60,7 +60,9 @@ def test_the_file_is_given_or_lies_beside_the_table(renamed, tmp_path, is_beside
     given = () if is_beside else ("--columns", file)
     code, said = mamamia("kinetics", renamed, "--case", "A_1", "--out", tmp_path / "out", *given)
     assert code == 0, said
-    assert f"clinical table: columns as {file.name} says: case_id: Subject, age: Age (y)" in said
+    assert (
+        f"clinical table: columns according to {file.name}: case_id: Subject, age: Age (y)" in said
+    )
     with (tmp_path / "out/kinetics.csv").open() as stream:
         (row,) = csv.DictReader(stream)
     assert (row["early_phase"], row["late_phase"]) == ("2", "3")
@@ -72,7 +74,7 @@ def test_what_was_given_counts_more_than_what_lies_beside(renamed, tmp_path):
     other = write_columns(tmp_path / "names.json")
     code, said = mamamia("cases", renamed, "--columns", other)
     assert code == 0, said
-    assert "columns as names.json says" in said
+    assert "columns according to names.json" in said
     assert "clinical_columns.json" not in said
 
 
@@ -81,10 +83,13 @@ def test_a_file_that_does_not_fit_is_an_error_where_it_was_given_and_a_warning_b
 ):
     wrong = write_columns(tmp_path / "names.json", age="Years")
     code, said = mamamia("cases", renamed, "--columns", wrong)
-    assert (code, "expected the column 'Years'" in said) == (1, True)
+    assert (code, "expected the fixed column 'Years'" in said) == (1, True)
     write_columns(renamed / "clinical_columns.json", age="Years")
     code, said = mamamia("cases", renamed)
-    assert (code, "warning: the clinical table was not read: expected the column" in said) == (
+    assert (
+        code,
+        "warning: the clinical table was not read: expected the fixed column" in said,
+    ) == (
         0,
         True,
     )
@@ -110,8 +115,11 @@ def test_scoring_takes_the_columns_that_lie_beside_the_table(renamed, tmp_path):
     code, said = mamamia(*words, tmp_path / "after")
     assert code == 0, said
     assert "age 3 of 3" in said
-    assert "columns as clinical_columns.json says" in said
-    assert "columns as clinical_columns.json" in (tmp_path / "after/summary.json").read_text()
+    assert "columns according to clinical_columns.json" in said
+    assert (
+        "columns according to clinical_columns.json"
+        in (tmp_path / "after/summary.json").read_text()
+    )
     code, said = mamamia("clinical", table)
     assert (code, "age: read from 'Age (y)'" in said) == (0, True)
 
@@ -179,7 +187,7 @@ def test_a_data_sets_own_ods_is_read_but_takes_no_row(renamed, tmp_path):
     (renamed / "clinical_and_imaging_info.ods").write_bytes(made.read_bytes())
     code, said = mamamia("cases", renamed)
     assert code == 0, said
-    assert "warning: clinical_and_imaging_info.ods, row 5: age '#DIV/0!' is no number" in said
+    assert "warning: clinical_and_imaging_info.ods, row 5: age '#DIV/0!' is not a number" in said
     phantoms.write_exam(tmp_path / "dicom")
     code, said = mamamia("import", tmp_path / "dicom", "--out", renamed, "--case", "NEW_1")
     assert (code, "which is only read: save it as .xlsx or .csv" in said) == (1, True)

@@ -137,7 +137,7 @@ def test_the_names_of_the_published_examples_are_read(tmp_path):
         ("A,0,10,0,10,0,10,", "score must be a number"),
         ("A,10,0,0,10,0,10,0.5", "x2 must be above x1"),
         ("A,0,10,0,10,5,5,0.5", "z2 must be above z1"),
-        ("A,0,1e300,0,10,0,10,0.5", "x2 must be a place in mm"),
+        ("A,0,1e300,0,10,0,10,0.5", "x2 must be a coordinate in mm"),
         ("A,zero,10,0,10,0,10,0.5", "x1 must be a number"),
         ("A,0,10,0,10,0,10", "7 cells where the header has 8"),
     ],
@@ -195,7 +195,7 @@ def test_no_lesion_and_no_box_are_said(tmp_path):
 def test_repeated_boxes_each_count_and_are_said(tmp_path):
     done, found = run(tmp_path, boxes=BOXES + BOXES.splitlines()[1] + "\n")
     assert (done.returncode, found["n_false_positives"]) == (0, 5)
-    assert "1 predicted box(es) repeat an earlier row" in done.stderr
+    assert "predicted boxes that repeat an earlier row: 1;" in done.stderr
 
 
 def test_boxes_without_scores_have_one_operating_point(tmp_path):
@@ -342,7 +342,7 @@ def test_the_same_grid_in_another_order_of_axes_is_reordered_and_said(folders):
         nib.save(image, path)
     done, after = run_masks(folders, "--overwrite")
     assert done.returncode == 0, done.stderr
-    assert "axes stored in another order (first A): reordered, not resampled" in done.stderr
+    assert "axes stored in another order: 1 (first A): reordered, not resampled" in done.stderr
     assert after["froc"] == before["froc"]
 
 

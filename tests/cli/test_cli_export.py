@@ -37,14 +37,14 @@ def test_export_and_verify_end_to_end(mamamia, expert, tmp_path):
         "export", "--masks", expert, "--out", out, "--harmonise", "ras", *formats, "--with-images"
     )
     assert done.exit_code == 0, done.output
-    assert "3 mask(s) saved and verified" in done.stdout
+    assert "3 masks saved and verified" in done.stdout
     assert "Quality: 3 green, 0 amber, 0 red" in done.stdout
     assert (out / "harmonised/images/B_1/B_1_0003.nii.gz").exists()
     assert (out / "challenge/submission.zip").exists()
     assert (out / "nnunet/Dataset501_mydataset/dataset.json").exists()
     sound = mamamia("verify", out)
     assert sound.exit_code == 0
-    assert "all as the manifest says" in sound.stdout
+    assert "all match the manifest" in sound.stdout
     (out / "A_1.json").write_text("{}")
     damaged = mamamia("verify", out)
     assert damaged.exit_code == 3
@@ -71,7 +71,7 @@ def test_a_case_that_cannot_be_exported_exits_with_3(mamamia, expert, tmp_path):
 
 
 def test_names_that_collide_are_an_error_of_ours(mamamia, expert, tmp_path):
-    with pytest.raises(CaseError, match="name each set"):
+    with pytest.raises(CaseError, match="rename one set"):
         mamamia("export", "--masks", expert, "--masks", expert, "--out", tmp_path / "out")
     with pytest.raises(CaseError, match="expected NAME=PATH"):
         mamamia("export", "--masks", "=", "--out", tmp_path / "out")
@@ -86,7 +86,7 @@ def test_without_a_dicom_source_it_is_said_that_nobody_searched_for_the_patient(
     done = mamamia("export", "--masks", expert, "--out", out, "--no-quality")
     assert done.exit_code == 0, done.output
     assert "NOT searched for the patient's name" in done.stdout
-    assert "searched for 1 text(s) of the volumes' headers and JSON files: none" in done.stdout
+    assert "searched for 1 text of the volumes' headers and JSON files: none" in done.stdout
     assert "the case id is also the PatientID of a JSON file" in done.stdout
     assert "NOT searched" in " ".join(json.loads((out / "manifest.json").read_text())["notes"])
     assert "NOT searched" in mamamia("verify", out).stdout
@@ -120,7 +120,7 @@ def test_masks_whose_names_differ_in_letter_case_alone_are_refused(tmp_path):
     write_case(tmp_path / "set", "A1")
     write_case(tmp_path / "set", "a1")
     refusal = export_of(tmp_path / "set", "--out", tmp_path / "out").exception
-    assert "found A1.nii.gz and a1.nii.gz (letter case does not count)" in str(refusal)
+    assert "found A1.nii.gz and a1.nii.gz (ignoring letter case)" in str(refusal)
 
 
 def test_cases_of_one_bids_name_are_refused_by_their_own_names(tmp_path):

@@ -5,16 +5,16 @@ from tests.cli.warm_program import mamamia
 from tests.services.challenge_world import write_references, write_team
 
 REFUSED = {
-    "version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12\n": "pointer of Git LFS",
+    "version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12\n": "Git LFS pointer",
     "<!DOCTYPE html><html>Sign in</html>": "web page",
     "\n  <HTML><body>": "web page",
     '<?xml version="1.0"?><a/>': "web page or XML",
     '{"case_id": "A"}': "JSON",
     '[\n {"case_id": "A"}]': "JSON",
     "{}": "JSON",
-    '"case_id" "dsc"\n"1" "DUKE_001" 0.5\n': "blanks stand between its cells",
-    "case_id dsc\nDUKE_001 0.5\n": "blanks stand between its cells",
-    "ID  Dice\n1  0.5\n": "blanks stand between its cells",
+    '"case_id" "dsc"\n"1" "DUKE_001" 0.5\n': "its cells are separated by blanks",
+    "case_id dsc\nDUKE_001 0.5\n": "its cells are separated by blanks",
+    "ID  Dice\n1  0.5\n": "its cells are separated by blanks",
 }
 
 

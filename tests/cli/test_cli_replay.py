@@ -83,9 +83,9 @@ def saved_journal(small_data_set, tmp_path):
 @pytest.mark.parametrize(
     ("change", "n_strokes", "said"),
     [
-        ("removed", 1, "1 record(s) before it are missing"),
-        ("doubled", 3, "it stands there twice"),
-        ("damaged", 1, "its checksum does not fit"),
+        ("removed", 1, "1 record before it is missing"),
+        ("doubled", 3, "it is a duplicate"),
+        ("damaged", 1, "its checksum does not match"),
     ],
 )
 def test_replay_of_a_changed_journal_says_so_and_ends_with_3(

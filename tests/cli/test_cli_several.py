@@ -113,7 +113,7 @@ def test_the_mean_of_two_models_here_and_by_workers_and_resumed(
 
     again = mamamia(*words, here, "--probability", "--resume")
     assert again.exit_code == 0, again.output
-    assert "1 case already done" in again.output
+    assert "1 case done by an earlier run" in again.output
     other = mamamia("predict", small_data_set, *MEAN[:-1], "staple", "--out", here, "--resume")
     assert other.exit_code == 1
     assert "results of another run" in other.output

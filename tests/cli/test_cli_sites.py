@@ -23,7 +23,7 @@ def site(tmp_path):
 def test_whole_data_end_well(site):
     answer = evaluate(site)
     assert answer.returncode == 0, answer.stderr
-    assert "11 case(s)" in answer.stdout
+    assert "11 cases" in answer.stdout
 
 
 def test_what_is_left_out_is_named_and_the_exit_code_says_so(site):
@@ -31,7 +31,7 @@ def test_what_is_left_out_is_named_and_the_exit_code_says_so(site):
     answer = evaluate(site)
     assert answer.returncode == 3, answer.stderr
     assert "failed: C_03: left out: " in answer.stderr
-    assert "10 case(s)" in answer.stdout
+    assert "10 cases" in answer.stdout
 
 
 def test_our_own_predictions_need_no_digest_and_cases_under_two_keys_are_told(
@@ -54,6 +54,6 @@ def test_our_own_predictions_need_no_digest_and_cases_under_two_keys_are_told(
     assert codes[0].isdisjoint(codes[1])
     merged = mamamia("site", "merge", tmp_path / "GUM", tmp_path / "HCB", "--out", tmp_path / "out")
     assert merged.returncode == 0, merged.stderr
-    assert "3 of 3 case(s) of HCB have the very numbers of GUM" in merged.stdout
+    assert "3 of 3 cases of HCB have exactly the same numbers as GUM" in merged.stdout
     told = json.loads((tmp_path / "out" / "sites.json").read_text())["notes"]
     assert any("they count twice here" in note for note in told)

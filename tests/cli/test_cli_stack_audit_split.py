@@ -30,7 +30,7 @@ STACK = ("--id", "id", "--label", "y", "--score", "m", "--score", "k", "--folds"
 def test_a_stack_asks_whether_its_scores_are_out_of_fold(table, tmp_path):
     done = mamamia("stack", table, *STACK, "--out", tmp_path / "out")
     assert done.returncode == 2
-    assert "has none of the models seen" in " ".join(done.stderr.replace("│", " ").split())
+    assert "no model was trained or selected" in " ".join(done.stderr.replace("│", " ").split())
     assert not (tmp_path / "out").exists()
 
 

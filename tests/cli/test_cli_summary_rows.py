@@ -43,14 +43,14 @@ def score(folder, table):
 def test_a_row_that_holds_a_statistic_of_the_others_is_left_out_by_name(tmp_path, row, numbers):
     said, n_cases = score(tmp_path, write(tmp_path / "t.csv", (row, *numbers)))
     assert n_cases == len(CASES)
-    assert f"row 14 ({row}) is no case but a summary" in said
+    assert f"row 14 ({row}) is left out as a summary" in said
 
 
 def test_a_row_of_another_form_with_other_numbers_counts_and_is_named(tmp_path):
     table = write(tmp_path / "t.csv", ("Valiarvo", 0.123, 0.456))
     said, n_cases = score(tmp_path, table)
     assert n_cases == len(CASES) + 1
-    assert "row 14 (Valiarvo) is counted, though under an id of another form" in said
+    assert "row 14 (Valiarvo) is counted, although the form of the id" in said
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_every_command_that_reads_a_row_per_case_leaves_it_out(tmp_path):
         done = mamamia(*words, "--out", out, "--overwrite", has_figures=False)
         said = " ".join((done.stdout + done.stderr).replace("│", " ").split())
         assert done.returncode == 0, (words, said)
-        assert "row 14 (Keskiarvo) is no case but a summary" in said, (words, said)
+        assert "row 14 (Keskiarvo) is left out as a summary" in said, (words, said)

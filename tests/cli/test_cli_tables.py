@@ -97,7 +97,7 @@ def test_score_classifier_reads_percent_signs_and_label_words(run):
     )
     assert (done.returncode, found["n"]) == (0, 8)
     assert found["models"]["m"]["auc"] == pytest.approx(auc(LABEL, SCORE))
-    assert "row 10 (average) is no case" in found["notes"][0]
+    assert "row 10 (average) is left out as a summary" in found["notes"][0]
 
 
 def test_where_no_score_is_a_number_there_is_no_auc(run):
@@ -120,7 +120,7 @@ def test_rank_takes_the_same_writings(run, tmp_path):
     bare = lines(("case_id", "dsc"), IDS, [100 * value for value in DICE])
     done, _ = run("rank", bare, "A=" + str(tmp_path / "t.csv"), f"B={other}")
     assert done.returncode == 1
-    assert "where they are percent" in " ".join(done.stderr.split())
+    assert "if they are percent" in " ".join(done.stderr.split())
 
 
 def test_score_detection_takes_the_same_writings(run, tmp_path):
@@ -136,7 +136,7 @@ def test_score_detection_takes_the_same_writings(run, tmp_path):
     )  # fmt: skip
     assert (found["n_true_positives"], found["n_false_positives"]) == (8, 0), done.stderr
     assert (done.returncode, found["n_failures"]) == (0, 0)
-    assert "row 11 (mean) is no case" in " ".join(done.stderr.split())
+    assert "row 11 (mean) is left out as a summary" in " ".join(done.stderr.split())
 
 
 # ---- DataFrames

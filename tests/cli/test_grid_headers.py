@@ -111,7 +111,7 @@ def test_nrrd_and_metaimage_in_another_unit_are_read_as_simpleitk_reads_them(tmp
     done, rows = score(tmp_path, tmp_path / "out")
     for row in rows.values():
         assert float(row["volume_reference_mm3"]) == pytest.approx(0.16 * TRUE.sum(), rel=1e-9)
-        assert "lengths are in um; taken as mm" in row["warning"]
+        assert "lengths are in um; read as mm" in row["warning"]
     assert "2 of 2 cases: lengths in the header are not in mm" in done.stdout
 
 

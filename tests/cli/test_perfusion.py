@@ -333,7 +333,7 @@ def test_maps_that_something_else_wrote_are_kept_unless_overwrite_is_said(tmp_pa
     first = contents(out / "A_1_ktrans.nii.gz")
     assert typed(*words).exit_code == 1  # the folder holds results
     again = typed(*words, "--resume")
-    assert (again.exit_code, "1 case(s) were there already" in again.output) == (0, True)
+    assert (again.exit_code, "1 case done by an earlier run" in again.output) == (0, True)
     (out / "A_1_ve.nii.gz").unlink()
     assert typed(*words, "--resume").exit_code == 0  # a lost map is made again
     assert contents(out / "A_1_ktrans.nii.gz") == first

@@ -114,7 +114,7 @@ def test_its_seg_holds_the_mask_and_the_bundle_names_nobody(ispy):
     folder, _, said = ispy
     mask, _ = mask_of(folder, "ISPY1_1002")
     assert seg_voxels(folder, "ISPY1_1002") == mask.sum()
-    assert "all as the manifest says" in said["verify"]
+    assert "all match the manifest" in said["verify"]
 
 
 @pytest.fixture(scope="module")

@@ -94,4 +94,4 @@ def test_a_reader_whose_key_counts_is_asked_for_it_too(study, tmp_path):
     assert own.returncode == 0, own.stderr
     told = mamamia("review", "verify", folder)
     assert told.returncode == 0, told.stderr
-    assert "it began before Ana entered with one, or somebody else wrote it" in told.stdout
+    assert "it began before Ana entered with a key, or somebody else wrote it" in told.stdout

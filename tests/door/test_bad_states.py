@@ -145,7 +145,7 @@ def test_naparis_settings_are_read_only_and_the_mode_comes_and_goes(
         wait_until(lambda: program.ask("evaluate", code=STEP) != "None", "a step")
         code = close_by_keys(program)
     assert (code, settings.read_bytes()) == (0, before)
-    assert "cannot be written: this window has a copy" in program.output
+    assert "cannot be written: this window uses a copy" in program.output
 
 
 def test_killed_in_reading_mode_naparis_settings_are_those_of_before_and_the_next_start_is_normal(
@@ -180,7 +180,9 @@ def hold_a_ruler_in_the_hanging(program):
     program.screen.key("Next", "Next")
     wait_until(lambda: program.ask("evaluate", code=STEP) != "None", "a step")
     program.screen.key("shift+m")
-    wait_until(lambda: program.ask("evaluate", code=DOCK + "result = bool(panel.hand.tool)"), "it")
+    wait_until(
+        lambda: program.ask("evaluate", code=DOCK + "result = bool(panel.active_tool.tool)"), "it"
+    )
 
 
 def fold_check(program):
@@ -204,7 +206,9 @@ def paint_a_mask(program):
     program.click("refine_from_reference")
     program.widget("refine_save")
     program.screen.key("q")
-    wait_until(lambda: program.ask("evaluate", code=DOCK + "result = bool(panel.hand.tool)"), "it")
+    wait_until(
+        lambda: program.ask("evaluate", code=DOCK + "result = bool(panel.active_tool.tool)"), "it"
+    )
     x, y, width, height = program.canvas()
     x, y = x + width // 2, y + height // 2
     program.screen.drag([(x, y), (x + 20, y), (x + 20, y + 20)])

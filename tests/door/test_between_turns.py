@@ -29,7 +29,7 @@ def opening_window(start, small_data_set):
 
     def begin(act):
         program = start("mamamia", "view", small_data_set)
-        program.wait_for_text("3 case(s)")
+        program.wait_for_text("3 cases")
         idle = f"{PANEL}result = panel.jobs.wait(0)"
         wait_until(lambda: program.ask("evaluate", code=idle), "what napari does once")
         program.ask("evaluate", code=PANEL + BETWEEN.format(act=act))

@@ -207,8 +207,8 @@ def hide(bundle, files):
 def test_what_any_file_of_the_source_tells_is_found_wherever_it_hides(bundle, source):
     code, said = verify(bundle, source)
     assert code == 0, said
-    assert "1 of 12 DICOM file(s) of the source say that the patient's identity was removed" in said
-    assert "the 11 other(s) do not" in said
+    assert "1 of 12 DICOM files of the source state that the patient's identity was removed" in said
+    assert "11 other files without that statement" in said
     assert "of the source: none" in said
 
     hide(bundle, {name: content for name, (content, _) in HIDDEN.items()} | CLEAN)
@@ -244,10 +244,12 @@ def test_how_many_files_say_that_the_identity_was_removed_is_said(bundle, tmp_pa
     (tmp_path / "study/more.zip").write_bytes(zipped(b"DICOM"))
     code, said = verify(bundle, tmp_path / "study")
     assert code == 0, said
-    assert "note: 1 file(s) of the source are neither DICOM nor volumes" in said
+    assert "note: 1 file of the source not read, neither DICOM nor volumes" in said
     if n_removed:
-        assert "2 of 2 DICOM file(s) of the source say that" in said
+        assert "2 of 2 DICOM files of the source state that" in said
         assert "Nothing to search for" in said
     else:
         assert "identity was removed" not in said
-        assert "Searched for 4 name(s), number(s), date(s) and UID(s) of the source: none" in said
+        assert (
+            "Searched for 4 identifiers (names, numbers, dates, UIDs) of the source: none" in said
+        )

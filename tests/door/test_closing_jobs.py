@@ -86,7 +86,7 @@ def test_a_job_at_work_ends_with_the_window(start, small_data_set, tmp_path, beg
     for phase in range(3):
         phantoms.write_phase(study, phase, shape=(40, 128, 128), AcquisitionTime=f"10{phase:02d}00")
     program = start("mamamia", "view", small_data_set)
-    program.wait_for_text("3 case(s)")
+    program.wait_for_text("3 cases")
     if close is close_by_menu:
         program.click("header_napari")
     begin(program, study)
@@ -114,7 +114,7 @@ def test_a_job_at_work_ends_with_the_window(start, small_data_set, tmp_path, beg
 
 def test_an_export_that_was_cancelled_runs_again_at_once(start, small_data_set, tmp_path):
     program = start("mamamia", "view", small_data_set)
-    program.wait_for_text("3 case(s)")
+    program.wait_for_text("3 cases")
     export_all(program, None)
     wait_until(lambda: "export" in program.ask("evaluate", code=RUNNING), "the export")
     program.click("header_cancel")
@@ -148,7 +148,7 @@ def test_an_import_that_was_cancelled_runs_again_at_once(start, small_data_set, 
     for phase in range(3):
         phantoms.write_phase(study, phase, shape=(40, 128, 128), AcquisitionTime=f"10{phase:02d}00")
     program = start("mamamia", "view", small_data_set)
-    program.wait_for_text("3 case(s)")
+    program.wait_for_text("3 cases")
     import_study(program, study, held_s=0.6)
     stop_at_work(program, "import run", 0)
     program.wait_for_text("Stopped: cases that were finished are there")
@@ -167,7 +167,7 @@ def test_an_import_that_was_cancelled_runs_again_at_once(start, small_data_set, 
 def test_a_batch_that_was_cancelled_goes_on_at_once(start, small_data_set, tmp_path, after_s):
     before = read_all(small_data_set)
     program = start("mamamia", "view", small_data_set)
-    program.wait_for_text("3 case(s)")
+    program.wait_for_text("3 cases")
     program.click("cases_predict_all")
     workspace = small_data_set.with_name(f"{small_data_set.name}-workspace")
     masks = workspace / "predictions"

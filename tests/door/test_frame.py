@@ -48,7 +48,7 @@ result = [one.objectName() or type(one).__name__ for one in shown]
 HELD = (
     TREE
     + """
-tool = panel.hand.tool
+tool = panel.active_tool.tool
 result = [panel.fold.is_folded, panel.fold.is_alone, None if tool is None else tool.mode]
 """
 )

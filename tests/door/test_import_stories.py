@@ -231,7 +231,7 @@ def test_a_repeated_pre_is_left_out_or_kept_by_a_tick_and_averaged_on_the_page_k
     phases = dropped(studies.repeated_pre)
     rows = table(program)
     assert [ticked for _, _, ticked, _ in rows] == [False, True]
-    assert rows[0][1].startswith("left out: earlier pre-contrast (no contrast comes before phase 2")
+    assert rows[0][1].startswith("left out: earlier pre-contrast (no contrast before phase 2")
     click_tick(program, 0)
     assert [what for _, what, _, _ in table(program)] == ["DCE phases 0-5"]
     assert import_it(program, "repeated_pre") == [0, 120, 210, 300, 390, 480]
@@ -294,7 +294,7 @@ def test_a_seg_of_ucsf_dropped_on_the_page_shows_ours_beside_theirs(
 ):
     pe, _, _ = make_seg(small_data_set, tmp_path / "VOI_PE_thresh70.dcm")
     assert program.ask("drop", name="CanvasBackendDesktop", paths=[str(small_data_set)])
-    program.wait_for_text("3 case(s)")
+    program.wait_for_text("3 cases")
     x, y, width, _ = program.wait_rect("cases_table")
     program.screen.click(x + width // 3, y + 34, times=2)
     ready = "result = panel.session.case_id == 'A_1' and panel.kinetics.case.case is not None"

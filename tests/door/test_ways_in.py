@@ -92,7 +92,7 @@ def test_the_menu_opens_the_dock_and_a_dropped_data_set_shows_its_masks(start, s
         program.screen.click(*menu_place(program, title))
     program.widget("step_bar")
     assert program.ask("drop", name="CanvasBackendDesktop", paths=[str(small_data_set)])
-    program.wait_for_text("3 case(s)")
+    program.wait_for_text("3 cases")
     x, y, width, _ = program.wait_rect("cases_table")
     program.screen.click(x + width // 3, y + 50, times=2)
     see(program, REFERENCE, "the reference")

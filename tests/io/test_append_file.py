@@ -59,7 +59,7 @@ def test_a_second_name_of_a_file_keeps_its_bytes(path, secret, keep):
 def test_a_named_pipe_is_refused_and_nobody_waits_for_its_other_end(path):
     path.parent.mkdir()
     os.mkfifo(path)
-    with pytest.raises(SaveError, match="no plain file"):
+    with pytest.raises(SaveError, match="not a plain file"):
         write(path, b"x\n")
 
 

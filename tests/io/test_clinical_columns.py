@@ -72,7 +72,7 @@ def test_an_id_must_be_of_its_own_in_each_row():
 def test_one_column_is_not_proposed_twice_and_rivals_are_named():
     found = propose_columns({0: "Age at MRI", 1: "Age at surgery"}, [[41, 42]], ["age"])
     assert [one.column for one in found] == ["Age at MRI"]
-    assert found[0].reason.endswith("(so may be: Age at surgery)")
+    assert found[0].reason.endswith("(other candidates: Age at surgery)")
 
 
 def test_nothing_of_a_proposal_is_read_until_it_is_confirmed(foreign, tmp_path):
@@ -97,7 +97,7 @@ def test_a_fixed_column_counts_instead_of_the_one_of_that_name(tmp_path):
     ("content", "said"),
     [
         ("[1]", "no object"),
-        ('{"weight": "kg"}', "'weight' is none of the fields"),
+        ('{"weight": "kg"}', "'weight' is not one of the fields"),
         ('{"age": 3}', "not a name or null"),
         ('{"age": " "}', "not a name or null"),
         ('{"case_id": null}', "case_id cannot be absent"),

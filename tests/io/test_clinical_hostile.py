@@ -56,8 +56,8 @@ def test_the_header_is_found_below_title_rows_and_rows_keep_their_numbers(tmp_pa
     text = "Registry of 2024, all sites\n\npatient_id;age\nA;41\nB;x\n".replace(";", separator)
     cohort = read_clinical(text_table(tmp_path, text))
     assert ages(cohort) == {"A": 41}
-    assert refused(cohort) == [(5, "age 'x' is no number")]
-    assert cohort.notes == ("the header is row 3: what stands above it was passed over",)
+    assert refused(cohort) == [(5, "age 'x' is not a number")]
+    assert cohort.notes == ("the header is row 3: the rows above it were skipped",)
 
 
 def test_a_header_below_titles_is_found_in_a_sheet(tmp_path):

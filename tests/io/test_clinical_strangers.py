@@ -51,11 +51,11 @@ def test_a_comma_between_semicolons_or_blanks_is_a_decimal_one(tmp_path, cell, t
 @pytest.mark.parametrize(
     ("column", "cell", "said"),
     [
-        ("acquisition_times", "[0, 1,234]", "not every comma has a blank behind it"),
+        ("acquisition_times", "[0, 1,234]", "not every comma is followed by a blank"),
         ("acquisition_times", "101530,101700", "times of the day"),
-        ("acquisition_times", "0;1,234", "a decimal comma or one of thousands"),
-        ("age", "1,234", "a decimal comma or one of thousands"),
-        ("age", "1_0", "is no number"),
+        ("acquisition_times", "0;1,234", "a decimal comma or a comma between thousands"),
+        ("age", "1,234", "a decimal comma or a comma between thousands"),
+        ("age", "1_0", "is not a number"),
         ("menopause", "pre/peri", "several of pre, peri, post"),
         ("menopause", "post or premenopausal", "several of pre, peri, post"),
         ("tumor_subtype", "#REF!", "error of a formula"),
@@ -98,7 +98,9 @@ def test_a_hidden_sheet_is_read_only_where_no_other_has_cases_and_that_is_said(t
     book(tmp_path, old_hidden=[HEAD, ("A", 99)], data=[HEAD, ("A", 45), ("B", 46)])
     found = read_clinical(tmp_path / "table.xlsx")
     assert [record.age for record in found.records] == [45, 46]
-    assert found.notes == ("the sheet 'data' is read; 'old_hidden' with case ids too is not",)
+    assert found.notes == (
+        "the sheet 'data' is read; 'old_hidden', which has case ids too, is not",
+    )
     book(tmp_path, only_hidden=[HEAD, ("A", 99)], notes=[("of", "2019")])
     assert read_clinical(tmp_path / "table.xlsx").notes == (
         "the sheet 'only_hidden' is hidden in the workbook",
@@ -108,7 +110,7 @@ def test_a_hidden_sheet_is_read_only_where_no_other_has_cases_and_that_is_said(t
 def test_a_second_sheet_with_cases_is_told_by_the_command_too(tmp_path):
     book(tmp_path, one=[HEAD, ("A", 45)], two=[HEAD, ("B", 46)], legend=[("age", "years")])
     seen = overview_job(tmp_path / "table.xlsx").cohort
-    assert seen.notes == ("the sheet 'one' is read; 'two' with case ids too is not",)
+    assert seen.notes == ("the sheet 'one' is read; 'two', which has case ids too, is not",)
 
 
 def test_rows_that_a_filter_hides_are_read_and_counted(tmp_path):
@@ -118,7 +120,7 @@ def test_rows_that_a_filter_hides_are_read_and_counted(tmp_path):
     made.save(tmp_path / "table.xlsx")
     found = read_clinical(tmp_path / "table.xlsx")
     assert len(found.records) == 3
-    assert found.notes == ("2 row(s) that are hidden in the workbook are read too",)
+    assert found.notes == ("rows hidden in the workbook, read too: 2",)
 
 
 def test_a_number_that_is_shown_with_zeros_or_letters_before_it_is_that_id(tmp_path):
@@ -163,13 +165,17 @@ def test_an_ods_file_shows_its_hidden_sheets_rows_and_zeros_alike(tmp_path):
     found = read_clinical(tmp_path / "table.ods")
     assert [record.case_id for record in found.records] == ["0001", "DUKE_002", "1234", "4"]
     assert found.notes == (
-        "the sheet 'data' is read; 'old' with case ids too is not",
-        "4 row(s) that are hidden in the workbook are read too",
+        "the sheet 'data' is read; 'old', which has case ids too, is not",
+        "rows hidden in the workbook, read too: 4",
     )
 
 
 @pytest.mark.parametrize(
-    ("ids", "said"), [("12", "zeros before numbers were lost"), ("XY", "such as 'X', here such as")]
+    ("ids", "said"),
+    [
+        ("12", "zeros before numbers were lost"),
+        ("XY", "such as 'X', those of the data set such as"),
+    ],
 )
 def test_a_table_that_has_a_row_of_no_case_is_a_warning(small_data_set, tmp_path, ids, said):
     for number, folder in enumerate(sorted((small_data_set / "images").iterdir()), 1):

@@ -142,7 +142,7 @@ def test_trigger_time_counts_where_acquisition_time_is_the_same(tmp_path):
 def test_content_time_makes_no_two_phases_of_one_acquisition_time(tmp_path):
     write_series(tmp_path, "A", 1, ContentTime="120000")
     write_series(tmp_path, "B", 2, ContentTime="120130")
-    with refuses(CaseError, r"series 1 and series 2 have one AcquisitionTime.*--clock"):
+    with refuses(CaseError, r"series 1 and series 2 have the same AcquisitionTime.*--clock"):
         find_phases(tmp_path)
 
 
@@ -179,7 +179,7 @@ def test_two_series_of_one_time_are_refused(tmp_path):
     write_series(tmp_path, "A", 1, "120000")
     write_series(tmp_path, "B", 2, "120100")
     write_series(tmp_path, "C", 3, "120100")
-    with pytest.raises(CaseError, match="series 2 and series 3 have one AcquisitionTime"):
+    with pytest.raises(CaseError, match="series 2 and series 3 have the same AcquisitionTime"):
         find_phases(tmp_path)
 
 
@@ -378,7 +378,7 @@ def test_a_folder_of_computed_images_only_is_refused_by_their_kind(tmp_path):
 
 def test_directions_that_are_not_at_right_angles_are_refused(tmp_path):
     write_series(tmp_path, ImageOrientationPatient=[1, 0, 0, 0.6, 0.8, 0])
-    refused(tmp_path, CaseError, "right angles")
+    refused(tmp_path, CaseError, "perpendicular")
 
 
 def test_images_that_are_no_mr_are_left_out(tmp_path):
@@ -393,7 +393,7 @@ def test_a_folder_of_other_images_only_is_refused_by_their_name(tmp_path):
 
 
 def test_a_folder_without_dicom_is_refused(tmp_path):
-    refused(tmp_path, FormatError, "expected MR images", "no image")
+    refused(tmp_path, FormatError, "expected MR images", "none of its")
 
 
 def test_a_file_that_was_cut_is_refused_by_name(tmp_path):

@@ -204,9 +204,9 @@ def test_a_segmentation_of_another_image_does_not_fall_on_this_one(tmp_path):
     found = read_segmentation(path)
     shifted = grid.affine.copy()
     shifted[0, 3] += 0.25  # half a voxel
-    with pytest.raises(GridMismatchError, match="do not fall on the image"):
+    with pytest.raises(GridMismatchError, match="do not coincide with voxels of the image"):
         found.on_grid(found.segments[0], Grid(grid.shape, shifted))
-    with pytest.raises(GridMismatchError, match="do not fall on the image"):
+    with pytest.raises(GridMismatchError, match="do not coincide with voxels of the image"):
         found.on_grid(found.segments[0], Grid((2, 12, 10), grid.affine))
 
 
@@ -293,7 +293,7 @@ def test_a_background_among_binary_segments_is_left_out_and_said(tmp_path):
     path, labels = write_by_highdicom(tmp_path, "BINARY", background=True)
     found = read_segmentation(path)
     assert [int(s.mask.sum()) for s in found.segments] == [(labels == k).sum() for k in (1, 2)]
-    assert found.warnings == ("seg.dcm lists the background as 1 segment(s): left out",)
+    assert found.warnings == ("seg.dcm lists the background as 1 segment: left out",)
 
 
 # ------------------------------------------------------- one file that holds several phases

@@ -151,7 +151,7 @@ def test_a_reference_time_comes_before_half_of_the_duration(tmp_path):
 def test_what_can_be_no_moment_of_a_phase_leaves_it_unknown(tmp_path, reference_s, duration_s):
     found = moments(tmp_path, reference_s, duration_s)
     assert (found.centres_s, found.ends_s) == (None, None)
-    assert found.centres_are == found.ends_are == "unknown: no element tells it"
+    assert found.centres_are == found.ends_are == "unknown: no element gives it"
 
 
 @pytest.mark.real

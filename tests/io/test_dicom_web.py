@@ -134,7 +134,7 @@ def test_a_fetched_study_is_that_of_the_pacs_which_may_list_it_in_pages(pacs, tm
 
 def test_a_transfer_that_broke_off_goes_on_where_it_ended(pacs, tmp_path):
     pacs.breaks_after = 5
-    with pytest.raises(PacsError, match=r"5 of 12 images are in .*run it again to go on"):
+    with pytest.raises(PacsError, match=r"5 of 12 images are in .*run it again to continue"):
         fetch_study(pacs.url, STUDY, tmp_path / "in")
     assert len(pixels(tmp_path / "in")) == 5
     assert [file for file in (tmp_path / "in").rglob("*") if file.suffix == ".part"] == []

@@ -115,7 +115,7 @@ def test_a_line_that_is_being_written_is_no_problem_and_is_cut_by_its_own_writer
 @pytest.mark.parametrize(
     ("change", "left", "why"),
     [
-        (lambda a, b, c: a + c, [0, 2], "line 2: 1 record(s) before it are missing"),
+        (lambda a, b, c: a + c, [0, 2], "line 2: 1 record before it is missing"),
         (lambda a, b, c: a + b.replace(b'"n":1', b'"n":7') + c, [0, 2], "its checksum does not"),
         (lambda a, b, c: a + b"nonsense\n" + b + c, [0, 1, 2], "line 2: its checksum does not"),
         (lambda a, b, c: a + b[:-1] + b"#" + c, [0, 2], "line 2: its checksum does not"),
@@ -143,7 +143,7 @@ def test_a_file_that_was_copied_counts_once_and_two_histories_of_it_are_a_fork(t
     log = read_events(tmp_path)
     assert sorted(told(log)) == [("Ana", n) for n in range(4)]
     assert [problem.text for problem in log.problems] == [
-        "event 2 is there in two forms: both count"
+        "event 2 exists in two versions: both count"
     ]
 
 
@@ -161,9 +161,9 @@ def test_only_what_is_new_is_read_again(tmp_path):
     assert grown.problems == ()
     path.write_bytes(content[:-10])
     (problem,) = read_events(tmp_path, known=grown).problems
-    assert problem.text == "2 event(s) that were read before are gone"
+    assert problem.text == "events that were read before and are missing now: 2"
     shutil.rmtree(tmp_path / "Ben")
-    assert "is gone" in read_events(tmp_path, known=log).problems[0].text
+    assert "is missing now" in read_events(tmp_path, known=log).problems[0].text
 
 
 def test_a_link_is_neither_read_nor_written_through(tmp_path):

@@ -172,7 +172,7 @@ def test_a_protocol_without_questions_has_no_form(tmp_path):
         ([question(require=True)], "unknown key.*require"),
         ([question(), question(id="Q", text="Other")], "'Q' twice"),
         ([question(id="é"), question(id="é", text="Other")], "twice"),
-        ([question(id="a@right")], "none of them @"),
+        ([question(id="a@right")], "without @"),
         ([question(id="x" * 201)], "1 to 200"),
         ([question(id="a\nb")], "printable"),
         ([question(terms=[])], "expected terms"),
@@ -186,7 +186,7 @@ def test_a_protocol_without_questions_has_no_form(tmp_path):
                 question(required_if=[{"field": "r", "values": ["y"]}]),
                 question(id="r", required_if=[{"field": "q", "values": ["y"]}]),
             ],
-            "two that depend on each other",
+            "two questions cannot depend on each other",
         ),
         (
             [
@@ -230,5 +230,5 @@ def test_a_form_that_was_written_out_comes_back_the_same(tmp_path):
     path = saved(tmp_path, form_text(form))
     assert read_form(path) == form
     path.write_text(form_text(form).replace('"text": "Which?"', '"text": "What?"'), "utf-8")
-    with pytest.raises(FormatError, match="got others"):
+    with pytest.raises(FormatError, match="found others"):
         read_form(path)

@@ -7,6 +7,7 @@ import importlib.util
 import io
 import json
 import lzma
+import sys
 import zipfile
 from pathlib import Path
 
@@ -247,6 +248,15 @@ def test_a_file_that_cannot_be_unpacked_is_said_and_not_passed(tmp_path):
         search_file(path, SIGNS)
 
 
+def test_a_parquet_table_without_pyarrow_is_said_and_not_passed(tmp_path, monkeypatch):
+    path = tmp_path / "table.parquet"
+    path.write_bytes(HIDDEN["table.parquet"])
+    for name in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(FormatError, match=r"napari-mamamia\[parquet\]"):
+        search_file(path, SIGNS)
+
+
 @pytest.mark.parametrize("hidden", [b"", b"  acc00000771", b"zzACC00000771zz"])
 def test_thousands_of_numbers_and_uids_are_found_as_a_slow_search_finds_them(tmp_path, hidden):
     """Of a study whose files differ; in voxels and in text, each in one pass."""
@@ -308,7 +318,7 @@ def test_what_follows_is_told_once_and_a_packed_zip_is_looked_into(tmp_path):
 def test_a_file_that_ends_within_what_is_packed_is_refused(tmp_path):
     for number, pack in enumerate((gzip.compress, bz2.compress, lzma.compress)):
         cut = pack(bytes(range(256)) * 40)[:-9]
-        with pytest.raises(FormatError, match="ends within what is packed"):
+        with pytest.raises(FormatError, match="ends within compressed data"):
             search_file(write_packed(tmp_path, f"cut_{number}", cut), SIGNS)
 
 

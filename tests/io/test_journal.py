@@ -128,7 +128,7 @@ def test_cut_anywhere_all_whole_records_before_the_cut_are_read(small, tmp_path)
         assert comparable(contents.records) == whole[:n_whole], length
         is_torn = length > 0 and length not in ends
         assert (contents.damage is not None) == is_torn, length
-        assert contents.damage is None or contents.damage.reason == "it is not whole"
+        assert contents.damage is None or contents.damage.reason == "it is incomplete"
 
 
 def test_a_flipped_bit_in_any_byte_loses_that_record_and_those_after_it_only(small, tmp_path):
@@ -152,7 +152,7 @@ def test_damage_in_the_middle_is_told_with_numbers(path):
     path.write_bytes(b"".join(lines))
     damage = read_journal(path).damage
     assert (damage.record, damage.start) == (3, len(lines[0] + lines[1]))
-    assert damage.text == f"record 3 (byte {damage.start}): its checksum does not fit"
+    assert damage.text == f"record 3 (byte {damage.start}): its checksum does not match"
 
 
 def test_a_torn_last_record_is_cut_off_before_the_next_is_written(path):
@@ -216,7 +216,7 @@ def test_on_a_full_disk_steps_wait_and_are_written_when_there_is_room(path, monk
     journal.write(step(2))
     journal.write(Turn.UNDO)
     assert journal.waiting == 2
-    assert "NOT recorded: No space left on device; 2 record(s) wait" in journal.problem
+    assert "NOT recorded: No space left on device; 2 records in memory only" in journal.problem
     assert len(read_journal(path).records) == 2  # no half record
     assert journal.read_back(2).same_bits(step(2).difference)
     is_full = False
@@ -240,7 +240,7 @@ def test_a_folder_that_cannot_be_written_is_said_and_tried_again(path, monkeypat
     journal = Journal(path)
     journal.begin(opened())
     journal.write(step(1))
-    assert "Read-only file system; 2 record(s) wait" in journal.problem
+    assert "Read-only file system; 2 records in memory only" in journal.problem
     is_read_only = False
     journal.retry()
     assert journal.problem == ""
@@ -279,7 +279,7 @@ def test_a_step_whose_record_was_damaged_meanwhile_is_not_read_back(path):
     journal.write(step(1))
     content = path.read_bytes()
     path.write_bytes(content.replace(b"erase 1", b"erase 7"))
-    with pytest.raises(FormatError, match="cannot be undone; your mask is as it was"):
+    with pytest.raises(FormatError, match="cannot be undone; your mask is unchanged"):
         journal.read_back(1)
     journal.close()
 

@@ -102,15 +102,15 @@ def test_a_file_of_libreoffice_is_read_with_its_dates_blanks_titles_and_hidden_r
     assert dict(first.other) == {"scan day": "2019-03-04", "two  spaces": "a  b"}
     assert second.other["two  spaces"] == "line\nbreak"
     assert found.notes == (
-        "1 row(s) that are hidden in the workbook are read too",
-        "the header is row 2: what stands above it was passed over",
+        "rows hidden in the workbook, read too: 1",
+        "the header is row 2: the rows above it were skipped",
     )
 
 
 def test_an_error_of_a_formula_of_libreoffice_refuses_its_row_and_is_no_missing_value():
     refused = read_clinical(MADE / "by_libreoffice.ods").refused
     assert [(row.row, row.reason) for row in refused] == [
-        (5, "age '#DIV/0!' is no number"),
+        (5, "age '#DIV/0!' is not a number"),
         (7, "C7 (menopause) is merged with C6"),
     ]
 

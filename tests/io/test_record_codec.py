@@ -103,7 +103,7 @@ def test_every_record_comes_back_the_same_through_json(record):
         ({"pairs": [["a"]]}, r"'pairs\[0\]' of x.json to be a list of 2"),
         (
             {"further": 1},
-            "x.json to be an object with the keys number, .*, got the unknown key.s. further",
+            "x.json to be an object with the keys number, .*, got the unknown key further",
         ),
     ],
 )

@@ -286,7 +286,7 @@ def test_an_event_whose_mask_was_lost_waits_and_is_told(tmp_path):
     for act, more in (("claim", {}), ("start", {}), ("read", {"mask": SHA})):
         store.append("ana", {"act": act, "case": "c0001", "round": 1, **more})
     (waiting,) = state_of(store).waiting
-    assert (waiting.event.reader, waiting.why) == ("ana", "its mask is not in the store yet")
+    assert (waiting.event.reader, waiting.why) == ("ana", "the mask is not in the store yet")
 
 
 def test_a_torn_last_line_is_no_event_and_is_cut_by_its_own_writer(tmp_path):
@@ -382,12 +382,12 @@ def test_a_study_that_was_copied_and_went_on_in_two_places_is_found(tmp_path):
     both = tmp_path / "COPY" / "events" / "ana" / "H-1 (copy).jsonl"
     shutil.copy(folder / "events" / "ana" / "H-1.jsonl", both)
     reading = opened(tmp_path / "COPY", tmp_path / "third", "3").read()
-    assert [one.text for one in reading.problems] == ["event 1 is there in two forms: both count"]
+    assert [one.text for one in reading.problems] == ["event 1 exists in two versions: both count"]
     # whoever knew the first one misses in the copy what was there
     both.unlink()
     knows = opened(tmp_path / "COPY", home, "9")
     (problem,) = knows.read().problems
-    assert problem.text.startswith("event 1, which this computer had read, is not there (this")
+    assert problem.text.startswith("event 1, which this computer had read, is missing (this")
 
 
 def test_events_that_were_cut_off_are_missed_by_whoever_had_read_them(tmp_path):
@@ -401,7 +401,7 @@ def test_events_that_were_cut_off_are_missed_by_whoever_had_read_them(tmp_path):
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
     assert opened(folder, tmp_path / "new", "3").read().problems == ()
     (problem,) = opened(folder, tmp_path / "other", "4", "G").read().problems
-    assert problem.text == "event 2, which this computer had read, is not there"
+    assert problem.text == "event 2, which this computer had read, is missing"
 
 
 def test_a_wrong_clock_changes_no_state(tmp_path, monkeypatch):
@@ -431,7 +431,7 @@ def test_a_study_file_that_was_changed_fits_no_event(tmp_path):
     store.read()
     problems = [one.text for one in opened(folder, tmp_path / "other", "2", "G").read().problems]
     assert problems == ["line 1: it does not follow the record before it"]
-    assert "somebody changed it" in store.read().problems[0].text
+    assert "was changed after this program opened it" in store.read().problems[0].text
     assert store.append("ana", {"n": 1}).seq == 1
 
 
@@ -477,9 +477,9 @@ def test_whatever_letters_a_case_id_has_its_files_are_its_key_s(tmp_path):
 
 
 def test_ids_and_readers_that_stand_twice_are_refused(tmp_path):
-    with pytest.raises(CaseError, match="case id once, got 'A' 2 times"):
+    with pytest.raises(CaseError, match="case id once, but found 'A' 2 times"):
         study(cases=("A", "A"))
-    with pytest.raises(CaseError, match="reader once, got 'ana' 2 times"):
+    with pytest.raises(CaseError, match="reader once, but found 'ana' 2 times"):
         study(readers=("ana", "Ana"))
 
 
@@ -528,11 +528,11 @@ def test_a_key_signs_with_its_passphrase_only(tmp_path):
     # OWASP, Password Storage Cheat Sheet: n = 2^15, r = 8, p = 3; tests of services take 16
     cost = json.loads(path.read_text())["kdf"]
     assert (cost["n"], cost["r"], cost["p"]) == (2**15, 8, 3)
-    with pytest.raises(keys.WrongPassphraseError, match="what you signed before goes on counting"):
+    with pytest.raises(keys.WrongPassphraseError, match="earlier signatures remain valid"):
         keys.sign_with(path, "Correct horse", message)
     with pytest.raises(SaveConflictError):
         keys.make_key(path, "another one")
-    with pytest.raises(CaseError, match="nobody can find it again for you"):
+    with pytest.raises(CaseError, match="cannot be recovered"):
         keys.make_key(tmp_path / "other", "short")
 
 

@@ -114,7 +114,9 @@ def test_a_part_of_another_image_or_off_its_voxels_is_refused(tmp_path):
         (GRID.affine, (2, 8, 10)),
         (np.diag([-0.6, -0.75, 2, 1.0]), SHAPE),
     ):
-        with pytest.raises(GridMismatchError, match=r"a\.seg\.nrrd.*do not fall on the image"):
+        with pytest.raises(
+            GridMismatchError, match=r"a\.seg\.nrrd.*do not coincide with voxels of the image"
+        ):
             part.on_grid(Grid(shape, affine))
 
 

@@ -199,7 +199,7 @@ def test_other_tables_of_cases_are_read_so_too(tmp_path):
     cohort = read_clinical(path)
     assert [(one.case_id, one.age, one.pcr) for one in cohort.records] == [("C1", 41.5, False)]
     (refused,) = cohort.refused
-    assert (refused.row, "'mean' is no case but a summary" in refused.reason) == (5, True)
+    assert (refused.row, "'mean' is a summary, not a case" in refused.reason) == (5, True)
     path.write_text("case_id;x1;x2;y1;y2;z1;z2\n;[mm];[mm];[mm];[mm];[mm];[mm]\nC1;0,5;2;0;1;0;1\n")
     assert read_lesions(path, DetectionCases(IDS)).edges_mm[0].tolist() == [0.5, 2, 0, 1, 0, 1]
 
@@ -207,7 +207,7 @@ def test_other_tables_of_cases_are_read_so_too(tmp_path):
 def test_what_a_reader_cannot_say_refuses_the_table(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("case_id\nC1\nC2\ntotal\n")
-    with pytest.raises(FormatError, match=r"row 4 \(total\) is no case"):
+    with pytest.raises(FormatError, match=r"row 4 \(total\) is left out"):
         read_case_list(path)
 
 
@@ -286,9 +286,9 @@ def test_all_cells_of_a_column_tell_what_a_comma_means(cells, style):
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        (("1,234", "2,345", "3"), "decimal comma or one of thousands"),
+        (("1,234", "2,345", "3"), "decimal comma or a comma between thousands"),
         (("46.1%", "0.5", "50%"), "row 2 has '46.1%' and row 3 '0.5'"),
-        (("83.2", "76", "91"), "its values reach from 76 to 91"),
+        (("83.2", "76", "91"), "its values range from 76 to 91"),
     ],
 )
 def test_a_column_that_can_mean_two_things_is_refused_by_its_name(tmp_path, column, said):
@@ -440,4 +440,4 @@ def test_the_mean_is_that_of_the_cases_alone(tmp_path):
     read = read_score_table(path)
     mean = sum(Fraction(row.dsc) for row in read.rows) / len(read.rows)
     assert math.isclose(mean, sum(map(Fraction, cells)) / 3)
-    assert "rows 5 (mean), 6 (std) are no case but a summary: left out" in read.notes[0]
+    assert "rows 5 (mean), 6 (std) are left out as a summary" in read.notes[0]

@@ -1,6 +1,7 @@
 import csv
 import json
 import math
+import sys
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from napari_mamamia.core.errors import FormatError, SaveConflictError
+from napari_mamamia.core.errors import FormatError, MissingExtraError, SaveConflictError
 from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.io.tables.flat_tables import can_write_parquet, write_flat_table
 from napari_mamamia.io.tables.spreadsheets import write_sheet
 from napari_mamamia.io.tables.tables import read_case_scores, write_case_scores, write_json
 
@@ -244,3 +246,16 @@ def test_a_text_that_no_sheet_can_hold_is_refused_and_nothing_is_written(tmp_pat
     with pytest.raises(FormatError, match="without control characters"):
         write_sheet([["id"], [f"A{sign}"]], tmp_path / "x.xlsx", name="dataset_info")
     assert [*tmp_path.iterdir()] == []
+
+
+def test_without_pyarrow_a_parquet_table_names_the_pip_command_and_others_are_written(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert not can_write_parquet()
+    with pytest.raises(MissingExtraError, match=r'pip install "napari-mamamia\[parquet\]"'):
+        write_case_scores([], tmp_path / "s.parquet")
+    with pytest.raises(MissingExtraError, match="parquet"):
+        write_flat_table(["id"], [("A",)], 1, tmp_path / "t.parquet")
+    write_case_scores([], tmp_path / "s.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["s.csv"]

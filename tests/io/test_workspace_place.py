@@ -156,7 +156,7 @@ def test_a_chosen_folder_that_is_gone_gives_way_to_the_one_beside_with_a_word(tr
     known = remember_workspace(Preferences(), trial / "dataset", tmp_path / "gone")
     place = found(trial / "dataset", known)
     assert place.root == trial / "workspace"
-    assert "is not there any more" in place.warnings[0]
+    assert "does not exist any more" in place.warnings[0]
 
 
 def test_a_chosen_folder_that_is_not_made_yet_is_used(tmp_path):
@@ -181,7 +181,7 @@ def test_a_data_set_that_was_moved_alone_keeps_the_workspace_that_was_chosen(tri
     moved = (trial / "dataset").rename(tmp_path / "moved")
     place = found(moved, known)
     assert place.root == trial / "workspace"
-    assert "earlier place" in place.why
+    assert "former path" in place.why
 
 
 def test_a_workspace_that_cannot_be_written_to_is_opened_for_looking(trial, monkeypatch):

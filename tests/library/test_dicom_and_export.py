@@ -46,7 +46,7 @@ def test_a_case_that_is_there_is_refused_or_stays(study, imported):
     with pytest.raises(mm.SaveConflictError):
         mm.import_dicom(study, imported.folder, "P001", progress=False)
     again = mm.import_dicom(study, imported.folder, "P001", existing="resume", progress=False)
-    assert "1 were there already" in repr(again)
+    assert "1 existed already" in repr(again)
 
 
 def test_masks_leave_as_a_bundle_that_is_verified(study, imported, tmp_path):

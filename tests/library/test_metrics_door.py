@@ -82,7 +82,7 @@ def test_a_mask_record_brings_its_grid():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda: _cube() * 0.7, "choose the threshold yourself"),
+        (lambda: _cube() * 0.7, "apply a threshold to probabilities yourself"),
         (lambda: np.where(_cube(), np.nan, 0), "NaN or infinite"),
         (lambda: _cube().astype(int) * -1, "labels from 0 on"),
         (lambda: np.arange(480).reshape(GRID.shape), "looks like an image"),

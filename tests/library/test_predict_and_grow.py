@@ -99,7 +99,7 @@ WRONG = {
     "a click on a set": (
         lambda d: mm.predict(d, out="x", click=BLOB),
         mm.ArgumentError,
-        "click only of one case",
+        "click applies only to one case",
     ),
     "two prompts": (lambda d: mm.predict(d[0], click=BLOB, box=BOX), mm.ArgumentError, "got both"),
     "outside": (lambda d: mm.predict(d[0], click=(99, 0, 0)), mm.ArgumentError, "inside"),

@@ -92,12 +92,12 @@ def test_no_case_in_common_has_no_kappa():
 
 
 def test_a_missing_rating_is_no_matter_of_fleiss():
-    with pytest.raises(ValueError, match="take Krippendorff's alpha"):
+    with pytest.raises(ValueError, match="use Krippendorff's alpha"):
         fleiss_kappa(((1, 2), (1, None)), ORDER)
 
 
 def test_a_category_that_is_not_listed_is_named():
-    with pytest.raises(ValueError, match="got 6 too"):
+    with pytest.raises(ValueError, match="found 6 too"):
         cohen_kappa((1, 6), (1, 2), ORDER)
 
 

@@ -62,14 +62,14 @@ def test_what_disagrees_is_adjudicated_with_a_reason():
     story = disputed()
     assert story.case().state is CaseState.DISAGREES
     story.tell("jo", "decide", mask=SHA, reason="too early")
-    assert whys(story) == ["the case is disagrees: decide is not possible"]
+    assert whys(story) == ["the case has the state disagrees: decide is not possible"]
     story.tell("jo", "adjudicate")
     assert (story.case().state, story.case().adjudicator) == (CaseState.IN_ADJUDICATION, "jo")
     story.tell("jo", "decide", mask=SHA)
     story.tell("jo", "decide", mask=SHA, reason="the rim belongs to it", choice="ana")
     assert story.case().state is CaseState.ACCEPTED
     assert story.case().decision.reason == "the rim belongs to it"
-    assert whys(story)[1:] == ["it gives no reason"]
+    assert whys(story)[1:] == ["the event gives no reason"]
 
 
 def test_a_hidden_repeat_counts_whatever_was_decided_of_its_case_and_moves_nothing():
@@ -87,7 +87,7 @@ def test_a_hidden_repeat_counts_whatever_was_decided_of_its_case_and_moves_nothi
     assert story.case().comparison.because == ("Dice 0.1 below 0.7",)
     assert [one.state for one in story.case().readings] == [CaseState.READ] * 3
     story.tell("ana", "read-again", reason="that of the first time is judged")
-    assert whys(story) == ["the case is disagrees already"]
+    assert whys(story) == ["the case already has the state disagrees"]
 
 
 def test_a_panel_discusses_what_agrees_too():
@@ -100,7 +100,7 @@ def test_a_panel_discusses_what_agrees_too():
 def test_the_second_look_waits_for_the_first_and_may_accept():
     story = Story(study(mode=ReadingMode.SECOND_LOOK))
     story.tell("ben", "claim")
-    assert whys(story) == ["ana has the first look and has not read it yet"]
+    assert whys(story) == ["ana is the first reader and has not read the case yet"]
     story.read("ana")
     story.read("ben")
     story.tell("ana", "accept", mask=SHA)
@@ -112,19 +112,19 @@ def test_the_second_look_waits_for_the_first_and_may_accept():
 @pytest.mark.parametrize(
     ("reader", "act", "more", "why"),
     [
-        ("ana", "accept", {"mask": SHA}, "only a judge may accept"),
-        ("ana", "reject", {"reason": "x"}, "a reader may not do that"),
-        ("jo", "claim", {}, "the case was not given to this reader"),
+        ("ana", "accept", {"mask": SHA}, "only a lead, an adjudicator"),
+        ("ana", "reject", {"reason": "x"}, "the role reader does not allow this"),
+        ("jo", "claim", {}, "the case is not assigned to this reader"),
         ("eve", "read", {"mask": SHA}, "the study has no reader 'eve'"),
         ("ana", "read", {"mask": SHA}, ""),
         ("ana", "start", {}, "the reading is read: start is not possible"),
-        ("ana", "claim", {"round": 2}, "it is of round 2, the case is in round 1"),
-        ("ana", "read-again", {}, "it gives no reason"),
-        ("lea", "reopen", {"reason": "x"}, "the case is read: reopen is not possible"),
-        ("ana", "compare", {"of": ["x"], "agrees": False}, "not of the readings that stand"),
-        ("ana", "dance", {}, "it does 'dance', which is not known"),
-        ("ana", "claim", {"occasion": 1}, "the case was not given to this reader"),
-        ("ana", "reassign", {"of": "ana", "to": "ben"}, "only a lead may do that"),
+        ("ana", "claim", {"round": 2}, "the event belongs to round 2, but the case is in round 1"),
+        ("ana", "read-again", {}, "the event gives no reason"),
+        ("lea", "reopen", {"reason": "x"}, "the case has the state read: reopen is not possible"),
+        ("ana", "compare", {"of": ["x"], "agrees": False}, "not of the current readings"),
+        ("ana", "dance", {}, "unknown action 'dance'"),
+        ("ana", "claim", {"occasion": 1}, "the case is not assigned to this reader"),
+        ("ana", "reassign", {"of": "ana", "to": "ben"}, "only a lead may reassign a reading"),
     ],
 )
 def test_what_the_table_does_not_have_does_not_count_and_says_why(reader, act, more, why):
@@ -161,7 +161,7 @@ def test_a_mask_that_is_not_there_yet_makes_its_reading_wait():
     story.read("ana")
     state = story.state()
     assert state.case("c0001").state is CaseState.IN_WORK
-    assert [one.why for one in state.waiting] == ["its mask is not in the store yet"]
+    assert [one.why for one in state.waiting] == ["the mask is not in the store yet"]
     story.masks.add(SHA)
     assert story.case().state is CaseState.SECOND_READING
     assert story.state().waiting == ()
@@ -176,7 +176,7 @@ def test_two_who_decide_without_knowing_of_each_other_are_a_conflict_until_one_k
     state = story.state()
     assert state.case("c0001").state is CaseState.DISAGREES
     assert state.conflicts == (
-        ("c0001", "decide and decide by two who did not know of each other"),
+        ("c0001", "decide and decide were decided independently of each other"),
     )
     story.tell("lea", "adjudicate")
     story.tell("lea", "decide", mask=OTHER, reason="both seen")
@@ -199,7 +199,7 @@ def test_the_same_decision_twice_is_no_conflict():
     for judge, answers in (("jo", '{"assessment":"2"}'), ("lea", '{"assessment":"5"}')):
         story.tell(judge, "accept", mask="", answers=answers, choice="ana", seen=seen, round=2)
     assert [text for _, text in story.state().conflicts] == [
-        "accept and accept by two who did not know of each other"
+        "accept and accept were decided independently of each other"
     ]
 
 
@@ -209,7 +209,7 @@ def test_one_reader_on_two_computers_is_a_conflict_if_the_masks_differ():
     story.tell("ana", "claim", seen=(), session="2")
     story.tell("ana", "read", mask=SHA, seen=())
     story.tell("ana", "read", mask=OTHER, seen=(), session="2")
-    assert "on computers that did not know of each other" in story.state().conflicts[0][1]
+    assert "on computers that were not synchronised" in story.state().conflicts[0][1]
     story.tell("ana", "read-again", reason="which one was it?")
     story.read("ana", mask=OTHER)
     assert story.state().conflicts == ()
@@ -225,7 +225,7 @@ def test_reopening_begins_a_round_and_keeps_what_was():
     assert (case.state, case.round) == (CaseState.REOPENED, 2)
     assert [one.reader for one in case.earlier] == ["ana", "ben"]
     story.tell("ana", "claim")
-    assert whys(story) == ["it is of round 1, the case is in round 2"]
+    assert whys(story) == ["the event belongs to round 1, but the case is in round 2"]
     story.read("ana", round=2)
     assert story.case().state is CaseState.SECOND_READING
     story.tell("lea", "reject", round=2, reason="motion")
@@ -292,7 +292,7 @@ def signed(**more):
 def test_a_signature_counts_once_a_lead_vouched_for_its_key():
     story = signed()
     (signature,) = story.case().signatures
-    assert signature.why_not == "no lead vouched for the key yet"
+    assert signature.why_not == "no lead has countersigned the key yet"
     assert story.case().state is CaseState.ACCEPTED
     story.tell("lea", "countersign", None, of="jo", key="2" * 64, by="1" * 64, signature="s")
     assert story.case().state is CaseState.SIGNED
@@ -313,11 +313,11 @@ def test_a_revoked_key_signs_no_more_but_what_stands_stands():
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"subject": "c" * 64}, "it is of something else than what stands now"),
-        ({"key": "3" * 64}, "the key is not this reader's"),
-        ({"key": "1" * 64}, "the key is not this reader's"),
-        ({"meaning": "friend"}, "its meaning 'friend' is not known"),
-        ({"meaning": "author"}, "it is of something else than what stands now"),
+        ({"subject": "c" * 64}, "the signature is not of the current result"),
+        ({"key": "3" * 64}, "the key does not belong to this reader"),
+        ({"key": "1" * 64}, "the key does not belong to this reader"),
+        ({"meaning": "friend"}, "unknown meaning of a signature 'friend'"),
+        ({"meaning": "author"}, "the signature is not of the current result"),
     ],
 )
 def test_a_signature_of_something_else_does_not_count(more, why):
@@ -336,7 +336,7 @@ def test_only_the_first_lead_s_key_needs_nobody_s_word():
         ("lea", ""),
     ]
     story.tell("jo", "countersign", None, of="ana", key="3" * 64, by="1" * 64, signature="s")
-    assert whys(story) == ["only a lead may do that"]
+    assert whys(story) == ["only a lead may countersign or revoke another key"]
 
 
 def test_a_reader_who_changed_the_name_keeps_id_and_readings():

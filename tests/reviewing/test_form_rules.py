@@ -140,7 +140,7 @@ def test_a_term_that_the_form_has_not_is_never_filled_in():
 def test_mass_fields_of_a_finding_that_is_none(breast):
     told = answers(("finding", ("nme",), ONE), ("mass.shape", ("oval",), ONE))
     assert texts(breast, told) == [
-        "Mass: shape: it is answered, and is asked only where Finding is mass"
+        "Mass: shape: this question has an answer, but applies only if Finding is mass"
     ]
 
 
@@ -154,26 +154,26 @@ def test_a_mask_on_the_other_side(breast):
 def test_a_negative_breast_with_a_mask_and_a_mass_without_one(breast):
     told = answers(("assessment", ("1",), RIGHT), ("assessment", ("1",), LEFT))
     assert texts(breast, told) == [
-        "Assessment category: 1, negative, but the mask has something in the right breast"
+        "Assessment category: 1, negative, but the mask has a lesion in the right breast"
     ]
     mass = answers(("finding", ("mass",), TWO))
-    assert texts(breast, mass) == ["Finding: mass, but nothing is drawn as lesion 2"]
+    assert texts(breast, mass) == ["Finding: mass, but the mask has no lesion 2"]
     assert texts(breast, mass, CaseFacts(None)) == []  # nothing is known of a mask
-    assert texts(breast, mass, CaseFacts(())) == ["Finding: mass, but nothing is drawn as lesion 2"]
+    assert texts(breast, mass, CaseFacts(())) == ["Finding: mass, but the mask has no lesion 2"]
 
 
 def test_values_that_a_question_cannot_have(breast):
     told = answers(("fgt", ("a", "b")), ("to_skin", ("12,5",), ONE), ("to_nipple", ("401",), ONE))
     found = texts(breast, told)
-    assert "one answer is asked for, got a, b" in found[0]
+    assert "expected one answer, but found a, b" in found[0]
     assert "401 lies outside 0 to 400 mm" in found[1]
-    assert "with a point, got '12,5'" in found[2]
-    with pytest.raises(FormatError, match=r"to_skin@1.*12\.5, with a point"):
+    assert "but found '12,5'" in found[2]
+    with pytest.raises(FormatError, match=r"to_skin@1.*12\.5, but found"):
         normalise_answers(breast, told.put(Answer("fgt", ("a",))))
 
 
 def test_half_a_character_is_refused_before_it_reaches_a_file():
-    with pytest.raises(FormatError, match="half a character"):
+    with pytest.raises(FormatError, match="incomplete character"):
         record_answers(FORM, answers(("t", ("a\ud800",))))
 
 
@@ -189,7 +189,7 @@ def test_numbers_that_are_none(text):
 
 def test_a_question_of_the_case_asked_of_a_lesion_is_told(breast):
     told = Answers((Answer("fgt", ("a",), ONE),))
-    assert "asked of a case, and was answered of a lesion" in texts(breast, told)[0]
+    assert "about a case, but the answer is about a lesion" in texts(breast, told)[0]
 
 
 def test_a_record_comes_back_and_has_no_floats(breast):

@@ -65,7 +65,7 @@ def test_a_key_in_the_study_s_file_counts_and_a_backdated_one_of_a_lead_does_not
     state = story.state()
     assert [one.counts for one in state.keys if one.reader == "lea"] == [True, False]
     assert not story.key("ana").counts
-    assert [one.why for one in state.refused] == ["the lead's own key does not count"]
+    assert [one.why for one in state.refused] == ["the lead's own key is not valid"]
     story.vouch("lea", "ana")
     assert story.key("ana").counts
 
@@ -99,7 +99,9 @@ def test_a_reader_ends_no_other_key_not_even_an_older_one_of_his():
     story.end("ana", "lea", by=key_of("ana"))
     assert story.key("ana").counts
     assert story.key("lea").counts
-    assert {one.why for one in story.state().refused} == {"only a lead may do that"}
+    assert {one.why for one in story.state().refused} == {
+        "only a lead may countersign or revoke another key"
+    }
 
 
 def test_what_one_lead_lets_stand_stands_even_if_a_thief_says_that_nothing_does():
@@ -164,7 +166,7 @@ def test_of_three_bound_leads_one_stolen_key_ends_none_and_two_leads_end_it():
     assert state.disputes == ()
     assert bad in {one.event.hash for one in state.refused}
     assert {one.why for one in state.refused} == {
-        "the key that it is signed with was revoked, and it is not among what stands"
+        "the signing key was revoked, and the revocation does not keep this event"
     }
 
 
@@ -249,7 +251,7 @@ def test_a_circle_of_words_without_a_root_counts_for_nothing():
     story.vouch("jo", "max")
     story.vouch("max", "jo")
     assert [one.counts for one in story.state().keys] == [True, False, False, False]
-    assert {one.why for one in story.state().refused} == {"the lead's own key does not count"}
+    assert {one.why for one in story.state().refused} == {"the lead's own key is not valid"}
 
 
 def test_any_words_give_the_same_keys_whatever_the_clocks_and_files_say():

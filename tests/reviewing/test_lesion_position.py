@@ -106,7 +106,7 @@ def test_behind_the_nipple_no_clock_is_guessed():
     assert (one.clock, one.quadrant) == ("", "")
     assert one.to_nipple_mm == pytest.approx(math.hypot(40.0, 9.9))
     assert facts.remarks == (
-        "Lesion 1 lies behind the nipple: clock and quadrant are yours to say.",
+        "Lesion 1 is behind the nipple: enter clock position and quadrant yourself.",
     )
     assert placed((90.0, 20.0, LEAST_RADIUS_MM)).clock == "12"
 
@@ -118,14 +118,15 @@ def test_without_the_nipple_of_its_breast_a_lesion_has_a_side_and_no_more():
     right, left = facts.lesions
     assert right.clock
     assert (left.side, left.clock, left.quadrant, left.to_nipple_mm) == (Side.LEFT, "", "", None)
-    assert facts.remarks == ("Nipple not marked (left): clock unknown.",)
+    assert facts.remarks == ("Nipple not marked (left): clock position unknown.",)
 
 
 def test_in_a_volume_of_one_breast_the_marked_nipple_tells_the_side():
     unknown = place_lesions(facts_at((30.0, 40.0, 30.0), midline=None), Landmarks())
     assert unknown.lesions[0].side is None
     assert unknown.remarks == (
-        "One breast in the volume: side and clock unknown until its nipple is marked.",
+        "The volume holds one breast: side and clock position are unknown until its nipple is "
+        "marked.",
     )
     # a coil's volume may lie anywhere: here a left breast right of the scanner's centre
     one = placed((30.0, 40.0, 30.0), marked(Side.LEFT, (20.0, 70.0, 0.0)), None)
@@ -364,4 +365,4 @@ def test_a_point_that_is_none_is_refused():
 
 
 def test_it_names_whose_rules_they_are():
-    assert "ours" in lesion_position.__doc__
+    assert "our choice" in lesion_position.__doc__

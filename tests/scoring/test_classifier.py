@@ -220,7 +220,7 @@ def test_a_reader_who_says_nothing_of_a_case_is_left_out_there():
     assert reader_point(LABEL, recall).specificity == pytest.approx(4 / 5)
     compared = against_reader(LABEL, SCORE, recall, 0.8)
     assert (compared.only_model_right, compared.only_reader_right) == (1, 2)
-    assert any("says nothing of 2 of 10" in n for n in
+    assert any("has no recall for 2 of 10" in n for n in
                score_classifiers(cases(SCORE, recall=recall)).notes)  # fmt: skip
 
 

@@ -334,7 +334,7 @@ def test_tables_together_average_their_ranks_and_sites_count_equally():
     ("rows", "said"),
     [
         ((), "found no row"),
-        (((),), "row 1, found none"),
+        (((),), "row 1, but found none"),
         ((("c1", "c9"),), "'c9' in row 1"),
     ],
 )

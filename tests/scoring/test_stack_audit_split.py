@@ -235,7 +235,7 @@ def test_a_split_is_the_same_again_and_another_with_another_seed():
 def test_a_patient_of_several_rows_counts_once_with_the_most_frequent_value():
     patients = Units.of(["a", "b", "a", "a"])
     assert join_patients(patients, ["x", "", "y", "y"]) == ("y", "")
-    with pytest.raises(ValueError, match="patient a is in train and in test"):
+    with pytest.raises(ValueError, match="patient a in one part, but found train and test"):
         require_apart(["a", "b", "a"], ["train", "train", "test"])
 
 

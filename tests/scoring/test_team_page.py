@@ -65,7 +65,7 @@ def test_cases_stand_worst_first_with_rank_and_best_and_why_a_value_was_filled()
     rule = {"missing": MissingRule.of_text("value:0.5")}
     rows = section(page_of(tables, "A", **rule), "Cases").tables[0].rows
     assert [row.cells for row in rows] == [
-        ("y", "–", "2", "0.7000", "it gave no value"),
+        ("y", "–", "2", "0.7000", "no value submitted"),
         ("z", "0.2000", "1", "0.2000", ""),
         ("x", "0.9000", "1", "0.9000", ""),
     ]

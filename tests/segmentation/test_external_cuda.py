@@ -137,11 +137,11 @@ def test_the_command_says_it_at_once_and_runs_it_on_the_processor(small_data_set
     refused = mamamia(*command)
     assert refused.returncode == 1
     said = " ".join(refused.stderr.split())
-    assert "asks_for_cuda asks for CUDA by name (model.py line 13)" in said
+    assert "asks_for_cuda requests CUDA by name (model.py line 13)" in said
     assert "--cuda-on-processor" in said
     assert not (tmp_path / "out").exists()
     done = mamamia(*command, "--cuda-on-processor")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "it was given the processor" in done.stdout
+    assert "CUDA requests were run on the processor" in done.stdout
     made = json.loads((tmp_path / "out" / "pred_segmentations" / "A_1.json").read_text())
     assert made["parameters"]["cuda_on_processor"] is True

@@ -289,7 +289,7 @@ def test_what_is_no_plain_file_is_left_where_it_is(room, tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr("builtins.open", lambda *words, **more: opened.append(words))
     for number in range(len(OUTPUTS)):
-        with pytest.raises(ModelError, match=r"plain file|no folder pred_segmentations"):
+        with pytest.raises(ModelError, match=r"regular file|no folder pred_segmentations"):
             take_mask(done.output / str(number), "A_1", None)
     assert opened == []
     monkeypatch.undo()
@@ -485,9 +485,9 @@ def test_an_unknown_processor_has_no_filter_and_the_provenance_says_so():
     )
     assert Isolation(kind, "bwrap", "1", has_filter=True).text.endswith(", system calls filtered")
     watched = Isolation(kind, "bwrap", "1", has_filter=True, holds_processes=False)
-    assert watched.text.endswith(", processes counted by looking only")
+    assert watched.text.endswith(", processes counted by us only")
     counted = Isolation(kind, "bwrap", "1", has_filter=True, holds_memory=True)
-    assert counted.text.endswith(", memory counted by the system")
+    assert counted.text.endswith(", memory counted by the kernel")
 
 
 def run_filter(content, architecture, number, first=0, second=0, third=0):

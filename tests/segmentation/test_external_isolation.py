@@ -378,5 +378,5 @@ def test_a_python_whose_folder_holds_the_home_is_not_shown(tmp_path, monkeypatch
     fake_program(
         tmp_path / "users", "python", f'echo \'["/x/bin/python", "{tmp_path / "users"}", "/usr"]\''
     )
-    with pytest.raises(ModelError, match="holds your own files"):
+    with pytest.raises(ModelError, match="must not be visible"):
         find_interpreter(tmp_path / "users" / "python")

@@ -56,12 +56,12 @@ def four(array):
 
 
 BREACHES = {
-    "no folder": (lambda o: None, "there is no folder pred_segmentations"),
-    "other name": (lambda o: write(o, labels(), name="A_1_0001.nii.gz"), "wrote A_1_0001.nii.gz"),
-    "letter case": (lambda o: write(o, labels(), name="a_1.nii.gz"), "wrote a_1.nii.gz"),
-    "label 2": (lambda o: write(o, labels() * 2), "0 and 1 only, but has also 2"),
+    "no folder": (lambda o: None, "found no folder pred_segmentations"),
+    "other name": (lambda o: write(o, labels(), name="A_1_0001.nii.gz"), "found A_1_0001.nii.gz"),
+    "letter case": (lambda o: write(o, labels(), name="a_1.nii.gz"), "found a_1.nii.gz"),
+    "label 2": (lambda o: write(o, labels() * 2), "but found also 2"),
     "negative": (lambda o: write(o, labels(np.int16) * -1), "also -1"),
-    "probabilities": (lambda o: write(o, labels(np.float32)), "uint8 voxels, but has float32"),
+    "probabilities": (lambda o: write(o, labels(np.float32)), "but found float32"),
     "transposed": (lambda o: write(o, labels().transpose()), "has shape (8, 6, 4)"),
     "cropped": (lambda o: write(o, labels()[1:]), "has shape (3, 6, 8)"),
     "mirrored": (lambda o: write(o, labels(), np.diag([0.8, 0.8, 2, 1])), "mm apart"),
@@ -69,11 +69,11 @@ BREACHES = {
     "4-D": (lambda o: write(o, four(labels())), "2 volumes"),
     "not a volume": (
         lambda o: write(o, labels()).write_bytes(b"PK\x03\x04 nothing"),
-        "breaks the contract",
+        "violates the contract",
     ),
     "cut off": (
         lambda o: (lambda p: p.write_bytes(p.read_bytes()[:-30]))(write(o, labels())),
-        "breaks the contract",
+        "violates the contract",
     ),
 }
 
@@ -137,14 +137,14 @@ def test_responses_are_read_with_notes_where_class_and_score_disagree(tmp_path):
     table(tmp_path, HEAD + "A_1,1,0.9\nA_2,1.0,0.2\nB_1,False,0.5\n")
     found, notes = take_responses(tmp_path, ["A_1", "A_2", "B_1"])
     assert found == (Response("A_1", 1, 0.9), Response("A_2", 1, 0.2), Response("B_1", 0, 0.5))
-    assert notes == ("A_2: pcr is 1 but its score is 0.2; the two are scored apart",)
+    assert notes == ("A_2: pcr is 1 but its score is 0.2; the two are scored separately",)
 
 
 TABLES = {
     "no score": ("patient_id,pcr\nA_1,1\nA_2,0\n", "columns patient_id, pcr, score"),
-    "missing case": (HEAD + "A_1,1,0.9\n", "lacks A_2"),
+    "missing case": (HEAD + "A_1,1,0.9\n", "none for A_2"),
     "other case": (HEAD + "A_1,1,0.9\nA_2,0,0.1\nZ_9,0,0.1\n", "row 4"),
-    "letter case": (HEAD + "a_1,1,0.9\nA_2,0,0.1\n", "a patient_id that it was given"),
+    "letter case": (HEAD + "a_1,1,0.9\nA_2,0,0.1\n", "a patient_id of its input"),
     "twice": (HEAD + "A_1,1,0.9\nA_1,0,0.1\nA_2,0,0.1\n", "each patient once"),
     "pcr 2": (HEAD + "A_1,2,0.9\nA_2,0,0.1\n", "a pcr of 0 or 1"),
     "pcr 0.7": (HEAD + "A_1,0.7,0.9\nA_2,0,0.1\n", "a pcr of 0 or 1"),
@@ -152,7 +152,7 @@ TABLES = {
     "score nan": (HEAD + "A_1,1,nan\nA_2,0,0.1\n", "a score from 0 to 1"),
     "score empty": (HEAD + "A_1,1,\nA_2,0,0.1\n", "a score from 0 to 1"),
     "short row": (HEAD + "A_1\nA_2,0,0.1\n", "a pcr of 0 or 1"),
-    "empty": ("", "lacks A_1"),
+    "empty": ("", "none for A_1"),
 }
 
 

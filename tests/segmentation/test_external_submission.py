@@ -150,7 +150,7 @@ def test_the_method_for_both_tasks_replaces_the_two_others(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("return Table()", "return None", "should return a pandas DataFrame"),
+        ("return Table()", "return None", "to return a pandas DataFrame"),
         ("def predict_classification", "def predict_other", "no method predict_classification"),
         ("class Model:", "import no_such_thing\nclass Model:", "importing model.py"),
         ("self.calls = []", "raise ValueError('no weights')", "Model(dataset)"),

@@ -424,7 +424,7 @@ def test_a_recipe_that_contradicts_a_silent_file_is_refused_at_the_first_tile(
             "'network.weight' of .* to be one of gaussian, constant, got",
         ),
         ({"output": "numbers"}, "'network.output' of .* to be one of logits"),
-        ({"shape": 3}, r"the unknown key\(s\) shape"),
+        ({"shape": 3}, r"the unknown key shape"),
     ],
 )
 def test_a_wrong_section_is_refused_with_the_reason(change, reason, tmp_path):

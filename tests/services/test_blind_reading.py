@@ -191,7 +191,7 @@ def test_looking_at_a_blind_mask_with_all_in_sight_is_recorded_without_a_stroke(
     mask = edit(world)
     edit(world, NOT_BLIND, strokes=0, save=False)
     assert read_journal(journal_path(mask)).records[-1].record.blinding == NOT_BLIND
-    with pytest.raises(HiddenError, match="reference, model and other readers were in sight"):
+    with pytest.raises(HiddenError, match="reference, model and other readers were visible"):
         edit(world)
 
 
@@ -242,7 +242,7 @@ def test_an_own_mask_begun_with_all_in_sight_is_neither_shown_nor_edited_blind(w
     shown = open_masks(case, opened.data_set.case("A_2"), opened.workspace, "Ana")
     assert shown.masks == ()
     assert "read under another name" in shown.problems[0]
-    with pytest.raises(HiddenError, match="in sight"):
+    with pytest.raises(HiddenError, match="visible"):
         open_editing(case, opened.workspace, "Ana")
     assert mask.read_bytes() == before
     # Its journal was let go of.
@@ -251,7 +251,7 @@ def test_an_own_mask_begun_with_all_in_sight_is_neither_shown_nor_edited_blind(w
 
 def test_recorded_strokes_of_a_crash_with_all_in_sight_are_not_shown_blind(world):
     edit(world, NOT_BLIND, save=False)
-    with pytest.raises(HiddenError, match="in sight"):
+    with pytest.raises(HiddenError, match="visible"):
         edit(world)
 
 

@@ -100,6 +100,14 @@ def test_the_numbers_of_a_box_are_those_by_hand(opened, tmp_path):
 
 
 @with_dots
+def test_without_pyarrow_the_table_is_csv_alone(opened, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    draw(opened, MeasureKind.RULER, [(3, 2, 2), (3, 2, 12)])
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportExtras())
+    assert [path.name for path in sorted((tmp_path / "out").glob("measures.*"))] == ["measures.csv"]
+
+
+@with_dots
 def test_the_table_as_parquet_holds_the_same(opened, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     draw(opened, MeasureKind.RULER, [(3, 2, 2), (3, 2, 12)])
@@ -467,7 +475,7 @@ def test_a_lesion_that_was_described_and_erased_is_still_told(opened, tmp_path):
     write_volume(np.zeros(SHAPE, np.uint8), GRID, opened.workspace.refined("Ana", "A"))
     page = page_of(opened, tmp_path / "out")
     assert "The mask is empty" in page
-    assert "Lesion 1: Finding: mass, but nothing is drawn as lesion 1" in page
+    assert "Lesion 1: Finding: mass, but the mask has no lesion 1" in page
     assert "Mass: shape: irregular" in page
 
 

@@ -203,7 +203,7 @@ class Sparse(io.BytesIO):
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (overlapping(), "shares its bytes"),
+        (overlapping(), "overlaps another member"),
         (too_long(), "cannot be in"),
         (nameless(), "has no name"),
         (zip_bytes(("a", b"1" * 99), compression=zipfile.ZIP_LZMA), "another method"),

@@ -99,12 +99,12 @@ def test_a_leaderboard_is_proved_and_each_change_of_it_or_below_it_is_named(chal
     (path,) = (challenge / "attempts").rglob("*.jsonl")
     whole = path.read_bytes()
     path.write_bytes(b"".join(whole.splitlines(keepends=True)[:-1]))
-    assert "the ledger lost the line" in words(verify_challenge(board, is_quick=True))
+    assert "the ledger no longer has the line" in words(verify_challenge(board, is_quick=True))
     path.write_bytes(whole)
     write_team(challenge / "submissions" / "beta", 0, N)
-    assert "beta was changed since" in words(verify_challenge(board, is_quick=True))
+    assert "beta was changed after" in words(verify_challenge(board, is_quick=True))
     run_challenge(challenge)
-    assert "attempt 1 there, 2 now" in words(verify_challenge(board, is_quick=True))
+    assert "attempt was 1, recomputed 2" in words(verify_challenge(board, is_quick=True))
 
 
 def test_every_page_of_a_leaderboard_is_proved(challenge, request):
@@ -129,7 +129,7 @@ def test_every_page_of_a_leaderboard_is_proved(challenge, request):
     request.getfixturevalue("quick_figures")
     shutil.copy(board / "teams" / "beta.html", board / "teams" / "zeta.html")
     (board / "teams" / "notes.html").write_text("my own")
-    assert "teams/zeta.html is of no team" in words(verify_challenge(board, is_quick=True))
+    assert "teams/zeta.html belongs to no team" in words(verify_challenge(board, is_quick=True))
     (board / "teams" / "beta.html").unlink()
     assert "beta.html" in words(verify_challenge(board, is_quick=True))
     written(challenge)
@@ -162,12 +162,12 @@ def test_ranking_stops_at_a_ledger_or_a_score_that_was_changed(challenge):
     (table,) = (challenge / "results" / "beta").rglob("case_scores.csv")
     whole = table.read_text()
     table.write_text(whole.replace(",ok,", ",ok,", 1).replace("0.", "0.9", 1))
-    with pytest.raises(FormatError, match="scores of beta as the ledger has them"):
+    with pytest.raises(FormatError, match="scores of beta as recorded in the ledger"):
         written(challenge)
     table.write_text(whole)
     (path,) = (challenge / "attempts").rglob("*.jsonl")
     path.write_bytes(path.read_bytes().replace(b'"team":"beta"', b'"team":"bete"', 1))
-    with pytest.raises(FormatError, match="the ledger of"):
+    with pytest.raises(FormatError, match="the unchanged ledger of"):
         written(challenge)
     assert not (challenge.parent / "board").exists()
 
@@ -251,7 +251,7 @@ def test_the_ladder_shows_a_new_score_only_where_it_is_clearly_better(tmp_path):
     third = rows["beta"]
     assert (third.attempt, third.n_attempts, third.score) == (3, 3, 1.0)
     text = (tmp_path / "board" / "leaderboard.html").read_text()
-    assert "By the ladder alpha, beta share the lead." in text
+    assert "Under the ladder, alpha, beta share the lead." in text
     assert "On the locked test set itself (not for the teams): " in text
     # the window leads by what the board ranks by, and says so
     (table,) = open_board(tmp_path / "board").tables
@@ -304,7 +304,7 @@ def test_twins_and_a_team_without_a_score_are_told(challenge):
     (challenge / "submissions" / "junk" / "a.txt").write_text("x")
     run_challenge(challenge)
     board = made(challenge).board
-    assert board.notes == (f"beta and copy have the same mask of {N} case(s)",)
+    assert board.notes == (f"beta and copy have the same mask in {N} cases",)
     junk = next(row for row in board.boards[0].rows if row.team == "junk")
     assert junk.rank is None
     assert junk.reason.startswith("refused: ")
@@ -325,7 +325,7 @@ def test_without_a_clinical_table_performance_ranks_and_says_so(tmp_path):
     run_challenge(folder)
     ranking = made(folder)
     board = ranking.board.boards[0]
-    assert board.ranked_by == "performance, there is no clinical table"
+    assert board.ranked_by == "performance, because there is no clinical table"
     assert [row.team for row in board.rows] == ["alpha", "beta", "gämma"]
     composite = ranking.summary.ranking.tables[0].methods[0]
     assert composite.scores[1] == pytest.approx(board.rows[1].performance)
@@ -346,7 +346,7 @@ def test_masks_and_responses_have_a_board_each(tmp_path):
     first, second, *others = boards["classification"].rows
     assert (first.team, first.rank, first.performance) == ("alpha", 1, 1.0)
     assert (second.team, second.rank) == ("beta", 2)
-    assert {row.reason for row in others} == {"nothing handed in for this task"}
+    assert {row.reason for row in others} == {"no submission for this task"}
     assert len(boards["segmentation"].rows) == 3
     content = json.loads((tmp_path / "board" / "rank_responses.json").read_text())
     assert content["methods"]["composite"] == {"alpha": 1.0, "beta": 2.0}
@@ -386,7 +386,7 @@ def test_an_output_that_holds_something_is_refused_and_the_challenge_never_taken
     written(challenge)
     with pytest.raises(SaveConflictError, match="not empty"):
         rank_challenge(challenge, challenge.parent / "board")
-    with pytest.raises(SaveConflictError, match="what the run reads"):
+    with pytest.raises(SaveConflictError, match="the run's inputs"):
         rank_challenge(challenge, challenge, existing=Existing.OVERWRITE)
 
 

@@ -33,7 +33,7 @@ def test_the_check_runs_on_an_own_case_and_its_log_names_nobody(tmp_path, monkey
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
     text = out.read_text()
-    assert "kinetic segmenter on a phantom  expected Dice at least 0.8, got 0." in text
+    assert "kinetic segmenter on a phantom  expected Dice of at least 0.8, but found 0." in text
     assert "kinetic segmenter on your case  3 phases of 20 x 36 x 40 voxels" in text
     assert "nothing failed" in text
     for name in ("erika", "GIESSEN", "0815", "ward-seven", str(tmp_path)):
@@ -47,8 +47,9 @@ def test_a_wrong_result_is_a_failure_and_exit_code_3(monkeypatch):
     monkeypatch.setattr(service, "_list_devices", lambda: ())
     done = CliRunner().invoke(app, ["check-computer"])
     assert done.exit_code == 3
-    assert "FAILED  kinetic segmenter on a phantom  expected Dice at least 0.8, got 0.400" in (
-        done.output
+    assert (
+        "FAILED  kinetic segmenter on a phantom  expected Dice of at least 0.8, but found 0.400"
+        in (done.output)
     )
 
 

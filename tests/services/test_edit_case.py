@@ -239,8 +239,8 @@ def test_a_torn_last_record_is_dropped_and_said(opened, workspace):
     path.write_bytes(path.read_bytes()[:-40])
     again = opened()
     assert (again.session.labels == one).all()
-    assert "the last record of the journal was torn" in again.notes[0]
-    assert "all before it are there" in again.notes[0]
+    assert "the last record of the journal was incomplete" in again.notes[0]
+    assert "all strokes before it are there" in again.notes[0]
     two = paint(again, PLACES[2])
     crash(again)
     assert (opened().session.labels == two).all()
@@ -370,7 +370,7 @@ def test_a_second_window_on_the_same_mask_is_refused_but_not_on_another_readers(
 ):
     monkeypatch.setattr(edit_opening, "_OWN_LOCK_S", 0.0)
     opened()
-    with pytest.raises(SaveConflictError, match="this program has it open already, in another"):
+    with pytest.raises(SaveConflictError, match="this program has already opened it in another"):
         opened()
     opened(reader="Bea")
 
@@ -404,7 +404,7 @@ def test_another_program_that_has_the_mask_open_is_named_as_such_at_once(case, w
         text=True,
     ) as other:
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(SaveConflictError, match="but another program has it open: close"):
+        with pytest.raises(SaveConflictError, match="it is open in another program: close"):
             open_editing(case, workspace, "Ana")
         other.communicate("end\n", timeout=60)
     open_editing(case, workspace, "Ana").close()
@@ -431,7 +431,7 @@ def test_without_a_workspace_the_notes_say_that_nothing_is_recorded(case):
     editing = open_editing(case, None, "Ana")
     paint(editing, *PLACES)
     editing.session.undo()
-    assert "not recorded" in editing.notes[0]
+    assert "not saved to a journal" in editing.notes[0]
     with pytest.raises(ValueError, match="workspace"):
         save_editing(editing)
     editing.close()

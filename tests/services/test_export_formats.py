@@ -147,8 +147,8 @@ def test_a_new_format_is_on_the_command_line_and_is_written_and_verified(
     said = printed(COMMANDS, as_json(("export", "--help"), export, ("verify", out)))
     helped, exported, verified, _ = said.split("=====")
     assert "counts" in helped
-    assert "1 mask(s) saved and verified" in exported
-    assert "all as the manifest says" in verified
+    assert "1 mask saved and verified" in exported
+    assert "all match the manifest" in verified
     assert int((out / "counts" / "A_1.txt").read_text()) > 0
     (out / "counts" / "A_1.txt").write_text("many")
     with pytest.raises(AssertionError, match="no number"):

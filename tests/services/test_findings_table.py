@@ -1,13 +1,14 @@
 """Findings of a data set as a table: rows, codes and measures by hand."""
 
 import csv
+import sys
 
 import nibabel as nib
 import numpy as np
 import pytest
 
 from napari_mamamia.core.answers import Landmark, MarkedPoint, Side
-from napari_mamamia.core.errors import SaveConflictError
+from napari_mamamia.core.errors import MissingExtraError, SaveConflictError
 from napari_mamamia.io.workspace.findings import FindingsChange, append_findings
 from napari_mamamia.library import data_set as library
 from napari_mamamia.services.case.data_set import open_data_set
@@ -144,6 +145,16 @@ def test_csv_and_parquet_hold_the_same(opened, tmp_path):
     assert (row["finding"], columns["finding"].to_pylist()) == ("mass", ["mass"])
     with pytest.raises(SaveConflictError):
         write_findings(opened, tmp_path / "out")
+
+
+def test_without_pyarrow_the_csv_alone_is_written(opened, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    say(opened, "A_1", {"finding@1": "mass"})
+    table = write_findings(opened, tmp_path / "out")
+    assert (tmp_path / "out" / "findings.csv").exists()
+    assert not (tmp_path / "out" / "findings.parquet").exists()
+    with pytest.raises(MissingExtraError, match=r"napari-mamamia\[parquet\]"):
+        table.save(tmp_path / "table.parquet")
 
 
 def test_nobody_described_anything(opened, tmp_path):

@@ -21,7 +21,7 @@ from napari_mamamia.services.refine.grow_mask import (
     choose_growth,
     merge_grown,
     recall_growth,
-    seeds_beside_growth,
+    seeds_without_growth,
     without_outlines,
 )
 from napari_mamamia.services.refine.outlines import DrawnOutline, outline_step
@@ -200,7 +200,7 @@ def lay_outline(live, before, axis, index, box):
 
 def lay_growth(live, before, box):
     """As the window does it."""
-    seeds = seeds_beside_growth(live, before)
+    seeds = seeds_without_growth(live, before)
     grown = Grown(*blob(box), ())
     where, mask, added = merge_grown(live.labels, live.label, grown, before, live.grid)
     live.apply("grow (1 outline)", where, mask)
@@ -230,10 +230,10 @@ def test_what_growing_added_is_known_from_the_history_alone():
             assert found is None
             continue
         assert found.step is before.step
-        later = seeds_beside_growth(live, before)
+        later = seeds_without_growth(live, before)
         assert all(
             np.array_equal(a.mask, b.mask)
-            for a, b in zip(later, seeds_beside_growth(live, found), strict=True)
+            for a, b in zip(later, seeds_without_growth(live, found), strict=True)
         )
 
 
@@ -262,7 +262,7 @@ def test_a_session_grows_with_a_further_outline_what_it_would_grow_anew(monkeypa
         then = before.get(label)
         added = None if then is None else (then.box, then.added)
         live.apply(*outline_step(live.labels, drawn, label, Action.ADD, added))
-        seeds = seeds_beside_growth(live, then)
+        seeds = seeds_without_growth(live, then)
         n_grown.clear()
         grown = outlined.grow_outlines(live.images, live.grid, seeds)
         costs.append(len(n_grown))
@@ -300,7 +300,7 @@ def test_each_lesion_grows_from_its_own_outlines(opened):
     assert choose_growth(live) is GrowthKind.CLICK
     lay_outline(live, None, 0, 2, Box((2, 6, 6), (3, 9, 9)))
     second = lay_growth(live, None, Box((1, 6, 6), (5, 10, 10)))
-    assert [seed.index for seed in seeds_beside_growth(live, second)] == [2]
+    assert [seed.index for seed in seeds_without_growth(live, second)] == [2]
     # a part of lesion 2 that was removed says nothing of lesion 1
     live.apply("remove part", Box((1, 9, 9), (5, 10, 10)), np.zeros((4, 1, 1), np.bool_))
     assert choose_growth(live) is GrowthKind.EVIDENCE
@@ -311,12 +311,12 @@ def test_each_lesion_grows_from_its_own_outlines(opened):
         assert choose_growth(session) is GrowthKind.OUTLINES
         found = recall_growth(session)
         assert (found.step.name, found.added.sum()) == (first.step.name, first.added.sum())
-        assert [seed.index for seed in seeds_beside_growth(session, found)] == [3]
+        assert [seed.index for seed in seeds_without_growth(session, found)] == [3]
         # growing of lesion 1 is undone beneath the steps of lesion 2, then its outline
         second_lesion = session.labels == 2
         session.undo(1)
         assert recall_growth(session) is None
-        assert [seed.index for seed in seeds_beside_growth(session, None)] == [3]
+        assert [seed.index for seed in seeds_without_growth(session, None)] == [3]
         session.undo(1)
         assert choose_growth(session) is GrowthKind.CLICK
         session.redo(1)

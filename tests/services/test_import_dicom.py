@@ -204,7 +204,7 @@ def test_the_record_says_which_moments_of_the_phases_the_headers_tell(tmp_path):
     infos = tmp_path / "out" / "patient_info_files"
     a, b = (json.loads((infos / f"{n}.json").read_text())["import"]["timing"] for n in "AB")
     assert (a["centres_s"], a["centres_are"]) == ([40, 3640, 7240], "FrameReferenceDateTime")
-    assert (b["centres_s"], b["centres_are"]) == (None, "unknown: no element tells it")
+    assert (b["centres_s"], b["centres_are"]) == (None, "unknown: no element gives it")
     assert a["times_are"] == b["times_are"] == "start of each phase"
 
 
@@ -245,7 +245,7 @@ def test_a_case_that_is_there_is_not_overwritten_unasked(tmp_path):
     phantoms.write_exam(tmp_path / "in")
     imported(tmp_path / "in", tmp_path / "out", "P1")
     before = (tmp_path / "out/images/P1/P1_0000.nii.gz").stat().st_mtime_ns
-    with pytest.raises(SaveConflictError, match="pass over finished cases"):
+    with pytest.raises(SaveConflictError, match="skip finished cases"):
         imported(tmp_path / "in", tmp_path / "out", "p1")
     assert (tmp_path / "out/images/P1/P1_0000.nii.gz").stat().st_mtime_ns == before
 
@@ -296,7 +296,8 @@ def test_a_file_that_is_cut_is_told_with_its_headers(tmp_path):
     file = tmp_path / "in" / "IM_2_001.dcm"
     file.write_bytes(file.read_bytes()[:-50])
     with pytest.raises(
-        CaseError, match=r"640 bytes.*IM_2_001\.dcm, but the file has 590 behind it"
+        CaseError,
+        match=r"640 bytes.*IM_2_001\.dcm, as its header says, but the file has 590 after it",
     ):
         imported(tmp_path / "in", tmp_path / "out")
 
@@ -574,7 +575,7 @@ def test_a_dry_run_prints_series_phases_times_and_what_is_left_out_and_writes_no
     )
     assert done.exit_code == 0, done.output
     for text in ("phase 1: 90.0 s, 4 slices", "localiser", "ordered by AcquisitionTime",
-                 "TriggerTime: missing", "1 file(s) below the source are no DICOM"):  # fmt: skip
+                 "TriggerTime: missing", "1 file(s) below the source left out"):  # fmt: skip
         assert text in done.output
     assert not (tmp_path / "out").exists()
 
@@ -659,7 +660,7 @@ def test_a_real_series_without_times_is_imported_by_its_instance_numbers(real_da
     named = named_series([13])
     (case,) = imported(real_data("dicom") / "ge_fmri", tmp_path / "out", use=named).imported
     assert case.times_s is None
-    assert "counts because it was named" in case.warnings[0].text
+    assert "was used because it was chosen" in case.warnings[0].text
     assert len(volumes_of(tmp_path / "out")) == 2
 
 

@@ -126,7 +126,7 @@ def test_series_that_the_user_left_out_stay_in_the_table(tmp_path):
 def test_judging_again_reads_no_header(tmp_path, monkeypatch):
     phantoms.write_exam(tmp_path, AcquisitionNumber=lambda phase, _: 9 - phase)
     (found,) = look(tmp_path).studies
-    assert "in doubt" in found.problem
+    assert "expected one order of the phases" in found.problem
     monkeypatch.setattr(dicom_files, "read_slices", None)
     judged = judge_again(found, ImportSettings(clock=Clock.ACQUISITION_TIME))
     assert judged.exam.times_s == (0, 90, 120)
@@ -246,8 +246,8 @@ def test_a_folder_that_tells_the_patient_gives_a_neutral_id(tmp_path):
 @pytest.mark.parametrize(
     ("case_id", "said"),
     [
-        ("Erika", "does not tell who it is"),
-        ("x4711x", "does not tell who it is"),
+        ("Erika", "does not identify the patient"),
+        ("x4711x", "does not identify the patient"),
         ("", "Give the case an id"),
         ("../x", "expected a case id"),
         ("a_0001", "expected a case id"),
@@ -301,11 +301,10 @@ def test_folders_that_cannot_take_a_case_are_named(tmp_path, small_data_set):
         )
     }
     assert list(said.values()) == [
-        f"{tmp_path / 'in' / 'out'} lies in the DICOM folder, which is only read: choose another "
+        f"{tmp_path / 'in' / 'out'} is in the DICOM folder, which is only read: choose another "
         "folder.",
         f"{tmp_path / 'file'} is a file, not a folder: choose another folder.",
-        f"{tmp_path / 'raw'} is a nnU-Net raw, to which no case can be added: choose another "
-        "folder.",
+        f"{tmp_path / 'raw'} is a nnU-Net raw, which takes no further case: choose another folder.",
         "",
         "",
         "Choose the data set to import into.",
@@ -411,7 +410,7 @@ def test_files_that_changed_since_the_look_are_refused(tmp_path):
     (found,) = look(tmp_path / "in").studies
     phantoms.write_phase(tmp_path / "in", 2, SeriesNumber=1, AcquisitionTime="113000")
     summary = import_studies([WantedStudy(found, ImportSettings())], tmp_path / "out")
-    assert "has changed since" in summary.failures[0].reason
+    assert "but it has changed" in summary.failures[0].reason
     assert not (tmp_path / "out").exists()
 
 

@@ -38,7 +38,7 @@ ASKED = [
 ]
 """Of two patients in one series none can be told from the other: that one is no question."""
 WITHOUT_PRE = ("no scan before contrast", "is it really pre-contrast", "no enhancement is seen",
-               "is the series before contrast missing")  # fmt: skip
+               "whether the series before contrast is missing")  # fmt: skip
 """What says of an import that its first phase is not before contrast."""
 BAD_PHASE = {
     "a phase again in the series": "series=5,phase=6",
@@ -208,7 +208,7 @@ def test_a_selector_that_fits_nothing_is_refused_and_the_table_is_shown(tmp_path
     protocols.dynamic(tmp_path)
     groups = {name: read_selectors(texts) for name, texts in option.items()}
     (study,) = judged(tmp_path, **groups)
-    assert f"but {idle} fits none of the study" in study.problem
+    assert f"but {idle} matches nothing in the study" in study.problem
     assert study.rows
 
 
@@ -237,4 +237,4 @@ def test_what_was_allowed_or_chosen_for_nothing_is_told(tmp_path, settings, said
 def test_a_clock_named_for_one_phase_is_told(tmp_path):
     protocols.dynamic(tmp_path, times=(0,))
     (study,) = judged(tmp_path, clock=Clock.ACQUISITION_TIME)
-    assert any("there is one only" in warning.text for warning in study.exam.warnings)
+    assert any("there is only one phase" in warning.text for warning in study.exam.warnings)

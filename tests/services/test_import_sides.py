@@ -180,18 +180,18 @@ def other_side(values=lambda k: protocols.volume(k, seed=6), times=TIMES, **elem
 @pytest.mark.parametrize(
     ("write", "reason"),
     [
-        (shifted((1.0, 0.0)), r"1\.00 mm lie between .*1\.00 mm of them from slice to slice"),
-        (shifted((0.0, 5.0)), r"5\.00 mm lie between .*0\.00 mm of them"),
+        (shifted((1.0, 0.0)), r"1\.00 mm off the nearest .*1\.00 mm of them from slice to slice"),
+        (shifted((0.0, 5.0)), r"5\.00 mm off the nearest .*0\.00 mm of them"),
         (other_side(times=[at + 900 for at in TIMES]), r"begins \+900 s from that of the left"),
-        (other_side(times=[at * 2 for at in TIMES]), "half a gap between phases is"),
-        (other_side(times=TIMES[:5]), "one number of phases.* 6 and 5"),
-        (other_side(PixelSpacing=[0.6, 0.75]), "one spacing .* of the left and the right"),
-        (other_side(lambda k: protocols.volume(k, (4, 32, 48), seed=6)), "one rows and columns"),
-        (other_side(EchoTime=2.8), "one sequence .* TE 1.4 ms.* TE 2.8 ms"),
-        (other_side(RescaleSlope="0.5"), "one scaling .* no RescaleSlope and RescaleSlope"),
+        (other_side(times=[at * 2 for at in TIMES]), "half a gap between phases"),
+        (other_side(times=TIMES[:5]), "same number of phases.* 6 and 5"),
+        (other_side(PixelSpacing=[0.6, 0.75]), "same spacing .* in the left and the right"),
+        (other_side(lambda k: protocols.volume(k, (4, 32, 48), seed=6)), "same rows and columns"),
+        (other_side(EchoTime=2.8), "same sequence .* TE 1.4 ms.* TE 2.8 ms"),
+        (other_side(RescaleSlope="0.5"), "same scaling .* no RescaleSlope and RescaleSlope"),
         (
             other_side(ImagePositionPatient=lambda _, z: [-60.0 - 2.5 * z, -20.0, 30.0]),
-            "one spacing",
+            "same spacing",
         ),
     ],
 )
@@ -313,4 +313,4 @@ def test_marks_between_the_breasts_are_refused_because_no_image_is_there(tmp_pat
     labels[51, 7, 30] = labels[20, 7, 30] = 1
     summary = exported(tmp_path, labels, grid)
     (failure,) = summary.failures
-    assert "slices (20) lie between the two breasts" in failure.reason
+    assert "(20) are marked between the two breasts" in failure.reason

@@ -123,7 +123,7 @@ def test_a_record_that_was_removed_is_noticed(work, case, record):
     expected = masks[4] if record == 6 else newest(masks, record)
     assert (again.labels == expected).all()
     if record < 6:  # that the last one is missing cannot be seen
-        assert "1 record(s) before it are missing" in again.notes
+        assert "1 record before it is missing" in again.notes
 
 
 @pytest.mark.parametrize("record", range(1, 7))
@@ -131,7 +131,7 @@ def test_a_record_that_stands_there_twice_is_noticed_and_done_once(work, case, r
     _, _, lines, masks = work
     again = Reopened(work, case, b"".join(lines[:record] + lines[record - 1 :]))
     assert (again.labels == masks[5]).all()
-    assert "it stands there twice" in again.notes
+    assert "it is a duplicate" in again.notes
     assert "no record is lost" in again.notes
 
 
@@ -242,7 +242,7 @@ def test_a_journal_without_a_chain_is_opened_with_a_sentence_and_goes_on_with_on
     journal.write_bytes(b"".join(lines))
     editing = open_editing(case, workspace, "Ana")
     assert (editing.session.labels == masks[5]).all()
-    assert "is of the time before records formed a chain" in editing.notes[0]
+    assert "is from before records were chained" in editing.notes[0]
     now = paint(editing, (2.0, 3.0, 14.0))
     editing.close()
     again = open_editing(case, workspace, "Ana")

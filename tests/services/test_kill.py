@@ -77,7 +77,7 @@ def test_every_acknowledged_stroke_of_killed_sessions_is_back(
         play = JournalPlay(journal)
         for item in scan_journal(journal) if journal.exists() else ():
             if isinstance(item, Damage):
-                assert item.reason == "it is not whole"
+                assert item.reason == "it is incomplete"
                 break
             play.take(item)
             if isinstance(item.record, Step):

@@ -219,7 +219,7 @@ def test_a_damaged_patient_file_is_a_warning_and_the_case_opens(small_data_set):
     opened = open_data_set(small_data_set)
     case = load_case(opened.data_set.case("A_1"), opened.record("A_1"))
     assert case.breast_box is None
-    assert any("how it was timed are not known" in text for text in case.warnings)
+    assert any("its timing are unknown" in text for text in case.warnings)
 
 
 def damaged_series(tmp_path):

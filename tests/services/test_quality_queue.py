@@ -48,7 +48,7 @@ def test_a_queue_is_made_from_the_folder_of_scores(tmp_path, scores):
     # without a prediction first, then the step 0.30 to 0.35 with its missed lesions first
     assert ids == ["gone", "B_1", "A_2", "B_2", "A_1", "=cmd()|'x'"]
     assert result.queue.places[1].why == "Dice 0.310; 2 lesion(s) missed"
-    assert result.notes == (f"stranger is in {signs} and has no score: left out",)
+    assert result.notes == (f"stranger is in {signs} but has no score: left out",)
     assert read_queue(tmp_path / "q" / "queue.json") == result.queue
     with (tmp_path / "q" / "queue.csv").open(newline="") as stream:
         rows = list(csv.reader(stream))
@@ -74,7 +74,7 @@ def test_what_was_read_is_followed_to_files(tmp_path, scores):
     content = json.loads((tmp_path / "c" / "capture.json").read_text())
     assert content["points"][-1] == {"n_read": 2, "n_errors": 1}
     lines = (tmp_path / "c" / "capture.txt").read_text().splitlines()
-    assert lines[0] == "1 error(s) in 2 of 6 case(s)"
+    assert lines[0] == "1 error in 2 of 6 cases"
     assert lines[2].startswith("go on: ")
     assert set(lines[3:]) == set(result.capture.to_read) != set()
     with (tmp_path / "c" / "capture.csv").open(newline="") as stream:

@@ -118,13 +118,13 @@ def test_several_tables_are_offered_with_all_together_first(tmp_path):
          "resamples of the cases, B in 3 %."),
         ({"A": 1, "B": 2}, (0.75, 0.25), "A probably leads"),
         ({"A": 1, "B": 2}, (0.6, 0.4), "A leads by mean-then-rank: first in 60 % of the resamples "
-         "of the cases, B in 40 %. The lead is not settled."),
+         "of the cases, B in 40 %. The lead is uncertain."),
         ({"A": 1, "B": 2}, (0.997, 0.003), "in over 99 % of the resamples of the cases, B in "
          "under 1 %."),
-        ({"A": 1, "B": 2}, None, "How sure that is was not computed"),
+        ({"A": 1, "B": 2}, None, "The certainty was not computed"),
         ({"A": 1, "B": 1, "C": 3}, (0.5, 0.5), "A and B share the first rank"),
-        ({"A": 1, "B": 1}, (0.5, 0.5), "nobody leads"),
-        ({"A": 1}, (1.0,), "A is alone"),
+        ({"A": 1, "B": 1}, (0.5, 0.5), "no team leads"),
+        ({"A": 1}, (1.0,), "A is the only team"),
         ({"A": None, "B": None}, None, "No team has a rank"),
         ({"A": None, "B": 1}, None, "B leads"),
     ],
@@ -137,7 +137,7 @@ def test_who_leads_is_said_as_sure_as_it_is(tmp_path, ranks, first, words):
 def test_no_lead_on_a_handful_of_cases_is_sure(tmp_path):
     table = simple_board(tmp_path, {"A": 1, "B": 2}, {"A": 1.0, "B": 0.0}).tables[0]
     assert say_lead(replace(table, n_cases=1), 0).endswith(
-        "The lead is not settled: 1 case is too few to tell."
+        "The lead is uncertain: 1 case is too few to tell."
     )
     assert "clearly" not in say_lead(replace(table, n_cases=4), 0)
     assert "A clearly leads" in say_lead(replace(table, n_cases=5), 0)

@@ -64,7 +64,7 @@ def test_the_command_writes_the_shape_that_programs_read(write, tmp_path):
     assert stable["rank_interval"]["B"] == [pytest.approx(1.05), pytest.approx(2.95)]
     assert "A leads: first in 100 % of 2 resamples" in done.stdout
     assert "q05-then-rank puts B first: the methods do not agree" in done.stdout
-    assert "without 1 of 4 cases (c4) B draws level with A" in done.stdout
+    assert "without 1 of 4 cases (c4), B draws level with A" in done.stdout
     rows = list(csv.DictReader((tmp_path / "o" / "ranks.csv").open()))
     assert [row["n_filled"] for row in rows] == ["0", "0", "1"]
     assert [row["q05-then-rank rank"] for row in rows] == ["2", "1", "3"]
@@ -153,7 +153,7 @@ def test_tables_of_spreadsheet_programs_are_read(text, write):
         ("case,A\nc1,inf\n", "column A, row 2 .* got 'inf'"),
         ("case,A\nc1,good\n", "column A, row 2 .* got 'good'"),
         ("case,A\nc1,1_000\n", "got '1_000'"),
-        ('case,A\nc1,"1,000"\n', "may have a decimal comma or one of thousands"),
+        ('case,A\nc1,"1,000"\n', "may have a decimal comma or a comma between thousands"),
         ("case,A\n,1\n", "name of a case in row 2"),
         ("algorithm,case,value,site\nA,c1,1,\n", "name of a site in row 2"),
         ("algorithm,case,value\n,c1,1\n", "name of a algorithm in row 2"),
@@ -172,7 +172,10 @@ def test_a_table_that_would_rank_wrongly_is_refused_with_its_row(text, said, wri
     ("texts", "said"),
     [
         (("case,dsc\nc1,1\n", "case,dsc\nc1,\n"), "a value of b .* found none"),
-        (("case,dsc\nc1,1\n", "case,iou\nc1,1\n"), "one metric in all tables, found a.csv: dsc"),
+        (
+            ("case,dsc\nc1,1\n", "case,iou\nc1,1\n"),
+            "one metric in all tables, but found a.csv: dsc",
+        ),
         (("case,x,y\nc1,1,1\n",), "column dsc, value or score .* found x, y"),
         (("case,dsc\nc1,1\nC1,0\n",), "c1|C1 is in rows 2 and 3"),
         (("name,dsc\nc1,1\n",), r"the column case \(or case_id, patient_id\) in"),
@@ -189,7 +192,7 @@ def test_tables_of_algorithms_that_do_not_fit_are_refused(texts, said, write, tm
 def test_one_name_for_two_algorithms_is_refused(write, tmp_path):
     one = write("case,dsc\nc1,1\n", "x.csv")
     tables = (algorithm_table(str(one)), algorithm_table(f"x={one}"))
-    with pytest.raises(MamamiaError, match="a name of its own for each algorithm, got x, x"):
+    with pytest.raises(MamamiaError, match="a different name for each algorithm, but found x, x"):
         rank_files(RankInputs(tables), tmp_path / "out", FEW)
 
 
@@ -236,7 +239,10 @@ def test_a_value_that_rewards_leaving_cases_out_is_named(
     )
     rules = RankSettings(n_resamples=0, missing=MissingRule.of_text(f"value:{value}"))
     summary = rank_files(inputs, tmp_path / "out", rules)
-    assert any("whoever leaves hard cases out gains" in note for note in summary.notes) is gains
+    assert (
+        any("an algorithm gains by leaving out hard cases" in note for note in summary.notes)
+        is gains
+    )
 
 
 def test_one_case_is_said_to_prove_nothing(write, tmp_path):
@@ -295,7 +301,7 @@ def test_scores_of_other_profiles_are_refused(write, tmp_path):
         AlgorithmTable(name, write(f"case_id,dsc,profile\nc1,.5,{profile}\n", f"{name}.csv"))
         for name, profile in (("a", "clinical"), ("b", "paper"))
     ]
-    with pytest.raises(FormatError, match="under one profile, found clinical, paper"):
+    with pytest.raises(FormatError, match="under one profile, but found clinical, paper"):
         rank_files(RankInputs(tuple(tables)), tmp_path / "out", FEW)
 
 
@@ -308,10 +314,10 @@ def test_a_metrics_name_tells_which_way_is_good():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "or one table of all, got neither"),
-        (["a.csv", "--table", "b.csv"], "got both"),
+        ([], "or one table of all, but found neither"),
+        (["a.csv", "--table", "b.csv"], "found both"),
         (["a.csv", "--missing", "best"], "expected value:X with a number X"),
-        (["a.csv", "--method", "composite"], "method of the table beside the composite"),
+        (["a.csv", "--method", "composite"], "method of the table besides the composite"),
         (["a.csv", "--method", "composite", "--method", "mean-then-rank"], "expected --clinical"),
     ],
 )
@@ -403,6 +409,6 @@ def test_a_column_about_cases_is_no_algorithm(tmp_path, column):
     rows = [f"c{case},{0.5 + case / 10},{0.4 + case / 10},{40 + case}" for case in range(4)]
     done, said = rank_table(tmp_path, "\n".join((f"case,A,B,{column}", *rows)))
     assert done.returncode == 0, said
-    assert f"{column} taken as said of the cases, not as algorithms" in said
+    assert f"{column} taken as properties of the cases, not as algorithms" in said
     got = json.loads((tmp_path / "o" / "rank.json").read_text())
     assert got["methods"]["mean-then-rank"] == {"A": 1, "B": 2}

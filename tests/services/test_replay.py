@@ -141,7 +141,7 @@ def test_on_other_images_the_mask_stays_and_the_strokes_that_differ_are_named(
     assert (read_labels(done.path).dense() == labels).all()
     assert done.n_repeated < done.n_strokes
     assert "the images differ" in done.notes[0]
-    assert "these strokes differ from what was recorded: step " in done.notes[1]
+    assert "these strokes differ from the record: step " in done.notes[1]
 
 
 def test_locked_labels_are_locked_in_the_repetition_too(painting, case, images, tmp_path):
@@ -167,14 +167,14 @@ def test_a_run_that_goes_on_from_another_mask_than_was_left_ends_the_replay(pain
     again.write(Turn.UNDO)
     again.close()
     play = play_journal(JournalPlay(journal))
-    assert "not the one before it" in play.damages[0].reason
+    assert "not the previous one" in play.damages[0].reason
     assert (play.session.labels == labels).all()
 
 
 def test_the_journal_of_another_case_is_refused(painted, painting, tmp_path):
     journal, _ = painted
     assert case_of_journal(journal) == "A"
-    with pytest.raises(CaseError, match="expected the journal of case B, got one of case A"):
+    with pytest.raises(CaseError, match="expected the journal of case B, but got one of case A"):
         replay_journal(journal, tmp_path / "x.nii.gz", painting.make_case("B"))
     assert not (tmp_path / "x.nii.gz").exists()
 
@@ -199,14 +199,14 @@ def test_a_damaged_journal_replays_up_to_the_damage_and_says_so(painted, tmp_pat
     assert done.summary.strokes == 3
     assert not done.is_whole
     assert done.notes[0].startswith("the journal is damaged at record 5 (byte ")
-    assert f"the {len(lines) - 4} record(s) after that are not in it" in done.notes[0]
+    assert f"{len(lines) - 4} later records are not in it" in done.notes[0]
 
 
 @pytest.mark.parametrize("content", [b"", b"no journal\n"])
 def test_what_is_no_journal_is_refused(tmp_path, content):
     path = tmp_path / "A.journal"
     path.write_bytes(content)
-    with pytest.raises(FormatError, match="no whole record"):
+    with pytest.raises(FormatError, match="no complete record"):
         replay_journal(path, tmp_path / "x.nii.gz")
     with pytest.raises(FormatError):
         case_of_journal(path)

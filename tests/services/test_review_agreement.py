@@ -116,7 +116,7 @@ def test_masks_and_volumes_by_hand(masks):
     assert [one.lowest_dsc for one in found.cases[:2]] == [0.4, 1.0]
     assert found.left_out == ()
     text = "\n".join(agreement_lines(found))
-    assert "In 1 pair(s) neither drew anything: they agree, and are in no mean." in text
+    assert "In 1 pair both masks are empty: they agree, and are in no mean." in text
 
 
 def test_answers_agree_as_the_facts_say(masks):
@@ -202,7 +202,9 @@ def test_every_kind_of_answer_is_compared_or_named(masks):
     assert found.n_lesions_unmatched == 1
     # of ben's lesion nobody else said anything: ana described two and drew none
     assert [(one.n, one.n_alone) for one in found.categories[3].pairs] == [(0, 1)]
-    assert "odd is not compared: it was answered in several ways (category, number)" in found.notes
+    assert (
+        "odd is not compared: it has answers of different types (category, number)" in found.notes
+    )
     # a record that is no object, and broken ones, answer nothing
     for text in ("[]", "{", "[" * 5000):
         store.append("ana", {"act": "read-again", "case": "c0001", "round": 1, "reason": "x"})
@@ -259,9 +261,7 @@ def test_one_reader_and_no_pair_are_said_and_nothing_fails(masks):
         read(store, "ana", 1, masks(3), {"bpe": "mild"})
         found = measure_agreement(store)
         assert found.readers == found.volumes == ()
-        assert (
-            "no case was read by two people to the end: there is nothing to compare" in found.notes
-        )
+        assert "no case was fully read by two people: there is nothing to compare" in found.notes
         assert agreement_lines(found)[0].startswith("0 of 2 case(s)")
         assert found.categories[0].pairs == ()
 
@@ -286,7 +286,7 @@ def test_hidden_repeats_are_held_against_the_own_first_time(masks, tmp_path):
     with (tmp_path / "agreement_questions.csv").open() as stream:
         rows = [row for row in csv.DictReader(stream) if row["what"] == "bias"]
     assert [(row["of"], row["value"]) for row in rows] == [("readers", "-8.0"), ("repeat", "2.5")]
-    assert any("first time and repeat: differ by 2.50" in one for one in agreement_lines(found))
+    assert any("first time and repeat: difference 2.50" in one for one in agreement_lines(found))
 
 
 def test_what_is_of_one_case_is_drawn_together():
@@ -337,7 +337,7 @@ def test_honeypots_are_followed_over_time_by_the_list_of_the_beginning(masks, tm
     assert [(one.case_id, one.what) for one in found.left_out] == [("case 2", "truth")]
     with pytest.raises(CaseError, match="the list of honeypots that the study was begun with"):
         measure_agreement(store, Truth(names[:2], truth))
-    assert any("honeypot(s) are not looked at" in one for one in measure_agreement(store).notes)
+    assert any("honeypots are not evaluated" in one for one in measure_agreement(store).notes)
 
 
 def test_masks_of_one_case_alone_are_held(masks, monkeypatch):
@@ -445,7 +445,7 @@ def test_a_lead_who_still_reads_is_blind_too(tmp_path):
     ]
     of = replace(of, readers=tuple(readers), tasks=(*of.tasks, Task("lea", "c0001")))
     store = TableStore(new_tables(), of)
-    with pytest.raises(CaseError, match="Lea Lead still reads cases of this study"):
+    with pytest.raises(CaseError, match="Lea Lead has open readings in this study"):
         require_sight(store, "lea", "", tmp_path)
     session = ReviewSession(store, "lea", tmp_path)
     session.claim(Task("lea", "c0001"))
@@ -470,7 +470,7 @@ def test_a_part_of_a_study_is_never_told_as_the_whole(masks, tmp_path):
     folder.rename(tmp_path / "AWAY")
     tellers = (find_status, verify_study, measure_agreement, lambda one: save_audit(one, tmp_path))
     for tell in tellers:
-        with pytest.raises(FormatError, match="see that the folder is there, then try again"):
+        with pytest.raises(FormatError, match="check that the folder is reachable, then try again"):
             tell(lead)
     (tmp_path / "AWAY").rename(folder)
     assert find_status(lead).states["second reading needed"] == 1
@@ -599,7 +599,7 @@ def test_readings_disagree_by_their_lesions_and_by_what_was_said_of_the_same_one
 
     both = ((2, 10), (20, 24))
     assert because(both, ((2, 10), (50, 54))) == (
-        "as many lesions, but 2 of them one reader alone has",
+        "same number of lesions; 2 marked by one reader only",
     )
     assert because(both, ((2, 10),)) == ("1 and 2 lesions",)
     # the same two, the other way round in size: what was said of the left one is the same

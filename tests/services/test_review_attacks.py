@@ -183,8 +183,8 @@ def test_what_nobody_attacked_is_clean_and_verify_says_what_no_signature_holds(s
     n_open = check.n_events - check.n_sealed
     assert n_open >= 1
     (note,) = [one.text for one in check.notes if one.kind == "seal"]
-    assert note.startswith(f"{n_open} of {check.n_events} event(s) are held by no signature")
-    assert not [one for one in check.notes if "binds no lead's key" in one.text]
+    assert note.startswith(f"{n_open} of {check.n_events} events not covered by a signature")
+    assert not [one for one in check.notes if "lists no lead's key" in one.text]
 
 
 # --------------------------------------------------------------- under another's name
@@ -194,7 +194,7 @@ def act_as(share, home, who, **entry):
     """Let somebody begin a session under a name with whatever entry."""
     store = FolderStore(share, home, host="thief", session="1")
     session = ReviewSession(store, who, home)
-    with pytest.raises(CaseError, match="nobody else may act under the name"):
+    with pytest.raises(CaseError, match="nobody else may use the name"):
         session.remark("c0001", "x")
     heads = [chain[-1].hash for chain in store.read().chains.values()]
     seen = entry.pop("seen", heads)
@@ -228,7 +228,7 @@ def test_who_has_a_key_enters_with_it_and_nobody_else_does(share, clean, asker, 
     # A session that says not to know of any of hers looks like one of an earlier version.
     folder = Path(shutil.copytree(share, tmp_path / "unknowing"))
     act_as(folder, tmp_path / "home unknowing", "lea", seen=[])
-    assert "shows no key" in "".join(one.text for one in asker.check(folder).notes)
+    assert "has no key" in "".join(one.text for one in asker.check(folder).notes)
     # A step of such a session is late as long as Ana never entered with her key, and fails then.
     folder = Path(shutil.copytree(share, tmp_path / "pretending"))
     store = FolderStore(folder, tmp_path / "home pretending", host="thief", session="1")
@@ -239,7 +239,7 @@ def test_who_has_a_key_enters_with_it_and_nobody_else_does(share, clean, asker, 
     ana = at_work(folder, people, "ana", "2")
     ana.remark("c0001", "mine")
     ana.close()
-    assert asker.problems(folder) == ["refused: the case is signed already"]
+    assert asker.problems(folder) == ["refused: the case already has the state signed"]
     # With the key she acts as before, and what she signs needs no further proof.
     lea = at_work(share, people, "lea", "2")
     lea.remark("c0001", "mine")
@@ -256,7 +256,7 @@ def test_a_key_is_asked_for_and_a_wrong_passphrase_opens_nothing(share, clean, t
     before = {path: path.read_bytes() for path in event_files(share)}
     home, elsewhere = Path(shutil.copytree(clean[1], tmp_path / "people")), tmp_path / "elsewhere"
     for passphrase, computer, why in (
-        ("", home / who, "nobody else may act under the name"),
+        ("", home / who, "nobody else may use the name"),
         ("another one", home / who, "expected the passphrase of the key"),
         (WORDS, elsewhere, "it is not on this computer: work where it was made"),
     ):
@@ -386,7 +386,7 @@ def test_who_had_read_it_misses_the_tail_that_nobody_signed(share, clean, tmp_pa
     (path,) = (share / "events" / "ben").iterdir()
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
     check = verify_study(FolderStore(share, home, host="x", session="2"))
-    assert any("which this computer had read, is not there" in one.text for one in check.problems)
+    assert any("which this computer had read, is missing" in one.text for one in check.problems)
 
 
 def test_files_that_two_readers_swapped_are_found(share, asker):
@@ -433,7 +433,7 @@ def test_events_of_another_study_are_found_as_they_are_and_hashed_anew(
     origin = sha256((share / "study.json").read_bytes()).hexdigest()
     hash_anew(again, lambda one: one, origin)
     shutil.copytree(again / "events", share / "events")
-    assert any("the lead's own key does not count" in one for one in asker.problems(share))
+    assert any("the lead's own key is not valid" in one for one in asker.problems(share))
     assert asker.check(share).n_signatures == 0
 
 
@@ -445,7 +445,7 @@ def test_a_signature_that_is_put_in_again_elsewhere_does_not_count_twice(share, 
     store.close()
     check = asker.check(share)
     assert check.n_signatures == 3
-    assert [one.text for one in check.problems] == ["the signature does not fit"]
+    assert [one.text for one in check.problems] == ["the signature is invalid"]
 
 
 # --------------------------------------------------------------- hashed anew, whole
@@ -500,7 +500,7 @@ def test_a_change_in_one_file_alone_is_missed_by_those_who_had_seen_it(share, as
     for path, content in before.items():
         if path.parent.name != "ana":
             path.write_bytes(content)
-    assert any("had seen are not there" in one for one in asker.problems(share))
+    assert any("had seen missing" in one for one in asker.problems(share))
 
 
 def test_where_nothing_is_signed_verify_says_that_all_could_be_written_anew(tmp_path, asker):
@@ -513,7 +513,7 @@ def test_where_nothing_is_signed_verify_says_that_all_could_be_written_anew(tmp_
     check = asker.check(folder)
     assert check.problems == ()
     assert [one.kind for one in check.notes] == ["seal"]
-    assert "2 of 2 event(s) are held by no signature" in check.notes[0].text
+    assert "2 of 2 events not covered by a signature" in check.notes[0].text
 
 
 # ------------------------------------------------------------------ keys of leads
@@ -547,7 +547,7 @@ def test_a_lead_s_key_that_looks_older_counts_for_nothing_where_keys_are_bound(
     check = asker.check(share)
     assert check.problems == ()
     assert [one.text[-22:] for one in check.notes if one.kind == "key"] == [
-        "waits for a lead's word"[-22:]
+        "waits for countersigning"[-22:]
     ]
     assert check.n_signatures == 3
 
@@ -559,10 +559,10 @@ def test_a_study_without_bound_keys_says_what_it_does_not_prove_and_a_rival_is_t
     check = asker.check(folder)
     assert check.problems == ()
     (note,) = [one.text for one in check.notes if one.kind == "key"]
-    assert "study.json binds no lead's key" in note
+    assert "study.json lists no lead's key" in note
     put_in_thief(folder, tmp_path / "thief", monkeypatch, 2001)
     problems = asker.problems(folder)
-    assert any("one of them may have been put in later" in one for one in problems)
+    assert any("one of them may have been inserted later" in one for one in problems)
 
 
 # ---------------------------------------------------------------------- stolen keys
@@ -618,7 +618,7 @@ def test_from_a_time_on_stands_only_what_others_had_seen_by_then(share, clean, t
     assert countersigning._list_standing(lea.state, lea.state.keys[2], events, witnesses[0].at) == (
         ana.hash,
     )
-    for since, why in (("last week", "such as 2026"), ("2999-01-01", "a time that is past")):
+    for since, why in (("last week", "such as 2026"), ("2999-01-01", "a time in the past")):
         with pytest.raises(CaseError, match=why):
             countersigning.revoke(lea, "ana", key, "stolen", WORDS, since)
     with pytest.raises(CaseError, match="a reason"):
@@ -631,7 +631,7 @@ def test_a_reader_without_the_key_cannot_end_it_and_is_sent_to_a_lead(share, cle
     ana = at_work(share, tmp_path, "ana", "6")
     (old,) = [one.key for one in ana.state.keys if one.reader == "ana"]
     ana.make_key(WORDS)
-    with pytest.raises(CaseError, match="is ended by a lead"):
+    with pytest.raises(CaseError, match="ask a lead to revoke it"):
         countersigning.revoke(ana, "ana", old, "lost", WORDS)
 
 
@@ -673,4 +673,4 @@ def test_a_revocation_that_is_removed_is_missed_by_who_had_read_it_and_by_later_
     assert asker.problems(share) == []
     (path,) = (share / "events" / "lea").glob("*-5.jsonl")
     path.unlink()
-    assert any("had seen are not there" in one for one in asker.problems(share))
+    assert any("had seen missing" in one for one in asker.problems(share))

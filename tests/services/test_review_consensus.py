@@ -83,7 +83,7 @@ def test_a_third_reader_decides_the_ties_of_two_and_is_a_parent(store, tmp_path)
     found = make_consensus(store, [one, other], Rule.MAJORITY_THIRD, third)
     assert voxels(found) == "001111100"
     assert set(found.parents) == {one.mask, other.mask, third.mask}
-    with pytest.raises(CaseError, match="got nobody"):
+    with pytest.raises(CaseError, match="found nobody"):
         make_consensus(store, [one, other], Rule.MAJORITY_THIRD)
     with pytest.raises(CaseError, match="got one of the two"):
         make_consensus(store, [one, other], Rule.MAJORITY_THIRD, one)

@@ -108,7 +108,7 @@ def test_of_a_study_that_was_never_seen_nothing_is_said_of_cases_and_none_is_tak
         "reassign": lambda: client.session.reassign("c0001", "ana", "ben"),
     }
     for act in acts.values():
-        with pytest.raises(FormatError, match="a study that can be read, but some of it cannot"):
+        with pytest.raises(FormatError, match="a readable study, but some of it cannot"):
             act()
     events_away()
     look = client.look()
@@ -184,7 +184,7 @@ desk = StudyClient(Path(sys.argv[1]), "Ana", Path(sys.argv[2]))
 taken = desk.take_next()
 if sys.argv[3:]:
     # a kill between the mask and its event
-    desk.store.put_mask(b"a mask that no event names")
+    desk.store.put_mask(b"a mask that without an event")
 print(taken.case_id, flush=True)
 os.kill(os.getpid(), 9)
 """
@@ -199,7 +199,7 @@ def test_what_a_killed_window_held_is_free_at_once_on_its_computer(folder, home)
     assert client.take_next().case_id == "A"
     check = verify_study(client.store)
     assert not check.problems
-    assert any("no event names" in one.text for one in check.notes)
+    assert any("without an event" in one.text for one in check.notes)
 
 
 def test_answers_that_are_not_handed_in_are_there_again(folder, home):
@@ -355,7 +355,7 @@ def test_a_copy_of_the_study_that_lacks_what_was_read_is_told(folder, home, tmp_
     client.hand_in(client.take_next(), saved(tmp_path), Draft())
     client.close()
     (problem,) = StudyClient(copy, "Ana", home).look().problems
-    assert "which this computer had read, is not there" in problem
+    assert "which this computer had read, is missing" in problem
 
 
 def test_a_study_file_that_was_changed_meanwhile_takes_nothing_more(folder, home, tmp_path):
@@ -390,7 +390,7 @@ def test_work_begins_while_the_share_is_away_and_is_sent_when_it_is_back(
     client = StudyClient(folder, "Ana", home)
     look = client.look()
     assert (look.n_read, look.n_left) == (1, 1), "what was read before counts as read"
-    assert "as this computer knew it" in look.trouble
+    assert "the local copy of the study" in look.trouble
     assert not look.problems
     taken = client.take_next()
     assert taken.case_id == "B"
@@ -436,7 +436,10 @@ def test_what_others_did_meanwhile_is_merged_and_said(folder, home, tmp_path, aw
     client.hand_in(client.take_next(), saved(tmp_path, B), Draft())
     away.rename(folder)
     look = client.look()
-    assert "your reading of B does not count: the case is rejected already" in look.problems[0]
+    assert (
+        "your reading of B does not count: the case already has the state rejected"
+        in look.problems[0]
+    )
     assert look.n_unsent == 0
     cases = {one.body["case"] for one in list_acts(client, "read")}
     assert "c0002" in cases, "it is kept"
@@ -454,7 +457,7 @@ def test_two_computers_of_a_reader_of_which_one_was_away_are_a_conflict_and_both
     other.close()
     client.look()
     (conflict,) = client.session.state.conflicts
-    assert "did not know of each other" in conflict[1]
+    assert "were not synchronised" in conflict[1]
     assert len(list_acts(client, "read")) == 3
     assert client.store.unsent == 0
 
@@ -467,7 +470,7 @@ def test_another_study_that_comes_back_is_sent_nothing(folder, home, tmp_path, a
     path.write_text(path.read_text().replace('"Ben"', '"Bob"'))
     before = {one: one.read_bytes() for one in folder.rglob("*") if one.is_file()}
     look = client.look()
-    assert "is not the file that this program opened" in look.trouble
+    assert "was changed after this program opened it" in look.trouble
     assert any("study.json" in one for one in look.problems)
     with pytest.raises(CaseError, match=r"study\.json was changed"):
         client.hand_in(taken, saved(tmp_path, B), Draft())
@@ -543,7 +546,7 @@ def test_a_folder_for_results_that_hangs_is_said_to_and_the_study_goes_on(
         about = ["review", "status", str(folder), "--out", str(place)]
         result = CliRunner().invoke(app, about, env={"MAMAMIA_CONFIG_DIR": str(home)})
         assert result.exit_code == 1, result.output
-        said = f"expected {place} to be there or not, but the share does not answer"
+        said = f"expected an answer whether {place} exists, but the share does not answer"
         assert said in str(result.exception)
         assert StudyClient(folder, "Ana", home).look().trouble == ""
     finally:
@@ -634,7 +637,7 @@ def test_of_two_windows_of_one_reader_the_newer_has_the_case_and_the_older_loses
     assert first.tell("take") == "has A"
     assert second.tell("take") == "has A"
     assert first.tell("keep") == "lost A"
-    assert first.tell("hand in").startswith("refused expected A to be at work in this window")
+    assert first.tell("hand in").startswith("refused expected A to be open in this window")
     assert first.tell("put back") == "back"
     assert second.tell("hand in") == "kept", "what the older put back is still the newer's"
     assert first.tell("take") == "has B"
@@ -720,7 +723,7 @@ def test_signing_makes_a_key_first_and_says_what_is_still_needed(folder, home, t
     assert not client.has_key
     text = client.sign("c0001", Meaning.AUTHOR, "three small words")
     assert "countersigned" in text
-    with pytest.raises(WrongPassphraseError, match="nobody can find it"):
+    with pytest.raises(WrongPassphraseError, match="cannot be recovered"):
         client.sign("c0001", Meaning.AUTHOR, "three small worlds")
 
 

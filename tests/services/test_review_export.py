@@ -262,8 +262,8 @@ def test_answers_long_wide_and_for_mrmc_programs(studied, tmp_path):
     [
         ("", None, "expected the question whose answers are the ratings"),
         ("assesment", None, "expected answers to 'assesment', got none"),
-        ("note", None, "expected numbers as ratings, got '=1"),
-        ("assessment", ("A_1",), "expected positive cases among those that were rated, got 'A_1'"),
+        ("note", None, "expected numbers as ratings, but found '=1"),
+        ("assessment", ("A_1",), "expected positive cases among the rated ones, but found 'A_1'"),
     ],
 )
 def test_a_table_of_ratings_that_cannot_be_is_refused(
@@ -306,7 +306,7 @@ def test_monai_label_finds_every_label_by_its_own_rule(studied, tmp_path):
     assert store["objects"]["open"]["labels"].keys() == {"ana"}
     # that there is nothing was accepted: to MONAI Label a case without a label is an open one
     assert read_labels(folder / "labels" / "final" / "none.nii.gz").box.is_empty
-    assert "removes every case whose image it does not find" in (folder / "README.txt").read_text()
+    assert "removes every case without an image" in (folder / "README.txt").read_text()
 
 
 MONAI_STORE = ("name", "description", "images_dir", "labels_dir", "objects")
@@ -477,7 +477,7 @@ def test_a_conflict_and_a_lost_mask_exit_with_3_and_readers_do_not_unblind_in_si
     done = run(app, [*words, "--reader", "lea"])
     assert done.exit_code == 3, done.output
     assert "failed: twice: conflict: " in done.output
-    assert " and reject by two who did not know of each other" in done.output
+    assert " and reject were decided independently of each other" in done.output
     assert "failed: bad: the accepted mask" in done.output
     assert f"failed: {'D' * 200}: the read by ana: its mask is not in the store" in done.output
     expert = tmp_path / "out" / "masks" / "segmentations" / "expert"

@@ -212,7 +212,7 @@ def test_a_rule_and_a_stroke_is_a_mask_of_ones_own_with_its_parents(client, tmp_
 
 def test_staple_of_two_is_refused_and_says_so(client):
     dispute = open_dispute(client, "c0001")
-    assert dispute.why_not(ConsensusRule.STAPLE) == "needs 3 readings, there are 2"
+    assert dispute.why_not(ConsensusRule.STAPLE) == "needs 3 readings, but there are 2"
     assert dispute.why_not(ConsensusRule.UNION) == ""
     with pytest.raises(CaseError, match="3 readings or more"):
         fuse_dispute(client, dispute, ConsensusRule.STAPLE)
@@ -245,7 +245,7 @@ def test_a_case_that_was_set_down_goes_to_another_judge_who_may_leave_it_out(
 
 def test_a_reader_is_shown_nobody_elses_mask(study, tmp_path):
     ana = StudyClient(study, "Ana", tmp_path / "Ana")
-    with pytest.raises(CaseError, match="masks are not shown"):
+    with pytest.raises(CaseError, match="masks are hidden"):
         open_dispute(ana, "c0001")
 
 

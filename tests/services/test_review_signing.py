@@ -171,11 +171,11 @@ def test_what_changed_since_it_was_signed_is_signed_anew(desks):
 def test_a_judge_accepts_what_agrees_and_reopens_what_is_decided(desks):
     jo, ana = desks.of("Jo Judge"), desks.of("Ana")
     jo.session.refresh()
-    with pytest.raises(CaseError, match="take it up and decide"):
+    with pytest.raises(CaseError, match="open the case and decide"):
         accept_case(jo, "c0001")
     desks.read_all()
     ana.session.refresh()
-    with pytest.raises(CaseError, match="expected a judge"):
+    with pytest.raises(CaseError, match="expected an adjudicator"):
         accept_case(ana, "c0001")
     accept_case(jo, "c0001")
     make_own_key(desks.of("Lea Lead"), WORDS)
@@ -187,7 +187,7 @@ def test_a_judge_accepts_what_agrees_and_reopens_what_is_decided(desks):
     with pytest.raises(CaseError, match="a reason"):
         reopen_case(jo, "c0001", " ")
     ana.session.refresh()
-    with pytest.raises(CaseError, match="expected a judge"):
+    with pytest.raises(CaseError, match="expected an adjudicator"):
         reopen_case(ana, "c0001", "x")
     reopen_case(jo, "c0001", "another lesion on the other side")
     assert jo.session.refresh().case("c0001").state is CaseState.REOPENED

@@ -143,7 +143,7 @@ def test_what_is_signed_under_a_number_fits_for_who_sees_ids_and_the_other_way_r
         assert [one.meaning for one in signatures] == [Meaning.AUTHOR, Meaning.APPROVER]
     client.close()
     found = {one.kind for one in verify_study(FolderStore(folder, tmp_path / "check")).problems}
-    assert found == {"signature"}  # Ana's key waits for a lead's word
+    assert found == {"signature"}  # Ana's key waits for countersigning
 
 
 def test_a_longer_id_is_not_taken_for_a_shorter_one_and_sites_go_too():

@@ -185,7 +185,7 @@ def test_the_express_lane_stops_at_the_first_breach_with_the_reason(small_data_s
     settings = settings_of(Task.SEGMENTATION, 2, isolation=IsolationKind.NONE, consent=True)
     done = run_small(small_data_set, tmp_path, FAIL_ON_A_2 + WRITE_MASKS, settings)
     assert [saved.case_id for saved in done.saved] == ["A_1"]
-    assert done.stopped == "stopped in the express lane at A_2: 1 other case(s) were not tried"
+    assert done.stopped == "stopped in the express lane at A_2: 1 other case not run"
     (failure,) = done.failures
     assert failure.case_id == "A_2"
     assert "ValueError: no lesion found" in failure.reason
@@ -218,7 +218,7 @@ def test_a_mask_that_breaks_the_contract_is_a_row_and_no_file(small_data_set, tm
     body = WRITE_MASKS.replace("+ bytes(n)", "+ bytes([3]) * n")
     done = run_small(small_data_set, tmp_path, body)
     assert done.saved == ()
-    assert "0 and 1 only, but has also 3" in done.failures[0].reason
+    assert "but found also 3" in done.failures[0].reason
     assert not list((tmp_path / "out").rglob("A_1.nii.gz"))
 
 
@@ -355,7 +355,7 @@ def test_names_that_are_no_utf8_and_links_to_nowhere_stop_nothing(small_data_set
     words = ["--out", out, "--as-root", "--task", "segmentation", "--case", "A_1"]
     done = mamamia("run-submission", folder, small_data_set, *words)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "1 file(s) may run programs: w\ufffd\ufffd.pth" in done.stdout
+    assert "1 file that may run programs: w\ufffd\ufffd.pth" in done.stdout
     assert sorted(path.name for path in (out / "pred_segmentations").iterdir()) == [
         "A_1.json",
         "A_1.nii.gz",
@@ -383,7 +383,7 @@ def test_a_missing_masks_neighbours_are_shown_with_bytes_that_are_no_utf8(
     words = ["--out", tmp_path / "out", "--as-root", "--task", "segmentation", "--case", "A_1"]
     done = mamamia("run-submission", folder, small_data_set, *words)
     assert done.returncode == 3
-    assert "wrote A_1\ufffd.nii.gz: name each mask exactly" in done.stdout + done.stderr
+    assert "found A_1\ufffd.nii.gz: name each mask exactly" in done.stdout + done.stderr
 
 
 KEEPS_SOCKETS = """
@@ -405,6 +405,6 @@ def test_memory_of_the_kernel_is_named_in_the_failure(small_data_set, tmp_path, 
     done = mamamia("run-submission", folder, small_data_set, *words, "--memory-limit", "0.2")
     assert done.returncode == 3
     assert (
-        "expected at most 0.2 GB of memory, but it took more (sockets most of all): allow more"
+        "expected at most 0.2 GB of memory, but it took more (mostly sockets): raise the limit"
     ) in (done.stdout + done.stderr).replace("\n", " ")
     assert "(--memory-limit GB)" in done.stderr

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 import nibabel as nib
 import numpy as np
@@ -213,6 +214,13 @@ def test_the_three_tables_hold_the_same_rows(folders):
     ):
         assert list(frame.case_id) == list("ABCD")
         assert list(frame.norm_hd) == pytest.approx([row.norm_hd for row in rows], abs=1e-15)
+
+
+def test_without_pyarrow_the_other_two_tables_are_written(folders, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    summary, _ = scored(folders, n_resamples=0)
+    tables = sorted(path.name for path in summary.table.parent.glob("case_scores.*"))
+    assert tables == ["case_scores.csv", "case_scores.xlsx"]
 
 
 def test_no_scored_case_at_all_is_told_and_not_a_crash(folders):

@@ -213,7 +213,7 @@ def test_a_site_that_ran_some_models_is_listed_and_not_ranked(first):
         ({"definitions": "0" * 64}, "one definitions"),
         ({"rule": "leave-out"}, "one rule"),
         ({"metrics": ("dsc", "norm_hd", "iou"), "numbers": (), "rows": ()}, "one metrics"),
-        ({"site": "gum "}, "one file of each site"),
+        ({"site": "gum "}, "one file per site"),
     ],
 )
 def test_unequal_sites_are_refused(first, change, why):
@@ -241,7 +241,7 @@ def test_numbers_that_are_not_those_of_their_cases_are_refused(first):
 
 
 def test_the_same_cases_under_another_site_are_refused(first):
-    with pytest.raises(CaseError, match="the same ones at GUM and HCB"):
+    with pytest.raises(CaseError, match="the same cases at GUM and HCB"):
         require_equal([first, replace(first, site="HCB")])
 
 
@@ -254,17 +254,17 @@ def test_the_same_cases_under_two_keys_are_told(world, first, tmp_path):
     other = evaluated(world, tmp_path / "s.json", site="HCB", key=tmp_path / "other.key")
     require_equal([first, other])
     (note,) = find_doubles(first, other)
-    assert note.startswith(f"{N} of {N} case(s) of HCB have the very numbers of GUM")
+    assert note.startswith(f"{N} of {N} cases of HCB have exactly the same numbers as GUM")
     one_model = replace(
         other,
         models=other.models[1:],
         rows=tuple(row for row in other.rows if row.model == "b"),
         numbers=tuple(one for one in other.numbers if one.model == "b"),
     )
-    assert find_doubles(first, one_model)[0].startswith(f"{N} of {N} case(s)")
+    assert find_doubles(first, one_model)[0].startswith(f"{N} of {N} cases")
     some = {row.code for row in other.rows[:3]}
     some_rows = tuple(row for row in other.rows if row.code in some)
-    assert find_doubles(first, replace(other, rows=some_rows))[0].startswith(f"3 of {N} case(s)")
+    assert find_doubles(first, replace(other, rows=some_rows))[0].startswith(f"3 of {N} cases")
     without = replace(other, rows=())
     assert find_doubles(first, without)[0].startswith("all cases of HCB together")
     assert len(find_doubles(first, other, replace(without, site="KAU"))) == 3
@@ -274,7 +274,7 @@ def test_the_same_cases_under_two_keys_are_told(world, first, tmp_path):
         rows=tuple(replace(one, model=f"{one.model}2") for one in other.rows),
         numbers=tuple(replace(one, model=f"{one.model}2") for one in other.numbers),
     )
-    assert find_doubles(first, apart)[0].startswith(f"{N} of {N} case(s)")
+    assert find_doubles(first, apart)[0].startswith(f"{N} of {N} cases")
 
 
 def test_other_cases_are_not_told_as_the_same(world, first, tmp_path):

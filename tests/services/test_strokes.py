@@ -41,7 +41,7 @@ def test_a_stroke_that_changed_nothing_says_what_to_do():
     assert "counts more" in described(2, 2).text
     erase = ADD.inverted()
     assert "counts more" in described(2, 2, erase).text
-    assert described(0, 0, erase).text == "Nothing of your mask lies there."
+    assert described(0, 0, erase).text == "Your mask has no voxels there."
 
 
 def test_a_first_stroke_that_made_a_speck_asks_for_a_larger_circle():

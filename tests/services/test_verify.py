@@ -112,7 +112,7 @@ def test_a_mask_that_was_moved_is_named_even_if_the_checksum_was_mended(bundle):
     moved = with_affine(bundle / name, lambda affine: affine.__setitem__((0, 3), 3.0))
     replace_and_admit(bundle, name, moved)
     assert problems(bundle) == (
-        "A_1.nii.gz: it lies up to 3.00 mm from the image's place in the manifest",
+        "A_1.nii.gz: it lies up to 3.00 mm from the image's grid in the manifest",
     )
 
 
@@ -196,7 +196,7 @@ def test_an_exam_of_the_day_of_the_export_is_not_searched_for_by_its_day_and_tha
     ):
         told = telling_in((), (path,), own_day=own_day)
         assert {one.element for one in told.identifiers} == elements
-        assert any("of the day of this export" in note for note in told.notes) == (
+        assert any("the date of this export" in note for note in told.notes) == (
             own_day == "20190304"
         )
 

@@ -150,7 +150,7 @@ def test_a_feature_whose_noise_is_no_number_is_left_out_and_it_is_said(noise):
     first, second, third = images.channels
     odd = replace(images, channels=(first, replace(second, noise=noise), third))
     assert odd.names == ("image 0", "image 2")
-    assert odd.missing == ("the noise of image 1 is not known: the brush does without",)
+    assert odd.missing == ("the noise of image 1 is unknown: the brush ignores it",)
     assert images.missing == ()
     labels, words = blank()
     assert check_stroke(odd, labels, words, brush_of(), (MIDDLE,)).any()

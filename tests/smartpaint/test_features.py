@@ -134,7 +134,7 @@ def test_an_even_image_has_a_stand_in_above_zero_and_it_is_said():
     whole = noise_of(np.full((3, 20, 20), 7, dtype=np.int16), None, SPACING)
     assert whole.sigma == pytest.approx((1 / 12) ** 0.5)
     images = measure_features(case_of(np.full((1, 3, 9, 9), 7.0), (None,)))
-    assert "shows no noise" in images.missing[-1]
+    assert "has no measurable noise" in images.missing[-1]
 
 
 @pytest.mark.parametrize("shape", [(1, 30, 30), (30, 1, 1), (1, 1, 1), (2, 2, 2)])
@@ -169,7 +169,7 @@ def test_a_feature_without_a_value_is_left_out_and_it_is_said(phase, left, value
     images = measure_features(case_of(signal))
     assert images.names == left
     (said,) = images.missing
-    assert said.endswith("has no value anywhere: it is left out")
+    assert said.endswith("has no values and is left out")
     assert np.isfinite(images.in_box(Box.whole(signal.shape[1:]))).all()
 
 
@@ -178,7 +178,7 @@ def test_where_the_phase_that_counts_has_no_value_another_is_looked_at():
     signal[2] = np.nan
     images = measure_features(case_of(signal))
     assert images.names == ("image",)
-    assert images.missing[-1] == "the brush compares the image of phase 0 alone"
+    assert images.missing[-1] == "the brush compares only the image of phase 0"
 
 
 def test_where_no_phase_has_a_value_it_is_said_that_strokes_are_spheres():

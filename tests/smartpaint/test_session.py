@@ -365,7 +365,7 @@ def test_the_box_of_a_jump_holds_every_voxel_that_changed(images):
 
 def test_a_way_that_was_overtaken_by_another_act_is_not_gone(images):
     edited, seen, _ = hidden_between(images)
-    way = edited.way_to(1)
+    way = edited.prepare_jump(1)
     while way.gather():
         pass
     paint(edited, SPHERE, (6, 6, 18))
@@ -385,7 +385,7 @@ def test_a_row_that_is_not_there_is_refused_and_nothing_changes(images, row):
 def test_a_row_beyond_what_memory_holds_is_refused_and_nothing_changes(images):
     edited, seen, states = hidden_between(images)
     edited.history.limit_bytes = 1
-    with pytest.raises(CaseError, match="nothing recorded it"):
+    with pytest.raises(CaseError, match="no journal recorded it"):
         edited.go_to(0)
     assert (edited.position, state(edited), seen) == (4, states[4], [])
 

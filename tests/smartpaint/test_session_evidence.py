@@ -220,7 +220,7 @@ def test_a_lifted_stroke_changes_no_number_and_is_not_settled_by_looking(edited,
 def test_a_stroke_without_a_place_or_off_the_volume_is_none(edited):
     for place in ((np.nan, 1.0, 1.0), (1e300, 1.0, 1.0), (np.inf, 1.0, 1.0), (-400.0, 5.0, 5.0)):
         draw(edited, ADD, place)
-        assert edited.work_in_hand() is None
+        assert edited.current_work() is None
         assert edited.lift() is None
         assert stroke(edited, ADD, place) is None
     assert not edited.is_settling
@@ -240,12 +240,12 @@ def test_a_thousand_reports_of_one_place_are_one_place(edited):
 
 
 def test_a_preview_during_the_drag_looks_at_the_path_so_far(edited):
-    assert edited.work_in_hand() is None
+    assert edited.current_work() is None
     draw(edited, ADD, MIDDLE)
-    assert edited.work_in_hand().path == (MIDDLE,)
+    assert edited.current_work().path == (MIDDLE,)
     edited.drag(ASIDE)
-    assert edited.work_in_hand().path == (MIDDLE, ASIDE)
-    assert edited.work_in_hand().labels.any() == edited.labels.any()
+    assert edited.current_work().path == (MIDDLE, ASIDE)
+    assert edited.current_work().labels.any() == edited.labels.any()
 
 
 def test_a_stroke_needs_images_and_an_unlocked_label(edited):

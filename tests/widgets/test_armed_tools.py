@@ -111,7 +111,7 @@ def test_letting_go_of_the_compare_key_on_another_page_shows_the_mask_again(refi
 def test_a_box_that_is_waited_for_goes_with_its_page_and_the_image_moves_again(refining):
     refining.show_page("Kinetics")
     refining.kinetics.ftv_box.set_mode("omit")
-    assert sign(refining) == "FTV: drag a box that is left out"
+    assert sign(refining) == "FTV: drag a box to leave out"
     assert not refining.viewer.scene.camera.mouse_pan
     refining.show_page("Score")
     assert not refining.kinetics.ftv_box.is_waiting
@@ -122,7 +122,7 @@ def test_a_box_that_is_waited_for_goes_with_its_page_and_the_image_moves_again(r
 def test_another_case_is_opened_with_nothing_in_hand(qtbot, refining):
     refining.opening.open_case("A_2")
     qtbot.waitUntil(lambda: refining.session.case_id == "A_2")
-    assert refining.hand.tool is None
+    assert refining.active_tool.tool is None
     assert sign(refining) == ""
 
 
@@ -130,7 +130,7 @@ def test_a_tool_is_put_down_when_the_dock_is_hidden(refining):
     refining.show()
     assert refining.painting.state.tool is PaintTool.SPHERE
     refining.hide()
-    assert refining.hand.tool is None
+    assert refining.active_tool.tool is None
 
 
 # ------------------------------------------------ where hit and seen are not one
@@ -336,7 +336,7 @@ def test_shift_is_the_whole_lesion_also_in_words(qtbot, refining, mouse):
     [
         (PaintTool.SMARTPAINT, Brush(), "+ add"),
         (PaintTool.SMARTPAINT, Brush().inverted(), "− erase"),
-        (PaintTool.SMARTPAINT, Brush(whole=True).inverted(), "− erase, all round the lesion"),
+        (PaintTool.SMARTPAINT, Brush(whole=True).inverted(), "− erase, whole lesion"),
         (PaintTool.SMOOTH, Brush(tool=Tool.SMOOTH), "~ smooth"),
         (PaintTool.SPHERE, Brush(tool=Tool.SPHERE).inverted(), "− sphere erase"),
         (PaintTool.SPHERE, Brush(tool=Tool.SPHERE, extent=Extent.PLANE), "+ sphere add 2-D"),

@@ -9,10 +9,10 @@ from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.dock.case_line import CaseLine
 from napari_mamamia.widgets.hanging.bar import HangingBar
-from napari_mamamia.widgets.viewer.hand import HeldTool
+from napari_mamamia.widgets.viewer.active_tool import MouseTool
 
 PLAN = HangingPlan(tuple(HangingStep), (), PhaseRoles(0, 1, 3))
-ELLIPSE = HeldTool("measure", "ellipse", "Ellipse: from corner to corner", "View")
+ELLIPSE = MouseTool("measure", "ellipse", "Ellipse: from corner to corner", "View")
 CASE_ID = "ISPY2_100899"
 
 
@@ -28,7 +28,7 @@ def line(qtbot):
     header.set_case(CASE_ID, "12 / 60")
     header.set_reader("Ana")
     made.settle()
-    made.show_armed(None)
+    made.show_tool_name(None)
     made.window_shown, made.header = window, header
     window.show()
     return made
@@ -55,7 +55,7 @@ def test_the_name_of_the_case_is_whole_whatever_is_in_hand_or_saved(qtbot, line,
     for width in widths:
         line.window_shown.resize(width, 200)
         for tool in (None, ELLIPSE):
-            line.show_armed(tool)
+            line.show_tool_name(tool)
             for text, short in (("unsaved · strokes kept", "unsaved"), ("saved 0:12 ago", "saved")):
                 header.set_saved(text, Level.HINT, short)
                 qtbot.wait(20)
@@ -70,10 +70,10 @@ def test_the_name_of_the_case_is_whole_whatever_is_in_hand_or_saved(qtbot, line,
 
 def test_the_steps_come_back_when_nothing_is_in_hand(qtbot, line):
     line.window_shown.resize(853, 200)
-    line.show_armed(ELLIPSE)
+    line.show_tool_name(ELLIPSE)
     qtbot.wait(20)
     short = [chip.text() for chip in line.chips.values()]
-    line.show_armed(None)
+    line.show_tool_name(None)
     line.window_shown.resize(1280, 200)
     qtbot.wait(20)
     assert line.chips[HangingStep.MIP].text() == f"1 {tr('MIP')}"

@@ -21,7 +21,12 @@ from qtpy.QtWidgets import (
 
 import napari_mamamia.widgets
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.controls.controls import MOST_LETTERS, discard, named, tell_reader
+from napari_mamamia.widgets.controls.controls import (
+    MOST_LETTERS,
+    discard,
+    named,
+    refresh_accessible_text,
+)
 from napari_mamamia.widgets.controls.tab_order import ReadingOrder
 from napari_mamamia.widgets.dock.steps import PAGES
 
@@ -168,7 +173,7 @@ def test_a_screen_reader_calls_each_control_by_a_short_name_and_describes_it(ope
     """Of every page, whatever comes to it: words, few, without signs; the tooltip beside."""
     nameless, long, odd, undescribed = [], [], [], []
     for control in controls(whole):
-        tell_reader(control)  # as it is when the keyboard comes to it
+        refresh_accessible_text(control)  # as it is when the keyboard comes to it
         name, own = control.accessibleName(), control.objectName()
         nameless += [own] if sum(letter.isalnum() for letter in name) < 2 else []
         long += [own] if len(name) > MOST_LETTERS else []

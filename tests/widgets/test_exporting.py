@@ -94,7 +94,7 @@ def test_the_masks_of_the_workspace_are_offered_readers_first(page):
     ]
     assert [chosen.title for chosen in page.chosen()] == ["refined by Ana"]
     assert page.out.text().endswith("refined-Ana")
-    assert "1 mask(s) as ID.nii.gz" in page.what.text()
+    assert "1 mask as ID.nii.gz" in page.what.text()
     assert "SHA-256" in page.what.text()
 
 
@@ -155,7 +155,7 @@ def test_what_is_chosen_is_what_is_asked_for(qtbot, page, asked, tmp_path):
     options.with_images.click()
     options.fuse.setCurrentIndex(1)
     assert "masks/NAME/ID.nii.gz" in page.what.text()
-    assert "harmonised/: the same turned to RAS" in page.what.text()
+    assert "harmonised/: the same in RAS orientation" in page.what.text()
     assert "majority of the 2 chosen" in page.what.text()
     go_to(qtbot, page, tmp_path / "out")
     page.start.click()
@@ -201,21 +201,21 @@ def test_masks_that_failed_are_named(qtbot, exporting, page, tmp_path):
     go_to(qtbot, page, tmp_path / "partly")
     page.start.click()
     qtbot.waitUntil(lambda: "grid mismatch" in page.result.text())
-    assert "1 mask(s) were not exported" in exporting.header.message.text()
+    assert "1 mask was not exported" in exporting.header.message.text()
 
 
 def test_a_bundle_that_is_not_sound_is_said_loudly(qtbot, exporting, page, tmp_path):
     go_to(qtbot, page, tmp_path / "rotten")
     page.start.click()
-    qtbot.waitUntil(lambda: "NOT sound" in page.result.text())
-    assert "not sound" in exporting.header.message.text()
+    qtbot.waitUntil(lambda: "NOT verified" in page.result.text())
+    assert "has problems" in exporting.header.message.text()
 
 
 def test_a_cancelled_export_says_what_is_left(qtbot, exporting, page, tmp_path):
     go_to(qtbot, page, tmp_path / "out")
     page.start.click()
     exporting.header.cancel.click()
-    assert "nothing of it is left" in page.result.text()
+    assert "no file is left" in page.result.text()
     assert page.open_folder.isHidden()
     assert page.start.isEnabled()
 
@@ -227,7 +227,7 @@ def test_a_cancelled_export_over_an_earlier_one_says_what_became_of_that(
     page.replace.click()
     page.start.click()
     exporting.header.cancel.click()
-    assert "a part of the earlier export is replaced" in page.result.text()
+    assert "some files of the earlier export were replaced" in page.result.text()
     assert page.open_folder.isVisible()
 
 
@@ -249,7 +249,7 @@ def test_a_dicom_seg_names_the_patient_only_if_that_is_ticked(qtbot, page, asked
     options.study.setText(str(tmp_path))
     assert options.identified.isVisible()
     assert not options.identified.isChecked()
-    assert "the case id stands for the patient" in page.what.text()
+    assert "the case id replaces the patient" in page.what.text()
     options.identified.setChecked(True)
     assert "WITH the patient's name" in page.what.text()
     assert options.selection().settings.identified_seg
@@ -345,8 +345,8 @@ def test_a_chosen_label_file_shows_what_becomes_of_each_value(
     across = Qt.Orientation.Horizontal
     named = [model.headerData(k, across) for k in range(model.columnCount())]
     assert named == ["in the file", "becomes", "name", "masks of"]
-    assert labels.note.text() == "labels.json: 4 rule(s); DICOM has no code for marker"
-    assert "labels: 1 tumour, 2 marker; 1 value(s) left out" in page.what.text()
+    assert labels.note.text() == "labels.json: 4 rules; DICOM has no code for marker"
+    assert "labels: 1 tumour, 2 marker; 1 value left out" in page.what.text()
 
 
 def test_a_dialog_that_is_cancelled_changes_nothing(qtbot, labels, label_file, monkeypatch):

@@ -118,7 +118,7 @@ def test_nothing_is_written_of_a_case_that_nobody_said_anything_of(qtbot, findin
 def test_a_nipple_is_clicked_and_lesions_have_their_place(qtbot, findings, world):
     assert "until its nipple is marked" in findings.findings_page.remarks.text()
     click(findings, "findings_mark_nipple_left")
-    assert findings.hand.tool.name == "Findings: click on the left nipple"
+    assert findings.active_tool.tool.name == "Findings: click on the left nipple"
     # voxel (z, y, x) of the blob's centre (2.5, 9.5, 12.5); AXIAL is diag(-1.5, 2, 3)
     findings.tools.landmarks.given.emit(Click((0, 18, 0)))
     qtbot.waitUntil(lambda: bool(stored(world).landmarks.points))
@@ -136,17 +136,17 @@ def test_a_nipple_is_clicked_and_lesions_have_their_place(qtbot, findings, world
 
 def test_escape_ends_the_waiting_for_a_click(qtbot, findings, viewer):
     click(findings, "findings_mark_nipple_right")
-    assert findings.hand.tool is not None
+    assert findings.active_tool.tool is not None
     escape = next(call for key, call in viewer.keymap.items() if str(key) == "Escape")
     escape(viewer)
-    assert findings.hand.tool is None
+    assert findings.active_tool.tool is None
     assert not findings.findChild(QPushButton, "findings_mark_nipple_right").isChecked()
 
 
 def test_the_key_gives_the_breast_of_the_chosen_lesion_its_category(qtbot, findings, world):
     flow = findings.kinetics.findings
     flow.assess(4)
-    assert "Which breast" in findings.header.message.text()
+    assert "No breast chosen" in findings.header.message.text()
     click(findings, "findings_place_left")
     flow.assess(4)
     breast = Place(FieldScope.BREAST, "left")
@@ -180,14 +180,14 @@ def test_a_mass_that_is_not_drawn_contradicts(qtbot, findings):
     findings.findings_page.lesion_wanted.emit()
     choose(findings, "findings_answer_finding_2", "mass")
     (text,) = (one for one in findings.findings_page.gaps.texts if one.startswith("⚠"))
-    assert "nothing is drawn as lesion 2" in text
+    assert "the mask has no lesion 2" in text
 
 
 def test_numbers_that_are_hidden_are_not_filled_in(qtbot, findings):
     findings.session.blinding = Blinding.of(["numbers"])
     flow = findings.kinetics.findings
     flow._ask_lesions()
-    qtbot.waitUntil(lambda: "numbers are hidden" in findings.findings_page.whose.text())
+    qtbot.waitUntil(lambda: "measurements are hidden" in findings.findings_page.whose.text())
     assert flow._findings.answers.find("volume", LESION) is None
     assert [one.volume_mm3 for one in flow._facts.lesions] == [None]
 
@@ -345,7 +345,7 @@ def test_in_an_exam_of_one_breast_nothing_of_the_other_is_offered(qtbot):
 def test_a_term_of_a_later_lexicon_is_shown_as_it_stands(qtbot, form):
     form.set_answers({"finding@1": "halo"})
     box = form.findChild(QComboBox, "findings_answer_finding_1")
-    assert (box.currentData(), box.currentText()) == ("halo", "halo (not in this edition)")
+    assert (box.currentData(), box.currentText()) == ("halo", "halo (not in this version)")
 
 
 # -------------------------------------------------------------------- on the image
@@ -439,7 +439,7 @@ def test_escape_ends_the_waiting_also_on_a_labels_layer_and_gives_the_key_back(
         click(findings, "findings_mark_nipple_right")
         escape = next(call for key, call in chosen.keymap.items() if str(key) == "Escape")
         escape(chosen)
-        assert findings.hand.tool is None
+        assert findings.active_tool.tool is None
         assert dict(chosen.keymap) == before
     # a layer that is chosen while a click is waited for has the key too, the one before no more
     viewer.layers.selection.active = other
@@ -447,5 +447,5 @@ def test_escape_ends_the_waiting_also_on_a_labels_layer_and_gives_the_key_back(
     viewer.layers.selection.active = layer
     assert [str(key) for key in other.keymap] == []
     next(call for key, call in layer.keymap.items() if str(key) == "Escape")(layer)
-    assert findings.hand.tool is None
+    assert findings.active_tool.tool is None
     del qtbot

@@ -366,7 +366,7 @@ def test_exams_without_a_common_frame_are_linked_by_hand_where_the_reader_says(
     (prior,) = both.planes.panes
     bar = both.hanging.bar
     qtbot.waitUntil(lambda: bar.note.text() == "no common frame: link by hand")
-    assert "do not name the same frame of reference" in bar.note.toolTip()
+    assert "do not share a frame of reference" in bar.note.toolTip()
     assert "not linked" in corner(prior.model, "plane")
     assert prior._own_place == (2, 5, 3)  # it begins where the scanners' coordinates agree
     assert bar.link.text() == "Link here"
@@ -396,7 +396,7 @@ def test_exams_of_one_frame_are_linked_and_can_be_moved_alone(qtbot, both, new_c
     both.planes.links.go_to((3, 5, 3))
     assert prior._own_place == (3, 5, 3)
     bar.link.click()
-    assert bar.note.text() == "scroll or click each, then link"
+    assert bar.note.text() == "scroll or click in each, then link"
     both.planes.links.go_to((1, 5, 3))
     assert prior._own_place == (3, 5, 3)
 

@@ -49,7 +49,7 @@ REFUSED = {
     },
     "left and right": {
         "--sides join": "join the two breasts into one case",
-        "--sides two": "Two cases, left and right",
+        "--sides two": "Make two cases, left and right",
         "--use side=left": "Use the left breast",
         "--use side=right": "Use the right breast",
     },

@@ -352,7 +352,7 @@ def test_who_stops_a_job_that_writes_reads_that_it_is_too_late(qtbot, runner, sa
     worker = next(iter(runner._workers.values()))
     qtbot.waitUntil(lambda: worker._is_bound)
     runner.stop("lane")
-    assert said[0][1].startswith("Export is writing its files")
+    assert said[0][1].startswith("Export: its files are being written")
     gate.set()
     qtbot.waitUntil(lambda: outcomes == [Finished("saved")])
 
@@ -430,7 +430,7 @@ def test_work_in_turn_begins_once_what_was_stopped_has_let_go(qtbot, runner):
         in_turn_of="export",
     )
     qtbot.waitUntil(lambda: bool(texts))
-    assert (texts[0], order) == ("Waiting for what was stopped to end", [])
+    assert (texts[0], order) == ("Waiting for the stopped job to end", [])
     lets_go.set()
     qtbot.waitUntil(lambda: bool(outcomes))
     assert order == ["let go", "begun"]

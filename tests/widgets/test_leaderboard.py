@@ -115,7 +115,7 @@ def choose(combo, text):
 def test_the_leader_the_teams_and_the_cases_are_shown(view):
     assert view.sentence.text() == (
         "net leads by mean-then-rank: first in 90 % of the resamples of the cases, other in 10 %. "
-        "The lead is not settled: 3 cases are too few to tell."
+        "The lead is uncertain: 3 cases are too few to tell."
     )
     assert texts_of(view.teams_model, 0) == ["1", "net", "1 to 2", "90 %", "0.8000", "3", "0"]
     assert texts_of(view.teams_model, 1) == ["2", "other", "1 to 2", "10 %", "0.7000", "3", "1"]
@@ -192,7 +192,7 @@ def test_a_folder_that_is_not_known_is_asked_for_once_and_remembered(
 ):
     choose_cell(view, 0, 2)
     qtbot.waitUntil(lambda: view.masks_line.isVisible())
-    assert "Where the masks of net lie is not known" in view.masks_text.text()
+    assert "The folder of net's masks is not known" in view.masks_text.text()
     assert ranks.asked == []
     view.masks_chosen.emit("net", tmp_path / "net")
     qtbot.waitUntil(lambda: panel.scene.layer(Role.AGREEMENT) is not None)

@@ -61,7 +61,7 @@ def test_a_click_takes_an_island_away_for_good_and_one_key_brings_it_back(qtbot,
     hold = unpack_marks(live.state.words(1)).hold
     assert (block(hold, ISLAND) == -1).all()
     assert np.count_nonzero(hold) == block(hold, ISLAND).size
-    assert "Removed a part of its own" in refining.refine_page.tools.stroke_note.text()
+    assert "Removed a separate part" in refining.refine_page.tools.stroke_note.text()
     refining.editing.mask.undo()
     np.testing.assert_array_equal(mask_of(refining) > 0, before)
     assert not unpack_marks(live.state.words(1)).hold.any()

@@ -19,7 +19,7 @@ from napari_mamamia.services.measure.drawings import DrawingLog, begin_log
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.measure.overlay import ShownMark, find_ground
 from napari_mamamia.widgets.refine.state import PaintTool
-from napari_mamamia.widgets.viewer.hand import HeldTool
+from napari_mamamia.widgets.viewer.active_tool import MouseTool
 
 RULER, CROSS, ANGLE = MeasureKind.RULER, MeasureKind.CROSS, MeasureKind.ANGLE
 
@@ -243,7 +243,7 @@ def test_a_line_of_no_length_is_none(reading, mouse):
     mouse.move((2, 4, 3))
     click(mouse, (2, 4, 3))
     assert items(reading) == []
-    assert "one place and itself" in reading.header.message.text()
+    assert "Both points are the same" in reading.header.message.text()
     mouse.move((2, 4, 7))
     click(mouse, (2, 4, 7))
     assert words(reading) == ["6.0 mm"]
@@ -280,7 +280,7 @@ def test_a_case_switched_while_drawing_takes_the_line_along(qtbot, reading, mous
     assert reading.tools.drawing.sketch is None
     mouse.release((2, 4, 12))
     assert items(reading) == []
-    assert reading.hand.tool is None
+    assert reading.active_tool.tool is None
 
 
 def test_escape_drops_the_line_and_the_tool(reading, mouse, viewer):
@@ -288,7 +288,7 @@ def test_escape_drops_the_line_and_the_tool(reading, mouse, viewer):
     click(mouse, (2, 4, 3))
     escape = next(call for key, call in viewer.keymap.items() if str(key) == "Escape")
     escape(viewer)
-    assert reading.hand.tool is None
+    assert reading.active_tool.tool is None
     assert reading.tools.drawing.sketch is None
     assert reading.measuring.views[0].keys == []
 
@@ -319,7 +319,7 @@ def test_a_ruler_stays_in_hand_in_step_read_alone(reading):
         reading.show_page(page)
         assert reading.tools.drawing.kind is RULER
     reading.show_page("Score")
-    assert reading.hand.tool is None
+    assert reading.active_tool.tool is None
     reading.show_page("Findings")
     reading.measuring.use(RULER)
     assert reading.page == "Findings", "the form stays where it is needed"
@@ -380,7 +380,7 @@ def test_a_case_without_a_data_set_is_measured_on_the_screen_alone(qtbot, readin
     reading.session.set_case(case, None, ())
     draw(reading, mouse, RULER, (2, 4, 3), (2, 10, 9))
     assert words(reading) == ["15.0 mm · not saved"]
-    assert "kept with a data set" in reading.header.message.text()
+    assert "saved with a data set" in reading.header.message.text()
     assert stored(world) == ()
 
 
@@ -473,7 +473,7 @@ def test_five_hundred_drawings_are_shown_and_one_is_found(qtbot, reading, mouse,
 
 def test_the_tool_that_is_not_ours_keeps_its_presses(reading, mouse):
     draw(reading, mouse, RULER, (2, 4, 3), (2, 10, 9))
-    reading.hand.take(HeldTool("landmarks", "click", "a click", "Findings", waits=True))
+    reading.active_tool.turn_on(MouseTool("landmarks", "click", "a click", "Findings", waits=True))
     mouse.press((2, 10, 9))
     assert not reading.tools.drawing._is_gripping
     mouse.release((2, 10, 9))

@@ -42,7 +42,7 @@ def test_a_data_set_is_listed_and_remembered(qtbot, dock, world):
     dock.open_data_set(Path("data"))
     qtbot.waitUntil(lambda: dock.session.opened is not None)
     assert dock.cases_page.queue() == ["A_1", "A_2", "B_1"]
-    assert "3 case(s)" in dock.cases_page.note.text()
+    assert "3 cases" in dock.cases_page.note.text()
     assert [path.name for path in world.preferences.recent] == ["data"]
     assert dock.session.case is None
 

@@ -96,7 +96,7 @@ def test_keys_that_cannot_be_remembered_are_used_and_said(dock, keys, viewer, mo
     monkeypatch.setattr(type(services), "save_preferences", property(lambda _: refuse))
     give(keys, "smartpaint", Qt.Key.Key_F7)
     assert "F7" in bound(viewer)
-    assert "not remembered" in dock.header.message.text()
+    assert "not saved" in dock.header.message.text()
 
 
 def test_what_is_written_later_names_the_key_in_force(qtbot, opened):

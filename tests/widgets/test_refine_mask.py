@@ -87,7 +87,7 @@ def test_data_of_the_same_size_are_taken_over_as_a_step(qtbot, refining):
     assert live.steps[0].name == "data replaced"
     assert live.labels.sum() == 1
     assert np.shares_memory(layer_of(refining).data, live.labels)
-    assert "taken over" in refining.header.message.text()
+    assert "became one step" in refining.header.message.text()
     click(refining, "refine_undo")
     np.testing.assert_array_equal(live.labels, before)
 
@@ -178,7 +178,7 @@ def test_recovered_strokes_left_aside_come_back_with_undo(qtbot, dock, world):
 class FullDisk:
     """A journal that cannot write."""
 
-    problem = "NOT recorded: No space left on device; 1 record(s) wait in memory: free some space"
+    problem = "NOT recorded: No space left on device; 1 record in memory only"
 
     def close(self):
         """Let go of nothing."""
@@ -264,7 +264,7 @@ def test_while_phases_are_read_the_sphere_works_and_smartpaint_waits(adopted):
     phases = (Phase(0, 0.0, loaded=False), Phase(1, 90.0))
     dock = adopted(Case("LOADING", Grid((6, 30, 30), np.eye(4)), signal, phases))
     tools = dock.refine_page.tools
-    assert "still read" in tools.hint.text()
+    assert "still being read" in tools.hint.text()
     assert not tools.tools[PaintTool.SMARTPAINT].isEnabled()
     stroke(dock)
     assert dock.editing.live.labels.any()

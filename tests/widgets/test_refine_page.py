@@ -132,7 +132,7 @@ def test_the_next_step_is_the_one_control_that_stands_out(qtbot, opened):
     assert primary(opened) == {"refine_grow"}
     click(opened, "refine_grow")
     qtbot.waitUntil(lambda: primary(opened) == {"refine_accept"})
-    assert "Left button: what is missing" in page.tools.next_step.text()
+    assert "Left button adds" in page.tools.next_step.text()
     click(opened, "refine_undo")
     assert primary(opened) == {"refine_grow"}
     click(opened, "refine_undo")
@@ -454,7 +454,7 @@ def test_a_further_lesion_has_its_own_label_and_leaves_the_first_alone(qtbot, re
     assert controls(refining) == USUAL | {"refine_label"}
     assert (live.label, refining.painting.state.brush.label) == (2, 2)
     assert live.locked == frozenset({1})
-    assert text_of(refining, "refine_outlines") == "from the mouse"
+    assert text_of(refining, "refine_outlines") == "from the pointer"
     paint(refining, (2.0, 9.0, 12.0), replace(refining.painting.state.brush, tool=Tool.SPHERE))
     np.testing.assert_array_equal(live.labels == 1, first == 1)
     assert (live.labels == 2).any()
@@ -482,7 +482,7 @@ def test_going_back_to_a_lesion_goes_on_with_its_marks(refining):
     paint(refining, (2.0, 9.0, 12.0), Brush(Tool.SPHERE, radius_mm=3.0))
     marks = live.state.words(1).copy()
     refining.editing.mask.redo()  # nothing to do again, and there is no other lesion to speak of
-    assert "Nothing of this lesion" not in refining.header.message.text()
+    assert "This lesion has no" not in refining.header.message.text()
     refining.protocols.begin_lesion()
     paint(refining, (2.0, 15.0, 5.0), Brush(Tool.SPHERE, radius_mm=3.0, label=2))
     labels.activated.emit(0)
@@ -498,7 +498,7 @@ def test_going_back_to_a_lesion_goes_on_with_its_marks(refining):
     assert [step.name for step in live.steps[2:]] == ["undo (1 paint 3 mm (sphere))"]
     assert not refining.refine_page.history.undo.isEnabled()
     refining.editing.mask.undo()
-    assert "Nothing of this lesion is left" in refining.header.message.text()
+    assert "This lesion has no more steps" in refining.header.message.text()
     refining.editing.mask.redo()
     np.testing.assert_array_equal(live.state.words(1), marks)
     assert live.position == 2
@@ -546,8 +546,8 @@ def test_accepting_without_a_mask_of_ones_own_says_so_and_stays(opened):
     case = opened.session.case_id
     opened.refine_flow.accept()
     assert opened.session.case_id == case
-    assert "no mask of yours to accept" in opened.header.message.text()
-    assert "go on with N" in opened.header.message.text()
+    assert "no mask to accept" in opened.header.message.text()
+    assert "continue with N" in opened.header.message.text()
 
 
 def test_a_lesion_without_a_voxel_is_painted_before_a_further_one(refining):
@@ -700,7 +700,7 @@ def test_a_protocol_of_the_brush_of_before_is_loaded_and_what_is_not_used_is_sai
     refining.protocols.load(path)
     assert refining.painting.state.brush.radius_mm == 8.0
     said = refining.header.message.text()
-    assert "Its tolerance, features set the SmartPaint brush of before" in said
+    assert "Its tolerance, features belong to an earlier SmartPaint brush" in said
 
 
 def test_a_protocol_that_cannot_be_read_is_said(tmp_path, refining):
@@ -728,8 +728,8 @@ def test_a_key_of_the_user_takes_the_place_of_ours(qtbot, viewer, world):
     [
         ("smartpaint", "W", "already that of 'other_action'"),
         ("smartpaint", "E", "one of napari's"),
-        ("smartpaint", "Foo", "is no key"),
-        ("smartpaint", "", "is no key"),
+        ("smartpaint", "Foo", "is not a key"),
+        ("smartpaint", "", "is not a key"),
         ("fly", "Shift+Q", "no action"),
     ],
 )

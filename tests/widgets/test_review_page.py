@@ -275,9 +275,9 @@ def test_an_earlier_case_is_looked_at_and_reopened_with_a_reason(qtbot, at_work)
     view.look.click()
     qtbot.waitUntil(lambda: dock.session.case_id == first.case_id)
     dock.review_flow.accept()
-    assert "why you read it again" in view.missing.text()
+    assert "a reason for reading it again" in view.missing.text()
     view.reopen.click()
-    assert "Say in a few words" in view.advice.text()
+    assert "Give a reason" in view.advice.text()
     view.reason.setText("missed a satellite")
     view.reopen.click()
     qtbot.waitUntil(lambda: dock.review_flow.reading.taken.state is CaseState.IN_WORK)
@@ -290,7 +290,7 @@ def test_a_case_that_is_put_back_leaves_the_screen(qtbot, at_work):
     qtbot.waitUntil(lambda: dock.review_flow.reading.taken is None)
     assert dock.session.case is None
     assert [layer.name for layer in dock.viewer.layers] == []
-    assert f"{first.case_id} is put back" in dock.review_page.reading.advice.text()
+    assert f"{first.case_id} was returned to the queue" in dock.review_page.reading.advice.text()
 
 
 def test_what_another_computer_of_the_reader_holds_is_told(qtbot, at_work, folder, tmp_path):
@@ -365,10 +365,10 @@ def test_a_tab_whose_text_grew_while_another_page_was_shown_is_not_cut(qtbot):
     ("n_tasks", "n_read", "n_ready", "says"),
     [
         (3, 1, 1, ""),
-        (3, 3, 0, "All that was given to you is read and handed in."),
+        (3, 3, 0, "You have read and submitted all your cases."),
         (3, 1, 0, "2 cases of yours cannot be read now: their first look is not done"),
         (3, 2, 0, "1 case of yours cannot be read now"),
-        (0, 0, 0, "No case of this study was given to you"),
+        (0, 0, 0, "No case of this study is assigned to you"),
     ],
 )
 def test_next_case_is_bright_only_while_there_is_one_and_else_what_to_do_is_said(
@@ -395,7 +395,7 @@ def test_of_a_study_that_was_never_seen_no_number_is_said_until_it_is(qtbot):
     assert view.left.isHidden()
     assert view.progress.isHidden()
     assert not view.next.isEnabled()
-    assert view.advice.text().startswith("It was not seen on this computer yet")
+    assert view.advice.text().startswith("This study was not read on this computer yet")
     assert describe_waiting(leave_out_unseen(seen)) == "The study cannot be reached now."
     view.show_look(seen)
     assert not view.left.isHidden()
@@ -527,7 +527,7 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     text = deal(qtbot, plan)
     assert "A (reader): 3 reading(s)" in text
     assert "A and B share 3 case(s)" in text
-    assert "Dice below 0.5, volumes above 1.5 to 1, HD95 above 10 mm" in text
+    assert "Dice below 0.5, volume ratio above 1.5, HD95 above 10 mm" in text
     plan.shown.freeze.click()
     assert "Choose a new folder" in note_of(plan, "folder")
     plan.seed.setValue(7)  # what was shown is out of date: it cannot be frozen
@@ -540,11 +540,11 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     qtbot.keyClicks(plan.shown.folder, str(tmp_path / "FULL"))  # as it is typed: the deal stays
     bind.new.setText("three small words")
     plan.shown.freeze.click()
-    assert "not the same" in note_of(plan, "passphrase")
+    assert "passphrases differ" in note_of(plan, "passphrase")
     assert bind.new.text() == ""
     type_twice(bind, "three small words")
     plan.shown.freeze.click()
-    qtbot.waitUntil(lambda: "which holds something" in note_of(plan, "folder"))
+    qtbot.waitUntil(lambda: "is not empty" in note_of(plan, "folder"))
     plan.shown.folder.clear()
     qtbot.keyClicks(plan.shown.folder, str(tmp_path / "NEW"))
     assert not note_of(plan, "folder")
@@ -571,11 +571,11 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     [
         ("data_set", "expected a data set"),
         ("name", "expected a title"),
-        ("leads", "got nobody"),
-        ("readers", "got nobody"),
+        ("leads", "found nobody"),
+        ("readers", "found nobody"),
         ("adjudicators", "got 'Jo' twice"),
         ("n_readers", "expected at least 3 readers"),
-        ("cases", "'DUKE_*', which none of its 3 is"),
+        ("cases", "'DUKE_*' matches none of its 3"),
         ("protocol", "protocol"),
         ("honeypots", "got 'X_9'"),
         ("order", "queue"),
@@ -624,7 +624,7 @@ def test_cases_are_chosen_by_pattern_or_in_a_list(qtbot, plan):
     assert "1 case(s)" in deal(qtbot, plan)
     assert plan._cases.said.text() == "B_1"
     qtbot.keyClicks(cases.line, "x")
-    assert "'B_1x', which none of its 3 is" in note_of(plan, "cases")
+    assert "'B_1x' matches none of its 3" in note_of(plan, "cases")
 
 
 @pytest.mark.parametrize("case_id", ['a, "b"', "ä/ö", "50 %*", "x" * 200])
@@ -646,7 +646,7 @@ def test_broken_cases_and_a_missing_key_stop_it_until_that_is_meant(
     assert plan.shown.freeze.isEnabled()
     plan.shown.folder.setText(str(tmp_path / "NEW"))
     plan.shown.keys.new.setText("typed once")
-    for text in ("not the same", "without a key"):
+    for text in ("passphrases differ", "without a key"):
         plan.shown.freeze.click()
         assert text in note_of(plan, "passphrase")
     plan.shown.freeze.click()
@@ -807,17 +807,17 @@ def test_a_judge_accepts_what_agrees_signs_it_and_reopens_it_with_a_reason(qtbot
     signing.new.setText("three small words")
     signing.again.setText("three small worlds")
     signing.make.click()
-    assert "not the same" in signing.note.text()
+    assert "passphrases differ" in signing.note.text()
     signing.again.setText("three small words")
     signing.make.click()
     qtbot.waitUntil(lambda: not signing.forgotten.isHidden())
-    assert "it counts" in signing.key.text()  # the first lead's own
+    assert "valid" in signing.key.text()  # the first lead's own
     assert signing.new.text() == signing.again.text() == ""
     signing.things.selectAll()
     signing.passphrase.setText("three small worlds")
     signing.sign.click()
     assert signing.passphrase.text() == ""  # asked for each time
-    qtbot.waitUntil(lambda: "nobody can find it" in signing.note.text())
+    qtbot.waitUntil(lambda: "cannot be recovered" in signing.note.text())
     signing.passphrase.setText("three small words")
     signing.sign.click()
     qtbot.waitUntil(lambda: signing.meaning.currentData() is Meaning.APPROVER)
@@ -848,11 +848,11 @@ def test_a_lead_ends_a_key_that_was_stolen_and_its_owner_is_told(
     assert signing._ending.isHidden()
     signing.begin_end.click()
     signing.end.click()
-    assert "Choose which key ends" in signing.end_note.text()  # none by itself
+    assert "Choose the key to revoke" in signing.end_note.text()  # none by itself
     signing.which.setCurrentIndex(1)
     signing.reason.setText("laptop stolen")
     for words, since, why in (
-        ("a lead's old words", "", "nobody can find it"),
+        ("a lead's old words", "", "cannot be recovered"),
         ("a lead's own words", "yesterday", "a time such as"),
     ):
         signing.since.setText(since)
@@ -880,7 +880,7 @@ def test_the_page_says_what_a_study_does_not_need(qtbot):
     qtbot.addWidget(page)
     said = " ".join(one.text() for one in page.findChildren(QLabel))
     assert "needs no model, no torch, no graphics card and no server" in said
-    assert "a weak laptop will do" in said
+    assert "a weak laptop is enough" in said
 
 
 def test_no_key_is_offered_before_it_is_known_whether_there_is_one(qtbot):
@@ -925,9 +925,9 @@ def test_a_lead_sees_progress_time_and_agreement_at_any_moment(qtbot, at_work, a
     dock = at_work("Lea Lead")
     progress = dock.review_page.progress
     qtbot.waitUntil(lambda: "1 of 3" in progress.readers.text())
-    assert "min a case" in progress.readers.text()
+    assert "min per case" in progress.readers.text()
     progress.measure.click()
-    qtbot.waitUntil(lambda: "neither drew anything" in progress.agreement.text())
+    qtbot.waitUntil(lambda: "both masks are empty" in progress.agreement.text())
 
 
 def test_lesions_of_two_readings_are_listed_and_a_line_goes_to_one(qtbot):
@@ -945,8 +945,9 @@ def test_lesions_of_two_readings_are_listed_and_a_line_goes_to_one(qtbot):
     with qtbot.assertNotEmitted(view.lesion_wanted):
         view.show_lesions(LesionTable(rows, 1, 0, 1, 1, lost_first=("5",)))
     assert view.lesions_told.text() == (
-        "Lesions: 1 of both, 0 only Reader A, 1 only Reader B, 1 split or joined; answers about "
-        "those of both: 1 of 2 the same; Reader A describes lesion 5, which is not in that mask"
+        "Lesions: 1 of both readers, 0 only of Reader A, 1 only of Reader B, 1 split or merged; "
+        "lesions found by both readers: 1 of 2 answers agree; Reader A describes lesion 5, which "
+        "is not in the mask"
     )
     assert [view.lesions.item(k).text() for k in range(3)] == [
         "only Reader B: lesion 3 · 0.12 ml",
@@ -1035,7 +1036,7 @@ def test_a_described_lesion_that_is_gone_is_told_and_not_handed_in(qtbot, form):
     form.set_facts(lesions("1", "2"))
     form.give(Answer("note", ("small",), Place(FieldScope.LESION, "2")))
     form.set_facts(lesions("1"))
-    assert "not in your mask any more" in form.findChild(QLabel, "review_lesion_note_2").text()
+    assert "no longer in your mask" in form.findChild(QLabel, "review_lesion_note_2").text()
     assert missing(form) == ("lesion 2, which is described, in your mask",)
     assert form.answers["@lesions"]["2"] == [[2, 0, 0]]
     form.set_facts(lesions("1", joined=(("2", "1"),)))

@@ -15,7 +15,7 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.dock.steps import PAGES, SECTIONS, STEPS
-from napari_mamamia.widgets.viewer.hand import HeldTool
+from napari_mamamia.widgets.viewer.active_tool import MouseTool
 
 CONTROLS = QAbstractButton, QAbstractItemView, QComboBox, QLineEdit, QAbstractSpinBox, QSlider
 MOST = 14
@@ -111,11 +111,11 @@ def test_mask_begins_with_the_mask_that_there_is(qtbot, opened):
 
 
 def test_the_brush_is_put_down_outside_mask(opened):
-    opened.hand.take(HeldTool("painting", "sphere", "Sphere", "Refine"))
+    opened.active_tool.turn_on(MouseTool("painting", "sphere", "Sphere", "Refine"))
     assert opened.pages.step == "Mask"
-    assert opened.hand.tool is not None
+    assert opened.active_tool.tool is not None
     opened.pages.show_step("Read")
-    assert opened.hand.tool is None
+    assert opened.active_tool.tool is None
 
 
 def test_the_strip_view_has_one_place_at_a_time(opened):

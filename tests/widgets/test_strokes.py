@@ -326,7 +326,7 @@ def test_what_an_act_did_stands_until_the_next_act(qtbot, refining, mouse):
     assert said.text() == "Undone: 1 paint 4 mm."
     assert refining.marks.is_empty  # what the stroke added no longer flashes
     mask.redo()
-    assert said.text() == "Done again: 1 paint 4 mm."
+    assert said.text() == "Redone: 1 paint 4 mm."
     refining.painting.set_tool(PaintTool.SPHERE)
     mouse.stroke(THIRD)
     assert said.text() == ""
@@ -350,13 +350,13 @@ def test_undo_beneath_another_lesion_says_which_step_and_what_no_redo_brings_bac
     mouse.stroke((2, 16, 5))
     mask.undo()
     assert said.text() == "Undone: 3 paint 4 mm (sphere)."
-    assert "again any more" not in message.text()
+    assert "no longer be redone" not in message.text()
     refining.protocols.choose_label(1)
     mask.undo()
     assert said.text() == "Undone: 1 paint 4 mm (sphere)."
-    assert message.text().startswith("1 undone step of lesion 2 cannot be done again any more")
+    assert message.text().startswith("1 undone step of lesion 2 can no longer be redone")
     mask.redo()
-    assert said.text() == "Done again: 1 paint 4 mm (sphere)."
+    assert said.text() == "Redone: 1 paint 4 mm (sphere)."
     # a step of the same lesion ends its own undone ones, as everywhere, without a word
     mask.undo()
     refining.header.say("hint", "")
@@ -373,7 +373,7 @@ def test_two_strokes_in_vain_offer_the_whole_lesion(qtbot, refining, mouse):
     assert "Hold Shift" not in said.text()
     mouse.stroke(THIRD, button=RIGHT)
     qtbot.waitUntil(lambda: len(names(refining)) == 3)
-    assert "Hold Shift at the press" in said.text()
+    assert "Hold Shift and press" in said.text()
 
 
 def test_marks_of_a_stroke_never_wipe_what_others_drew(refining):

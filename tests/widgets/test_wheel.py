@@ -97,7 +97,7 @@ def test_with_a_tool_in_hand_the_wheel_with_shift_is_the_tools(qtbot, slices):
     slices.refine_page.from_nothing.click()
     qtbot.waitUntil(lambda: slices.editing.live is not None)
     slices.painting.set_tool(PaintTool.SPHERE)
-    assert slices.hand.tool is not None
+    assert slices.active_tool.tool is not None
     phase = slices.scene.phase
     assert not turn(slices.viewer, -1, "Shift")
     assert slices.scene.phase == phase

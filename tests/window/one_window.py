@@ -171,7 +171,7 @@ def forget_mask(panel):
     shutil.rmtree(folder, ignore_errors=True)
     panel.planes.set_sides(Sides())
     assert panel.editing.live is None
-    assert panel.hand.tool is None
+    assert panel.active_tool.tool is None
     assert Role.REFINED not in panel.session.masks
     assert panel.scene.layer(Role.REFINED) is None
 
@@ -187,7 +187,7 @@ def assert_new(panel):
         "reader": panel.session.reader,
         "hidden": (panel.session.blinding, panel.header.blind.text()),
         "mask that is edited": (editing.live, editing.open, editing.layer, editing.is_dirty),
-        "tool": (panel.hand.tool, panel.painting.state.brush),
+        "tool": (panel.active_tool.tool, panel.painting.state.brush),
         "views": (panel.planes.layout, panel.planes.wanted, panel.planes.panes),
         "sides": panel.planes.sides,
         "reading mode": (panel.reading.is_on, panel.fold.is_folded, panel.fold.is_alone),

@@ -178,7 +178,7 @@ def make_key(panel, words):
     view.new.setText(words)
     view.again.setText(words)
     click(panel, "review_key_make")
-    wait(lambda: "Your key is made" in panel.header.message.text())
+    wait(lambda: "Your key is ready" in panel.header.message.text())
     wait(lambda: view.forgotten.isVisible())
 
 

@@ -94,7 +94,7 @@ def wait_for_panel(qtbot, viewer):
 
 def test_words_stand_in_its_place_until_it_comes(qtbot, window, gate, choose):
     choose(window, "Score")
-    assert waiting_words(window) == ["MAMA-MIA is being loaded..."]
+    assert waiting_words(window) == ["Loading MAMA-MIA..."]
     assert list(window.window.dock_widgets) == ["MAMA-MIA"]
     assert not made_panels(window)
     gate.set()
@@ -345,9 +345,9 @@ def test_a_part_that_is_missing_is_told_and_may_come_later(
         choose(window, "Score")
         qtbot.waitUntil(lambda: bool(said))
     (text,) = said
-    assert text.startswith("expected every part of MAMA-MIA to be installed, but ")
+    assert text.startswith("expected every module of MAMA-MIA to be installed, but ")
     assert "No module named 'scipy'" in text
-    assert "install it again" in text
+    assert "reinstall it with" in text
     assert not window.window.dock_widgets
     gate.set()
     choose(window, "Score")

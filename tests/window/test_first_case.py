@@ -153,7 +153,7 @@ def test_no_key_that_is_pressed_meanwhile_breaks_or_fails(
     qtbot.waitUntil(lambda: docked.scene.layer(Role.REFERENCE) is not None)
     assert failed == []
     assert docked.scene.layer(Role.PHASE).visible
-    assert docked.hand.tool is None
+    assert docked.active_tool.tool is None
     docked.pages.show_page("View")
     docked.view_flow.actions()["planes"]()
     qtbot.waitUntil(lambda: not docked.planes.is_building)

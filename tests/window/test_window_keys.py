@@ -23,7 +23,7 @@ def reading(qtbot, docked, small_data_set):
     yield docked
     docked.hanging.leave()
     qtbot.waitUntil(lambda: docked.jobs.wait(0) and not docked.planes.is_building)
-    docked.hand.put_down()
+    docked.active_tool.turn_off()
     forget_mask(docked)
 
 

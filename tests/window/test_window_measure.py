@@ -32,7 +32,7 @@ def reading(qtbot, docked, small_data_set):
     docked.middle = (z // 2, y // 2, x // 2)
     yield docked
     qtbot.waitUntil(lambda: docked.jobs.wait(0))
-    docked.hand.put_down()
+    docked.active_tool.turn_off()
     forget_mask(docked)
 
 
@@ -98,7 +98,7 @@ def test_what_is_drawn_moves_with_the_zoom_and_is_seen_in_every_view(
     reading.measuring.use(MeasureKind.RULER)
     drag(qtbot, reading, [(z, y, x - 12), (z, y, x + 12)])
     QTest.keyClick(native_of(reading), Qt.Key.Key_Escape)
-    assert reading.hand.tool is None
+    assert reading.active_tool.tool is None
     wide = np.ptp(np.nonzero(is_line(canvas_pixels(reading, "measure_1", whole_window)))[1])
     reading.viewer.scene.camera.zoom *= 1.5
     wider = np.ptp(np.nonzero(is_line(canvas_pixels(reading, "measure_2", whole_window)))[1])

@@ -265,7 +265,7 @@ def test_every_state_of_the_page_fits(qtbot, window, refining, whole_window, the
 def test_a_full_disk_is_said_in_the_header_and_the_strokes_stay(
     qtbot, window, refining, picture, monkeypatch
 ):
-    reason = "NOT recorded: No space left on device; 1 record(s) wait in memory"
+    reason = "NOT recorded: No space left on device; 1 record in memory only"
     monkeypatch.setattr(OpenEditing, "problem", property(lambda _: reason))
     refining.painting.set_tool(PaintTool.SPHERE)
     drag(qtbot, refining, [refining.centre, refining.centre])
@@ -321,5 +321,5 @@ def test_a_reader_who_is_named_later_has_the_strokes_that_were_not_saved(
     docked.editing.mask.repair_layer()
     assert int(np.count_nonzero(live.labels)) == left_behind[1] > left_behind[0]
     assert docked.session.mask(Role.REFINED).buffer is live.labels
-    assert not [text for text in said if "taken over" in text]
+    assert not [text for text in said if "became one step" in text]
     forget_mask(docked)

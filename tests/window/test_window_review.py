@@ -329,7 +329,7 @@ def test_a_judge_sees_both_masks_steps_through_differences_decides_and_signs(
     page.signing.new.setText("three small words")
     page.signing.again.setText("three small word")
     control(panel, "review_key_make")
-    assert "not the same" in page.signing.note.text()
+    assert "passphrases differ" in page.signing.note.text()
     page.signing.again.setText("three small words")
     control(panel, "review_key_make")
     qtbot.waitUntil(lambda: page.signing.forgotten.isVisible())

@@ -1,7 +1,7 @@
-"""The command `mamamia`: which commands there are, and how the program starts and ends.
+"""The command `mamamia`: its commands, and start and end of the program.
 
-A command's module is imported when it is asked for: `mamamia --help` reads this table and the
-features' records alone.
+A command's module is imported only when it is run: `mamamia --help` needs only this table and the
+features' records.
 """
 
 import codecs
@@ -58,7 +58,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "check-computer",
             "napari_mamamia.cli.checking:check_computer",
-            "Check this computer: hardware, extras, isolation, and models whose result is known.",
+            "Check this computer: hardware, extras, isolation, and models with known results.",
         ),
     ),
     "Cases": (
@@ -67,11 +67,13 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
             "napari_mamamia.cli.importing:import_",
             "Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row.",
         ),
-        Command("pacs", "napari_mamamia.cli.pacs:app", "A PACS over DICOMweb."),
+        Command(
+            "pacs", "napari_mamamia.cli.pacs:app", "Query and retrieve from a PACS over DICOMweb."
+        ),
         Command(
             "cases",
             "napari_mamamia.cli.viewing:cases",
-            "List the cases of a data set, what each has and what is wrong.",
+            "List the cases of a data set with their masks and problems.",
         ),
         Command(
             "layouts",
@@ -81,12 +83,14 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "clinical",
             "napari_mamamia.cli.clinical:clinical",
-            "Show what is read of a clinical table, what is not, and which columns may be meant.",
+            "Show how the columns of a clinical table are read, and propose columns for other "
+            "fields.",
         ),
         Command(
             "register",
             "napari_mamamia.cli.case.registering:register",
-            "Register phases: a new data set OUT and OUT/registration.csv; masks stay valid.",
+            "Register phases: writes a new data set OUT and OUT/registration.csv; masks stay "
+            "valid.",
         ),
         Command(
             "straighten",
@@ -103,7 +107,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "models",
             "napari_mamamia.cli.models:models",
-            "Models that you added; nothing is ever downloaded.",
+            "List, add and check your own models; nothing is downloaded.",
         ),
         Command(
             "kinetics",
@@ -119,12 +123,12 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "findings",
             "napari_mamamia.cli.exporting:findings",
-            "Write what readers described on page Findings: OUT/findings.csv (.parquet).",
+            "Write the findings of readers on page Findings: OUT/findings.csv (.parquet).",
         ),
         Command(
             "replay",
             "napari_mamamia.cli.replay:replay",
-            "Make a mask again from its journal, bit for bit; with images, each stroke too.",
+            "Reproduce a mask from its journal, bit for bit; with images, each stroke too.",
         ),
         Command(
             "export",
@@ -134,7 +138,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "verify",
             "napari_mamamia.cli.exporting:verify",
-            "Check a bundle: missing, changed and extra files, each mask's place, labels.",
+            "Check a bundle: missing, changed and extra files, each mask's grid, labels.",
         ),
     ),
     "Scores": (
@@ -146,7 +150,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "score-table",
             "napari_mamamia.cli.scoring:score_table",
-            "Compute a cohort's numbers from case scores that somebody else computed.",
+            "Compute a cohort's numbers from case scores of other software.",
         ),
         Command(
             "score-pcr",
@@ -162,7 +166,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
 def list_commands() -> Mapping[str, tuple[Command, ...]]:
     """Return all commands by heading: the core's, then those of the installed features.
 
-    A feature's command never replaces one that is there already.
+    A feature's command never replaces an existing one.
     """
     groups = {heading: list(commands) for heading, commands in ENTRIES.items()}
     names = {command.name for commands in groups.values() for command in commands}
@@ -175,7 +179,7 @@ def list_commands() -> Mapping[str, tuple[Command, ...]]:
 
 
 class _Commands(Mapping[str, Any]):
-    """Commands by name, each imported when it is first asked for."""
+    """Commands by name, each imported on first use."""
 
     def __init__(self) -> None:
         self._commands = {
@@ -196,7 +200,7 @@ class _Commands(Mapping[str, Any]):
 
 
 class _Group(TyperGroup):
-    """The commands of the table; only the one that is run, or asked about, is imported."""
+    """The commands of the table; only the one that is run, or shown in help, is imported."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -220,8 +224,8 @@ class _Group(TyperGroup):
 app = Program(
     cls=_Group,
     help="Tumour annotation and benchmark scoring on breast DCE-MRI. Not a medical device.",
-    epilog="Exit codes: 0 every case done, 1 could not be done, 2 wrong usage, 3 finished but not "
-    "every case (each is named with its reason), 130 stopped.",
+    epilog="Exit codes: 0 every case done, 1 failed, 2 wrong usage, 3 finished without some cases "
+    "(each is named with its reason), 130 stopped.",
     no_args_is_help=True,
 )
 
@@ -230,20 +234,22 @@ _SHOWN = "napari_mamamia.shown"
 
 
 def _replace_characters(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return what stands for signs that a terminal cannot show: U+FFFD for bytes of a file name."""
+    """Return a replacement for characters that a terminal cannot show: U+FFFD for lone bytes."""
     if isinstance(error, UnicodeEncodeError) and error.encoding.replace("-", "") == "utf8":
         return readable_name(error.object[error.start : error.end]).encode(), error.end
     return codecs.backslashreplace_errors(error)
 
 
 def main() -> None:
-    """Run the command line; errors that the user can mend are one line, not a traceback."""
+    """Run the command line; errors that the user can fix are one line, not a traceback."""
     leave_out_current_folder()
     codecs.register_error(_SHOWN, _replace_characters)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors=_SHOWN)
-    warnings.filterwarnings("ignore", module=r"pydicom(\.|$)")  # what matters we say ourselves
+    warnings.filterwarnings(
+        "ignore", module=r"pydicom(\.|$)"
+    )  # important warnings are printed by our own code
     for name in ("SIGTERM", "SIGHUP"):
         _stop_at(name)
     sweep_temporary()
@@ -261,9 +267,9 @@ def main() -> None:
 
 
 def _stop_at(name: str) -> None:
-    """Let a signal end the program as Ctrl-C does, which tidies up; a second one ends it at once.
+    """Let a signal end the program as Ctrl-C does, with clean-up; a second one ends it at once.
 
-    One that is ignored, as below nohup, stays so.
+    A signal that is ignored, as with nohup, stays ignored.
     """
     # Windows has no SIGHUP.
     number = getattr(signal, name, None)

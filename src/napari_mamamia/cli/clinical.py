@@ -1,4 +1,4 @@
-"""`mamamia clinical`: what a clinical table holds, and which of its columns may be which field."""
+"""`mamamia clinical`: show how a clinical table is read, and propose columns for its fields."""
 
 import sys
 from functools import partial
@@ -21,12 +21,12 @@ def clinical(
     write_columns: Annotated[
         Path | None,
         typer.Option(
-            "--write-columns", metavar="FILE", help="Confirm what is shown: write it as JSON."
+            "--write-columns", metavar="FILE", help="Write the confirmed columns as JSON."
         ),
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Show what is read of a clinical table, what is not, and which columns may be meant."""
+    """Show how the columns of a clinical table are read, and propose columns for other fields."""
     from napari_mamamia.io.clinical.columns import COLUMNS_FILE, columns_for
     from napari_mamamia.io.clinical.columns import write_columns as write
     from napari_mamamia.io.clinical.overview import overview_job
@@ -37,8 +37,8 @@ def clinical(
     if write_columns is not None:
         write(seen.confirmed(choice), write_columns, overwrite=overwrite)
         print(
-            f"Columns written to {write_columns}: look at it, then give it with --columns, or keep "
-            f"it as {COLUMNS_FILE} beside the table"
+            f"Columns written to {write_columns}: check them, then pass the file with --columns, "
+            f"or keep it as {COLUMNS_FILE} beside the table"
         )
         if seen.cohort is None:
             return
@@ -64,7 +64,7 @@ def _print_columns(seen: "TableOverview") -> None:
         if field in proposed:
             print(f"  {field}: proposed {proposed[field].column!r} for {proposed[field].reason}")
         elif field not in seen.fields:
-            print(f"  {field}: no column; if the table has none, null in the columns file says so")
+            print(f"  {field}: no column; if the table has none, set null in the columns file")
     read = {name for names in seen.fields.values() for name in names}
     print(f"  further columns: {', '.join(c for c in seen.columns if c not in read) or 'none'}")
 

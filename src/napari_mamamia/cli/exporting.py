@@ -27,12 +27,15 @@ from napari_mamamia.core.choices import (
     SegmentMaker,
     TieRule,
 )
+from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
     from napari_mamamia.services.export.export import ExportSummary
 
 
-_CHANNELS: Final = Quantity("a number of phases", 1, 999, "", "give as many as it gets", True)
+_CHANNELS: Final = Quantity(
+    "a number of phases", 1, 999, "", "type the number of phases to write", True
+)
 _DATA_SET_NUMBER: Final = Quantity(
     "a number", 1, 999, "", "nnU-Net's data sets have three digits", True
 )
@@ -45,11 +48,11 @@ MasksOption = Annotated[
     ),
 ]
 FormatOption = Annotated[
-    list[ExportFormat] | None, typer.Option("--format", help="What to write; repeatable.")
+    list[ExportFormat] | None, typer.Option("--format", help="Format to write; repeatable.")
 ]
 HarmoniseOption = Annotated[
     OrientationProfile,
-    typer.Option("--harmonise", help="Orientation to write too (flips and permutations only)."),
+    typer.Option("--harmonise", help="Further orientation to write (flips and permutations only)."),
 ]
 LabelMapOption = Annotated[
     Path | None, typer.Option("--label-map", metavar="FILE", help="JSON file of label rules.")
@@ -59,7 +62,7 @@ StudyOption = Annotated[
     typer.Option(
         "--study",
         metavar="DICOM_FOLDER",
-        help="Study that DICOM SEG of NIfTI cases refers to; of several, the folder above them.",
+        help="Study that DICOM SEG of NIfTI cases refers to; for several, the folder above them.",
     ),
 ]
 
@@ -90,7 +93,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     "channels": _build_condition(ExportFormat.NNUNET),
     "dataset_number": _build_condition(ExportFormat.NNUNET),
 }
-"""Where each parameter of `export` means something: a new one must say so."""
+"""When each parameter of `export` has an effect: a new one must be listed."""
 
 
 def export(
@@ -107,10 +110,10 @@ def export(
         bool, typer.Option("--with-images", help="Write the phases too.")
     ] = False,
     fuse: Annotated[
-        FuseRule, typer.Option("--fuse", help="One more mask from several readers'.")
+        FuseRule, typer.Option("--fuse", help="Add a mask fused from several readers'.")
     ] = FuseRule.NONE,
     tie: Annotated[
-        TieRule, typer.Option("--tie", help="What a tie becomes (majority).")
+        TieRule, typer.Option("--tie", help="Label of a voxel with a tie (majority).")
     ] = TieRule.BACKGROUND,
     study: StudyOption = None,
     made_by: Annotated[
@@ -121,13 +124,13 @@ def export(
         typer.Option(
             "--identified-seg",
             help="DICOM SEG with the patient's name and the study's UIDs, for sending back to the "
-            "PACS; otherwise the case id stands for the patient.",
+            "PACS; otherwise the case id replaces the patient's name.",
         ),
     ] = False,
     channels: Annotated[
         int | None,
         typer.Option(
-            "--channels", parser=_CHANNELS, help="Phases that nnU-Net gets (default: all)."
+            "--channels", parser=_CHANNELS, help="Number of phases for nnU-Net (default: all)."
         ),
     ] = None,
     dataset_number: Annotated[
@@ -139,13 +142,14 @@ def export(
         ),
     ] = 501,
     quality: Annotated[
-        bool, typer.Option("--quality/--no-quality", help="Read the images and check them.")
+        bool,
+        typer.Option("--quality/--no-quality", help="Read the images and check the masks on them."),
     ] = True,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Write masks as a bundle: exact geometry, provenance, checksums, quality; verified."""
+    """Write masks as a bundle with exact geometry, provenance, checksums and quality; verify it."""
     from napari_mamamia.io.data_set.label_map import read_label_rules
     from napari_mamamia.io.files.named_paths import read_named_path
     from napari_mamamia.services.export.export import export_bundle
@@ -193,7 +197,7 @@ def verify(
         ),
     ] = None,
 ) -> None:
-    """Check a bundle: missing, changed and extra files, each mask's place, labels."""
+    """Check a bundle: missing, changed and extra files, each mask's grid, labels."""
     from napari_mamamia.services.export.privacy import require_source
     from napari_mamamia.services.export.verify import verify_bundle
 
@@ -205,14 +209,16 @@ def verify(
     for problem in check.problems:
         print(f"wrong: {problem}")
     if check.problems:
-        print(f"{len(check.problems)} thing(s) wrong in {bundle}")
+        print(f"{count_of(len(check.problems), 'problem')} in {bundle}")
         raise typer.Exit(NOT_EVERY_CASE)
-    print(f"{check.n_files} file(s), {check.n_masks} of them masks: all as the manifest says")
+    print(
+        f"{count_of(check.n_files, 'file')}, {check.n_masks} of them masks: all match the manifest"
+    )
     _print_search(check.search)
 
 
 def _print_summary(summary: "ExportSummary") -> None:
-    print(f"{len(summary.exported)} mask(s) saved and verified in {summary.out}")
+    print(f"{count_of(len(summary.exported), 'mask')} saved and verified in {summary.out}")
     lights = [item.light for item in summary.exported if item.light]
     if lights:
         counts = ", ".join(f"{lights.count(name)} {name}" for name in ("green", "amber", "red"))
@@ -237,18 +243,20 @@ def findings(
     data_set: DataSetArgument,
     out: OutOption,
     reader: Annotated[
-        str | None, typer.Option("--reader", metavar="NAME", help="Only what this one said.")
+        str | None, typer.Option("--reader", metavar="NAME", help="Only findings of this reader.")
     ] = None,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Write what readers described on page Findings: OUT/findings.csv (.parquet)."""
+    """Write the findings of readers on page Findings: OUT/findings.csv (.parquet)."""
     from napari_mamamia.services.findings.findings_table import write_findings
 
     opened = open_at(data_set, columns, layout)
     existing = existing_policy(False, overwrite)
     table = run(partial(write_findings, opened, out, reader=reader, existing=existing))
     n_cases = len({row[0] for row in table.rows})
-    print(f"{len(table.rows)} row(s) of {n_cases} case(s): {out / 'findings.csv'} (.parquet)")
+    print(
+        f"{count_of(len(table.rows), 'row')} of {count_of(n_cases, 'case')}: {out / 'findings.csv'}"
+    )
     finish(table.failures)

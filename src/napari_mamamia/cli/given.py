@@ -1,4 +1,4 @@
-"""What was typed: an option given where it means nothing is an error, never passed over."""
+"""Refuse options that have no effect beside the other options."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from typer.core import TyperCommand
 
 @dataclass(frozen=True)
 class Where:
-    """Where an option means something: in words, and as a rule on all that was typed.
+    """When an option has an effect: in words, and as a rule on all parsed parameters.
 
-    `but` says what was typed instead.
+    `but` names the contradicting option.
     """
 
     text: str
@@ -21,19 +21,19 @@ class Where:
 
 
 ALWAYS: Final = Where("", lambda _: True, lambda _: "")
-"""An option that always means something, or whose own meaning says otherwise."""
+"""An option that always has an effect, or whose own meaning includes a check."""
 
 
 def is_given(context: typer.Context, name: str) -> bool:
-    """Whether a parameter was typed, with whatever value."""
+    """Return whether a parameter was typed, with any value."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def refuse_idle(context: typer.Context, table: Mapping[str, Where]) -> None:
-    """Refuse options that were typed and mean nothing beside the others.
+    """Refuse options that were typed and have no effect beside the others.
 
-    `table` names every parameter of the command.
+    `table` lists every parameter of the command.
 
     Raises
     ------
@@ -50,11 +50,11 @@ def refuse_idle(context: typer.Context, table: Mapping[str, Where]) -> None:
 
 
 class Command(TyperCommand):
-    """A command that takes no empty text: it would stand for the current folder, or for nothing."""
+    """A command that refuses empty texts, which would mean the current folder, or nothing."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse what is empty, then read as usual."""
-        # The parser empties the list that it is given.
+        """Refuse empty texts, then parse as usual."""
+        # The parser empties the list that it gets.
         typed, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         for param in self.get_params(ctx):
             value = typed.get(param.name)
@@ -70,7 +70,7 @@ class Command(TyperCommand):
 
 
 class Program(typer.Typer):
-    """Typer whose commands are each a `Command`; it writes nothing into the user's shell."""
+    """Typer whose commands are each a `Command`; it installs nothing in the user's shell."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"add_completion": False, "pretty_exceptions_enable": False, **settings})

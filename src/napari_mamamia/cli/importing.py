@@ -1,4 +1,4 @@
-"""`mamamia import`: DICOM studies become cases of a data set."""
+"""`mamamia import`: make cases of a data set from DICOM studies."""
 
 from functools import partial
 from pathlib import Path
@@ -41,17 +41,20 @@ OPTIONS: Final[dict[str, Where]] = {
     **dict.fromkeys(("dates", "columns", "resume", "overwrite"), _WRITES),
     "json_file": _LOOKS,
 }
-"""Where each parameter means something; what a study makes of it is said by the import itself."""
+"""Which parameters have an effect when; the import itself reports settings without effect."""
 
 
 def import_(
     context: typer.Context,
     source: Annotated[
-        Path, typer.Argument(metavar="DICOM", help="Folder (searched to its depth) or zip.")
+        Path, typer.Argument(metavar="DICOM", help="Folder (searched with its subfolders) or zip.")
     ],
     out: OutOption,
     case: Annotated[
-        str, typer.Option("--case", metavar="ID", help="Case id; of many studies their prefix.")
+        str,
+        typer.Option(
+            "--case", metavar="ID", help="Id of the case; of several studies their prefix."
+        ),
     ] = "",
     clock: Annotated[
         Clock | None,
@@ -68,17 +71,19 @@ def import_(
         typer.Option(
             "--use",
             metavar="SELECTOR",
-            help="What counts: series=5,role=water; echo=2; side=left; phase=0. Again for others.",
+            help=(
+                "Series to use: series=5,role=water; echo=2; side=left; phase=0. Repeat for others."
+            ),
         ),
     ] = None,
     leave_out: Annotated[
         list[str] | None,
         typer.Option(
-            "--leave-out", metavar="SELECTOR", help="What does not count, such as series=5,phase=4."
+            "--leave-out", metavar="SELECTOR", help="Series to leave out, such as series=5,phase=4."
         ),
     ] = None,
     allow_thin: Annotated[
-        bool, typer.Option("--allow-thin", help="Take exams of one or two slices.")
+        bool, typer.Option("--allow-thin", help="Accept exams of one or two slices.")
     ] = False,
     sides: Annotated[
         Sides,
@@ -90,7 +95,7 @@ def import_(
         Dates, typer.Option("--dates", help="Drop the exam's date, or keep it shifted.")
     ] = Dates.DROP,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what is in it; write nothing.")
+        bool, typer.Option("--dry-run", help="Print the contents; write nothing.")
     ] = False,
     json_file: Annotated[
         Path | None,
@@ -100,7 +105,7 @@ def import_(
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row."""
+    """Make cases from DICOM: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row."""
     from napari_mamamia.io.exam.selectors import named_series, read_selectors
     from napari_mamamia.services.dicom.dicom import import_dicom
     from napari_mamamia.services.dicom.finding import ImportSettings, look_into
@@ -136,9 +141,9 @@ def _dry_run(found: "tuple[FoundStudy, ...]", settings: "ImportSettings") -> Non
         origin = f", {study.origin}" * bool(len(found) > 1 and study.origin)
         print(f"{study.case_id}: {study.n_images} image(s) in {study.place}{origin}")
         if study.n_foreign:
-            print(f"    {study.n_foreign} file(s) below the source are no DICOM and left out")
+            print(f"    {study.n_foreign} file(s) below the source left out, not DICOM")
         for archive in study.archives:
-            print(f"    {archive} is a zip and was not looked into: import it by itself")
+            print(f"    {archive} is a zip and was not opened: import it separately")
         _print_table(study)
         _print_exam(study, settings)
         if study.problem:
@@ -193,7 +198,7 @@ def _finish_import(summary: "ImportSummary", out: Path) -> None:
     for case in summary.imported:
         _print_case(case)
     if summary.skipped:
-        print(f"{len(summary.skipped)} case(s) were there already")
+        print(f"{len(summary.skipped)} case(s) existed already")
     print(f"{len(summary.imported)} case(s) imported into {out}")
     finish(summary.failures)
 

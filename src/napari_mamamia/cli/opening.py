@@ -1,4 +1,4 @@
-"""Opening a data set for a command; what is odd about it goes to the error stream."""
+"""Open a data set for a command; print its warnings on the error stream."""
 
 import sys
 from functools import partial

@@ -26,17 +26,17 @@ _PROCESSES: Final = Quantity(
     0,
     max(16, 4 * (os.cpu_count() or 1)),
     "",
-    "give about as many as it has cores, or 0 for none besides this one",
+    "type about the number of cores, or 0 for none besides this process",
     is_whole=True,
 )
 _RESAMPLES: Final = Quantity(
-    "a number of resamples", 0, 100_000, "", "give 1000, or 0 for no intervals", is_whole=True
+    "a number of resamples", 0, 100_000, "", "type 1000, or 0 for no intervals", is_whole=True
 )
 _MINIMUM_GROUP: Final = Quantity(
-    "a number of cases", 2, 10_000, "", "give 5, or 10 for shorter intervals", is_whole=True
+    "a number of cases", 2, 10_000, "", "type 5, or 10 for shorter intervals", is_whole=True
 )
-_SEED: Final = Quantity("a seed", 0, 2**53 - 1, "", "give any such number, or leave it out", True)
-_GATE: Final = Quantity("a performance", 0, 0.999, "", "give a share below 1, such as 0.7")
+_SEED: Final = Quantity("a seed", 0, 2**53 - 1, "", "type any such number, or leave it out", True)
+_GATE: Final = Quantity("a performance", 0, 0.999, "", "type a share below 1, such as 0.7")
 
 DataSetArgument = Annotated[
     Path, typer.Argument(metavar="DATASET", help="Data-set folder, case folder or 4-D file.")
@@ -55,7 +55,7 @@ CaseOption = Annotated[
 ]
 LabelOption = Annotated[
     float | None,
-    typer.Option("--label", parser=LABEL, help="Value that is tumour (default: any above 0)."),
+    typer.Option("--label", parser=LABEL, help="Value of the tumour (default: any above 0)."),
 ]
 SegmentOption = Annotated[
     Any,
@@ -63,7 +63,7 @@ SegmentOption = Annotated[
         "--label",
         metavar="VALUE|NAME",
         parser=LABEL_OR_NAME,
-        help="Value, or name of the segment, that is tumour (default: any above 0).",
+        help="Value, or name of the segment, of the tumour (default: any above 0).",
     ),
 ]
 ResumeOption = Annotated[
@@ -81,8 +81,8 @@ ColumnsOption = Annotated[
     typer.Option(
         "--columns",
         metavar="FILE",
-        help="JSON file that names the clinical table's columns (see `mamamia clinical`); without "
-        "it clinical_columns.json beside the table counts.",
+        help="JSON file that names the clinical table's columns (see `mamamia clinical`); default: "
+        "clinical_columns.json beside the table.",
     ),
 ]
 BootstrapOption = Annotated[
@@ -106,7 +106,7 @@ WorkersOption = Annotated[
     typer.Option(
         "--workers",
         parser=_PROCESSES,
-        help="Processes that work at once, never more than cases (0: only this one).",
+        help="Number of parallel processes, at most one per case (0: only this one).",
     ),
 ]
 SchedulerOption = Annotated[
@@ -118,32 +118,34 @@ TimeLimitOption = Annotated[
         "--time-limit",
         metavar="SECONDS",
         parser=SECONDS,
-        help="End a case after that (the start of its process apart).",
+        help="End a case after this time (not counting the start of its process).",
     ),
 ]
 AsRootOption = Annotated[
-    bool, typer.Option("--as-root", help="Run a foreign program although this is root.")
+    bool, typer.Option("--as-root", help="Run a foreign program although you are root.")
 ]
 IsolationOption = Annotated[
-    IsolationChoice, typer.Option("--isolation", help="What keeps a program in.")
+    IsolationChoice, typer.Option("--isolation", help="What isolates a program.")
 ]
 ConsentOption = Annotated[
     bool,
     typer.Option(
         "--consent-no-isolation",
-        help="Run a program even where nothing keeps it in: it can then do whatever you can.",
+        help="Run a program without any isolation: it can then do whatever you can.",
     ),
 ]
 PythonOption = Annotated[
-    Path | None, typer.Option("--python", help="Python that has what a program needs.")
+    Path | None, typer.Option("--python", help="Python with the packages that a program needs.")
 ]
 CudaOnProcessorOption = Annotated[
     bool,
     typer.Option(
-        "--cuda-on-processor", help="Give a program the processor where it asks for CUDA by name."
+        "--cuda-on-processor", help="Run a program on the CPU even if it requests CUDA by name."
     ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", parser=_SEED, help="Seed of everything random.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", parser=_SEED, help="Seed of all random numbers.")
+]
 
 
 MinimumGroupOption = Annotated[
@@ -153,7 +155,7 @@ MinimumGroupOption = Annotated[
         parser=_MINIMUM_GROUP,
         metavar="N",
         help="Groups with fewer cases are left out of intervals, tests and sentences, and named; "
-        "the score stays (default 5).",
+        "the score is unchanged (default 5).",
     ),
 ]
 ImagesOption = Annotated[
@@ -175,7 +177,7 @@ GateOption = Annotated[
     ),
 ]
 BaselineOption = Annotated[
-    str, typer.Option("--baseline", metavar="NAME", help="Model that the others are meant to beat.")
+    str, typer.Option("--baseline", metavar="NAME", help="Model that the others are compared with.")
 ]
 
 
@@ -187,12 +189,12 @@ RegistryOption = Annotated[
 
 CompositeOption = Annotated[
     list[CompositeName] | None,
-    typer.Option("--composite", help="Variant of the ranking score to show beside it; repeatable."),
+    typer.Option("--composite", help="Variant of the ranking score to show too; repeatable."),
 ]
 
 
 ProfileOption = Annotated[
-    ProfileName, typer.Option("--profile", help="The definitions of every number.")
+    ProfileName, typer.Option("--profile", help="The profile: definitions of all numbers.")
 ]
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name it was added by, or path.")]
@@ -202,7 +204,7 @@ UnusableOption = Annotated[
     UnusableRule | None,
     typer.Option(
         "--unusable",
-        help="What a case without a usable prediction is worth (default: the profile's rule).",
+        help="Rule for a case without a usable prediction (default: the profile's).",
     ),
 ]
 CasesOption = Annotated[
@@ -210,7 +212,7 @@ CasesOption = Annotated[
     typer.Option(
         "--cases",
         metavar="FILE",
-        help="The cases that count: an id on each line, or a table with case_id (and sha256).",
+        help="The cases to score: an id on each line, or a table with case_id (and sha256).",
     ),
 ]
 
@@ -230,7 +232,7 @@ def column_choice(path: Path | None) -> "ColumnChoice":
 
 
 def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
-    """Return where a batch runs; what excludes each other is an error of the command line."""
+    """Return where a batch runs; options that exclude each other are a usage error."""
     from napari_mamamia.services.batch.work import Place
 
     try:
@@ -240,12 +242,12 @@ def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
 
 
 def isolation_kind(isolation: IsolationChoice) -> IsolationKind | None:
-    """Return what keeps a program in; None takes the best of this computer."""
+    """Return the kind of isolation; None takes the best of this computer."""
     return None if isolation is IsolationChoice.AUTO else IsolationKind(isolation.value)
 
 
 def existing_policy(resume: bool, overwrite: bool) -> "Existing":
-    """Return what to do with an output folder that holds something already."""
+    """Return what to do with an output folder that is not empty."""
     from napari_mamamia.services.batch.output_folder import Existing
 
     if resume and overwrite:

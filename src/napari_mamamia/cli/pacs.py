@@ -38,19 +38,19 @@ PaceOption = Annotated[
         "--least-pace",
         metavar="BYTES",
         parser=_PACE,
-        help="Bytes per second that a transfer brings at least, from its first minute on.",
+        help="Least average speed of a transfer after its first minute, in bytes per second.",
     ),
 ]
 
 
 def _make_limits(silence: float, pace: float, **others: float) -> "TransferLimits":
-    """Return the limits of a transfer; a pace of 0 is any."""
+    """Return the limits of a transfer; a pace of 0 allows any."""
     try:
         from napari_mamamia.io.pacs.limits import TransferLimits
     except ImportError as error:
         raise MissingExtraError("dicomweb-client", "dicom") from error
 
-    # The pace is a divisor there.
+    # The pace is a divisor in `TransferLimits`.
     return TransferLimits(idle_s=silence, bytes_per_s=pace or 1e-9, **others)  # type: ignore[arg-type]
 
 
@@ -65,10 +65,13 @@ def list_(
     least_pace: PaceOption = 1024.0,
     time: Annotated[
         float,
-        typer.Option("--time", metavar="SECONDS", parser=_TIME, help="Most for the whole list."),
+        typer.Option(
+            "--time", metavar="SECONDS", parser=_TIME, help="Longest time for the whole list."
+        ),
     ] = 300.0,
     size: Annotated[
-        float, typer.Option("--size", metavar="MIB", parser=_SIZE, help="Most for the whole list.")
+        float,
+        typer.Option("--size", metavar="MIB", parser=_SIZE, help="Largest size of the whole list."),
     ] = 256.0,
 ) -> None:
     """List the MR studies of a PACS: study UID, date, number of images, description."""
@@ -92,18 +95,23 @@ def fetch(
     silence: SilenceOption = 20.0,
     least_pace: PaceOption = 1024.0,
     time: Annotated[
-        float, typer.Option("--time", metavar="SECONDS", parser=_TIME, help="Most for one image.")
+        float,
+        typer.Option("--time", metavar="SECONDS", parser=_TIME, help="Longest time for one image."),
     ] = 3600.0,
     image_size: Annotated[
         float,
-        typer.Option("--image-size", metavar="MIB", parser=_SIZE, help="Most for one image."),
+        typer.Option(
+            "--image-size", metavar="MIB", parser=_SIZE, help="Largest size of one image."
+        ),
     ] = 2048.0,
     size: Annotated[
         float,
-        typer.Option("--size", metavar="MIB", parser=_SIZE, help="Most for the whole study."),
+        typer.Option(
+            "--size", metavar="MIB", parser=_SIZE, help="Largest size of the whole study."
+        ),
     ] = 65536.0,
 ) -> None:
-    """Fetch a study to a folder; run it again to go on after a transfer that broke off."""
+    """Fetch a study to a folder; run it again to resume an interrupted transfer."""
     from napari_mamamia.io.pacs.web import fetch_study
 
     limits = _make_limits(
@@ -114,7 +122,7 @@ def fetch(
         study_bytes=int(size * _MIB),
     )
     transfer = run(partial(fetch_study, url, study, out, limits=limits))
-    note = f", {transfer.n_kept} of them were there already" if transfer.n_kept else ""
+    note = f", {transfer.n_kept} of them existed already" if transfer.n_kept else ""
     print(f"{transfer.n_images} image(s) in {transfer.folder}{note}")
     print("They are the originals, with the patient's name: mamamia import makes a case of them.")
 

@@ -312,6 +312,6 @@ def _print_summary(summary: "PredictSummary", out: Path, segmenter: "Segmenter")
         for note in saved.notes:
             print(f"    {note}")
     if summary.skipped:
-        print(f"{count_of(len(summary.skipped), 'case')} already done")
+        print(f"{count_of(len(summary.skipped), 'case')} done by an earlier run")
     print(f"{count_of(len(summary.saved), 'prediction')} saved in {out} ({segmenter.note})")
     finish(summary.failures)

@@ -1,4 +1,4 @@
-"""What the commands print: tables, failures, and a progress bar on the error stream."""
+"""Output of the commands: tables, failures, and a progress bar on the error stream."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import typer
 
 from napari_mamamia.cli.remedies import name_remedies
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import Progress, listening
 from napari_mamamia.io.files.csv_text import write_csv
 
@@ -26,12 +27,12 @@ STOPPED = 130
 
 
 def run(work: Callable[[], T]) -> T:
-    """Do long work with a progress bar on the error stream; Ctrl-C says what is kept."""
+    """Do long work with a progress bar on the error stream; Ctrl-C reports what is kept."""
     try:
         with _progress_bar() as report, listening(report):
             return work()
     except KeyboardInterrupt:
-        print("stopped; what was finished is kept", file=sys.stderr)
+        print("stopped; finished results are kept", file=sys.stderr)
         raise typer.Exit(STOPPED) from None
 
 
@@ -68,7 +69,7 @@ def print_table(
     to_the_right: Sequence[str] = (),
     is_folded: bool = False,
 ) -> None:
-    """Print a table, 120 columns wide where nobody looks; `is_folded` keeps long cells whole."""
+    """Print a table, 120 columns wide without a terminal; `is_folded` wraps long cells."""
     from rich.table import Table
 
     table = Table(title=title)
@@ -81,7 +82,7 @@ def print_table(
 
 
 def print_grid(table: "Table", width: int) -> None:
-    """Print a table of rich, `width` columns wide where nobody looks.
+    """Print a table of rich, `width` columns wide without a terminal.
 
     Brackets and colons in cells are text, as in ``napari-mamamia[dicom]``, and no markup.
     """
@@ -92,14 +93,14 @@ def print_grid(table: "Table", width: int) -> None:
 
 
 def shown(value: float, digits: int) -> str:
-    """Return a number as it stands in a table; a dash for nan."""
+    """Return a number as text for a table; a dash for nan."""
     return "–" if value != value else f"{value:.{digits}f}"
 
 
 def finish_rows(summary: "RowSummary[Any]", places: Sequence[str]) -> None:
-    """Say what was there already and where all is; exit with 3 if a case failed."""
+    """Print how many cases were reused and where the results are; exit with 3 if a case failed."""
     if summary.n_reused:
-        print(f"{summary.n_reused} case(s) were there already")
+        print(f"{count_of(summary.n_reused, 'case')} done by an earlier run")
     print("\n".join(places))
     finish(summary.failures)
 
@@ -114,7 +115,7 @@ def finish(failures: "tuple[CaseFailure, ...]") -> None:
 
 
 def print_scores(rows: "tuple[CaseScore, ...]") -> None:
-    """Print the table of cases, and below it why some are not ok."""
+    """Print the table of cases, and below it the reasons of those that are not ok."""
     from napari_mamamia.metrics.registry import Place, metrics_at
 
     profile = rows[0].profile if rows else "clinical"
@@ -160,7 +161,7 @@ def _describe_exam(row: "CaseRow") -> tuple[str, str, str]:
 
 
 def print_case_table(rows: "tuple[CaseRow, ...]", opened: "OpenDataSet") -> None:
-    """Print the cases of a data set as a table, and where the user's masks are."""
+    """Print the cases of a data set as a table, and the folder of the user's masks."""
     data_set = opened.data_set
     layout = data_set.layout or data_set.kind
     has_visits = any(row.files.visit or row.files.side for row in rows)

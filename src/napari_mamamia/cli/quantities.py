@@ -1,4 +1,4 @@
-"""Numbers as they are typed: every option that takes one says its range and its unit."""
+"""Parse numbers of options: every option states its range and its unit."""
 
 import math
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ _DAY_S: Final = 86400
 
 @dataclass(frozen=True)
 class Quantity:
-    """Reads one number of an option; given to it as `parser`.
+    """Parses one number of an option; used as `parser`.
 
     Parameters
     ----------
     what
-        What it is, in words, such as "a flip angle".
+        Its name in words, such as "a flip angle".
     least, most
         Its range, ends included.
     unit
-        Behind the numbers, such as "degrees"; "" for none.
+        After the numbers, such as "degrees"; "" for none.
     advice
         What to type.
     is_whole
-        Whether only whole numbers count.
+        Whether only whole numbers are accepted.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Quantity:
     advice: str
     is_whole: bool = False
 
-    __name__ = "number"  # older typers show it
+    __name__ = "number"  # shown by older versions of typer
 
     def __call__(self, text: str | float) -> float:
         """Return the number.
@@ -50,7 +50,7 @@ class Quantity:
         Raises
         ------
         typer.BadParameter
-            If it is none, not finite, or outside of the range.
+            If it is not a number, not finite, or outside of the range.
         """
         try:
             number = int(text) if self.is_whole else float(text)
@@ -62,7 +62,7 @@ class Quantity:
 
     @property
     def text(self) -> str:
-        """What is expected, with range and unit."""
+        """The expected value, with range and unit."""
         whole = ", a whole number," if self.is_whole else ""
         unit = f" {self.unit}" if self.unit else ""
         return f"{self.what}{whole} of {self.least:.12g} to {self.most:.12g}{unit}"
@@ -71,30 +71,34 @@ class Quantity:
 SECONDS: Final = Quantity("a time limit", 0.001, _WEEK_S, "s", "type seconds, such as 600")
 SECONDS_OF_PHASE: Final = Quantity("a time", -_DAY_S, _DAY_S, "s", "type seconds, such as 90")
 LABEL: Final = Quantity(
-    "a mask's value", 1e-6, 2**31 - 1, "", "name the value that is tumour, such as 1; 0 is none"
+    "a mask's value",
+    1e-6,
+    2**31 - 1,
+    "",
+    "type the value of the tumour, such as 1; 0 is background",
 )
 
 
 @dataclass(frozen=True)
 class _LabelOrName:
-    """Reads the value of a label, or the name of a segment."""
+    """Parses the value of a label, or the name of a segment."""
 
     __name__ = "value or name"
 
     def __call__(self, text: str | float) -> float | str:
-        """Return the number; a text that is none is a name."""
+        """Return the number; a text that is not a number is a name."""
         name = str(text).strip()
         return LABEL(text) if not name or is_number(name) else name
 
 
 LABEL_OR_NAME: Final = _LabelOrName()
-SENSITIVITY: Final = Quantity("a sensitivity", 0.001, 1, "", "give a share, such as 0.87")
+SENSITIVITY: Final = Quantity("a sensitivity", 0.001, 1, "", "type a share, such as 0.87")
 GIGABYTES: Final = Quantity("an amount of memory", 0.1, 100_000, "GB", "type gigabytes, such as 8")
 INDEX: Final = Quantity("a phase", 0, 999, "", "count from 0, before contrast", is_whole=True)
 
 
 def is_number(text: str) -> bool:
-    """Whether a text reads as a number at all, such as ``nan``."""
+    """Return whether a text can be parsed as a number at all, such as ``nan``."""
     try:
         float(text)
     except ValueError:
@@ -103,7 +107,7 @@ def is_number(text: str) -> bool:
 
 
 def times_of_text(text: str) -> tuple[float, ...] | None:
-    """Return the seconds of each phase as they are typed; None for nothing.
+    """Return the typed seconds of each phase; None for an empty text.
 
     Raises
     ------
@@ -122,12 +126,12 @@ def times_of_text(text: str) -> tuple[float, ...] | None:
 def numbers_of_text(
     text: str, quantity: Quantity, example: str = "2,4"
 ) -> tuple[float, ...] | None:
-    """Return numbers as they are typed, separated by commas or spaces; None for nothing.
+    """Return typed numbers, separated by commas or spaces; None for an empty text.
 
     Raises
     ------
     typer.BadParameter
-        If a part is no number, or outside of the range.
+        If a part is not a number, or outside of the range.
 
     Examples
     --------

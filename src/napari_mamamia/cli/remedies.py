@@ -1,4 +1,4 @@
-"""Remedies of an error, as they are typed on the command line."""
+"""Remedies of an error as options and commands."""
 
 import shlex
 from collections.abc import Iterable
@@ -18,11 +18,11 @@ _USAGE: Final = {
     "review key new": "mamamia review key --new",
     "straighten": "mamamia straighten DATASET --out DIR",
 }
-"""Commands that are remedies, with what is typed behind them."""
+"""Commands that are remedies, with their arguments."""
 
 
 def name_remedies(remedies: Iterable[Remedy]) -> str:
-    """Return remedies in brackets, to stand behind a message; "" without any.
+    """Return remedies in brackets, to follow a message; "" without any.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`mamamia replay`: a mask made again from its journal."""
+"""`mamamia replay`: reproduce a mask from its journal."""
 
 from functools import partial
 from pathlib import Path
@@ -21,10 +21,10 @@ def replay(
         typer.Option("--case", metavar="DIR", help="Data set or case folder, to repeat strokes."),
     ] = None,
 ) -> None:
-    """Make a mask again from its journal, bit for bit; with images, each stroke too.
+    """Reproduce a mask from its journal, bit for bit; with images, each stroke too.
 
-    Ends with 3 where the journal is damaged or contradicts a checksum in it: the newest mask that
-    is proven is written then, and the note says what is missing.
+    Ends with 3 if the journal is damaged or contradicts a checksum in it: then the latest verified
+    mask is written, and a note says what is missing.
     """
     from napari_mamamia.services.refine.replay import replay_journal
 
@@ -36,7 +36,7 @@ def replay(
 
 
 def _case_of(journal: Path, folder: Path) -> "Case":
-    """Return the case that a journal is of, with all its phases."""
+    """Return the case of a journal, with all its phases."""
     from napari_mamamia.io.layouts.find import find_data_set
     from napari_mamamia.services.case.open_case import load_case
     from napari_mamamia.services.refine.replay import case_of_journal

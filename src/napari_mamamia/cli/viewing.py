@@ -1,4 +1,4 @@
-"""`mamamia demo`, `mamamia cases` and `mamamia view`: a data set made, listed, and seen."""
+"""`mamamia demo`, `mamamia cases` and `mamamia view`: make a data set, list it, open the window."""
 
 import shlex
 import sys
@@ -76,14 +76,15 @@ def cases(
         ),
     ] = False,
 ) -> None:
-    """List the cases of a data set, what each has and what is wrong."""
+    """List the cases of a data set with their masks and problems."""
     from napari_mamamia.services.case.data_set import case_rows
-    from napari_mamamia.services.case.described import describe_data_set, keep_layout_of
+    from napari_mamamia.services.case.described import describe_data_set
+    from napari_mamamia.services.case.layout_choice import keep_named_layout
 
     opened = open_at(data_set, columns, layout)
     rows = case_rows(opened)
     if keep_layout:
-        print(f"Layout: {keep_layout_of(data_set, layout)}", file=sys.stderr)
+        print(f"Layout: {keep_named_layout(data_set, layout)}", file=sys.stderr)
     if as_json:
         print(describe_data_set(opened))
     elif as_csv:
@@ -136,31 +137,31 @@ def view(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="Annotation protocol (JSON) to read by; it may hide things, too.",
+            help="Annotation protocol (JSON); it may hide data, too.",
         ),
     ] = None,
     study: Annotated[
         Path | None,
         typer.Option(
-            "--study", metavar="STUDY", parser=Path, help="Review study to read in, by its folder."
+            "--study", metavar="STUDY", parser=Path, help="Folder of a review study to read in."
         ),
     ] = None,
     reader: Annotated[
         str | None, typer.Option("--reader", metavar="NAME", help="With --study: your name or id.")
     ] = None,
     panels: Annotated[
-        bool, typer.Option("--panels", help="Show napari's own menu and panels (key F10), too.")
+        bool, typer.Option("--panels", help="Show napari's own menu and panels, too (key F10).")
     ] = False,
 ) -> None:
     """Open the window on a data set, or on a review study."""
     if (data_set is None) is (study is None) or (study is None and reader is not None):
         raise typer.BadParameter(
-            "expected a DATASET or --study STUDY (then --reader NAME, if you like): give one"
+            "expected a DATASET or --study STUDY (optionally with --reader NAME): give one"
         )
     if study is not None and (case is not None or blind or protocol is not None):
         raise typer.BadParameter(
-            "expected --study with --reader alone: the study says which case comes, what is "
-            "hidden and which protocol is used"
+            "expected --study with --reader alone: the study determines the case, what is "
+            "hidden and the protocol"
         )
     if find_spec("napari") is None or find_spec("qtpy") is None:
         raise MissingExtraError("napari", "pyqt6")
@@ -172,13 +173,13 @@ def view(
     if panels:
         asked["MAMAMIA_PANELS"] = "1"
     asked |= _name_settings()
-    # The window starts in the home folder: nothing of the current one may steer it.
+    # The window starts in the home folder: files in the current folder must not affect it.
     command = python_command("napari", "-w", "napari-mamamia", "Cases")
     become(command, child_environment(**asked), Path.home())
 
 
 def _name_settings() -> dict[str, str]:
-    """Return where napari finds settings that it may write; nothing where its own are such."""
+    """Return napari's settings file if it needs a writable copy, else nothing."""
     from napari_mamamia.io.files.user_folders import copy_read_only_settings, napari_settings
 
     copy = copy_read_only_settings()
@@ -186,7 +187,7 @@ def _name_settings() -> dict[str, str]:
         return {}
     typer.echo(
         f"napari's settings {napari_settings()} cannot be written: this window has a copy of them, "
-        "and what you change in napari's preferences is not kept",
+        "and changes in napari's preferences are not kept",
         err=True,
     )
     return {"NAPARI_CONFIG": str(copy)}
@@ -195,7 +196,7 @@ def _name_settings() -> dict[str, str]:
 def _name_data_set(
     data_set: Path, case: str | None, protocol: Path | None, *, blind: bool
 ) -> dict[str, str]:
-    """Return what the window is told of a data set."""
+    """Return the arguments of the window for a data set."""
     from napari_mamamia.io.layouts.find import find_data_set
     from napari_mamamia.io.workspace.protocol import read_protocol
 
@@ -212,7 +213,7 @@ def _name_data_set(
 
 
 def _name_study(study: Path, reader: str | None) -> dict[str, str]:
-    """Return what the window is told of a review study, which has such a person."""
+    """Return the arguments of the window for a review study; the reader must belong to it."""
     from napari_mamamia.features.review.io.store import FolderStore
     from napari_mamamia.features.review.services.look import find_person, load_state
     from napari_mamamia.io.files.user_folders import review_folder

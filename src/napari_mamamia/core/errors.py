@@ -71,6 +71,10 @@ class LayoutChoiceError(FormatError):
     """Several layouts fit a folder; the remedies name them."""
 
 
+class UnknownLayoutError(FormatError):
+    """No layout fits a folder; a person may describe it."""
+
+
 class MissingColumnsError(FormatError):
     """A table lacks columns, or values in them.
 

@@ -168,7 +168,7 @@ class Grid:
             )
         affine = np.array(self.affine, dtype=np.float64)
         if affine.shape != (4, 4) or not np.isfinite(affine).all():
-            raise ValueError("expected a finite 4x4 matrix as affine")
+            raise ValueError("the affine is not a finite 4x4 matrix")
         steps = affine[:3, :3]
         lengths = np.linalg.norm(steps, axis=0)
         # The directions decide, not the lengths of the steps.

@@ -1,7 +1,7 @@
-"""A form and answers: which questions are asked now, what the program fills in, what is missing.
+"""Rules of a form: which questions apply, which the program answers, and what is missing.
 
-Everything goes through the questions in their order, once: each depends on those before it alone,
-and an answer to a question that is not asked decides nothing.
+Questions are processed once, in their order: a question depends only on earlier ones, and an answer
+to a question that does not apply has no effect.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ from napari_mamamia.findings.shown_numbers import name_unit, show_number
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question that is asked now, of one place, with its answer where it has one."""
+    """A question that applies to one place (case, breast or lesion), with its answer, if any."""
 
     field: Field
     place: Place
@@ -39,18 +39,18 @@ class AskedQuestion:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What was answered."""
+        """Return the values of the answer."""
         return () if self.answer is None else self.answer.values
 
     @property
     def is_missing(self) -> bool:
-        """Whether it must be answered and is not."""
+        """Return whether the question is required and has no answer."""
         return self.is_required and not any(value.strip() for value in self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """What does not go together, in words, and the question and place where to look."""
+    """A contradiction in words, with the question and the place that it concerns."""
 
     field: str
     place: Place
@@ -58,7 +58,7 @@ class Contradiction:
 
 
 def list_places(answers: Answers, facts: CaseFacts) -> tuple[Place, ...]:
-    """Return what is asked about: the case, the breasts in view, lesions of mask and answers."""
+    """Return the places that questions are about: the case, breasts in view, and lesions."""
     breasts = [Place(FieldScope.BREAST, side.value) for side in facts.sides]
     measured = [Place(FieldScope.LESION, lesion.name) for lesion in facts.lesions or ()]
     places = {item.place for item in answers.items if item.place.scope is not FieldScope.CASE}
@@ -76,9 +76,9 @@ def list_places(answers: Answers, facts: CaseFacts) -> tuple[Place, ...]:
 def list_questions(
     form: Form, answers: Answers, facts: CaseFacts = NOTHING_KNOWN
 ) -> tuple[AskedQuestion, ...]:
-    """Return the questions that are asked now, the case's first, then each breast's and lesion's.
+    """Return the questions that apply: those of the case, then of each breast and lesion.
 
-    What the program can answer and nobody has is filled in here, marked `is_computed`.
+    Where nobody answered, questions that the program can answer are filled in with `is_computed`.
     """
     asked: dict[tuple[str, Place], AskedQuestion] = {}
     places = list_places(answers, facts)
@@ -99,9 +99,9 @@ def list_questions(
 
 
 def fill_computed(form: Form, answers: Answers, facts: CaseFacts) -> Answers:
-    """Return the answers with what the program measures; what somebody touched stays as it is.
+    """Return the answers with values measured by the program; answers of a reader stay unchanged.
 
-    A measure of a question that is no longer asked, or of a lesion that is gone, goes.
+    Measured values of questions that no longer apply, and of removed lesions, are dropped.
     """
     questions = list_questions(form, answers, facts)
     computed = [
@@ -116,9 +116,9 @@ def fill_computed(form: Form, answers: Answers, facts: CaseFacts) -> Answers:
 def list_missing(
     form: Form, answers: Answers, facts: CaseFacts = NOTHING_KNOWN
 ) -> tuple[AskedQuestion, ...]:
-    """Return the questions that must be answered now and are not.
+    """Return the required questions that apply and have no answer.
 
-    Where one breast alone may be in view, those of the other one are not missing.
+    If the images may show only one breast, the questions about the other breast are not required.
     """
     questions = list_questions(form, answers, facts)
     answered = {
@@ -137,9 +137,9 @@ def list_missing(
 def find_contradictions(
     form: Form, answers: Answers, facts: CaseFacts = NOTHING_KNOWN
 ) -> tuple[Contradiction, ...]:
-    """Return what does not go together among the answers, and between them and the mask.
+    """Return contradictions among the answers, and between the answers and the mask.
 
-    Terms that this edition of the form has not are none: they may be a later one's.
+    A term that this version of the form does not contain is no contradiction.
     """
     questions = list_questions(form, answers, facts)
     return (
@@ -152,7 +152,7 @@ def find_contradictions(
 
 
 def why_other_form(form: Form, answers: Answers) -> str:
-    """Return in words that answers were given on another form; "" where they were on this one."""
+    """Return a message if the answers were given on another form; "" otherwise."""
     if not answers.sha256 or answers.sha256 == form.sha256:
         return ""
     if (answers.form, answers.edition) == (form.name, form.edition):
@@ -161,7 +161,7 @@ def why_other_form(form: Form, answers: Answers) -> str:
 
 
 def find_unknown(form: Form, answers: Answers) -> tuple[Answer, ...]:
-    """Return answers to questions, or with terms, that this form has not; they are kept."""
+    """Return the answers whose question or term this form does not contain."""
     return tuple(
         item
         for item in answers.items
@@ -191,7 +191,7 @@ def _compute_answer(field: Field, place: Place, facts: CaseFacts) -> Answer | No
 
 
 def _write_tenths(distance_mm: float | None) -> str:
-    """Return a distance to a tenth: a nipple is marked by hand, more digits would claim more."""
+    """Return a distance with one decimal; a manually marked nipple is not more precise."""
     return write_number(None if distance_mm is None else round(distance_mm, 1))
 
 
@@ -217,10 +217,13 @@ def _find_unasked(
         if field is None or not item.values or item.is_computed or (field.id, item.place) in places:
             continue
         if item.place.scope is not field.scope:
-            text = f"it is asked of a {field.scope}, and was answered of a {item.place.scope}"
+            text = (
+                f"this question is about a {field.scope}, but the answer is about a "
+                f"{item.place.scope}"
+            )
         else:
             needs = " and ".join(_say_condition(form, condition) for condition in field.asked_if)
-            text = f"it is answered, and is asked only where {needs}"
+            text = f"this question has an answer, but applies only if {needs}"
         yield Contradiction(field.id, item.place, f"{field.text}: {text}")
 
 
@@ -256,7 +259,7 @@ def _say_limit(field: Field, value: float | None, words: str) -> str:
 
 
 def _find_other_side(one: AskedQuestion, facts: CaseFacts) -> Iterator[Contradiction]:
-    """Yield what is said of a lesion's side where its mask lies on another one."""
+    """Yield answers about a lesion's side that contradict the position of its mask."""
     if one.field.measure is not Measure.SIDE or one.answer is None or one.answer.is_computed:
         return
     lesion = facts.lesion(one.place.name)
@@ -271,7 +274,7 @@ def _find_other_side(one: AskedQuestion, facts: CaseFacts) -> Iterator[Contradic
 
 
 def _find_other_hours(asked: Iterable[AskedQuestion]) -> Iterator[Contradiction]:
-    """Yield a clock position that the quadrant and side of the same lesion do not have."""
+    """Yield clock positions that contradict the quadrant and side of the same lesion."""
     by_place: dict[Place, dict[Measure, AskedQuestion]] = {}
     for one in asked:
         if one.field.measure in (Measure.SIDE, Measure.QUADRANT, Measure.CLOCK) and one.values:
@@ -293,19 +296,19 @@ def _find_mask_rules(one: AskedQuestion, facts: CaseFacts) -> Iterator[Contradic
         return
     terms = [one.field.term(value) for value in one.values]
     drawn = _list_drawn(one.place, facts.lesions)
-    where = _say_place(one.place)
+    lesion = _name_lesion(one.place)
     for term in terms:
         if term is None:
             continue
-        words = f"{one.field.text}: {term.text}, but "
+        words = f"{one.field.text}: {term.text}, but the mask has"
         if term.mask is MaskRule.FORBIDDEN and drawn:
-            yield Contradiction(one.field.id, one.place, f"{words}the mask has something {where}")
+            yield Contradiction(one.field.id, one.place, f"{words} {lesion}")
         if term.mask is MaskRule.NEEDED and not drawn:
-            yield Contradiction(one.field.id, one.place, f"{words}nothing is drawn {where}")
+            yield Contradiction(one.field.id, one.place, f"{words} no {lesion.removeprefix('a ')}")
 
 
 def _list_drawn(place: Place, lesions: Iterable[LesionFacts]) -> list[str]:
-    """Return the lesions of the mask in a place."""
+    """Return the names of the lesions of the mask in a place."""
     if place.scope is FieldScope.CASE:
         return [lesion.name for lesion in lesions]
     if place.scope is FieldScope.LESION:
@@ -316,7 +319,9 @@ def _list_drawn(place: Place, lesions: Iterable[LesionFacts]) -> list[str]:
     ]
 
 
-def _say_place(place: Place) -> str:
+def _name_lesion(place: Place) -> str:
     if place.scope is FieldScope.LESION:
-        return f"as lesion {place.name}"
-    return f"in the {place.name} breast" if place.scope is FieldScope.BREAST else "in this case"
+        return f"lesion {place.name}"
+    return (
+        f"a lesion in the {place.name} breast" if place.scope is FieldScope.BREAST else "a lesion"
+    )

@@ -1,4 +1,4 @@
-"""Answers as they are kept: values made alike, the record of an event, flat rows with codes."""
+"""Answers in storage: normalised values, the record in an event, and table rows with codes."""
 
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -28,20 +28,21 @@ _TEXT: Final = "text"
 _MOST_DIGITS: Final = 20
 _SIGNIFICANT: Final = 6
 _MOST_ANCHORS: Final = 64
-"""Of one lesion; those beyond are not read: our limit of what a foreign event may ask for."""
+"""Maximum number of anchors read per lesion, which bounds the work that a foreign event causes."""
 _MOST_PLACES: Final = 1 << 20
 _SIDES: Final = ("right", "left")
 
 
 def normalise_values(field: Field, values: Sequence[str]) -> tuple[str, ...]:
-    """Return values as they are kept: terms once, in the field's order; numbers without zeros.
+    """Return values in normal form: unique terms in the field's order; numbers without extra zeros.
 
-    Terms that the field has not stay, after the others: a later edition may have them.
+    Terms that the field does not contain stay at the end: a later version of the form may have
+    them.
 
     Raises
     ------
     ValueError
-        If there is more than one where one is asked for, a number is none, or a text is too long.
+        If a single-choice field has several values, a number is invalid, or a text is too long.
 
     Examples
     --------
@@ -52,22 +53,24 @@ def normalise_values(field: Field, values: Sequence[str]) -> tuple[str, ...]:
         order = {term.id: index for index, term in enumerate(field.terms)}
         once = sorted(set(values), key=lambda value: (order.get(value, len(order)), value))
         if field.kind is FieldKind.SINGLE and len(once) > 1:
-            raise ValueError(f"one answer is asked for, got {', '.join(once)}")
+            raise ValueError(f"expected one answer, but found {', '.join(once)}")
         return tuple(once)
     if len(values) > 1:
-        raise ValueError(f"one answer is asked for, got {len(values)}")
+        raise ValueError(f"expected one answer, but found {len(values)}")
     if field.kind is FieldKind.NUMBER:
         return tuple(_normalise_number(value) for value in values if value.strip())
     texts = [unicodedata.normalize("NFC", value).strip() for value in values]
     if any("\ud800" <= letter <= "\udfff" for text in texts for letter in text):
-        raise ValueError("the text has half a character, which no file can hold: type it again")
+        raise ValueError(
+            "the text contains an incomplete character (half a surrogate pair): type it again"
+        )
     if any(len(text) > LONGEST_TEXT for text in texts):
-        raise ValueError(f"a text of at most {LONGEST_TEXT} characters is asked for")
+        raise ValueError(f"expected a text of at most {LONGEST_TEXT} characters")
     return tuple(text for text in texts if text)
 
 
 def write_number(value: float | None) -> str:
-    """Return a measured number as decimal text with 6 significant digits; "" for none and nan.
+    """Return a measured number as decimal text with 6 significant digits; "" for None and nan.
 
     Examples
     --------
@@ -85,24 +88,28 @@ def _normalise_number(text: str) -> str:
     except InvalidOperation:
         number = Decimal("nan")
     if not number.is_finite() or len(number.as_tuple().digits) > _MOST_DIGITS:
-        raise ValueError(f"expected a number such as 12.5, with a point, got {text[:40]!r}")
+        raise ValueError(
+            f"expected a number with a decimal point, such as 12.5, but found {text[:40]!r}"
+        )
     if abs(number.adjusted()) > _MOST_DIGITS:
-        raise ValueError(f"expected a number of at most {_MOST_DIGITS} digits, got {text[:40]!r}")
+        raise ValueError(
+            f"expected a number of at most {_MOST_DIGITS} digits, but found {text[:40]!r}"
+        )
     plain = format(number, "f")
     plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
     return "0" if plain in ("-0", "") else plain
 
 
 def normalise_answers(form: Form, answers: Answers) -> Answers:
-    """Return answers in the form's order with values made alike, under this form's name.
+    """Return answers in the form's order with normalised values and this form's name.
 
-    Answers to questions that the form has not stay, after the others. Empty ones go, but where
-    the program would fill in: there somebody took the answer away.
+    Answers to questions that the form does not contain stay at the end. Empty answers are dropped,
+    except where the program would fill in a value: there a reader deleted it.
 
     Raises
     ------
     FormatError
-        If a value cannot be one of its question.
+        If a value is invalid for its question.
     """
     order = {field.id: index for index, field in enumerate(form.fields)}
     items = []
@@ -129,12 +136,12 @@ def _rank_place(one: Answer) -> tuple[int, str]:
 
 
 def record_answers(form: Form, answers: Answers) -> dict[str, Any]:
-    """Return answers as the event of a reading holds them: JSON without floats.
+    """Return answers as the JSON record that the event of a reading holds, without floats.
 
-    Keys are a question's id, ``ID@right`` of a breast, ``ID@1`` of a lesion. One chosen term is a
-    text, several are a list, a number is ``{"number": "12.5", "unit": "mm"}``, a text ``{"text":
-    ...}``; ``@form`` names the form, ``@computed`` lists what nobody touched, and ``@lesions`` has
-    some voxels (z, y, x) of each lesion by its number.
+    Keys are the id of a question, ``ID@right`` for a breast, ``ID@1`` for a lesion. A single chosen
+    term is a text, several are a list, a number is ``{"number": "12.5", "unit": "mm"}``, a free
+    text ``{"text": ...}``. ``@form`` names the form, ``@computed`` lists the answers that the
+    program filled in, and ``@lesions`` holds some voxels (z, y, x) of each lesion by its number.
 
     Raises
     ------
@@ -171,7 +178,7 @@ def _record_values(field: Field | None, values: tuple[str, ...]) -> Any:
 def parse_answers(record: Mapping[str, Any]) -> Answers:
     """Return the answers of an event's record, whatever form they were given on.
 
-    What is no answer (another kind of value) is left out: an event cannot be sent back.
+    Values of any other type are left out: an event cannot be rejected for them.
     """
     head = record.get(_FORM)
     named = head if isinstance(head, dict) else {}
@@ -187,10 +194,11 @@ def parse_answers(record: Mapping[str, Any]) -> Answers:
 
 
 def parse_anchors(record: Mapping[str, Any]) -> tuple[LesionAnchors, ...]:
-    """Return some voxels of each lesion that a record has a number for; what is none is left out.
+    """Return the anchor voxels of each numbered lesion in a record; invalid entries are left out.
 
-    Of an older version no record has any: there the largest lesion of the mask is "1". In one that
-    has some every lesion that is described has anchors, be it none: nobody knows which it is then.
+    Records of older versions have no anchors: the largest lesion of the mask is "1" then. In a
+    record with anchors every described lesion has an entry, which is empty if its position is
+    unknown.
     """
     if _LESIONS not in record:
         return ()
@@ -212,19 +220,19 @@ def _parse_voxel(value: Any) -> Voxel | None:
 
 
 def list_computed(record: Mapping[str, Any]) -> frozenset[str]:
-    """Return the answers of a record that the program filled in, as events name them."""
+    """Return the keys of the answers in a record that the program filled in."""
     listed = record.get(_COMPUTED)
     names = listed if isinstance(listed, list) else []
     return frozenset(name for name in names if isinstance(name, str))
 
 
 def parse_answers_text(text: str) -> Answers:
-    """Return the answers in the text that a reading holds; none where it is no object."""
+    """Return the answers in the JSON text of a reading; none if it is not an object."""
     return parse_answers(_parse_record(text))
 
 
 def read_record(text: str, *, with_computed: bool = True) -> dict[str, Any]:
-    """Return the record in the text that a reading holds, without what was computed if wished."""
+    """Return the record in the JSON text of a reading, optionally without computed answers."""
     record = _parse_record(text)
     away = set() if with_computed else {_COMPUTED, *list_computed(record)}
     return {key: value for key, value in record.items() if key not in away}
@@ -240,9 +248,9 @@ def _parse_record(text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class PairedTerms:
-    """What two readers chose of one question: `key` is the one's, `other_key` the other's.
+    """Two readers' choices for one question: `key` in the first reader's record, `other_key`.
 
-    They differ where one lesion has two numbers.
+    The keys differ if a lesion has different numbers in the two readings.
     """
 
     key: str
@@ -252,12 +260,12 @@ class PairedTerms:
 
     @property
     def is_same(self) -> bool:
-        """Whether they chose the same."""
+        """Return whether the readers chose the same terms."""
         return self.first == self.second
 
     @property
     def name(self) -> str:
-        """What was asked of what, with both numbers of a lesion where they differ."""
+        """Return the question and place, with both lesion numbers if they differ."""
         other = self.other_key.partition("@")[2]
         return self.key if self.key == self.other_key else f"{self.key} and @{other}"
 
@@ -265,16 +273,20 @@ class PairedTerms:
 def pair_categories(
     one: str, other: str, lesions: Mapping[str, str] | None = None
 ) -> tuple[PairedTerms, ...]:
-    """Return what two readings of a case chose, of questions of categories that both answered.
+    """Return two readings' choices for the category questions that both answered.
 
-    What the program filled in for both is left out.
+    Answers that the program filled in for both readings are left out.
 
     Parameters
     ----------
+    one, other
+        JSON texts of the two readings' answers.
     lesions
-        The other's number of each lesion that both marked, by the one's; of no other lesion is
-        compared what they said. None where no mask tells it: then what they said of lesions counts
-        where each described one.
+        Number in the other reading by number in the first, for each lesion that both marked;
+        answers
+        about other lesions are not compared. None if no mask matches the lesions: then their
+        answers
+        are compared if each reader described a single lesion.
     """
     records = [_parse_record(text) for text in (one, other)]
     if lesions is None:
@@ -296,10 +308,10 @@ def pair_categories(
 
 
 def carry_lesions(text: str, voxels: Mapping[str, Voxel]) -> str:
-    """Return answers as canonical JSON for another mask, whose lesions have the same numbers.
+    """Return answers as canonical JSON for another mask whose lesions have the same numbers.
 
-    `voxels` is a voxel of each of its lesions. What was said of any other lesion is left out, since
-    it would be said of another one, and so is all that the program measured of the mask before.
+    `voxels` holds one voxel of each of its lesions. Answers about other lesions and all values
+    measured on the previous mask are left out.
     """
     answers = parse_answers_text(text)
     lesions = [item for item in answers.items if item.place.scope is FieldScope.LESION]
@@ -319,7 +331,7 @@ def carry_lesions(text: str, voxels: Mapping[str, Voxel]) -> str:
 
 
 def _parse_terms(value: Any) -> tuple[str, ...] | None:
-    """Return chosen terms; None for a number and a text."""
+    """Return chosen terms; None for a number or a text."""
     return None if isinstance(value, dict) else _parse_values(value)
 
 
@@ -341,7 +353,7 @@ def _parse_values(value: Any) -> tuple[str, ...] | None:
 
 
 def name_question(one: Answer) -> str:
-    """Return an answer's question and place, as events name it.
+    """Return the key of an answer's question and place in events.
 
     Examples
     --------
@@ -361,10 +373,10 @@ def _parse_key(key: str) -> tuple[str, Place]:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """One value of one answer, flat, for a table.
+    """One value of an answer as a table row.
 
     `codes` are public codes separated by blanks, or one of the private scheme; "" for a number, a
-    text and a term that the form has not. `known` is false for the latter.
+    text or an unknown term. `known` is False if the form does not contain the term.
     """
 
     form: str
@@ -383,7 +395,7 @@ class AnswerRow:
 
 
 def list_rows(form: Form, answers: Answers) -> tuple[AnswerRow, ...]:
-    """Return answers as rows of a table, one for each chosen term, number or text."""
+    """Return answers as table rows, one for each chosen term, number or text."""
     rows = []
     for item in normalise_answers(form, answers).items:
         field = form.field(item.field)
@@ -393,7 +405,7 @@ def list_rows(form: Form, answers: Answers) -> tuple[AnswerRow, ...]:
 
 
 def list_answer_rows(form: Form | None, answers: Answers) -> tuple[AnswerRow, ...]:
-    """Return answers as rows; as they stand where there is no form or one does not fit it."""
+    """Return answers as rows; as ids without a form or if the form does not match."""
     if form is not None:
         try:
             return list_rows(form, answers)

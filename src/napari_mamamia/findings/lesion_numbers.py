@@ -1,11 +1,10 @@
-"""Which number a lesion has while its mask changes: an answer stays with what it was said of.
+"""Keep the numbers of lesions while the mask changes, so that answers stay with their lesion.
 
-With the answers are kept up to 16 voxels of each lesion, spread over it: its anchors. In a mask
-that was changed a number goes to the part that holds most of its anchors, each part has one number
-at most, and all numbers together keep as large a share of their anchors as can be. A part that is
-new takes the smallest number that nobody has. A lesion in none, because it was erased or is one
-with another now, keeps its number and its anchors: drawn apart again it has them back. The rule and
-the 16 are ours.
+Up to 16 evenly spaced voxels of each lesion, its anchors, are stored with the answers. In a changed
+mask each component gets at most one number, and the assignment maximises the total share of anchors
+that lie in the component of their number. A new component gets the smallest free number. A lesion
+that was erased or merged with another keeps its number and anchors, and gets the number back when
+it is drawn again. Rule and limit are our choice.
 """
 
 from collections import Counter
@@ -20,21 +19,21 @@ from napari_mamamia.core.answers import Answers, CaseFacts, LesionAnchors, Voxel
 
 N_ANCHORS: Final = 16
 _TIE: Final = 1e-8
-"""Less than any two sums of shares of 16 differ by: it decides between equals alone."""
+"""Smaller than any difference between sums of anchor shares; it only breaks ties."""
 
 
 @dataclass(frozen=True, slots=True)
 class LesionNumbers:
-    """The numbers of a mask's parts.
+    """Numbers of the components of a mask.
 
     Parameters
     ----------
     names
-        By the place of a part in their order, of the parts that have one.
+        Number by component, for the components that have one.
     joined
-        Numbers without a part whose anchors lie most in that of another: (number, the other).
+        Merged lesions: (number without a component, number whose component holds most anchors).
     parted
-        Numbers of parts that hold anchors of another part's number: (number, the other).
+        Split lesions: (number of the component, number of the lesion whose anchors it holds).
     """
 
     names: Mapping[int, str]
@@ -51,18 +50,18 @@ def pick_anchors(voxels: NDArray[np.intp]) -> tuple[Voxel, ...]:
 def follow_numbers(
     held: Mapping[str, Sequence[int]], order: Sequence[int], n_most: int
 ) -> LesionNumbers:
-    """Return the numbers of the parts of a mask.
+    """Return the numbers of the components of a mask.
 
     Parameters
     ----------
     held
-        Of each number of before the part that each of its anchors lies in, -1 for none.
+        For each previous number, the component of each of its anchors, -1 for background.
     order
-        All parts, in the order in which they take numbers.
+        All components, in the order in which new numbers are given.
     n_most
-        How many parts have a number at most; those with one of before keep it all the same.
+        Maximum number of numbered components; components with a previous number always keep it.
     """
-    # By who uses it: a window starts without it.
+    # Imported here, so that the window starts without scipy.
     from scipy.optimize import linear_sum_assignment
 
     names = sorted(held, key=rank_name)
@@ -73,7 +72,7 @@ def follow_numbers(
     for row, name in enumerate(names):
         for part, n in Counter(part for part in held[name] if part >= 0).items():
             share[row, column[part]] = n / len(held[name])
-    # Of equals the smaller number keeps the part, and a number the part that comes first.
+    # On a tie the smaller number keeps the component, and a number the earlier component.
     earlier = np.arange(len(names), 0, -1)[:, None] * np.arange(len(parts), 0, -1)[None]
     gain = share + np.where(share > 0, _TIE * earlier / max(1, earlier.size), 0)
     rows, columns = linear_sum_assignment(gain, maximize=True)
@@ -92,7 +91,7 @@ def follow_numbers(
 
 
 def rank_name(name: str) -> tuple[int, str]:
-    """Return what numbers are sorted by: "2" before "10"."""
+    """Return the sort key of a lesion number: "2" before "10"."""
     return len(name), name
 
 
@@ -129,9 +128,9 @@ def _list_free(taken: Collection[str]) -> Iterator[str]:
 
 
 def keep_anchors(answers: Answers, facts: CaseFacts) -> tuple[LesionAnchors, ...]:
-    """Return where the lesions lie that have a number: those of the mask, and what is described.
+    """Return the anchors of all numbered lesions: those of the mask and those with answers.
 
-    One that is none any more, and of which nobody said anything, gives its number back.
+    A removed lesion without answers gives its number back.
     """
     lesions = [
         LesionAnchors(lesion.name, lesion.anchors)
@@ -142,12 +141,12 @@ def keep_anchors(answers: Answers, facts: CaseFacts) -> tuple[LesionAnchors, ...
         answers.described - {lesion.name for lesion in facts.lesions or ()}, key=rank_name
     )
     before = {anchor.name: anchor for anchor in answers.anchors}
-    # Without anchors, too: no part that is new may take its number.
+    # A lesion without anchors is kept too, so that no new component takes its number.
     return (*lesions, *(before.get(name, LesionAnchors(name, ())) for name in lost))
 
 
 def list_lost(answers: Answers, facts: CaseFacts) -> tuple[str, ...]:
-    """Return the numbers of lesions that somebody described and that the mask has not."""
+    """Return the numbers of lesions that have answers but no component in the mask."""
     if facts.lesions is None:
         return ()
     names = {lesion.name for lesion in facts.lesions}

@@ -1,9 +1,9 @@
-"""Where in its breast a lesion lies, from its centre and the places that somebody marked.
+"""Position of a lesion in its breast: side, quadrant, clock face and depth.
 
-A clock position is that of the lesion's centre around the nipple as seen facing the patient, in the
-coronal plane: the outer side is 9 o'clock on the right and 3 o'clock on the left, and the quadrants
-follow from it. Which terms there are says the lexicon; how a term is found here is ours
-(`docs/methods/forms.md`), and what cannot be found is left to the reader: never a guess.
+The clock position is that of the lesion's centre around the nipple as seen facing the patient, in
+the coronal plane: the outer side is 9 o'clock on the right and 3 o'clock on the left, and the
+quadrants follow from it. The terms come from the lexicon; how a term is derived from the positions
+is our choice (`docs/methods/forms.md`). What cannot be derived is left to the reader.
 """
 
 import math
@@ -21,13 +21,17 @@ from napari_mamamia.core.answers import (
 )
 
 NEAR_MIDLINE_MM: Final = 10.0
-"""A centre this close to the middle is on no side. Our choice, that of scoring's midline too."""
+"""A centre closer than this to the midline is on neither side. Our choice, as in the scores."""
 LEAST_RADIUS_MM: Final = 10.0
-"""Nearer to the line through the nipple no clock and no quadrant are filled in. Our choice: a
-nipple that is marked 3 mm off turns a clock position at 10 mm by half an hour."""
+"""Closer than this to the axis through the nipple, clock and quadrant are not filled in.
+
+Our choice: a nipple marked 3 mm off shifts the clock position at 10 mm by half an hour.
+"""
 SAME_LESION_MM: Final = 10.0
-"""A lesion is the one that was described where its centre moved less than this, or than its own
-longest diameter. Our choice."""
+"""Distance within which a moved centre is still the same lesion.
+
+A centre that moved by less than the lesion's longest diameter counts as well. Our choice.
+"""
 _OTHER: Final = {Side.RIGHT: Side.LEFT, Side.LEFT: Side.RIGHT}
 _HOURS: Final[Mapping[str, tuple[int, ...]]] = {
     "UO": (9, 10, 11, 12),
@@ -35,11 +39,11 @@ _HOURS: Final[Mapping[str, tuple[int, ...]]] = {
     "LI": (3, 4, 5, 6),
     "LO": (6, 7, 8, 9),
 }
-"""Of the right breast; the hour between two quadrants belongs to both."""
+"""Hours of the right breast; the hour between two quadrants belongs to both."""
 
 
 def list_hours(side: str, quadrant: str) -> tuple[str, ...]:
-    """Return the clock positions that a quadrant of a breast has; none where it has no hours.
+    """Return the clock positions in a quadrant of a breast; none if the quadrant has no hours.
 
     Examples
     --------
@@ -55,13 +59,13 @@ def list_hours(side: str, quadrant: str) -> tuple[str, ...]:
 
 
 def place_lesions(facts: CaseFacts, landmarks: Landmarks) -> CaseFacts:
-    """Return the facts with each lesion's place in its breast, and why where one is not known.
+    """Return the facts with the position of each lesion, or the reason why it is unknown.
 
-    The side is that of the centre from the middle between both nipples where both are marked, else
-    from the middle of the volume; where the volume may hold one breast alone and one nipple is
-    marked, it is that nipple's. Landmarks that cannot be meant (the right nipple left of the left
-    one, or in the left half of the volume) are not used and are told; where the exam is of the
-    other breast, which of the two is wrong is the reader's to say, and no side is filled in.
+    The side is determined from the midpoint between the nipples if both are marked, otherwise from
+    the middle of the volume. If the volume may hold a single breast and one nipple is marked, the
+    side is that of the nipple. Implausible landmarks (the right nipple left of the left one, or in
+    the left half of the volume) are reported and not used. If the exam is of the other breast, the
+    reader must decide which is wrong, and no side is filled in.
     """
     problem = _find_problem(facts, landmarks)
     usable = Landmarks() if problem else landmarks
@@ -73,16 +77,19 @@ def place_lesions(facts: CaseFacts, landmarks: Landmarks) -> CaseFacts:
 
 
 def _find_problem(facts: CaseFacts, landmarks: Landmarks) -> str:
-    """Return why the marks cannot be meant, "" where they can."""
+    """Return why the landmarks are implausible, "" if they are plausible."""
     if other := _find_other_breast(facts, landmarks):
         return (
-            f"The {other} nipple is marked, but this exam is of the {_OTHER[other]} breast, by the "
-            "clinical table or its place in the scanner: mark it again, or say the side yourself."
+            f"The {other} nipple is marked, but this exam is of the {_OTHER[other]} breast, "
+            "according to the clinical table or the position in the scanner: mark it again, or "
+            "enter the side yourself."
         )
     right = landmarks.find(Landmark.NIPPLE, Side.RIGHT)
     left = landmarks.find(Landmark.NIPPLE, Side.LEFT)
     if right and left:
-        return "" if right[0] > left[0] else "The nipples are marked crosswise: mark them again."
+        return (
+            "" if right[0] > left[0] else "The right and left nipples are swapped: mark them again."
+        )
     for side, point in ((Side.RIGHT, right), (Side.LEFT, left)):
         if point and facts.midline_x_mm is not None:
             outward = _measure_outward(point[0] - facts.midline_x_mm, side)
@@ -93,7 +100,7 @@ def _find_problem(facts: CaseFacts, landmarks: Landmarks) -> str:
 
 
 def _find_other_breast(facts: CaseFacts, landmarks: Landmarks) -> Side | None:
-    """Return the side of a nipple that is marked in an exam of the other breast alone."""
+    """Return the side of a nipple marked in an exam of the other breast only."""
     if len(facts.sides) != 1:
         return None
     other = _OTHER[facts.sides[0]]
@@ -101,7 +108,7 @@ def _find_other_breast(facts: CaseFacts, landmarks: Landmarks) -> Side | None:
 
 
 def _measure_outward(x_mm: float, side: Side) -> float:
-    """Return a way along x as one away from the body's middle; RAS: x runs to the right."""
+    """Return a distance along x (RAS) as a distance outward from the midline of the body."""
     return x_mm if side is Side.RIGHT else -x_mm
 
 
@@ -123,7 +130,7 @@ def _place_lesion(lesion: LesionFacts, facts: CaseFacts, landmarks: Landmarks) -
 
 
 def _measure_radius(centre: PointMm, nipple: PointMm, side: Side) -> tuple[float, float]:
-    """Return how far outward and how far up a centre lies from the nipple, mm."""
+    """Return the distances of a centre from the nipple, outward and upward, in mm."""
     return _measure_outward(centre[0] - nipple[0], side), centre[2] - nipple[2]
 
 
@@ -142,10 +149,10 @@ def _find_side(lesion: LesionFacts, facts: CaseFacts, landmarks: Landmarks) -> S
 
 
 def find_hour(side: Side, outward_mm: float, up_mm: float) -> int:
-    """Return the clock position 1 to 12 as seen facing the patient: the nearest hour.
+    """Return the nearest clock position, 1 to 12, as seen facing the patient.
 
-    Half way between two it is the one that the hand comes to. Outward is 9 on the right breast and
-    3 on the left.
+    Halfway between two hours it is the later one. Outward is 9 on the right breast and 3 on the
+    left.
 
     Examples
     --------
@@ -158,10 +165,10 @@ def find_hour(side: Side, outward_mm: float, up_mm: float) -> int:
 
 
 def find_quadrant(outward_mm: float, up_mm: float) -> str:
-    """Return UO, UI, LO or LI; "" on the line between two.
+    """Return UO, UI, LO or LI; "" on the line between two quadrants.
 
-    Central, subareolar and axillary tail are never returned: no rule for them was found in a source
-    that could be checked.
+    Central, subareolar and axillary tail are never returned, because no verifiable source defines
+    them.
     """
     if not outward_mm or not up_mm:
         return ""
@@ -169,10 +176,10 @@ def find_quadrant(outward_mm: float, up_mm: float) -> str:
 
 
 def find_depth(centre: PointMm, nipple: PointMm, chest_wall: PointMm | None) -> str:
-    """Return anterior, middle or posterior: thirds from nipple to chest wall, front to back.
+    """Return anterior, middle or posterior: thirds of the distance from nipple to chest wall.
 
-    "" where the chest wall is not marked, does not lie behind the nipple, or the centre is not
-    between them. Measured along y (RAS) alone. The thirds are ours.
+    The result is "" if the chest wall is not marked or not behind the nipple, or the centre is not
+    between them. Distances are measured along y (RAS) only. The thirds are our choice.
     """
     if chest_wall is None or nipple[1] <= chest_wall[1]:
         return ""
@@ -189,28 +196,34 @@ def _list_remarks(
         if lesion.centre_mm is None:
             continue
         if lesion.side is None and facts.is_one_breast:
-            yield "One breast in the volume: side and clock unknown until its nipple is marked."
+            yield (
+                "The volume holds one breast: side and clock position are unknown until its "
+                "nipple is marked."
+            )
         elif lesion.side is None:
-            yield f"Lesion {lesion.name} lies in the middle: side unknown."
+            yield f"Lesion {lesion.name} is near the midline: side unknown."
         elif landmarks.find(Landmark.NIPPLE, lesion.side) is None:
-            yield f"Nipple not marked ({lesion.side}): clock unknown."
+            yield f"Nipple not marked ({lesion.side}): clock position unknown."
         elif not lesion.clock:
             yield (
-                f"Lesion {lesion.name} lies behind the nipple: clock and quadrant are yours to say."
+                f"Lesion {lesion.name} is behind the nipple: enter clock position and quadrant "
+                "yourself."
             )
 
 
 def keep_names(facts: CaseFacts, described: Mapping[str, PointMm]) -> CaseFacts:
-    """Return the facts with the numbers under which lesions were described before.
+    """Return the facts with the numbers under which the lesions were described before.
 
-    A mask that was changed may have another order of sizes; what was said of a lesion stays with
-    it. A lesion that is near none of `described` takes the smallest number that is free, and a
-    described one that is gone keeps its own.
+    A changed mask may order its lesions differently; answers stay with their lesion. A lesion that
+    is close to none of `described` gets the smallest free number, and a described lesion that was
+    removed keeps its own.
 
     Parameters
     ----------
+    facts
+        The case with its lesions.
     described
-        Centres by number, as they were when somebody described them.
+        Centre of each described lesion by number, at the time of description.
     """
     lesions = facts.lesions or ()
     pairs = sorted(

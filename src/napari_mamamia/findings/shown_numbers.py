@@ -1,4 +1,4 @@
-"""Numbers of a form as people read and type them: a lesion's volume in ml, which is kept in mm3."""
+"""Numbers of a form for display and input: a lesion's volume in ml, which is stored in mm3."""
 
 from decimal import Decimal
 from typing import Final
@@ -10,9 +10,9 @@ _MM3_PER_ML: Final = 1000
 
 
 def name_unit(field: Field | None) -> str:
-    """Return the unit in which people read and type a question's number.
+    """Return the unit in which a question's number is displayed and entered.
 
-    A lesion's volume, which is kept in mm3, is in ml as everywhere else.
+    A lesion's volume, stored in mm3, is displayed in ml as in the rest of the program.
     """
     if field is None:
         return ""
@@ -21,10 +21,10 @@ def name_unit(field: Field | None) -> str:
 
 
 def show_number(field: Field | None, value: str, *, is_measured: bool = False) -> str:
-    """Return a number that is kept as people read it, in `name_unit`; what is none as it stands.
+    """Return a stored number for display, in `name_unit`; text that is no number stays unchanged.
 
-    What is measured has two decimals in ml, at most one in other units; what somebody typed has
-    all its digits.
+    A measured value has two decimals in ml and at most one in other units; a number entered by a
+    reader keeps all its digits.
     """
     if field is None or field.kind is not FieldKind.NUMBER:
         return value
@@ -41,7 +41,7 @@ def show_number(field: Field | None, value: str, *, is_measured: bool = False) -
 
 
 def read_number(field: Field, text: str) -> str:
-    """Return a number as it is kept, of what somebody typed; what is none as it stands."""
+    """Return an entered number in the stored unit; text that is no number stays unchanged."""
     if name_unit(field) == field.unit or not text.strip():
         return text
     try:
@@ -51,9 +51,9 @@ def read_number(field: Field, text: str) -> str:
 
 
 def say_row(form: Form, row: AnswerRow) -> str:
-    """Return an answer of a table with its unit, as people read it."""
+    """Return the answer of a table row with its unit, for display."""
     field = form.field(row.field)
-    if field is None or field.unit != row.unit:  # of another edition: as it was given
+    if field is None or field.unit != row.unit:  # from another version of the form: unchanged
         return f"{row.text} {row.unit}".rstrip()
     return f"{show_number(field, row.text, is_measured=row.computed)} {name_unit(field)}".rstrip()
 

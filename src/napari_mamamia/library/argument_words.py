@@ -1,4 +1,4 @@
-"""Remedies of an error, as arguments of the function that was called."""
+"""Write the remedies of an error as arguments of the function that was called."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -19,22 +19,22 @@ _OTHER_NAMES: Final = {
     "time_limit": ("time_limit_s",),
     "limit": ("time_limit_s",),
 }
-"""Options whose argument is named otherwise."""
+"""Options whose argument has another name."""
 _ARGUMENTS: Final = {
     "resume": ("existing", 'existing="resume"'),
     "overwrite": ("existing", 'existing="overwrite"'),
     "passphrase_file": ("passphrase", "passphrase=..."),
 }
-"""Options whose argument takes another value: its name, and the argument as it is written."""
+"""Options whose argument takes another value: the argument's name, and the argument as written."""
 _OTHER_FUNCTIONS: Final = {"dry_run": "mm.inspect_dicom(...)"}
 
 
 def name_arguments(
     remedies: Iterable[Remedy], function: Callable[..., object], text: str = ""
 ) -> str:
-    """Return remedies as arguments of `function`, in brackets, to stand behind `text`.
+    """Return remedies as arguments of `function`, in brackets, to follow `text`.
 
-    Remedies that are no argument of it, or that `text` names already, are left out.
+    Remedies without an argument, or that `text` already names, are left out.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def name_arguments(
 
 
 def _name_argument(remedy: Remedy, parameters: Mapping[str, inspect.Parameter]) -> str:
-    """Return a remedy as an argument, or as another function; "" where there is neither."""
+    """Return a remedy as an argument, or as another function; "" if there is neither."""
     argument, words = _ARGUMENTS.get(remedy.option, ("", ""))
     if argument in parameters:
         return words
@@ -73,7 +73,7 @@ def _name_argument(remedy: Remedy, parameters: Mapping[str, inspect.Parameter]) 
 
 
 def advising_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """Name the remedies of errors that `function` raises as its arguments."""
+    """Add the remedies of errors that `function` raises, as its arguments."""
 
     @wraps(function)
     def advising(*args: P.args, **named: P.kwargs) -> R:
@@ -90,7 +90,7 @@ def advising_arguments(function: Callable[P, R]) -> Callable[P, R]:
 def advise_failures(
     failures: Iterable[CaseFailure], function: Callable[..., object]
 ) -> tuple[CaseFailure, ...]:
-    """Return failures whose reasons name their remedies as arguments of `function`."""
+    """Return failures whose reasons give their remedies as arguments of `function`."""
     return tuple(
         replace(
             failure,

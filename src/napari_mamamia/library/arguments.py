@@ -1,4 +1,4 @@
-"""What callers pass, checked once: paths, names out of a list, folders that exist already."""
+"""Checks of arguments: paths, choices by name, existing folders."""
 
 import math
 import os
@@ -24,12 +24,14 @@ E = TypeVar("E", bound=StrEnum)
 
 PathLike: TypeAlias = str | os.PathLike[str]
 ExistingName: TypeAlias = Literal["refuse", "resume", "overwrite"]
-"""What happens where the output folder holds something: an error, the run goes on, or files of the
-same name are replaced."""
+"""What to do if the output folder is not empty: raise an error, resume the run, or overwrite files
+of
+the same names.
+"""
 
 
 def path_of(given: object, what: str) -> Path:
-    """Return a path, ``~`` resolved; raise `ArgumentError` where `given` is none."""
+    """Return a path, ``~`` resolved; raise `ArgumentError` if `given` is none."""
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         raise ArgumentError(
             f"expected a path for {what}, got {_cut_value(given)}: pass it as text or pathlib.Path"
@@ -41,7 +43,7 @@ def path_of(given: object, what: str) -> Path:
 
 
 def named(kind: type[E], given: str, what: str) -> E:
-    """Return the member of an enum by its value; raise `ArgumentError` that lists them."""
+    """Return the member of an enum by its value; raise `ArgumentError` that lists the values."""
     try:
         return kind(given)
     except ValueError:
@@ -52,7 +54,7 @@ def named(kind: type[E], given: str, what: str) -> E:
 
 
 def existing_of(given: str, *, can_resume: bool = True) -> Existing:
-    """Return what to do with an output folder that holds something already."""
+    """Return what to do with an output folder that is not empty."""
     allowed = (Existing.REFUSE, *([Existing.RESUME] if can_resume else []), Existing.OVERWRITE)
     if given not in allowed:
         choices = ", ".join(f'"{one.value}"' for one in allowed)
@@ -64,8 +66,8 @@ def place_of(workers: object, time_limit_s: float | None = None) -> Place:
     """Return where a batch runs: in this process (0) or in so many others."""
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
         raise ArgumentError(
-            f"expected a number of processes for workers, got {workers!r}: give about as many as "
-            "this computer has cores, or 0 for none besides this one"
+            f"expected a number of processes for workers, got {workers!r}: pass about the number "
+            "of this computer's cores, or 0 for none besides this process"
         )
     try:
         return Place(workers, "", time_limit_s)
@@ -75,9 +77,9 @@ def place_of(workers: object, time_limit_s: float | None = None) -> Place:
 
 @contextmanager
 def table_file(given: object, name: str, argument: str) -> Iterator[Any]:
-    """Give a table as a file: a DataFrame is written to a place of its own; all else as it is.
+    """Yield a table as a file: a DataFrame is written to a temporary file.
 
-    An index with a name, such as case_id, becomes a column, and one of texts the ids of a table
+    A named index, such as case_id, becomes a column, and an index of texts the ids of a table
     without such a column. Errors name the DataFrame, never the file.
     """
     if not hasattr(given, "to_csv"):
@@ -104,7 +106,7 @@ def table_file(given: object, name: str, argument: str) -> Iterator[Any]:
 
 
 def name_frame(text: str, path: Path, argument: str) -> str:
-    """Return a message about a file that `table_file` wrote, in words of its DataFrame.
+    """Return a message about a file of `table_file`, reworded for its DataFrame.
 
     Examples
     --------
@@ -121,7 +123,7 @@ def name_frame(text: str, path: Path, argument: str) -> str:
 def name_frames(
     failures: Sequence[CaseFailure], notes: Sequence[str], path: Path, argument: str
 ) -> tuple[tuple[CaseFailure, ...], tuple[str, ...]]:
-    """Return failures and notes of a file that `table_file` wrote in words of its DataFrame."""
+    """Return failures and notes about a file of `table_file`, reworded for its DataFrame."""
     named_failures = (
         replace(failure, reason=name_frame(failure.reason, path, argument)) for failure in failures
     )
@@ -129,17 +131,17 @@ def name_frames(
 
 
 def _say_missing(error: MissingColumnsError, argument: str) -> str:
-    """Return what a DataFrame lacks, and the argument that helps."""
+    """Return the message about columns that a DataFrame lacks, with the argument that helps."""
     there = ", ".join(map(repr, error.there)) or "none"
     proposed = dict(error.proposals)
     names = {field: proposed.get(field, "its column") for field in error.missing}
     renamed = {"its column": next(iter(error.missing), "case_id")}
     remedy = f"rename its column, as by {argument}.rename(columns={renamed!r})"
     if argument == "clinical":
-        remedy = f"say which column it is with columns={names!r}"
+        remedy = f"name its columns with columns={names!r}"
         if "case_id" not in error.missing:
             absent = dict.fromkeys(error.missing)
-            remedy += f", or columns={absent!r} where the table has none"
+            remedy += f", or columns={absent!r} if the table has none"
     return (
         f"expected values of {', '.join(error.missing)} in the DataFrame {argument}, found the "
         f"columns {there}: {remedy}"
@@ -147,7 +149,7 @@ def _say_missing(error: MissingColumnsError, argument: str) -> str:
 
 
 def columns_of(given: PathLike | Mapping[str, str | None] | None) -> ColumnChoice:
-    """Return which columns of a clinical table are which field: from a file, or as a mapping."""
+    """Return the column of each field of a clinical table, from a file or a mapping."""
     if given is None:
         return BY_NAME
     if not isinstance(given, Mapping):
@@ -164,7 +166,7 @@ def columns_of(given: PathLike | Mapping[str, str | None] | None) -> ColumnChoic
 
 
 def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Return the ids of the cases that are meant, empty for all."""
+    """Return the requested case ids, empty for all."""
     if given is None:
         return ()
     ids = texts_of(given, "case_ids")
@@ -172,48 +174,48 @@ def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
         raise ArgumentError(f"expected ids of cases as text, got {wrong[0]!r}: pass strings")
     if not ids:
         raise ArgumentError(
-            "expected at least one case, got an empty list: leave it out to take every case"
+            "expected at least one case, got an empty list: leave it out to use every case"
         )
     return ids
 
 
 def texts_of(given: str | Iterable[str], what: str) -> tuple[str, ...]:
-    """Return one text or several as a tuple; raise `ArgumentError` where they are none."""
+    """Return one text or several as a tuple; raise `ArgumentError` for anything else."""
     if isinstance(given, str):
         return (given,)
     try:
         return tuple(given)
     except TypeError:
         raise ArgumentError(
-            f"expected a text or a list of texts for {what}, got {_cut_value(given)}: pass such"
+            f"expected a text or a list of texts for {what}, got {_cut_value(given)}: pass one"
         ) from None
 
 
 def label_of(given: Any) -> float | None:
-    """Return the value of a mask that is meant, None for any; `ArgumentError` for no number.
+    """Return a label value, None for any; raise `ArgumentError` if it is no number.
 
-    A text or nan would equal no voxel: the tumour would be missing without a word.
+    A text or nan would equal no voxel, and the tumour would be missing silently.
     """
     if given is None:
         return None
     is_number = isinstance(given, int | float | np.integer | np.floating)
     if isinstance(given, bool) or not is_number or not math.isfinite(given):
         raise ArgumentError(
-            f"expected a number for label, got {_cut_value(given)}: pass the value that the tumour "
-            "has in the file, such as 1"
+            f"expected a number for label, got {_cut_value(given)}: pass the value of the tumour "
+            "in the file, such as 1"
         )
     return float(given)
 
 
 def is_path(given: object) -> bool:
-    """Return whether what was given names a file or a folder."""
+    """Return whether a value names a file or a folder."""
     return isinstance(given, str) or hasattr(given, "__fspath__")
 
 
 def segment_of(given: Any) -> float | str | None:
-    """Return the value of a mask that is meant, or the name of its segment; else as `label_of`.
+    """Return a label value, or the name of a segment; else as `label_of`.
 
-    A number in quotes is refused: nobody could say whether a value or a name is meant.
+    A number in quotes is refused, because it could be a value or a name.
     """
     is_name = isinstance(given, str) and given.strip() and not _is_number(given)
     return str(given) if is_name else label_of(given)
@@ -228,13 +230,13 @@ def _is_number(text: str) -> bool:
 
 
 def seconds_of(given: Any, what: str) -> float | None:
-    """Return a time in seconds, None for no limit; `ArgumentError` for no positive number."""
+    """Return a time in seconds, None for no limit; raise `ArgumentError` if it is not positive."""
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
         raise ArgumentError(
-            f"expected a number of seconds above 0 for {what}, got {_cut_value(given)}: pass such "
-            "as 60"
+            f"expected a number of seconds above 0 for {what}, got {_cut_value(given)}: pass, for "
+            "example, 60"
         )
     return float(given)
 

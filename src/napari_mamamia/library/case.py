@@ -1,4 +1,4 @@
-"""`Case`: one exam of a data set, read when something of it is asked for."""
+"""`Case`: one exam of a data set, read on first use."""
 
 from collections.abc import Sequence
 from functools import cached_property, partial
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 class Case:
-    """One patient's one DCE-MRI exam: ``data_set["DUKE_001"]``.
+    """One DCE-MRI exam of one patient: ``data_set["DUKE_001"]``.
 
-    Files are read when something of them is asked for, and kept as long as this object is: let go
-    of it, as a loop over a data set does, to free its memory. Arrays are ``(z, y, x)``, phases
-    stack first; ``case.grid`` says where a voxel lies in the patient.
+    Files are read on first use, and kept as long as this object exists: delete it, as a loop over a
+    data set does, to free its memory. Arrays are ``(z, y, x)``, stacks of phases ``(phase, z, y,
+    x)``; ``case.grid`` gives the position of voxels in the patient.
     """
 
     def __init__(self, context: CaseContext) -> None:
@@ -144,12 +144,12 @@ class Case:
         return f"Case({self.case_id!r}, {self.n_phases} phases, {has}{wrong})"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what goes to another process: where the files are, not what was read of them."""
+        """Return the state for another process: the paths of the files, not their content."""
         return {"_context": self._context}
 
     @property
     def context(self) -> CaseContext:
-        """The case as the services know it."""
+        """The case as the services use it."""
         return self._context
 
     @property
@@ -159,22 +159,22 @@ class Case:
 
     @property
     def files(self) -> CaseFiles:
-        """Where its files are: ``phases``, ``reference``, ``automatic``, ``info``."""
+        """Its files: ``phases``, ``reference``, ``automatic``, ``info``."""
         return self._context.files
 
     @property
     def record(self) -> CaseRecord | None:
-        """Its row of the clinical table (age, menopausal status, density, pCR), None without."""
+        """Its row of the clinical table (age, menopausal status, density, pCR), or None."""
         return self._context.record
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why it cannot be opened as it is, in plain sentences; empty where it can."""
+        """Why it cannot be opened, in sentences; empty if it can."""
         return self.files.problems
 
     @property
     def n_phases(self) -> int:
-        """Number of phases found; nothing is read."""
+        """Number of phases; nothing is read."""
         return len(self.files.phases)
 
     @cached_property
@@ -199,16 +199,21 @@ class Case:
 
     @property
     def spacing_mm(self) -> tuple[float, float, float]:
-        """Distance of voxel centres along ``(z, y, x)``, mm."""
+        """Distance between voxel centres along ``(z, y, x)``, mm."""
         return self.grid.spacing_mm
 
     def read(self) -> ReadCase:
-        """Return the case with all its phases in memory; a second call returns the same.
+        """Return the case with all its phases in memory; a second call returns the same object.
+
+        Returns
+        -------
+        napari_mamamia.core.case.Case
+            ``.signal`` is ``(phase, z, y, x)``, ``.phases`` one record for each phase.
 
         Raises
         ------
         CaseError
-            If phases are missing, or differ in shape or place.
+            If phases are missing, or differ in shape or affine.
         FormatError
             If a file is damaged.
         """
@@ -232,60 +237,99 @@ class Case:
 
     @property
     def times_s(self) -> tuple[float | None, ...]:
-        """Seconds since the start of phase 0, None where unknown; errors as `read`."""
+        """Seconds since the start of phase 0 for each phase, None if unknown; errors as `read`."""
         return self.read().times_s
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is unusual about the case, in plain sentences; errors as `read`."""
+        """Unusual properties of the case, in sentences; errors as `read`."""
         return self.read().warnings
 
     @property
     def reference(self) -> Mask | None:
-        """The expert mask on the case's grid, None where the data set holds none.
+        """The expert mask on the case's grid, None if the data set has none.
 
         Raises
         ------
         FormatError, GridMismatchError, CaseError
-            If its file is damaged, lies elsewhere, or is an image.
+            If its file is damaged, has another grid, or is an image.
         """
         return self._read_mask(self.files.reference)
 
     @property
     def automatic(self) -> Mask | None:
-        """The data set's own automatic mask, None without; errors as `reference`."""
+        """The data set's own automatic mask, None without one; errors as `reference`."""
         return self._read_mask(self.files.automatic)
 
     @property
     def predictions(self) -> tuple[str, ...]:
-        """The models that predicted it into the data set's workspace."""
+        """The models with a prediction of this case in the data set's workspace."""
         masks = self._context.workspace.masks_of(self.case_id)
         return tuple(mask.name for mask in masks if mask.role == "prediction")
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """The readers whose refined masks are in the data set's workspace."""
+        """The readers with a refined mask of this case in the data set's workspace."""
         masks = self._context.workspace.masks_of(self.case_id)
         return tuple(mask.name for mask in masks if mask.role == "refined")
 
     def prediction(self, model: str = "kinetic") -> Mask:
         """Return a model's mask in the data set's workspace.
 
+        Parameters
+        ----------
+        model
+            Name of the model, one of ``case.predictions``.
+
+        Returns
+        -------
+        Mask
+            The prediction on the case's grid.
+
         Raises
         ------
         CaseError
-            If there is none; the message lists those that are there.
+            If there is none; the message lists the existing ones.
         FormatError, GridMismatchError
             As `reference`.
         """
         return self._own_mask("prediction", model, self.predictions)
 
     def refined(self, reader: str) -> Mask:
-        """Return a reader's refined mask in the data set's workspace; errors as `prediction`."""
+        """Return a reader's refined mask in the data set's workspace.
+
+        Parameters
+        ----------
+        reader
+            Name of the reader, one of ``case.readers``.
+
+        Returns
+        -------
+        Mask
+            The refined mask on the case's grid.
+
+        Raises
+        ------
+        CaseError
+            If there is none; the message lists the existing ones.
+        FormatError, GridMismatchError
+            As `reference`.
+        """
         return self._own_mask("refined", reader, self.readers)
 
     def to_nibabel(self) -> "Nifti1Image":
-        """Return all phases as nibabel's image ``(x, y, z, phase)``, a view; errors as `read`."""
+        """Return all phases as a nibabel image.
+
+        Returns
+        -------
+        nibabel.Nifti1Image
+            Its axes are ``(x, y, z, phase)``; voxels are a view of ``case.signal``.
+
+        Raises
+        ------
+        CaseError, FormatError
+            As `read`.
+        """
         return nifti_image(self.signal, self.grid)
 
     def to_simpleitk(self) -> "list[Any]":

@@ -16,7 +16,8 @@ from napari_mamamia.core.errors import ArgumentError, CaseError
 from napari_mamamia.core.names import name_some
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.tables.cells import is_missing
-from napari_mamamia.io.tables.table import IDS, read_table
+from napari_mamamia.io.tables.headers import IDS
+from napari_mamamia.io.tables.table import read_table
 from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import PathLike, columns_of, path_of
 from napari_mamamia.library.case import Case
@@ -48,38 +49,38 @@ def open_data_set(
     """Return the data set in a folder: its cases, its clinical table, your workspace for it.
 
     Known layouts: MAMA-MIA (``images/ID/ID_0000.nii.gz``), nnU-Net raw, a folder of one case, one
-    4-D file, a DICOM series. The folder is only read; what you make goes to the workspace.
+    4-D file, a DICOM series. The folder is only read; your results are written to the workspace.
 
     Parameters
     ----------
     path
         The folder, or the file.
     workspace
-        The folder of your predictions and refined masks; without it the one that the window and
+        The folder of your predictions and refined masks; by default the one that the window and
         the command line use for this data set.
     columns
-        Which column of the clinical table is which field, such as ``{"age": "age at exam",
-        "breast_density": None}`` (None: the table has none), or a JSON file of that. Without it
+        The column of each field of the clinical table, such as ``{"age": "age at exam",
+        "breast_density": None}`` (None: the table has none), or a JSON file of that. By default
         columns are found by their usual names.
     layout
         The name of a known layout (`mm.list_layouts`), or a TOML file that describes one; without
         it the layout is found.
     progress
-        Whether a bar shows how far it is.
+        Whether to show a progress bar.
 
     Returns
     -------
     DataSet
-        ``data_set.cases`` is a table; ``data_set["ID"]`` a case; a loop gives every case.
+        ``data_set.cases`` is a table; ``data_set["ID"]`` a case; a loop yields every case.
 
     Raises
     ------
     FormatError
-        If no known layout is found, or `columns` do not fit the table.
+        If no known layout is found, or `columns` do not match the table.
     CaseError
         If `workspace` belongs to another data set with the same case ids.
     ArgumentError
-        If an argument is of the wrong kind.
+        If an argument has a wrong type.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def open_data_set(
 
 
 class DataSet:
-    """A data set: ``.cases`` is its table, ``data_set["ID"]`` a case, a loop gives every case."""
+    """A data set: ``.cases`` is its table, ``data_set["ID"]`` a case, a loop yields every case."""
 
     def __init__(self, opened: OpenDataSet) -> None:
         self._opened = opened
@@ -135,7 +136,7 @@ class DataSet:
 
     @property
     def opened(self) -> OpenDataSet:
-        """The data set as the services know it."""
+        """The data set as the services use it."""
         return self._opened
 
     @property
@@ -145,13 +146,13 @@ class DataSet:
 
     @property
     def layout(self) -> str:
-        """The folder convention that was recognised, such as "MAMA-MIA"."""
+        """The recognised folder convention, such as "MAMA-MIA"."""
         data_set = self._opened.data_set
         return data_set.layout or str(data_set.kind)
 
     @property
     def root(self) -> Path:
-        """The folder; it is only ever read."""
+        """The folder; it is only read."""
         return self._opened.data_set.root
 
     @property
@@ -161,12 +162,12 @@ class DataSet:
 
     @property
     def clinical(self) -> Path | None:
-        """The clinical table, None where there is none; ``score(..., clinical=...)`` takes it."""
+        """The clinical table, None if there is none; ``score(..., clinical=...)`` accepts it."""
         return self._opened.data_set.clinical
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is unusual about it, in plain sentences."""
+        """Unusual properties of the data set, in sentences."""
         return (*self._opened.clinical_notes, *self._opened.warnings)
 
     @property
@@ -175,19 +176,24 @@ class DataSet:
         return tuple(files.case_id for files in self._opened.data_set.cases)
 
     def findings(self, reader: str | None = None, *, progress: bool = True) -> "pd.DataFrame":
-        """Return what readers described on page Findings: a row for each lesion.
+        """Return the findings of readers on page Findings: a row for each lesion.
 
         Columns: ``case_id``, ``reader``, ``lesion``, ``at``, ``measured_from``, the lesion's centre
-        (``x_mm``, ``y_mm``, ``z_mm``, RAS), each question of the form with its ``.codes`` (of a
-        breast ``assessment@right``), and ``auto``: the answers that nobody touched. What the
-        program fills in is measured anew from the reader's own mask.
+        (``x_mm``, ``y_mm``, ``z_mm``, RAS), each question of the form with its ``.codes`` (for a
+        breast ``assessment@right``), and ``auto``: the answers that no reader edited. Values that
+        the program fills in are measured again from the reader's own mask.
 
         Parameters
         ----------
         reader
-            Only what this one said.
+            Name of a reader; by default all readers.
         progress
-            Whether a bar shows how far it is.
+            Whether to show a progress bar.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each lesion.
 
         Raises
         ------
@@ -207,11 +213,11 @@ class DataSet:
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """The cases as a table, made anew: one row each, by case id.
+        """A new table of the cases, one row each, by case id.
 
-        Columns: ``phases`` (how many), ``reference`` (whether there is one), ``predictions`` and
-        ``refined`` (whose, joined by ", "), ``status``, ``problems``, and what the clinical table
-        knows (missing where it does not).
+        Columns: ``phases`` (number), ``reference`` (whether there is one), ``predictions`` and
+        ``refined`` (names, joined by ", "), ``status``, ``problems``, and the fields of the
+        clinical table (missing if it lacks them).
         """
         import pandas as pd
 
@@ -270,10 +276,20 @@ class DataSet:
         case_id
             An id, a place in the data set's order, a slice of places, or a list of ids or places.
 
+        Parameters
+        ----------
+        case_id
+            The id (ignoring letter case), or the place from 0 on.
+
+        Returns
+        -------
+        Case
+            The case; nothing is read yet.
+
         Raises
         ------
         CaseError
-            If there is none; the message names some that are there.
+            If there is none; the message names some that exist.
         ArgumentError
             If it is none of these.
         """
@@ -382,7 +398,7 @@ class DataSet:
         return self.case_ids[place]
 
     def _find_spelling(self, case_id: str) -> str:
-        """Return an id as the data set spells it; letter case does not part cases."""
+        """Return an id as the data set spells it, ignoring letter case."""
         if case_id in self.case_ids:
             return case_id
         spelled = {case_key(name): name for name in self.case_ids}

@@ -1,4 +1,4 @@
-"""`import_dicom`: studies become cases; `inspect_dicom` says before what would become of each."""
+"""`import_dicom` makes cases of DICOM studies; `inspect_dicom` shows the result before."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -48,14 +48,14 @@ _SHOWN: Final = (
 
 
 class Imported:
-    """What an import wrote: ``.cases`` is a table, ``.data_set`` opens where it lies."""
+    """The result of an import: ``.cases`` is a table, ``.data_set`` opens the data set."""
 
     def __init__(self, summary: ImportSummary, out: Path) -> None:
         self._summary, self._out = summary, out
 
     def __repr__(self) -> str:
         there = len(self._summary.skipped)
-        skipped = f", {there} were there already" if there else ""
+        skipped = f", {there} existed already" if there else ""
         failed = f", {len(self.failures)} failed" if self.failures else ""
         return (
             f"Imported({len(self._summary.imported)} cases{skipped}{failed}, {str(self.folder)!r})"
@@ -77,7 +77,7 @@ class Imported:
 
     @property
     def data_set(self) -> DataSet:
-        """The data set, opened anew."""
+        """The data set, opened again."""
         return open_data_set(self._out, progress=False)
 
     @property
@@ -85,27 +85,27 @@ class Imported:
         """One row for each case written, by case id.
 
         ``phases``, ``shape`` ``(z, y, x)``, ``times_s``, ``clock`` (what ordered the phases),
-        ``scaling``, ``warnings``, ``kept`` (what left the headers).
+        ``scaling``, ``warnings``, ``kept`` (the facts kept from the headers).
         """
         import pandas as pd
 
         rows = [
             {
-                "phases": len(list(one.folder.glob("*.nii.gz"))),
-                "shape": one.shape,
-                "times_s": one.times_s,
-                "clock": one.clock,
-                "scaling": one.scaling,
+                "phases": len(list(case.folder.glob("*.nii.gz"))),
+                "shape": case.shape,
+                "times_s": case.times_s,
+                "clock": case.clock,
+                "scaling": case.scaling,
                 "warnings": "; ".join(
                     warning.text + name_arguments(warning.remedies, import_dicom)
-                    for warning in one.warnings
+                    for warning in case.warnings
                 ),
-                "kept": ", ".join(f"{name}={value}" for name, value in one.kept),
+                "kept": ", ".join(f"{name}={value}" for name, value in case.kept),
             }
-            for one in self._summary.imported
+            for case in self._summary.imported
         ]
         ids = pd.Index(
-            [one.case_id for one in self._summary.imported], name="case_id", dtype=object
+            [case.case_id for case in self._summary.imported], name="case_id", dtype=object
         )
         columns = ["phases", "shape", "times_s", "clock", "scaling", "warnings", "kept"]
         return pd.DataFrame(rows, index=ids, columns=columns)
@@ -128,36 +128,38 @@ def import_dicom(
     existing: ExistingName = "refuse",
     progress: bool = True,
 ) -> Imported:
-    """Turn each DICOM study into a case of the data set `out`, as ``mamamia import`` does.
+    """Import each DICOM study as a case of the data set `out`, as ``mamamia import`` does.
 
-    Nothing that tells the patient is kept; what is kept stands in ``.cases["kept"]``.
+    Nothing that identifies the patient is kept; ``.cases["kept"]`` lists the facts that are.
 
     Parameters
     ----------
     source
-        Folder, searched to its depth, or zip archive; only read.
+        Folder, searched with its subfolders, or zip archive; only read.
     out
         Data set in the MAMA-MIA layout, made where it is missing; other cases in it stay.
     case_id
-        Id of the case, of several studies their prefix; without it the folder's name.
+        Id of the case, or the prefix of several; empty takes the folder's name.
     phases
-        Keep only these, counted in order of time.
+        Phases to keep, counted from 0 in order of time; empty keeps all.
     use, leave_out
-        What counts and what does not, such as ``"series=5,role=water"``; see `inspect_dicom`.
+        Parts to use and to leave out, such as ``"series=5,role=water"``; see `inspect_dicom`.
     clock
-        The element that orders the phases, such as "AcquisitionTime"; without it chosen.
+        The element that orders the phases, such as "AcquisitionTime"; None chooses one.
     sides
-        Two breasts in two sagittal stacks: an error that asks, one case, or ID_left and ID_right.
+        Two breasts in two sagittal stacks: "ask" raises an error, "join" makes one case, "two"
+        makes
+        ID_left and ID_right.
     dates
         Whether the exam's date is dropped, or kept shifted.
     allow_thin
-        Take exams of one or two slices.
+        Whether exams of one or two slices are accepted.
     columns
         Columns of the data set's clinical table, see `open_data_set`.
     existing
-        What is done with a case that is there: "refuse", "resume" (it stays) or "overwrite".
+        What to do if the case exists: "refuse", "resume" (keep it) or "overwrite".
     progress
-        Whether a bar shows how far it is.
+        Whether to show a progress bar.
 
     Returns
     -------
@@ -169,9 +171,9 @@ def import_dicom(
     MissingExtraError
         If pydicom is not installed.
     FormatError, CaseError
-        If the source or its only study is refused; the message is the reason, and what to choose.
+        If the source or its only study is refused; the message gives the reason and the remedies.
     SaveConflictError
-        If the case is there already.
+        If the case exists already.
     ArgumentError
         If an argument is of the wrong kind.
 
@@ -183,9 +185,9 @@ def import_dicom(
     settings = _make_settings(
         phases, use, leave_out, clock, sides, dates, allow_thin, columns, existing
     )
-    place, target = path_of(source, "the DICOM source"), path_of(out, "out")
+    dicom, target = path_of(source, "the DICOM source"), path_of(out, "out")
     return Imported(
-        drive(partial(importing, place, target, _require_id(case_id), settings), progress), target
+        drive(partial(importing, dicom, target, _require_id(case_id), settings), progress), target
     )
 
 
@@ -200,7 +202,7 @@ def inspect_dicom(
     allow_thin: bool = False,
     progress: bool = True,
 ) -> "pd.DataFrame":
-    """Return what is in a DICOM folder or zip, and what would become of it; nothing is written.
+    """Return the contents of a DICOM folder or zip and their use in an import; nothing is written.
 
     Parameters
     ----------
@@ -212,7 +214,7 @@ def inspect_dicom(
     pandas.DataFrame
         A row for each part of each series: ``study``, ``number`` (of the series), ``part``,
         ``description``, ``n_images``, ``n_slices``, ``n_phases``, ``role``, ``evidence``, ``use``,
-        ``fate``, and ``problem``, why its study would be refused.
+        ``fate``, and ``problem``, why the import would refuse its study.
 
     Raises
     ------

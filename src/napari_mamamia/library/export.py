@@ -1,4 +1,4 @@
-"""`export`: masks as a bundle that others can trust; `verify` holds one against its manifest."""
+"""`export` writes masks as a bundle; `verify` checks one against its manifest."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,13 +41,13 @@ _MOST: Final = 999
 
 
 class Exported:
-    """What an export wrote and verified: ``.cases`` is a table, ``.folder`` the bundle."""
+    """The result of a verified export: ``.cases`` is a table, ``.folder`` the bundle."""
 
     def __init__(self, summary: ExportSummary) -> None:
         self._summary = summary
 
     def __fspath__(self) -> str:
-        """Return the folder, so that it stands wherever a path does."""
+        """Return the folder, so that this object can be used as a path."""
         return str(self.folder)
 
     def __repr__(self) -> str:
@@ -74,12 +74,12 @@ class Exported:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What the verification of the whole bundle found; empty for a sound one."""
+        """Problems that the verification of the whole bundle found; empty for a sound one."""
         return self._summary.problems
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Plain sentences, such as that a reader has no mask of a case."""
+        """Sentences for the user, such as that a reader has no mask of a case."""
         return tuple(filter(None, (*self._summary.notes, self._summary.search)))
 
     @property
@@ -121,41 +121,41 @@ def export(
     existing: Literal["refuse", "overwrite"] = "refuse",
     progress: bool = True,
 ) -> Exported:
-    """Write masks as a bundle: exact geometry, provenance, checksums, quality; then verify it.
+    """Write masks as a bundle with exact geometry, provenance, checksums and quality; verify it.
 
     Parameters
     ----------
     data_set
         The images that the masks were made for.
     masks
-        A folder of masks ``ID.nii.gz`` or in another format that `read_mask` takes (or what
-        `predict` returned), several by name, or a mask in memory for each case id, as for `score`.
+        A folder of masks ``ID.nii.gz`` or in another format that `read_mask` accepts (or the result
+        of
+        `predict`), several by name, or a mask in memory for each case id, as for `score`.
     out
         The folder of the bundle.
     formats
-        What to write, one format or several; the guide "Export and verify" says who takes which.
+        One format or several; the guide "Export and verify" explains their purpose.
     harmonise
-        The orientation to write too, by flips and permutations alone.
+        A further orientation to write, by flips and permutations only.
     label, label_map
-        The one value to keep, or the name of its segment; or a JSON file that says what becomes of
-        each.
+        The one value to keep, or the name of its segment; or a JSON file of rules for each value.
     case_ids
         Only these cases.
     with_images
         Write the phases too.
     fuse
-        One more mask from several readers': the majority's, or STAPLE's.
+        Add a mask fused from several readers': by majority, or by STAPLE.
     study
-        The DICOM study that segmentations refer to; of several, the folder above them.
+        The DICOM study that segmentations refer to; for several, the folder above them.
     channels, dataset_number
-        Of "nnunet": how many phases it gets (without it all, if all cases have as many), and the
+        For "nnunet": the number of phases (by default all, if all cases have as many), and the
         number of its data set.
     quality
         Read the images and check each mask against them.
     existing
-        What is done with an `out` that holds something: "refuse" or "overwrite".
+        What to do if `out` is not empty: "refuse" or "overwrite".
     progress
-        Whether a bar shows how far it is.
+        Whether to show a progress bar.
 
     Returns
     -------
@@ -165,11 +165,11 @@ def export(
     Raises
     ------
     CaseError, FormatError
-        If a folder is missing or holds no mask, an id is not there, or a format cannot be written.
+        If a folder is missing or holds no mask, an id is unknown, or a format cannot be written.
     SaveConflictError
         If `out` holds other results.
     ArgumentError
-        If an argument is of the wrong kind.
+        If an argument has a wrong type.
 
     Examples
     --------
@@ -221,18 +221,18 @@ def verify(
     study: PathLike | None = None,
     progress: bool = True,
 ) -> Verification:
-    """Return whether a bundle is what its manifest says, file by file.
+    """Check a bundle against its manifest, file by file.
 
     Parameters
     ----------
     bundle
-        The folder, or what `export` returned.
+        The folder, or the result of `export`.
     images
         The data set that the masks must lie on.
     study
-        The source DICOM: no byte of the bundle may tell its patients.
+        The source DICOM: no byte of the bundle may identify its patients.
     progress
-        Whether a bar shows how far it is.
+        Whether to show a progress bar.
 
     Returns
     -------
@@ -242,8 +242,8 @@ def verify(
     Raises
     ------
     FormatError
-        If `images` or `study` cannot be read. What is wrong with the bundle, a missing manifest
-        too, is in ``.problems``.
+        If `images` or `study` cannot be read. Problems of the bundle, even a missing manifest,
+        are in ``.problems``.
 
     Examples
     --------
@@ -263,7 +263,7 @@ def verify(
 def _mask_folders(
     data_set: DataSet, masks: "PathLike | Mapping[str, PathLike | MaskLike]"
 ) -> Iterator[tuple[MaskFolder, ...]]:
-    """Give the folders of masks; those in memory are written into one that goes afterwards."""
+    """Yield the folders of masks; masks in memory are written into a temporary one."""
     if not isinstance(masks, Mapping):
         yield (MaskFolder(path_of(masks, "masks")),)
         return
@@ -279,7 +279,7 @@ def _mask_folders(
         )
     with own_folder() as folder:
         for case_id, mask in in_memory.items():
-            # An array lies on its case's grid; a `Mask` that does not is refused by the export.
+            # An array lies on its case's grid; the export refuses a `Mask` on another one.
             grid = None if mask_in(mask) is not None else data_set[case_id].grid
             write_mask(mask, folder / f"{case_id}.nii.gz", grid=grid)
         yield (MaskFolder(folder, "masks"),)

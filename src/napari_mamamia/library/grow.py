@@ -1,4 +1,4 @@
-"""`grow`: from a click, a box, an outline or a rough mask to the edge of the lesion."""
+"""`grow`: segment a lesion from a click, a box, an outline or a rough mask."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from napari_mamamia.smartpaint.grow.start import Outline
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Growth:
-    """A region that grew: `mask` on the case's grid, `notes` about what a reader should know."""
+    """The grown region: `mask` on the case's grid, `notes` for the reader."""
 
     mask: Mask
     notes: tuple[str, ...] = ()
@@ -44,9 +44,9 @@ def grow(
     mask: MaskLike | None = None,
     progress: bool = True,
 ) -> Growth:
-    """Return the lesion in 3-D that lies at a click, in a box, or along an outline.
+    """Return the lesion in 3-D at a click, in a box, or along an outline.
 
-    Give one of the four.
+    Pass exactly one of `click`, `box`, `outline` and `mask`.
 
     Parameters
     ----------
@@ -55,26 +55,26 @@ def grow(
     click
         A voxel ``(z, y, x)`` in the lesion.
     box
-        A box around it: its first voxel, and the one behind its last, each ``(z, y, x)``. Nothing
-        outside belongs to the region.
+        A box around it: its first voxel, and the one after its last, each ``(z, y, x)``. Voxels
+        outside do not belong to the region.
     outline
-        ``Outline(axis, index, inside)``, the inside of what is outlined in the plane `index` across
-        array axis `axis` (0 z, 1 y, 2 x), bool of the plane; or several. There the result keeps to
-        the outline.
+        ``Outline(axis, index, inside)``, the inside of an outline in the plane `index` across
+        array axis `axis` (0 z, 1 y, 2 x), bool of the plane; or several. In these planes the result
+        follows the outline.
     mask
-        A rough mask, such as a prediction's: the region grows or shrinks to the edge it is near.
+        A rough mask, such as a prediction's: the region grows or shrinks to the nearest edge.
     progress
-        Whether a bar shows how far it is.
+        Whether to show a progress bar.
 
     Returns
     -------
     Growth
-        ``.mask`` is a `Mask`, empty where nothing stands out; ``.notes`` are plain sentences.
+        ``.mask`` is a `Mask`, empty if no lesion stands out; ``.notes`` are sentences.
 
     Raises
     ------
     ArgumentError
-        If not one of the four is given, or it is of the wrong kind.
+        If not exactly one of the four is given, or it has a wrong type.
     CaseError
         If the case cannot be opened, or the outline or mask is empty.
 
@@ -91,8 +91,8 @@ def grow(
     asked = [name for name, value in given.items() if value is not None]
     if len(asked) != 1:
         raise ArgumentError(
-            f"expected one of click, box, outline and mask, got {', '.join(asked) or 'none'}: give "
-            "one"
+            f"expected one of click, box, outline and mask, got {', '.join(asked) or 'none'}: pass "
+            "exactly one"
         )
     grid = case.grid
     start = _convert_start(case, asked[0], given[asked[0]])
@@ -104,7 +104,7 @@ def grow(
 
 
 def _convert_start(case: Case, kind: str, value: Any) -> Any:
-    """Return the start of the growth as the service takes it."""
+    """Return the start of the growth in the form of the service."""
     if kind == "click":
         return voxel_of(value, case)
     if kind == "box":

@@ -1,4 +1,4 @@
-"""Masks in and out: files, and nibabel's images."""
+"""Read and write masks as files, and convert them to and from nibabel images."""
 
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -29,24 +29,25 @@ def read_mask(
 ) -> Mask:
     """Return the mask in a file of any format with its grid.
 
-    That is NIfTI (also ``.hdr`` with ``.img``), NRRD, ``.seg.nrrd`` of 3D Slicer, MetaImage, and
-    with the extra ``dicom`` DICOM SEG.
+    Formats are NIfTI (also ``.hdr`` with ``.img``), NRRD, ``.seg.nrrd`` of 3D Slicer, MetaImage,
+    and with the extra ``dicom`` DICOM SEG.
 
     Parameters
     ----------
     path
         The file.
     label
-        The value that is foreground, or the name of the segment; without it any above 0, in a
+        The value that is foreground, or the name of the segment; by default any value above 0, in a
         floating-point file 0.5 and more.
     grid
-        Where the mask must lie, such as ``case.grid``. DICOM SEG and ``.seg.nrrd`` may store a part
-        of their image, which is put on it; without it the mask is on the grid of that part.
+        The grid that the mask must have, such as ``case.grid``. DICOM SEG and ``.seg.nrrd`` may
+        store a
+        part of their image, which is placed on it; without it the mask is on the grid of that part.
 
     Returns
     -------
     Mask
-        ``mask.array`` is bool ``(z, y, x)``, ``mask.grid`` says where its voxels lie.
+        ``mask.array`` is bool ``(z, y, x)``, ``mask.grid`` gives the position of its voxels.
 
     Raises
     ------
@@ -68,7 +69,7 @@ def read_mask(
     labels = read_labels(path_of(path, "a mask"), segment)
     if (place := grid_of(grid)) is not None:
         labels = labels.on_grid(place)
-        require_same_grid(labels.grid, place, str(path), "the grid given")
+        require_same_grid(labels.grid, place, str(path), "the grid passed")
     require_few_values(labels, volume_stem(path_of(path, "a mask")))
     for text in labels.warnings:
         warnings.warn(text, stacklevel=3)
@@ -86,18 +87,20 @@ def write_mask(
     Parameters
     ----------
     mask
-        A `Mask`, or an array ``(z, y, x)``; then `grid` says where it lies, such as ``case.grid``.
-        On a grid that was read from NIfTI the file gets that file's geometry byte for byte. Of a
-        prediction, ``ID.json`` beside it says how it was made.
+        A `Mask`, or an array ``(z, y, x)`` with its `grid`, such as ``case.grid``.
+        On a grid that was read from NIfTI the file gets that file's geometry byte for byte. For a
+        prediction, ``ID.json`` beside it holds its provenance.
     path
         The file to make.
+    grid
+        The grid of an array; not needed for a `Mask`.
     overwrite
-        Whether a file of that name is replaced; without it one is never touched.
+        Whether to replace an existing file.
 
     Raises
     ------
     ArgumentError, GridMismatchError
-        If `mask` is none, or has no grid.
+        If `mask` is no mask, or has no grid.
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
@@ -106,8 +109,8 @@ def write_mask(
     place = grid_of(grid, mask)
     if place is None:
         raise ArgumentError(
-            "expected a grid for an array, got none: pass  grid=case.grid, which says where its "
-            "voxels lie"
+            "expected a grid for an array, got none: pass  grid=case.grid, which gives the "
+            "position of its voxels"
         )
     voxels, target = mask_array(mask, "the mask", place), path_of(path, "a mask")
     record = mask_in(mask)
@@ -120,19 +123,21 @@ def write_mask(
 
 
 def to_nibabel(what: "Case | MaskLike", grid: Grid | None = None) -> "Nifti1Image":
-    """Return a case, a mask or any volume as nibabel's image, with the file's own geometry.
+    """Return a case, a mask or any volume as a nibabel image, with the file's own geometry.
 
     Parameters
     ----------
     what
         A `Case` (all its phases, 4-D), a `Mask`, or an array ``(z, y, x)`` or ``(phase, z, y, x)``
         with its `grid`.
+    grid
+        The grid of an array; not needed for a `Case` or a `Mask`.
 
     Returns
     -------
     nibabel.Nifti1Image
-        Its axes are ``(x, y, z)`` or ``(x, y, z, phase)``; voxels are a view where their type is
-        one that NIfTI has, bool becomes uint8.
+        Its axes are ``(x, y, z)`` or ``(x, y, z, phase)``; voxels are a view if NIfTI supports
+        their type, bool becomes uint8.
 
     Raises
     ------
@@ -155,6 +160,16 @@ def to_nibabel(what: "Case | MaskLike", grid: Grid | None = None) -> "Nifti1Imag
 
 def from_nibabel(image: "SpatialImage") -> Mask:
     """Return the mask in a nibabel image; its axes ``(x, y, z)`` become ``(z, y, x)``.
+
+    Parameters
+    ----------
+    image
+        A nibabel image of one volume: 0 is background, one other value foreground.
+
+    Returns
+    -------
+    Mask
+        The mask on the image's grid.
 
     Raises
     ------

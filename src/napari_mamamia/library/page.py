@@ -1,4 +1,4 @@
-"""How tables show in a notebook."""
+"""Display of tables in a notebook."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +10,7 @@ _LONGEST: Final = 90
 
 
 def html_of(table: "pd.DataFrame") -> str:
-    """Return a table as HTML: empty columns left out, long texts cut, undefined numbers a dash."""
+    """Return a table as HTML without empty columns, with long texts cut, and a dash for nan."""
     columns = [name for name in table.columns if not (len(table) and table[name].eq("").all())]
     shown = table[columns].map(_shorten_cell)
     page = shown.to_html(

@@ -1,6 +1,6 @@
-"""Checking a computer: what it has, and models whose result is known before they run.
+"""Check a computer: its hardware and software, and models on inputs with a known result.
 
-The log names no person, no folder, no computer and no case, so that it can be sent to a colleague.
+The log names no person, folder, computer or case, so that it can be sent to a colleague.
 """
 
 import importlib.metadata
@@ -33,7 +33,7 @@ from napari_mamamia.segmentation.model.device import choose_device
 from napari_mamamia.segmentation.sandbox.isolation import find_isolation
 from napari_mamamia.services.case.open_case import load_case, load_mask
 
-# What a computer has: hardware, graphics cards, optional packages, isolation. Names nobody.
+# Hardware, graphics cards, optional packages and isolation of a computer, without names.
 
 _GB: Final = 10**9
 _LEAST_MEMORY: Final = 8 * _GB
@@ -53,7 +53,7 @@ _EXTRAS: Final = (
 
 
 class State(StrEnum):
-    """What a finding means."""
+    """The meaning of a finding."""
 
     OK = "ok"
     NOTE = "note"
@@ -62,7 +62,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the check: what was looked at, what was found, what it means."""
+    """One line of the check: the subject, the finding, and its meaning."""
 
     name: str
     text: str
@@ -94,7 +94,7 @@ def _find_processor() -> str:
 def _check_memory() -> Finding:
     total, free = total_memory_bytes(), free_memory_bytes()
     if total is None:
-        return Finding("memory", "this system does not tell", State.NOTE)
+        return Finding("memory", "unknown on this system", State.NOTE)
     state = State.OK if total >= _LEAST_MEMORY else State.NOTE
     left = "" if free is None else f", {free / _GB:.1f} GB free"
     hint = "" if total >= _LEAST_MEMORY else ", less than the 8 GB that large cases need"
@@ -102,7 +102,7 @@ def _check_memory() -> Finding:
 
 
 def graphics() -> Iterator[Finding]:
-    """Yield the cards that the driver knows and the devices that torch sees."""
+    """Yield the cards known to the driver and the devices known to torch."""
     program = find_program("nvidia-smi")
     if program is None:
         yield Finding("graphics card", "no NVIDIA driver found: the processor is used", State.NOTE)
@@ -119,7 +119,9 @@ def graphics() -> Iterator[Finding]:
         yield Finding("torch", f"{version}, but {error}", State.NOTE)
         return
     blind = program is not None and device == "cpu"
-    hint = ", although there is a card: install a torch that fits its driver" if blind else ""
+    hint = (
+        ", although there is a card: install a torch version that fits its driver" if blind else ""
+    )
     yield Finding(
         "torch", f"{version}, runs on {device}{hint}", State.FAILED if blind else State.OK
     )
@@ -134,7 +136,7 @@ def _query_cards(program: str) -> str:
 
 
 def extras() -> Iterator[Finding]:
-    """Yield which optional packages are installed, in which version."""
+    """Yield the installed optional packages with their versions."""
     for extra, packages in _EXTRAS:
         versions = [(name, _read_version(name)) for name in packages]
         missing = [name for name, version in versions if not version]
@@ -161,12 +163,12 @@ def _read_version(package: str) -> str:
 
 
 def isolation() -> Iterator[Finding]:
-    """Yield what can keep a submission in, or why nothing can."""
+    """Yield the isolation available for submissions, or why there is none."""
     check = find_isolation()
     for sandbox in check.usable:
         yield Finding("isolation", sandbox.text)
     if is_root():
-        text = "this is root: foreign programs run only if you allow it, better as another account"
+        text = "this is root: programs of others run only if you allow it; another account is safer"
         yield Finding("account", text, State.NOTE)
     if not check.usable:
         reasons = "; ".join(without_names(reason) for reason in check.reasons)
@@ -174,7 +176,7 @@ def isolation() -> Iterator[Finding]:
 
 
 def without_names(text: str, case_id: str = "") -> str:
-    """Return a message without folders, the user's, the computer's and the case's name."""
+    """Return a message without folders and the names of user, computer and case."""
     words = []
     for word in text.split():
         bare = word.strip("\"'(),;:")
@@ -182,7 +184,7 @@ def without_names(text: str, case_id: str = "") -> str:
         words.append(word.replace(bare, "[path]") if is_path and len(bare) > 1 else word)
     joined = " ".join(words)
     for name in (case_id, Path.home().name, platform.node()):
-        # A name of one or two letters would be cut out of other words.
+        # A name of one or two letters would also be removed from other words.
         joined = joined.replace(name, "[name]") if len(name) > 2 else joined
     return joined
 
@@ -198,27 +200,27 @@ class ComputerCheck:
 
     @property
     def all_ok(self) -> bool:
-        """Whether nothing failed; notes do not count."""
+        """Return whether nothing failed; notes do not count."""
         return all(finding.state is not State.FAILED for finding in self.findings)
 
 
 def check_computer(case: Path | None = None) -> ComputerCheck:
-    """Look at the computer and run models whose result is known.
+    """Check the computer and run models with a known result.
 
     Parameters
     ----------
     case
-        A case folder, a file, or a data set of one case, to try the models on too.
+        A case folder, a file, or a data set of one case, to run the models on too.
 
     Raises
     ------
     FormatError, CaseError
         If `case` is none, or there are several.
     """
-    report_progress(0, 4, "Looking at the computer")
+    report_progress(0, 4, "Checking the computer")
     user_case = None if case is None else (_own_case(case))
     findings = [*hardware(), *graphics(), *extras(), *plugins(), *isolation()]
-    report_progress(1, 4, "Trying the kinetic segmenter")
+    report_progress(1, 4, "Testing the kinetic segmenter")
     phantom = make_phantom_job(_make_spec())
     findings.append(_kinetic_on_phantom(phantom))
     if user_case is not None:
@@ -233,7 +235,7 @@ def check_computer(case: Path | None = None) -> ComputerCheck:
 
 
 def check_text(checked: ComputerCheck) -> str:
-    """Return the log: one line for each finding, and a last one that says how many failed."""
+    """Return the log: one line for each finding, and a last line with the number of failures."""
     width = max(len(finding.name) for finding in checked.findings)
     lines = [
         f"{finding.state.value:<6}  {finding.name:<{width}}  {finding.text}"
@@ -258,7 +260,7 @@ def _own_case(path: Path) -> tuple[Case, Path | None]:
     data_set = find_data_set(path)
     if len(data_set.cases) != 1:
         raise CaseError(
-            f"one case should be at {path}, but there are {len(data_set.cases)}: give the folder "
+            f"expected one case at {path}, but found {len(data_set.cases)}: choose the folder "
             "of one case"
         )
     files = data_set.cases[0]
@@ -267,7 +269,7 @@ def _own_case(path: Path) -> tuple[Case, Path | None]:
 
 
 def _make_spec() -> PhantomSpec:
-    """Return the phantom that is tried: one mass of 18 mm, much contrast, little background."""
+    """Return the test phantom: one mass of 18 mm, much contrast, little background."""
     return PhantomSpec(
         case_id="CHECK",
         seed=1,
@@ -286,12 +288,12 @@ def _kinetic_on_phantom(phantom: Phantom) -> Finding:
     prediction = KineticSegmenter().predict(phantom.case)
     seconds = time.monotonic() - started
     score = dice(phantom.reference.array, prediction.mask.array)
-    text = f"expected Dice at least {_LEAST_DICE}, got {score:.3f}, {seconds:.1f} s"
+    text = f"expected Dice of at least {_LEAST_DICE}, but found {score:.3f}, {seconds:.1f} s"
     return Finding(name, text, State.OK if score >= _LEAST_DICE else State.FAILED)
 
 
 def _kinetic_on_own(case: Case, reference: Path | None) -> Finding:
-    """Run the segmenter on the user's case; its mask is no truth, so nothing fails by its score."""
+    """Run the segmenter on the user's case; its Dice is reported, but cannot fail."""
     name = "kinetic segmenter on your case"
     started = time.monotonic()
     try:
@@ -308,7 +310,7 @@ def _kinetic_on_own(case: Case, reference: Path | None) -> Finding:
 
 
 def _list_devices() -> tuple[str, ...]:
-    """Return where the test network can run; none without torch."""
+    """Return the devices for the test network; none without torch."""
     if any(importlib.util.find_spec(n) is None for n in ("torch", "dynamic_network_architectures")):
         return ()
     best = choose_device("auto")
@@ -321,12 +323,12 @@ def _try_network(case: Case, what: str, device: str) -> Finding:
     name = f"network on {what}, {device}"
     try:
         trial = run_test_block(case, device)
-    except CaseError as error:  # too small: says nothing of the computer
+    except CaseError as error:  # too small to test the computer
         return Finding(name, without_names(str(error), case.case_id), State.NOTE)
     except MamamiaError as error:
         return Finding(name, without_names(str(error), case.case_id), State.FAILED)
     text = (
-        f"expected {trial.expected} tumour voxels of {trial.voxels}, got {trial.got}; "
-        f"{trial.differing} differ, {trial.near} of them too close to call, {trial.seconds:.2f} s"
+        f"expected {trial.expected} tumour voxels of {trial.voxels}, but found {trial.got}; "
+        f"{trial.differing} differ, {trial.near} of them near the threshold, {trial.seconds:.2f} s"
     )
     return Finding(name, text, State.OK if trial.passed else State.FAILED)

@@ -1,4 +1,4 @@
-"""The whole job on phantom cases: make a data set, predict, score, export."""
+"""The whole workflow on phantom cases: make a data set, predict, score, export."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ _MODEL = "kinetic"
 
 @dataclass(frozen=True, slots=True)
 class DemoSummary:
-    """Where the demo's parts are, its scores, what failed, and what to be warned of."""
+    """The folders of the demo, its scores, failures and warnings."""
 
     data_set: Path
     workspace: Path
@@ -38,9 +38,9 @@ def make_demo(
     """Make ``out/dataset``, ``out/workspace`` and ``out/export``.
 
     Twelve phantom cases of mixed kinds, or eight sagittal exams of one breast, are predicted by the
-    kinetic segmenter, scored against their known truth and exported; the workspace notes whose it
-    is, so that all can be moved. With RESUME, a data set and predictions that are there are kept,
-    and so are the masks that a reader refined.
+    kinetic segmenter, scored against their known truth and exported; the workspace records its data
+    set, so that both can be moved. With RESUME, an existing data set, predictions and masks that a
+    reader refined are kept.
 
     Raises
     ------
@@ -86,5 +86,5 @@ def make_demo(
 
 
 def _choose_existing(folder: Path, existing: Existing) -> Existing:
-    """Return how to treat a part's folder: a new one is simply taken."""
+    """Return how to treat a part's folder: a new one is simply used."""
     return existing if folder.exists() else Existing.REFUSE

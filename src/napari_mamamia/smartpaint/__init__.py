@@ -1,1 +1,1 @@
-"""Painting a mask that follows the image: brush, growth, session; tools for whole masks."""
+"""Paint a mask that follows the image: brush, growth, editing session, tools for whole masks."""

@@ -2,8 +2,8 @@
 
 Each takes a mask, bool (z, y, x), and its grid, changes neither, and returns a `Change`: the
 smallest box that holds every voxel that changes, and the new mask in it. Work is done on the mask's
-own box. Parts are 26-connected. Distances run in mm from voxel centre to voxel centre along the
-array's axes. The border of the image is where the scan ends, not the tissue: it is no edge.
+own box. Parts are 26-connected. Distances in mm run from voxel centre to voxel centre along the
+array's axes. The border of the image is the end of the scan, not of the tissue: it is no edge.
 """
 
 from collections.abc import Callable
@@ -27,18 +27,18 @@ from napari_mamamia.core.progress import report_progress
 
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 _ROUNDING: Final = 1e-6  # of a distance: affines are stored as float32
-_TRUNCATE: Final = 3.0  # standard deviations that a Gaussian reaches
+_TRUNCATE: Final = 3.0  # standard deviations at which a Gaussian is truncated
 
 Bools = NDArray[np.bool_]
 Change = tuple[Box, Bools]
-"""A box and the new mask in it; the empty box where nothing changes."""
+"""A box and the new mask in it; the empty box if nothing changes."""
 
 
 def run_tool(text: str, tool: Callable[[], Change]) -> Change:
-    """Run a tool and say `text` meanwhile.
+    """Run a tool and report `text` as its progress.
 
-    The tools spend their time in compiled code that other threads run beside; a running tool cannot
-    be cancelled, its answer can be dropped.
+    The tools spend their time in compiled code, while other threads run. A running tool cannot be
+    cancelled, but its result can be dropped.
 
     Examples
     --------
@@ -70,15 +70,15 @@ def remove_small(mask: Bools, grid: Grid, least_mm3: float) -> Change:
 
 
 def fill_holes(mask: Bools, grid: Grid, plane_axis: int | None = None) -> Change:
-    """Fill what the mask encloses.
+    """Fill the voxels that the mask encloses.
 
     Parameters
     ----------
     mask, grid
         The mask.
     plane_axis
-        None fills holes that are closed off in 3-D; an array axis (0 z, 1 y, 2 x) those that are
-        closed off in a plane across it, such as the core of a rim that is open above. Background is
+        None fills holes that are closed in 3-D; an array axis (0 z, 1 y, 2 x) fills holes that are
+        closed in a plane across it, such as the core of a rim that is open above. Background is
         connected through faces.
     """
     box, crop = _crop_mask(mask, grid)
@@ -91,11 +91,11 @@ def fill_holes(mask: Bools, grid: Grid, plane_axis: int | None = None) -> Change
 
 
 def margin(mask: Bools, grid: Grid, margin_mm: float) -> Change:
-    """Add what lies within `margin_mm` of the mask; if it is negative, take away from the mask.
+    """Add voxels within `margin_mm` of the mask; with a negative margin, remove voxels.
 
-    A voxel is added if its centre is at most the margin away from a voxel of the mask, and taken
-    away if it is at most that far from a voxel outside. A margin below the slice spacing leaves
-    the neighbouring slices alone.
+    A voxel is added if its centre is at most the margin away from a voxel of the mask, and removed
+    if it is at most that far from a voxel outside. A margin below the slice spacing does not change
+    the neighbouring slices.
     """
     _require_value(
         bool(np.isfinite(margin_mm)), f"a margin must be a number of mm, got {margin_mm}"
@@ -114,12 +114,12 @@ def margin(mask: Bools, grid: Grid, margin_mm: float) -> Change:
 def smooth(mask: Bools, grid: Grid, smooth_mm: float) -> Change:
     """Smooth the surface of each part with a Gaussian of `smooth_mm`, which is above 0.
 
-    The part is blurred, and of the blurred values as many voxels are kept as it had, the highest:
-    each part keeps its volume to within voxels of equal value. Parts that come to overlap are
-    joined, and the mask then loses what they share. Parts of one voxel stay.
+    The part is blurred, and the voxels with the highest values are kept, as many as it had: each
+    part keeps its volume to within voxels of equal value. Parts that come to overlap are joined,
+    and the mask then loses the overlap. Parts of one voxel stay.
 
-    Source: Gaussian smoothing with a level that keeps the volume, our choice of the level; at 0.5
-    a ball of 5 mm radius would lose a tenth of its volume at 1.5 mm.
+    Source: Gaussian smoothing with a level that keeps the volume, our choice of the level; at 0.5 a
+    ball of 5 mm radius would lose a tenth of its volume at 1.5 mm.
     """
     _require_value(smooth_mm > 0, f"smoothing must be above 0 mm, got {smooth_mm:g} mm")
     sigma = [smooth_mm / step for step in grid.spacing_mm]
@@ -169,21 +169,21 @@ def _crop_mask(mask: Bools, grid: Grid) -> Change:
 
 
 def _label_parts(crop: Bools) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-    """Return the number of each voxel's part (0: none), and the parts' voxels by number."""
+    """Return the part number of each voxel (0: none), and the parts' sizes in voxels by number."""
     parts, count = label(crop, structure=_ALL_NEIGHBOURS)
     return parts, np.bincount(parts.ravel(), minlength=count + 1)
 
 
 def _fill_enclosed(crop: Bools) -> Bools:
-    """Return the mask with what it encloses; one labelling, where SciPy dilates many times."""
-    # The padding joins all that is not enclosed to the part of the corner.
+    """Return the mask with its enclosed voxels; one labelling, where SciPy dilates many times."""
+    # The padding connects all voxels that are not enclosed with the corner.
     outside = np.pad(~crop, 1, constant_values=True)
     parts, _ = label(outside)
     return np.ascontiguousarray((parts != parts[0, 0, 0])[1:-1, 1:-1, 1:-1])
 
 
 def _distance_to(what: Bools, grid: Grid) -> NDArray[np.float64]:
-    """Return the distance in mm to the nearest voxel of `what`; infinity where there is none."""
+    """Return the distance in mm to the nearest voxel of `what`; infinity if there is none."""
     if not what.any():
         return np.full(what.shape, np.inf)
     distance: NDArray[np.float64] = distance_transform_edt(~what, sampling=grid.spacing_mm)

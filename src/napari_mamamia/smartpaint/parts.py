@@ -1,7 +1,7 @@
-"""Parts of a mask: the one under the pointer, what lies beyond a line, and crumbs.
+"""Parts of a mask: the one under the pointer, parts beyond a line, and fragments.
 
 Each function takes a mask, bool (z, y, x), and its grid, and changes neither. Parts are
-26-connected, depths run in mm from voxel centre to voxel centre, and the image's border is no edge.
+26-connected, depths in mm run from voxel centre to voxel centre, and the image's border is no edge.
 """
 
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 
 CRUMB_VOXELS: Final = 30
-"""A part or a hole of fewer voxels is a crumb, if it is smaller than `CRUMB_MM3` as well."""
+"""A part or a hole of fewer voxels is a fragment, if it is also smaller than `CRUMB_MM3`."""
 
 CRUMB_MM3: Final = 30.0
-"""A ball of 3.9 mm; what is larger may be a lesion of its own, however coarse its voxels."""
+"""Volume of a ball of 3.9 mm; a larger part may be a lesion, however coarse its voxels."""
 
-_NECK: Final = 0.7  # of the depth on both sides: a lobe hangs by a neck where it is thinner
-_N_LEVELS: Final = 32  # of depth, at which lobes are told apart
-_THICKER: Final = 1.5  # times: what hangs on something so much thicker is a thing of its own
-_ROOM: Final = 1.25  # of a thickness, so that the same thickness farther on goes along
-_LONGER: Final = (0.0, 0.25, 0.5, 1.0)  # lengths of a line by which its wall goes on at each end
+_NECK: Final = 0.7  # of the depth on both sides: a lobe is connected by a neck if it is thinner
+_N_LEVELS: Final = 32  # of depth, at which lobes are distinguished
+_THICKER: Final = 1.5  # times: something so much thicker is a separate structure
+_ROOM: Final = 1.25  # of a thickness, so that equally thick tissue farther away is included
+_LONGER: Final = (0.0, 0.25, 0.5, 1.0)  # lengths of a line by which its wall extends at each end
 _MOST_DEPTHS: Final = 24  # of a wall that are tried, from shallow to deep
 _TOUCHING: Final = np.ones((3, 3, 3), np.bool_)
 
@@ -39,7 +39,7 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Removal:
-    """What goes: `gone` is bool of the box's shape; `text` says in plain words what that is."""
+    """The voxels to remove: `gone` is bool of the box's shape; `text` describes them."""
 
     box: Box
     gone: Bools
@@ -49,20 +49,21 @@ class Removal:
 def part_under(mask: Bools, grid: Grid, point: Voxel, hold: Hold | None = None) -> Removal:
     """Return the part of the mask under the pointer.
 
-    A part that is not the largest goes whole. Of the largest, what goes is the lobe that the
-    pointer is in, up to the first neck that is thinner than 0.7 of both sides; else what is so
-    thin that something 1.5 times thicker carries it. What comes loose by that goes as well. The
-    thick side itself never goes, unless the reader's own marks are all on the other side.
+    A part that is not the largest is removed whole. Of the largest part, the lobe under the pointer
+    is removed up to the first neck that is thinner than 0.7 of both sides; without one, a thin
+    structure is removed that is attached to something 1.5 times thicker. Parts that this
+    disconnects are removed as well. The thick side stays, unless all marks of the reader are on the
+    other side.
 
     Parameters
     ----------
     hold
-        int8 of the mask's shape: above 0 where the reader has said that it belongs to the lesion.
+        int8 of the mask's shape: above 0 for voxels that the reader has marked as lesion.
 
     Raises
     ------
     CaseError
-        If nothing of the mask is under the pointer, or it is on the main part.
+        If no voxel of the mask is under the pointer, or it is on the main part.
     """
     under = _find_voxel(mask, point)
     parts, count = label(mask, _TOUCHING)
@@ -70,24 +71,26 @@ def part_under(mask: Bools, grid: Grid, point: Voxel, hold: Hold | None = None) 
     sizes[0] = 0
     number = int(parts[under])
     if number != int(sizes.argmax()):
-        return _make_removal(parts == number, grid, "a part of its own")
+        return _make_removal(parts == number, grid, "a separate part")
     box = Box.around(parts == number)
-    part = parts[box.slices] == number
+    component = parts[box.slices] == number
     z, y, x = (u - s for u, s in zip(under, box.start, strict=True))
     inner = (z, y, x)
-    depth = _measure_depth(part, grid.spacing_mm)
-    held = np.zeros_like(part) if hold is None else (hold[box.slices] > 0) & part
-    lobe = _find_lobe(part, depth, inner, grid.spacing_mm)
-    thin = None if lobe is not None else _find_thin(part, depth, inner, grid.spacing_mm)
+    depth = _measure_depth(component, grid.spacing_mm)
+    held = np.zeros_like(component) if hold is None else (hold[box.slices] > 0) & component
+    lobe = _find_lobe(component, depth, inner, grid.spacing_mm)
+    thin = None if lobe is not None else _find_thin(component, depth, inner, grid.spacing_mm)
     gone = lobe if lobe is not None else thin
-    if gone is None or _is_main(part, gone, held):
+    if gone is None or _is_main(component, gone, held):
         raise CaseError(
-            "this is the main part of the lesion: point at what hangs on it, or draw a line that "
+            "this is the main part of the lesion: point at an attached part, or draw a line that "
             "cuts it off (Cut here)"
         )
     whole = np.zeros_like(mask)
-    whole[box.slices] = gone | _find_loose(part & ~gone, held)
-    return _make_removal(whole, grid, "what hangs by a neck" if thin is None else "a thin part")
+    whole[box.slices] = gone | _find_loose(component & ~gone, held)
+    return _make_removal(
+        whole, grid, "a part connected by a neck" if thin is None else "a thin part"
+    )
 
 
 def beyond_line(
@@ -97,23 +100,23 @@ def beyond_line(
     plane_axis: int,
     hold: Hold | None = None,
 ) -> Removal:
-    """Return what a line drawn across the mask in a slice cuts off, in 3-D.
+    """Return the voxels that a line drawn across the mask in a slice cuts off, in 3-D.
 
-    A wall stands on the line along the viewing direction, as deep as it must be for two sides to
-    come apart, and up to a length longer at each end. The side with fewer voxels that the reader
-    holds goes; if both have as many, the smaller one.
+    A wall along the viewing direction goes through the line. It is as deep as needed to separate
+    two sides, and up to one length longer at each end. The side with fewer voxels that the reader
+    holds is removed; if both have as many, the smaller one.
 
     Parameters
     ----------
     line
         Its ends in voxel coordinates, on one plane across `plane_axis`.
     hold
-        As `part_under` has it.
+        As for `part_under`.
 
     Raises
     ------
     CaseError
-        If the line has no length, lies beside the mask or does not separate it.
+        If the line has no length, misses the mask or does not separate it.
     """
     start, stop = (np.array(end, np.float64) for end in line)
     way = (stop - start) * np.array(grid.spacing_mm)
@@ -125,7 +128,7 @@ def beyond_line(
     crop = mask[box.slices]
     wall = _Wall.on(box, start, way / length, length, plane_axis, grid.spacing_mm)
     if not (crop & wall.find_sheet(0.0, 0.0)).any():
-        raise CaseError("the line does not cross the mask: draw it across what is to be cut off")
+        raise CaseError("the line does not cross the mask: draw it across the part to cut off")
     sides = wall.separate(crop)
     if sides is None:
         raise CaseError(
@@ -145,18 +148,18 @@ def beyond_line(
 def without_fragments(
     mask: Bools, grid: Grid, before: Bools | None = None, hold: Hold | None = None
 ) -> Bools:
-    """Return the mask without crumbs: tiny parts are gone and tiny holes are filled.
+    """Return the mask without fragments: tiny parts are removed and tiny holes are filled.
 
-    Tiny is what has fewer than `CRUMB_VOXELS` voxels and less than `CRUMB_MM3`. The largest part
-    stays however small, and what the reader holds stays as it is held.
+    Tiny means fewer than `CRUMB_VOXELS` voxels and less than `CRUMB_MM3`. The largest part stays
+    however small, and voxels that the reader holds stay as they are.
 
     Parameters
     ----------
     before
-        The mask before the step that may have left crumbs: a part or hole that was there just so
-        stays. None for no such mask.
+        The mask before the step that may have left fragments: a part or hole that already existed
+        unchanged stays. None for no such mask.
     hold
-        int8: above 0 inside, below 0 outside, 0 where the reader has said nothing.
+        int8: above 0 inside, below 0 outside, 0 without a mark.
     """
     box = Box.around(mask).grown((1, 1, 1), mask.shape)
     crop = mask[box.slices]
@@ -171,7 +174,7 @@ def without_fragments(
         tiny &= ~np.isin(parts, np.unique(parts[(held > 0) & crop]))
     out = mask.copy()
     cleaned = crop & ~tiny
-    # What lies at the border of the crop is not enclosed, even where the image ends there.
+    # Voxels at the border of the crop are not enclosed, even if the image ends there.
     holes = np.pad(~cleaned, 1, constant_values=True)
     numbers, _ = label(holes)
     inner = numbers[1:-1, 1:-1, 1:-1]
@@ -184,7 +187,7 @@ def without_fragments(
 
 
 def _find_tiny(what: Bools, grid: Grid, structure: Bools | None, before: Bools | None) -> Bools:
-    """Return the parts of `what` that are tiny and that were not parts of `before` just so."""
+    """Return the parts of `what` that are tiny and that were not identical parts of `before`."""
     parts, count = label(what, structure)
     sizes = np.bincount(parts.ravel(), minlength=count + 1)
     is_tiny = (sizes < CRUMB_VOXELS) & (sizes * grid.voxel_volume_mm3 < CRUMB_MM3)
@@ -202,11 +205,11 @@ def _find_tiny(what: Bools, grid: Grid, structure: Bools | None, before: Bools |
 
 
 def _find_voxel(mask: Bools, point: Voxel) -> tuple[int, int, int]:
-    """Return the voxel of the mask under the pointer, or raise."""
-    z, y, x = (round(place) if np.isfinite(place) else -1 for place in point)
+    """Return the voxel of the mask under the pointer."""
+    z, y, x = (round(coordinate) if np.isfinite(coordinate) else -1 for coordinate in point)
     is_in = all(0 <= u < n for u, n in zip((z, y, x), mask.shape, strict=True))
     if not is_in or not mask[z, y, x]:
-        raise CaseError("there is no mask under the pointer: point at the part that is to go")
+        raise CaseError("there is no mask under the pointer: point at the part to remove")
     return (z, y, x)
 
 
@@ -225,10 +228,10 @@ def _measure_depth(part: Bools, spacing_mm: Spacing) -> Floats:
 
 
 def _climb_depth(depth: Floats, start: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Return the place that the steepest way up from `start` ends at."""
+    """Return the voxel at the end of the steepest ascent of the depth from `start`."""
     here = start
     while True:
-        low = [max(place - 1, 0) for place in here]
+        low = [max(index - 1, 0) for index in here]
         around = depth[tuple(slice(a, p + 2) for a, p in zip(low, here, strict=True))]
         if around.max() <= depth[here]:
             return here
@@ -239,11 +242,11 @@ def _climb_depth(depth: Floats, start: tuple[int, int, int]) -> tuple[int, int, 
 def _find_lobe(
     part: Bools, depth: Floats, under: tuple[int, int, int], spacing_mm: Spacing
 ) -> Bools | None:
-    """Return the lobe under the pointer up to its first neck, None where it has none.
+    """Return the lobe under the pointer up to its first neck, None if it has none.
 
-    What is deeper than a level falls apart where a neck is less deep; from the top down, the
-    first level at which the lobe's deep part joins another that is much deeper than the level is
-    that of its neck.
+    Voxels deeper than a level fall apart at a neck that is less deep. From the deepest level down,
+    the first level at which the deep part of the lobe joins another, much deeper one is the depth
+    of the neck.
     """
     top = _climb_depth(depth, under)
     levels = np.linspace(float(depth[top]), 0.0, _N_LEVELS + 1)
@@ -264,7 +267,7 @@ def _find_lobe(
 def _spread_side(
     part: Bools, mine: Bools, others: Bools, under: tuple[int, int, int], spacing_mm: Spacing
 ) -> Bools:
-    """Return what of a part lies nearer to `mine` than to `others`, joined with `mine`."""
+    """Return the voxels of a part nearer to `mine` than to `others`, joined with `mine`."""
     nearer = distance_transform_edt(~mine, spacing_mm) < distance_transform_edt(~others, spacing_mm)
     parts, _ = label(part & nearer, _TOUCHING)
     number = parts[under] or parts[mine].max()
@@ -275,10 +278,10 @@ def _spread_side(
 def _find_thin(
     part: Bools, depth: Floats, under: tuple[int, int, int], spacing_mm: Spacing
 ) -> Bools | None:
-    """Return what is about as thin as the part under the pointer, None where nothing is thicker.
+    """Return the voxels about as thin as the part under the pointer, None if nothing is thicker.
 
-    Thick is what a ball of that radius fits into. Its skin, which no ball reaches into every
-    corner of, is not a thing of its own, so that it stays with what it covers.
+    A voxel is thick if a ball of that radius fits around it into the mask. The surface layer of a
+    thick part, whose corners no ball reaches, is not a separate structure and stays with it.
     """
     thickness = _measure_thickness(depth, under, spacing_mm)
     radius = _ROOM * max(thickness, min(spacing_mm))
@@ -291,7 +294,7 @@ def _find_thin(
     if not thin[under]:
         return None
     tip = thin == thin[under]
-    # Its foot: nearer to it than to the core that a ball fills.
+    # Its foot: voxels nearer to it than to the core that a ball fills.
     lobe: Bools = (part & ~thick & binary_dilation(tip, _TOUCHING)) | tip
     return lobe
 
@@ -299,15 +302,15 @@ def _find_thin(
 def _measure_thickness(depth: Floats, under: tuple[int, int, int], spacing_mm: Spacing) -> float:
     """Return the radius of the largest ball in the part that covers a voxel."""
     squares = [
-        ((np.arange(n) - place) * step) ** 2
-        for n, place, step in zip(depth.shape, under, spacing_mm, strict=True)
+        ((np.arange(n) - index) * step) ** 2
+        for n, index, step in zip(depth.shape, under, spacing_mm, strict=True)
     ]
     away = np.sqrt(squares[0][:, None, None] + squares[1][:, None] + squares[2])
     return float(depth[away <= depth].max(initial=0.0))
 
 
 def _is_main(part: Bools, gone: Bools, held: Bools) -> bool:
-    """Return whether what would go is the lesion itself."""
+    """Return whether the voxels to remove are the lesion itself."""
     n_held = np.count_nonzero(held)
     if n_held and not (held & gone).any():
         return False
@@ -315,7 +318,7 @@ def _is_main(part: Bools, gone: Bools, held: Bools) -> bool:
 
 
 def _find_loose(rest: Bools, held: Bools) -> Bools:
-    """Return what came loose: parts that are not the largest and hold no mark of the reader's."""
+    """Return disconnected parts: those that are not the largest and hold no mark of the reader."""
     parts, count = label(rest, _TOUCHING)
     if count < 2:
         return np.zeros_like(rest)
@@ -336,9 +339,9 @@ def _mark_voxel(shape: tuple[int, ...], place: tuple[int, int, int]) -> Bools:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Wall:
-    """A wall on a line, in a box: how far each voxel lies along it, off it and away in depth, mm.
+    """A wall through a line, in a box: each voxel's distances along it, off it and in depth, mm.
 
-    `half_mm` is the least half thickness that no two touching voxels reach across.
+    `half_mm` is the least half thickness that no two touching voxels span.
     """
 
     along: Floats
@@ -359,8 +362,8 @@ class _Wall:
     ) -> "_Wall":
         """Return the wall on a line from `start` along the unit vector `way`, in mm."""
         z, y, x = (
-            (np.arange(a, b) - place) * step
-            for a, b, place, step in zip(box.start, box.stop, start, spacing_mm, strict=True)
+            (np.arange(a, b) - coordinate) * step
+            for a, b, coordinate, step in zip(box.start, box.stop, start, spacing_mm, strict=True)
         )
         offsets = [z[:, None, None], y[:, None], x]
         row, column = (axis for axis in range(3) if axis != plane_axis)
@@ -376,7 +379,7 @@ class _Wall:
         return cls(along, off, deep, length_mm, half)
 
     def find_sheet(self, longer: float, depth_mm: float, thick: float = 1.0) -> Bools:
-        """Return the voxels in a wall that is `longer` at each end and so deep both ways."""
+        """Return the voxels of a wall extended by `longer` at each end and by a depth both ways."""
         more = longer * self.length_mm
         sheet: Bools = (
             (np.abs(self.off) <= thick * self.half_mm + 1e-4)
@@ -387,7 +390,7 @@ class _Wall:
         return sheet
 
     def separate(self, mask: Bools) -> tuple[Bools, Bools] | None:
-        """Return the two sides of the mask, by the least wall that separates it; None if none."""
+        """Return the sides of the mask at the smallest separating wall; None if there is none."""
         depths = np.unique(self.deep[mask])
         if len(depths) > _MOST_DEPTHS:
             depths = depths[np.linspace(0, len(depths) - 1, _MOST_DEPTHS).round().astype(int)]

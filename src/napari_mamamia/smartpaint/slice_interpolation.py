@@ -1,4 +1,4 @@
-"""Filling the slices between outlined ones."""
+"""Interpolation of slices between outlined ones."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,7 +13,9 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.mask_tools import Change, change_between
 
-_ROUNDING_MM: Final = 1e-6  # equal distances cancel but for rounding: they are not inside
+_ROUNDING_MM: Final = (
+    1e-6  # equal distances cancel except for rounding: these voxels are not inside
+)
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -22,21 +24,21 @@ Floats = NDArray[np.float64]
 def interpolate_slices(
     mask: Bools, grid: Grid, axis: int = 0, slices: Sequence[int] | None = None
 ) -> Change:
-    """Fill the slices between outlined ones, and change nothing that is there.
+    """Fill the slices between outlined ones, and leave existing voxels unchanged.
 
     Between two outlined slices the signed distance to the outline (mm, in the plane, positive
-    inside) goes over linearly from one to the other; what is above 0 is added. Outlines that
-    share no voxel are first moved onto each other along the line between their centres of mass.
+    inside) is interpolated linearly; voxels above 0 are added. Outlines that share no voxel are
+    first moved onto each other along the line between their centres of mass.
 
     Parameters
     ----------
     mask, grid
         The mask, bool (z, y, x).
     axis
-        The array axis (0 z, 1 y, 2 x) that stands upright on the slices.
+        The array axis (0 z, 1 y, 2 x) perpendicular to the slices.
     slices
         Indices of the outlined slices; None for all that are not empty. A slice in between that
-        holds something keeps it and gains what is interpolated.
+        is not empty keeps its voxels and gains the interpolated ones.
 
     Returns
     -------
@@ -47,7 +49,7 @@ def interpolate_slices(
     Raises
     ------
     CaseError
-        If a slice that is named is empty or beyond the mask.
+        If one of `slices` is empty or beyond the mask.
 
     Source: Raya and Udupa, IEEE Trans Med Imaging 9 (1990) 32 (shape-based interpolation); moving
     outlines that do not overlap is ours.
@@ -74,15 +76,15 @@ def interpolate_slices(
 
 
 def _fill_planes(planes: Bools, ends: tuple[Bools, Bools], spacing_mm: list[float]) -> None:
-    """Add to `planes` what lies between two outlines."""
+    """Add the interpolated voxels between two outlines to `planes`."""
     before, after = (_signed_distance(end, spacing_mm) for end in ends)
     way = np.zeros(2)
     if not (ends[0] & ends[1]).any():
         way = _find_centre(ends[1]) - _find_centre(ends[0])
     for number, plane in enumerate(planes, start=1):
-        part = number / (len(planes) + 1)
-        signed = (1 - part) * _shift_distance(before, part * way)
-        signed += part * _shift_distance(after, (part - 1) * way)
+        share = number / (len(planes) + 1)
+        signed = (1 - share) * _shift_distance(before, share * way)
+        signed += share * _shift_distance(after, (share - 1) * way)
         plane |= signed > _ROUNDING_MM
 
 
@@ -102,7 +104,7 @@ def _find_centre(mask: Bools) -> Floats:
 
 
 def _shift_distance(distance: Floats, way: Floats) -> Floats:
-    """Return `distance` moved by `way` voxels; beyond its edge the nearest value goes on."""
+    """Return `distance` shifted by `way` voxels; at its edge the nearest value is repeated."""
     if not way.any():
         return distance
     moved: Floats = shift(distance, way, order=1, mode="nearest")

@@ -11,7 +11,7 @@ FEATURE: Final = Feature(
         Command(
             "rank",
             "napari_mamamia.features.challenge.cli.ranking:rank",
-            "Rank algorithms by every method and say how sure: OUT/rank.json, OUT/ranks.csv.",
+            "Rank algorithms by every method, with certainty: OUT/rank.json, OUT/ranks.csv.",
             "Scores",
         ),
         Command(
@@ -23,13 +23,13 @@ FEATURE: Final = Feature(
         Command(
             "site",
             "napari_mamamia.features.challenge.cli.sites:app",
-            "Sites that evaluate at home and give numbers away.",
+            "Federated evaluation: sites share scores only.",
             "Scores",
         ),
         Command(
             "challenge",
             "napari_mamamia.features.challenge.cli.challenge:app",
-            "A challenge in a folder, from its frozen list to its proof.",
+            "Create, run, rank and verify a challenge in a folder.",
             "Scores",
         ),
     ),

@@ -12,7 +12,7 @@ FEATURE: Final = Feature(
         Command(
             "score-classifier",
             "napari_mamamia.features.classifiers.cli.classifier:score_classifier",
-            "Score classifiers: AUC, operating points, models against models and a reader.",
+            "Score classifiers: AUC, operating points, comparisons of models and a reader.",
             "Scores",
         ),
         Command(
@@ -24,20 +24,20 @@ FEATURE: Final = Feature(
         Command(
             "stack",
             "napari_mamamia.features.classifiers.cli.classifier:stack",
-            "Join several models' scores to one, with and without a reader, by nested "
-            "cross-validation.",
+            "Combine several models' scores into one by nested cross-validation.",
             "Scores",
         ),
         Command(
             "audit",
             "napari_mamamia.features.classifiers.cli.classifier:audit",
-            "Find what of a table's metadata tells its label, or the parts of its split, apart.",
+            "Find metadata that leaks the label or the split.",
             "Scores",
         ),
         Command(
             "split",
             "napari_mamamia.features.classifiers.cli.classifier:split",
-            "Deal the patients of a table to parts, every stratum within one patient of its share.",
+            "Split the patients of a table into parts, every stratum within one patient of its "
+            "share.",
             "Scores",
         ),
     ),

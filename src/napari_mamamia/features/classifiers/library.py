@@ -1,4 +1,4 @@
-"""`score_detection`: lesions and predicted boxes, from tables or folders of masks."""
+"""`score_detection`: score lesions and predicted boxes, from tables or folders of masks."""
 
 from dataclasses import replace
 from functools import cached_property, partial
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
 
 
 class Detections:
-    """Scored detection: ``.lesions``, ``.boxes`` and ``.curve`` are tables, ``.numbers`` the rest.
+    """Scored detection: the tables ``.lesions``, ``.boxes`` and ``.curve``, and ``.numbers``.
 
-    Every number stands under one matching rule, named in ``.rule``. Made by `score_detection`.
+    Every number depends on the matching rule in ``.rule``. Made by `score_detection`.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Detections:
         self._source, self._read, self._result = source, read, result
 
     def __repr__(self) -> str:
-        """Return what was found, and under which rule."""
+        """Return the result and its matching rule."""
         return f"{self.rule}\n{headline(self._result)}"
 
     def _repr_html_(self) -> str:
@@ -82,22 +82,22 @@ class Detections:
 
     @property
     def result(self) -> DetectionResult:
-        """Everything as one record."""
+        """Return all results as one record."""
         return self._result
 
     @property
     def rule(self) -> str:
-        """How lesions and boxes were matched, and whose risk counts."""
+        """Return how lesions and boxes were matched, and the source of the risk."""
         return rule_text(self._result)
 
     @property
     def froc(self) -> float:
-        """The mean sensitivity at 1/8 to 8 false positives per case; nan where there is none."""
+        """Return the mean sensitivity at 1/8 to 8 false positives per case; nan if undefined."""
         return self._result.froc
 
     @cached_property
     def numbers(self) -> dict[str, Any]:
-        """The content of ``detection.json``: plain numbers, None where one is undefined."""
+        """Return the content of ``detection.json``: plain numbers, None if undefined."""
         content: dict[str, Any] = plain_content(
             detection_content(self._result, self.failures, self._read.warnings)
         )
@@ -105,34 +105,43 @@ class Detections:
 
     @property
     def lesions(self) -> "pd.DataFrame":
-        """Each lesion with its size, risk, the box that found it and that box's score."""
+        """Return each lesion with its size, risk, the box that found it and that box's score."""
         return self._make_table("lesions.csv")
 
     @property
     def boxes(self) -> "pd.DataFrame":
-        """Each predicted box with what became of it: true, false or not counted."""
+        """Return each predicted box with its outcome: true, false or not counted."""
         return self._make_table("boxes.csv")
 
     @property
     def curve(self) -> "pd.DataFrame":
-        """The points of FROC and of the three readings of raFROC."""
+        """Return the points of FROC and of the three readings of raFROC."""
         return self._make_table("curve.csv")
 
     @property
     def failures(self) -> tuple[CaseFailure, ...]:
-        """Rows and files that could not be read, each with its reason."""
+        """Return rows and files that could not be read, each with its reason."""
         return advise_failures(self._read.failures, score_detection)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader of the numbers must know, in plain sentences."""
+        """Return notes for the reader of the numbers, as sentences."""
         return (*self._read.warnings, *self._result.warnings)
 
     @advising_arguments
     def save(
         self, folder: PathLike, *, existing: ExistingName = "refuse", progress: bool = True
     ) -> Path:
-        """Write all that ``mamamia score-detection`` writes, and return the folder.
+        """Write the files of ``mamamia score-detection``, and return the folder.
+
+        Parameters
+        ----------
+        folder
+            Output folder.
+        existing
+            "refuse", "resume" or "overwrite" other results in the folder.
+        progress
+            Whether to show a progress bar.
 
         Raises
         ------
@@ -181,30 +190,35 @@ def score_detection(
     ----------
     reference, prediction
         Two tables of boxes in mm (``.csv``, ``.xlsx`` or DataFrames: case_id, x1, x2, y1, y2, z1,
-        z2, of the prediction also score, of both perhaps risk); or two folders of masks.
+        z2, for the prediction also score, for both optionally risk); or two folders of masks.
     cases
-        The table of all cases, those without a lesion too, perhaps with their centre. Needed for
-        tables; for masks the references are the cases.
+        The table of all cases, including those without a lesion, optionally with their centre.
+        Needed for tables; for masks the references are the cases by default.
     probability
-        Folder of maps whose largest value in a part is its score; only for masks.
+        Folder of maps whose largest value in a component is its score; only for masks.
     matching, iou, duplicates, overlap
-        Which box finds which lesion, see docs/methods/detection.md; `overlap` only for masks.
+        How boxes are matched with lesions, see docs/methods/detection.md; `overlap` only for masks.
     box, label
-        The box of a part, and the value that is tumour; only for masks.
+        The box of a component, and the value of the tumour; only for masks.
     interpolation, case_score, risk, size_cut_mm
-        Sensitivity between two points, the score of a case, the risk of a size, and where large
-        lesions begin.
+        Sensitivity between two points, the score of a case, the risk by size, and the size between
+        small and large lesions.
     bootstrap, seed
         Resamples of cases for the 95 % intervals (0: none) and their seed.
     progress
-        Whether a bar shows how far it is.
+        Whether to show a progress bar.
+
+    Returns
+    -------
+    Detections
+        The results as tables and numbers.
 
     Raises
     ------
     ArgumentError
         If an argument is of the wrong kind, or `cases` is missing for tables.
     FormatError
-        If a table or folder cannot be read, or the truth in it is not sound.
+        If a table or folder cannot be read, or its reference is invalid.
 
     Examples
     --------
@@ -247,13 +261,13 @@ def _find_source(
         return DetectionMasks(truth, boxes, maps, listed, rules)
     if listed is None:
         raise ArgumentError(
-            "expected the table of all cases beside tables of boxes, got none: pass cases, with "
-            "those that have no lesion"
+            "expected the table of all cases with tables of boxes, but found none: pass cases, "
+            "including those that have no lesion"
         )
     if probability is not None or rules != PartRules():
         raise ArgumentError(
-            "expected probability, overlap, box and label with folders of masks, got one with "
-            "tables of boxes: leave it out"
+            "expected probability, overlap, box and label only with folders of masks, but found "
+            "one with tables of boxes: leave it out"
         )
     return DetectionTables(listed, truth, boxes)
 
@@ -271,12 +285,12 @@ def _make_settings(
     for option, value in (("bootstrap", bootstrap), ("seed", seed)):
         if isinstance(value, bool) or not isinstance(value, int):
             raise ArgumentError(
-                f"expected a whole number from 0 on for {option}, got {value!r}: give one such as "
-                "1000"
+                f"expected a whole number from 0 for {option}, but found {value!r}: give one such "
+                "as 1000"
             )
     for option, size in (("iou", iou), ("size_cut_mm", size_cut_mm)):
         if isinstance(size, bool) or not isinstance(size, int | float):
-            raise ArgumentError(f"expected a number for {option}, got {size!r}: give one")
+            raise ArgumentError(f"expected a number for {option}, but found {size!r}: give one")
     try:
         return DetectionSettings(
             MatchingRule(
@@ -294,4 +308,6 @@ def _make_settings(
     except ValueError as error:
         if isinstance(error, ArgumentError):
             raise
-        raise ArgumentError(f"expected numbers in their range, got others: {error}") from error
+        raise ArgumentError(
+            f"expected numbers in their range, but found others: {error}"
+        ) from error

@@ -1,4 +1,4 @@
-"""`open_study`: a review study as tables, its agreement, and the masks that it accepted."""
+"""`open_study`: a review study as tables, its agreement, and its accepted masks."""
 
 from functools import partial
 from pathlib import Path
@@ -26,33 +26,33 @@ if TYPE_CHECKING:
 
 
 class ReviewStudy:
-    """A review study: ``.cases`` and ``.readers`` are tables. Made by `open_study`.
+    """A review study with ``.cases`` and ``.readers`` as tables, from `open_study`.
 
-    Every look reads the study anew: others may be at work in it.
+    Every access reads the study again, because others may be working in it.
     """
 
     def __init__(self, store: FolderStore) -> None:
         self._store = store
 
     def __repr__(self) -> str:
-        """Return the title, and how many cases are in which state."""
+        """Return the title, and the number of cases in each state."""
         status = self.status
         states = ", ".join(f"{state} {count}" for state, count in status.states.items() if count)
         return f"ReviewStudy({status.study}, {status.n_cases} cases: {states})"
 
     @property
     def folder(self) -> Path:
-        """Where it lies."""
+        """Return the study's folder."""
         return Path(self._store.share.place)
 
     @property
     def status(self) -> StudyStatus:
-        """Where it stands, as one record."""
+        """Return the status of the study as a record."""
         return check_study.find_status(self._store)
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """A row for each case: its state, readings given, how it was decided."""
+        """Return a row for each case: state, readings, and how it was decided."""
         import pandas as pd
 
         state = replay_reading(self._store, read_whole(self._store))
@@ -73,7 +73,7 @@ class ReviewStudy:
 
     @property
     def readers(self) -> "pd.DataFrame":
-        """A row for each person: tasks, readings done, minutes of work."""
+        """Return a row for each person: tasks, finished readings, minutes of work."""
         import pandas as pd
 
         rows = [
@@ -100,25 +100,28 @@ class ReviewStudy:
         seed: int = 42,
         progress: bool = True,
     ) -> StudyAgreement:
-        """Return how far the readers agree, with the numbers of ``mamamia review agreement``.
+        """Return the readers' agreement, with the numbers of ``mamamia review agreement``.
 
         Parameters
         ----------
         reader
-            Who asks, where readers do not see each other: a lead or an adjudicator.
+            Your name as a lead or an adjudicator, if readers do not see each other.
         unblind
-            Why somebody else may see it. That it was looked at, by whom and why, everybody sees in
-            the audit trail.
+            Reason for anybody else to see all readings. Person and reason are visible in the audit
+            trail.
         passphrase
-            Of the key of who asks, where that person has one that counts.
+            Of your key, if it counts in the study.
         bootstrap, seed
-            Resamples for the 95 % intervals (0: none) and their seed.
+            Number of resamples for the 95 % intervals (0: none) and their seed.
+        progress
+            Whether to show a progress bar.
 
         Raises
         ------
         CaseError
-            If the study is blind and nobody says who asks, who may not gives no reason, or the key
-            of who asks counts and the passphrase does not open it.
+            If the study is blind and no person is named, a reason is needed and missing, or the
+            passphrase
+            of a key that counts is wrong.
         FormatError
             If the study cannot be read to the end.
         """
@@ -128,10 +131,10 @@ class ReviewStudy:
         return drive(job, progress)
 
     def accepted_masks(self) -> dict[str, Mask]:
-        """Return the masks that were accepted, by case id; a case without one is not there.
+        """Return the accepted masks by case id.
 
-        Neither is one with an open conflict, nor one for which it was accepted that there is
-        nothing. ``mm.score(study.accepted_masks(), predictions)`` scores against them.
+        Cases without an accepted mask, with an open conflict, or accepted as having no lesion are
+        not included. ``mm.score(study.accepted_masks(), predictions)`` scores against them.
 
         Raises
         ------
@@ -149,12 +152,12 @@ class ReviewStudy:
 
 @advising_arguments
 def open_study(folder: PathLike) -> ReviewStudy:
-    """Return a review study that `mamamia review init` made; nothing in it is changed.
+    """Return a review study made by `mamamia review init`; nothing in it is changed.
 
     Parameters
     ----------
     folder
-        That holds ``study.json``.
+        The folder with ``study.json``.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Clinical tables that are not ours, to a cohort.
+"""Read clinical tables of other software as a cohort.
 
-`clinical` joins it: which column is which field (`columns`; `overview` holds what a user confirms,
-`overview` what is shown of it), a row or every cell at fault (`rows`), each cleaning rule by name
-(`rules`).
+`clinical` reads a whole table; `columns` finds the column of each field, `overview` summarises the
+columns for the user, `rows` reads one row and reports every bad cell, `rules` holds the cleaning
+rules.
 """

@@ -1,4 +1,4 @@
-"""Clinical spreadsheet -> `Cohort`, and back in the spelling of the MAMA-MIA table."""
+"""Read a clinical spreadsheet as a `Cohort`, and write one like the MAMA-MIA table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -8,6 +8,7 @@ from typing import Final
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, RefusedRow
 from napari_mamamia.core.errors import FormatError, MissingColumnsError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.io.clinical.columns import (
     BY_NAME,
     COLUMNS,
@@ -19,9 +20,10 @@ from napari_mamamia.io.clinical.columns import (
 from napari_mamamia.io.clinical.rows import read_row
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.tables.data_rows import data_rows
+from napari_mamamia.io.tables.headers import Header as TableHeader
+from napari_mamamia.io.tables.headers import spelled
 from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets, write_sheet
-from napari_mamamia.io.tables.table import Header as TableHeader
-from napari_mamamia.io.tables.table import data_rows, spelled
 from napari_mamamia.io.tables.workbook_writer import Cell
 
 _SHEET: Final = "dataset_info"
@@ -30,21 +32,22 @@ _UNITS: Final[Mapping[str, tuple[str, ...]]] = {
     "acquisition_times_s": ("-", "s", "sec", "seconds"),
 }
 _SHORT_S, _LONG_S = 20.0, 2 * 3600.0
-"""Between the first phase and the last; the real table has 128 to 1,710 s. Less are minutes or the
-numbers of phases, more are milliseconds."""
+"""Seconds from the first phase to the last; the real table has 128 to 1,710 s. Smaller values are
+minutes or phase numbers, larger ones are milliseconds.
+"""
 
 
 @reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
 def read_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
     """Return the cases of a clinical table.
 
-    Of an .xlsx or .ods file the first sheet with a column ``patient_id`` or ``case_id`` counts; a
-    .csv file may be separated by comma, semicolon or tab. The header may stand below up to 30 title
+    In an .xlsx or .ods file the first sheet with a column ``patient_id`` or ``case_id`` is read; a
+    .csv file may be separated by comma, semicolon or tab. The header may follow up to 30 title
     rows (`io.clinical.columns.find_header`). Cells follow the rules of
     `napari_mamamia.io.clinical.rules`. A row that breaks one, has no id, repeats one in any letter
     case, has a cell that only looks empty, or in a .csv file another number of cells than the
-    header, is left out and told in `Cohort.refused` with its number and cells; wholly empty rows
-    are passed over. Where a field has several columns, such as ``menopause`` and
+    header, is left out and listed in `Cohort.refused` with its number and cells; empty rows
+    are skipped. If a field has several columns, such as ``menopause`` and
     ``menopausal_status``, or one name twice, they must agree.
 
     Parameters
@@ -52,12 +55,12 @@ def read_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
     path
         The table.
     choice
-        Columns that the user fixed; else ``clinical_columns.json`` beside the table says which.
+        Columns that the user fixed; by default ``clinical_columns.json`` beside the table does.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, is of another kind, or has no column of ids, or lacks a column
+        If the file cannot be read, has another format, or lacks a column of ids or a column
         that was fixed.
     """
     text = f"Reading {path.name}"
@@ -69,15 +72,15 @@ def read_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
 def cohort_of_sheet(
     header: Header, sheet: Sheet, text: str, choice: ColumnChoice = BY_NAME
 ) -> Cohort:
-    """Return the cases below the header of a sheet; `text` is said meanwhile.
+    """Return the cases below the header of a sheet; `text` is the progress text.
 
-    `choice` is told in the notes if a file says it.
+    The notes mention `choice` if it comes from a file.
     """
     records: list[CaseRecord] = []
     refused: list[RefusedRow] = []
     first_row: dict[str, tuple[int, str]] = {}
     names = tuple(header.names.get(index, "") for index in range(len(sheet.rows[header.row])))
-    # Cells that only look empty are told one by one, with their column.
+    # Cells that only look empty are reported one by one, with their column.
     whole = TableHeader(header.row, header.row, names, {})
     data = data_rows(sheet, whole, header.fields["case_id"][0], text)
     _require_units(header, data.units)
@@ -92,10 +95,10 @@ def cohort_of_sheet(
             first_row[case_key(row.case_id)] = (number, row.case_id)
             records.append(row)
     refused += [
-        RefusedRow(row, f"{word!r} is no case but a summary: where it is one, give it another id")
+        RefusedRow(row, f"{word!r} is a summary, not a case: if it is a case, give it another id")
         for row, word in data.summaries
     ]
-    refused += [RefusedRow(row, "it is the header once more") for row in data.headers]
+    refused += [RefusedRow(row, "it repeats the header") for row in data.headers]
     refused.sort(key=lambda one: one.row)
     others = filter(None, (data.marked_note, data.odd_note))
     notes = (*_list_notes(header, sheet, choice, records), *others)
@@ -103,7 +106,7 @@ def cohort_of_sheet(
 
 
 def _require_units(header: Header, units: Mapping[int, str]) -> None:
-    """Raise FormatError where a row of units names one that a field is not read in."""
+    """Raise FormatError if a row of units names an unexpected unit for a field."""
     for field, expected in _UNITS.items():
         for index in header.fields.get(field, ()):
             if index in units and units[index] not in expected:
@@ -118,10 +121,9 @@ def write_clinical(
 ) -> None:
     """Write the records as .xlsx or .csv, with the column names of the MAMA-MIA table.
 
-    Columns that the user fixed keep their names; of a field that has none, a column is written only
-    where a record knows it now. Columns of `CaseRecord.other` follow the known ones. Reading the
-    file again gives equal records, as far as texts have no blanks around them and none stands for a
-    missing value.
+    Columns that the user fixed keep their names; a field without a column is written only if a
+    record has a value. Columns of `CaseRecord.other` follow the known ones. Reading the file again
+    gives equal records, unless a text has blanks at its ends or stands for a missing value.
 
     Raises
     ------
@@ -153,7 +155,7 @@ def write_clinical(
 def _unless_known(
     record: CaseRecord, number: int, first_row: Mapping[str, tuple[int, str]]
 ) -> CaseRecord | RefusedRow:
-    """Return a record, or why it is refused where its id was there already."""
+    """Return a record, or a refused row if its id occurred before."""
     earlier_row = first_row.get(case_key(record.case_id))
     if earlier_row is None:
         return record
@@ -170,16 +172,16 @@ def _unless_known(
 def _list_notes(
     header: Header, sheet: Sheet, choice: ColumnChoice, records: Sequence[CaseRecord]
 ) -> tuple[str, ...]:
-    fixed = f"columns as {choice.source} says: {choice}" if choice.source else ""
-    titles = f"the header is row {header.row + 1}: what stands above it was passed over"
+    fixed = f"columns according to {choice.source}: {choice}" if choice.source else ""
+    titles = f"the header is row {header.row + 1}: the rows above it were skipped"
     hidden = f"the sheet {sheet.name!r} is hidden in the workbook" if sheet.is_hidden else ""
-    rows = f"{sheet.n_hidden_rows} row(s) that are hidden in the workbook are read too"
+    rows = f"rows hidden in the workbook, read too: {sheet.n_hidden_rows:,}"
     several = (sheet.note, hidden, rows if sheet.n_hidden_rows else "", _odd_times(records))
     return tuple(filter(None, (fixed, *several, titles if header.row else "")))
 
 
 def _odd_times(records: Sequence[CaseRecord]) -> str:
-    """Return which cases' times may be in another unit, "" for none."""
+    """Return a warning about cases whose times may be in another unit, "" if there are none."""
     odd = [
         record.case_id
         for record in records
@@ -190,7 +192,7 @@ def _odd_times(records: Sequence[CaseRecord]) -> str:
     if not odd:
         return ""
     return (
-        f"the acquisition times of {len(odd):,} case(s), such as {odd[0]}, span less than "
+        f"the acquisition times of {count_of(len(odd), 'case')}, such as {odd[0]}, span less than "
         f"{_SHORT_S:g} s or more than {_LONG_S / 3600:g} hours: are they in seconds?"
     )
 
@@ -209,8 +211,10 @@ def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header
         tables.append(f"{sheet.name} ({', '.join(map(str, names[:5])) or 'empty'})")
     column = dict(choice.names).get("case_id") or " or ".join(COLUMNS["case_id"])
     raise MissingColumnsError(
-        f"expected a column {column} in {path}, found {'; '.join(dict.fromkeys(tables))}: name the "
-        f"column of case ids so, or in a columns file; mamamia clinical {path.name} proposes one",
+        f"expected a column {column} in {path}, found {'; '.join(dict.fromkeys(tables))}: rename "
+        "the "
+        f"column of case ids, or name it in a columns file; mamamia clinical {path.name} proposes "
+        "one",
         str(path),
         ["case_id"],
         there,
@@ -218,13 +222,17 @@ def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header
 
 
 def other_sheets(rest: Iterator[Sheet], read: Sheet, choice: ColumnChoice) -> str:
-    """Return a note on those sheets after the one that is `read` that hold cases too."""
+    """Return a note about sheets after `read` that hold cases too."""
     names: list[str] = []
     for sheet in rest if not read.all_text else ():
-        with suppress(FormatError):  # the fixed columns are of the sheet that is read
+        with suppress(FormatError):  # the fixed columns belong to the sheet that is read
             names += [sheet.name] if find_header(sheet.rows, choice) is not None else []
     listed = " and ".join(map(repr, names))
-    return f"the sheet {read.name!r} is read; {listed} with case ids too is not" if names else ""
+    return (
+        f"the sheet {read.name!r} is read; {listed}, which has case ids too, is not"
+        if names
+        else ""
+    )
 
 
 def _written_name(field: str, others: Sequence[str]) -> str:
@@ -239,7 +247,7 @@ def _written_name(field: str, others: Sequence[str]) -> str:
 
 
 def _list_cells(record: CaseRecord) -> list[Cell]:
-    """Return the known fields in the order of `COLUMNS`, as the MAMA-MIA table spells them."""
+    """Return the known fields in the order of `COLUMNS`, as the MAMA-MIA table writes them."""
     times = record.acquisition_times_s
     return [
         record.case_id,

@@ -1,4 +1,4 @@
-"""Which columns of a clinical table hold which field: by their names, or as a user fixed them."""
+"""The column of each field in a clinical table: by its name, or as a user fixed it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from typing import Final
 from napari_mamamia.core.errors import FormatError, Remedy
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
-from napari_mamamia.io.tables.table import (
+from napari_mamamia.io.tables.headers import (
     MOST_TITLES,
     holds_ids,
     is_index_name,
@@ -32,21 +32,22 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "acquisition_times_s": ("acquisition_times",),
     }
 )
-"""Column names of each field, in lower case with ``_`` for blanks. The first is written. Where a
-table has both names of the id, ``case_id`` counts and ``patient_id`` is kept as a further column:
-a patient may have several cases."""
+"""Column names of each field, in lower case with ``_`` for blanks. The first is written. If a table
+has both names of the id, ``case_id`` is used and ``patient_id`` is kept as a further column: a
+patient may have several cases.
+"""
 
 COLUMNS_FILE: Final = "clinical_columns.json"
-"""Beside a clinical table it fixes the columns, wherever that table is read."""
+"""Name of a file beside a clinical table that fixes its columns."""
 _MOST_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """Columns that a user fixed: a field and its column's name, None where the table has none.
+    """Columns that a user fixed: a field and its column's name, None if the table lacks the field.
 
-    Fields that are not named are found by `COLUMNS`. `source` is the file that says so, for the
-    user; "" where it was said otherwise.
+    Fields that are not named are found by `COLUMNS`. `source` is the file that fixes them, for the
+    user; "" if there is none.
     """
 
     names: tuple[tuple[str, str | None], ...] = ()
@@ -54,15 +55,15 @@ class ColumnChoice:
 
     @property
     def absent(self) -> frozenset[str]:
-        """Return the fields that the user knows to be absent."""
+        """Return the fields that the user declared absent."""
         return frozenset(field for field, name in self.names if name is None)
 
     def with_names(self, names: Mapping[str, str | None]) -> "ColumnChoice":
-        """Return a choice in which some fields are fixed anew."""
+        """Return a copy with other names for some fields."""
         return ColumnChoice(tuple({**dict(self.names), **names}.items()), self.source)
 
     def column(self, field: str) -> str | None:
-        """Return the name that was fixed for a field, None where none was or it has no column."""
+        """Return the name that was fixed for a field, None if none was or the table lacks it."""
         return dict(self.names).get(field)
 
     def __str__(self) -> str:
@@ -70,14 +71,14 @@ class ColumnChoice:
 
 
 BY_NAME: Final = ColumnChoice()
-"""Nothing fixed: every field is found by the names of `COLUMNS`."""
+"""No columns fixed: every field is found by the names of `COLUMNS`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Where the columns are: by field, and the further ones by their own name; all from 0.
+    """Column indices from 0: by field, and of the further columns by their own name.
 
-    `names` are the header's texts by column, `row` its place in the sheet.
+    `names` are the header's texts by column, `row` its index in the sheet.
     """
 
     row: int
@@ -97,10 +98,10 @@ def read_columns(path: Path) -> ColumnChoice:
     """
     content = read_json(path, _MOST_BYTES)
     if not isinstance(content, dict):
-        raise ValueError("it is no object of fields and names")  # noqa: TRY004 - told with the file
+        raise ValueError("it is no object of fields and column names")  # noqa: TRY004 - told with the file
     for field, name in content.items():
         if field not in COLUMNS:
-            raise ValueError(f"{field!r} is none of the fields {', '.join(COLUMNS)}")
+            raise ValueError(f"{field!r} is not one of the fields {', '.join(COLUMNS)}")
         if name is not None and not (isinstance(name, str) and name.strip()):
             raise ValueError(f"the column of {field} is {name!r}, not a name or null")
     if "case_id" in content and content["case_id"] is None:
@@ -114,7 +115,7 @@ def columns_for(table: Path, choice: ColumnChoice = BY_NAME) -> ColumnChoice:
     Raises
     ------
     FormatError
-        If ``clinical_columns.json`` lies beside the table and cannot be read.
+        If ``clinical_columns.json`` beside the table cannot be read.
     """
     beside = table.with_name(COLUMNS_FILE)
     return read_columns(beside) if choice == BY_NAME and beside.is_file() else choice
@@ -134,15 +135,15 @@ def write_columns(choice: ColumnChoice, path: Path, *, overwrite: bool = False) 
 
 
 def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME) -> Header | None:
-    """Return the first row that names a column of ids, None where there is none.
+    """Return the first row that names a column of ids, None if there is none.
 
-    It may stand below title rows; there it must name another field too, or every column that was
-    fixed: a list of fields with their meaning names ids as well.
+    Below title rows, a header must also name another field, or every column that was fixed, because
+    a list of fields with their meaning names ids as well.
 
     Raises
     ------
     FormatError
-        If there is a header, but not every column that was fixed.
+        If there is a header, but it lacks a column that was fixed.
     """
     for index, names in enumerate(rows[: MOST_TITLES + 1]):
         header = _read_header(index, names, choice, rows[index + 1 :])
@@ -156,8 +157,8 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
             continue
         if missing:
             raise FormatError(
-                f"expected the column {missing[0]!r}, as the choice of columns says, in row "
-                f"{index + 1}, found {', '.join(map(repr, header.names.values()))}: correct it",
+                f"expected the fixed column {missing[0]!r} in row {index + 1}, found "
+                f"{', '.join(map(repr, header.names.values()))}: correct its name",
                 remedies=[Remedy("columns", ("FILE",))],
             )
         return header
@@ -167,7 +168,7 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
 def _join_header(
     place: int, rows: Sequence[Sequence[object]], choice: ColumnChoice
 ) -> Header | None:
-    """Return a header over a row and the one below it, which names what the upper one does not."""
+    """Return a header of two rows; the lower one names the columns that the upper one does not."""
     if place + 1 >= len(rows):
         return None
     upper, lower = rows[place], rows[place + 1]
@@ -187,9 +188,10 @@ def _join_header(
 def _read_header(
     row: int, cells: Sequence[object], choice: ColumnChoice, below: Sequence[Sequence[object]]
 ) -> Header | None:
-    """Return where the columns are, None where there is no column of ids.
+    """Return the columns of a header row, None if there is no column of ids.
 
-    Where none has its name, the first column without one may hold them: an index that pandas wrote.
+    If no column has a known name, the first column without a name may hold the ids: an index that
+    pandas wrote.
     """
     names = {index: text for index, cell in enumerate(cells) if (text := strip_name(cell))}
     fixed = dict(choice.names)
@@ -220,7 +222,7 @@ def _find_columns(names: Mapping[int, str], wanted: Iterable[str]) -> tuple[int,
 
 
 def _list_other_columns(names: Mapping[int, str], taken: set[int]) -> dict[str, int]:
-    """Return the other columns by name; of two with one name the second gets " (2)"."""
+    """Return the other columns by name; the second column with the same name gets " (2)"."""
     places: dict[str, int] = {}
     for index, text in names.items():
         if index not in taken:

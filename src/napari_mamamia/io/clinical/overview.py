@@ -1,4 +1,4 @@
-"""What a clinical table holds: its columns, what is read of them, and what else they may be."""
+"""Overview of a clinical table: its columns, how they are read, and proposals for the others."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,18 +22,17 @@ from napari_mamamia.io.clinical.rows import PARSERS
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.privacy.identifiers import folded
 from napari_mamamia.io.tables.cells import is_missing
+from napari_mamamia.io.tables.headers import MOST_TITLES
 from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets
-from napari_mamamia.io.tables.table import MOST_TITLES
 
-# Which column of somebody's table may be which field: a proposal to confirm, never used by itself.
-#
+# Proposals for the columns of a table: the user confirms them, they are never used automatically.
 # A column is proposed for its name, its unit and because nearly all its values are read as the
 # field.
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnProposal:
-    """A field, the name of the column that may hold it, and why, in plain words."""
+    """A field, the name of the column that may hold it, and the reason in words."""
 
     field: str
     column: str
@@ -61,8 +60,9 @@ _NAMES: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
         "acquisition_times_s": re.compile(r".*\b(acquisition|phase|scan)s? times?\b.*"),
     }
 )
-"""What the name of a column says, in lower case without accents, signs as blanks, in English,
-German, French, Spanish and Italian."""
+"""Names of columns, in lower case without accents, signs as blanks, in English, German, French,
+Spanish and Italian.
+"""
 _OTHER_UNITS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
     {
         "age": re.compile(
@@ -71,23 +71,23 @@ _OTHER_UNITS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
         "acquisition_times_s": re.compile(r"\b(ms|milliseconds?|min|minutes?|h|hours?)\b"),
     }
 )
-"""Units in which a field is not read; nothing is converted."""
+"""Units that the reader of a field does not expect; nothing is converted."""
 _UNITS: Final = re.compile(r"\b(y|yr|yrs|years?|s|sec|secs|seconds?)\b")
 _AGES: Final = (15, 110)
 _SHARE_READ: Final = 0.9
-"""Our own limit: fewer values that are read as the field speak against it."""
+"""Our choice: the least share of values that must be readable as the field."""
 _SHOWN: Final = 3
 
 
 def propose_columns(
     names: Mapping[int, str], rows: Sequence[Sequence[object]], wanted: Iterable[str]
 ) -> tuple[ColumnProposal, ...]:
-    """Return a column for each wanted field that one fits; no column stands for two fields.
+    """Return a matching column for each wanted field; no column serves two fields.
 
     Parameters
     ----------
     names
-        The columns that are free, by place from 0.
+        The unused columns, by index from 0.
     rows
         The rows below the header.
     wanted
@@ -105,7 +105,7 @@ def propose_columns(
         if fitting:
             at = next(iter(fitting))
             others = ", ".join(free[other] for other in fitting if other != at)
-            also = f" (so may be: {others})" if others else ""
+            also = f" (other candidates: {others})" if others else ""
             proposals.append(ColumnProposal(field, free.pop(at), fitting[at] + also))
     return tuple(proposals)
 
@@ -115,7 +115,7 @@ def _read_column(rows: Sequence[Sequence[object]], at: int) -> list[object]:
 
 
 def _explain_match(field: str, name: str, values: Sequence[object]) -> str:
-    """Return why a column may be a field, "" where it is not."""
+    """Return why a column may hold a field, "" if it may not."""
     plain = " ".join(re.sub(r"[\W_]+", " ", folded(name)).split())
     other_unit = _OTHER_UNITS.get(field)
     if not _NAMES[field].fullmatch(plain) or (other_unit and other_unit.search(plain)):
@@ -136,7 +136,7 @@ def _parse_value(field: str, cell: object) -> object:
 
 
 def _is_likely_field(field: str, values: Sequence[object]) -> bool:
-    """Whether values that can be read as a field also look like it."""
+    """Return whether values that can be read as a field also look like it."""
     if field == "case_id":
         return len(set(values)) == len(values)
     if field == "age":
@@ -155,9 +155,9 @@ def _describe_values(values: Sequence[object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableOverview:
-    """The columns of a table, the fields they are read as, and proposals for fields without value.
+    """The columns of a table, the fields they are read as, and proposals for fields without column.
 
-    `fields` has the names of a field's columns; without ``case_id`` nothing could be read, and
+    `fields` has the names of a field's columns; without ``case_id`` nothing can be read, and
     `cohort` is None.
     """
 
@@ -184,7 +184,7 @@ def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> TableOverview:
     Raises
     ------
     FormatError
-        If the file cannot be read, holds nothing, or lacks a column that was fixed.
+        If the file cannot be read, is empty, or lacks a column that was fixed.
     """
     text = f"Reading {path.name}"
     choice = columns_for(path, choice)
@@ -201,7 +201,7 @@ def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> TableOverview:
         if best is None or _n_names(sheet, row) > _n_names(best[1], best[0]):
             best = (row, sheet)
     if best is None or not _n_names(best[1], best[0]):
-        raise FormatError(f"expected a table in {path}, but it has no cell: choose another file")
+        raise FormatError(f"expected a table in {path}, but it has no cells: choose another file")
     row, sheet = best
     names = {
         index: str(cell).strip() for index, cell in enumerate(sheet.rows[row]) if _is_name(cell)
@@ -229,7 +229,7 @@ def _build_overview(
 
 
 def _likely_header(rows: Sequence[Sequence[object]]) -> int:
-    """Return the first of the rows with the most different texts, of the uppermost ones."""
+    """Return the index of the row with the most different texts among the first rows."""
     counts = [len({str(cell) for cell in row if _is_name(cell)}) for row in rows[: MOST_TITLES + 1]]
     return counts.index(max(counts)) if counts else 0
 
@@ -239,7 +239,7 @@ def _n_names(sheet: Sheet, row: int) -> int:
 
 
 def _is_name(cell: object) -> bool:
-    """Whether a cell may name a column: a text that is no number."""
+    """Return whether a cell may name a column: a text that is no number."""
     if not isinstance(cell, str) or not cell.strip():
         return False
     try:

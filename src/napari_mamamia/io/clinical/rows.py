@@ -1,4 +1,4 @@
-"""One row of a clinical table -> `CaseRecord`, or why not, with every cell that is at fault."""
+"""Read one row of a clinical table as a `CaseRecord`, or report every bad cell."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +16,9 @@ from napari_mamamia.io.clinical.rules import (
     parse_times,
 )
 from napari_mamamia.io.tables.cells import parse_id
+from napari_mamamia.io.tables.data_rows import Row
 from napari_mamamia.io.tables.sheet_gaps import cell_name
 from napari_mamamia.io.tables.spreadsheets import Sheet, as_written
-from napari_mamamia.io.tables.table import Row
 from napari_mamamia.io.tables.workbook_writer import Cell
 
 PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
@@ -33,11 +33,13 @@ PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "acquisition_times_s": parse_times,
     }
 )
-"""What reads a cell of each field: None for a missing value, ValueError for one not understood."""
+"""The parser of each field: it returns None for a missing value and raises ValueError for a bad
+one.
+"""
 
 
 def read_row(header: Header, sheet: Sheet, row: Row) -> CaseRecord | RefusedRow:
-    """Return a row of a sheet as a record, or why it cannot be one."""
+    """Return a row of a sheet as a record, or as a refused row with the reasons."""
     place, cells = row.number - 1, row.cells
     if row.problem:
         return RefusedRow(row.number, row.problem)
@@ -75,7 +77,7 @@ def _find_gaps(header: Header, sheet: Sheet, place: int) -> list[RejectedCell]:
 def _read_field(
     field: str, header: Header, cells: Sequence[object], place: int
 ) -> tuple[dict[int, Any], list[RejectedCell]]:
-    """Return a field's value in each of its columns, and the cells that have none."""
+    """Return a field's value in each of its columns, and the cells that could not be read."""
     values: dict[int, Any] = {}
     rejected: list[RejectedCell] = []
     for index in header.fields[field]:
@@ -114,7 +116,7 @@ def _read_cell(cells: Sequence[object], index: int) -> object:
 
 
 def _convert_cell(value: object, all_text: bool) -> Cell:
-    """Return a cell of a further column as text or number, None where it is empty."""
+    """Return a cell of a further column as text or number, None if it is empty."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):

@@ -1,7 +1,7 @@
-"""How cells of a clinical table are read: every cleaning rule, by name.
+"""Cleaning rules for the cells of a clinical table, by name.
 
-Each ``parse_...`` returns None for a missing value and raises ``ValueError`` with the reason for
-one that it does not understand; nothing is guessed.
+Each ``parse_...`` returns None for a missing value and raises ``ValueError`` with the reason for a
+value that it cannot read; nothing is guessed.
 """
 
 import re
@@ -31,7 +31,7 @@ class MenopauseRule:
 
 
 def _match_word(start: str) -> re.Pattern[str]:
-    """Match a word, alone or with "menopausal", and whatever remark follows it."""
+    """Match a word, alone or with "menopausal", and any remark after it."""
     return re.compile(rf"{start}([\s-]*menopaus(al|e))?(?![a-z])")
 
 
@@ -59,23 +59,25 @@ _DENSITY_OF: Final = {word: letter for letter, words in DENSITY_WORDS.items() fo
 _DENSITY_PREFIX: Final = re.compile(r"^((acr|bi-?rads|type|category|grade|density)[\s:.-]*)+")
 _OLDEST: Final = 120
 _LONGEST_S: Final = 24 * 3600
-"""From the first phase to the last. What goes beyond are milliseconds, clock times or dates."""
+"""Longest time in seconds from the first phase to the last. Larger values are milliseconds, clock
+times or dates.
+"""
 _CLOCK: Final = re.compile(r"([01]\d|2[0-3])[0-5]\d[0-5]\d(\.\d+)?")
 _STATUS_WORD: Final = re.compile(r"(?<![a-z])(pre|peri|post)(?:[\s-]*menopaus(?:al|e))?(?![a-z])")
 
 
 def parse_text(value: object) -> str | None:
-    """Return the text of a cell without blanks around it."""
+    """Return the text of a cell without blanks at its ends."""
     if is_missing(value):
         return None
     text = str(value).strip()
     if FORMULA_ERROR.fullmatch(text):
-        raise ValueError(f"{text} is the error of a formula: mend it in a spreadsheet program")
+        raise ValueError(f"{text} is the error of a formula: correct it in a spreadsheet program")
     return text
 
 
 def parse_age(value: object) -> float | None:
-    """Return years, 0 to 120; a decimal comma is understood."""
+    """Return years, 0 to 120; a decimal comma is accepted."""
     if is_missing(value):
         return None
     age = _parse_number(value, "age")
@@ -85,7 +87,7 @@ def parse_age(value: object) -> float | None:
 
 
 def parse_menopausal_status(value: object) -> MenopausalStatus | None:
-    """Return the status by the first of `MENOPAUSE_RULES` that fits.
+    """Return the status by the first of `MENOPAUSE_RULES` that matches.
 
     Examples
     --------
@@ -125,8 +127,8 @@ def parse_pcr(value: object) -> bool | None:
 def parse_times(value: object) -> tuple[float, ...] | None:
     """Return ascending seconds over at most 24 hours, shifted so that phase 0 is at 0.
 
-    Between times stands a comma, semicolon or blank. Where a semicolon or a blank does, a comma
-    inside a number is a decimal one.
+    Times are separated by a comma, semicolon or blank. If a semicolon or a blank separates them, a
+    comma inside a number is a decimal comma.
 
     Examples
     --------
@@ -140,7 +142,7 @@ def parse_times(value: object) -> tuple[float, ...] | None:
     parts = _parts_of(text)
     times = [_parse_number(part, "acquisition time") for part in parts]
     if not all(a < b for a, b in pairwise(times)):
-        raise ValueError(f"acquisition times {value} do not ascend")
+        raise ValueError(f"acquisition times {value} are not ascending")
     if len(parts) > 1 and all(map(_CLOCK.fullmatch, parts)):
         raise ValueError(
             f"acquisition times {value} look like times of the day (HHMMSS): seconds are expected"
@@ -152,13 +154,13 @@ def parse_times(value: object) -> tuple[float, ...] | None:
 
 
 def _parts_of(text: str) -> list[str]:
-    """Return the times of a text; ValueError where it is not clear what a comma means."""
+    """Return the times of a text; raise ValueError if the meaning of a comma is ambiguous."""
     if ";" in text:
         parts = text.split(";")
     elif re.search(r",\s", text):
         parts = re.split(r",\s+|\s+", text)
         if any("," in part for part in parts):
-            raise ValueError(f"acquisition times {text}: not every comma has a blank behind it")
+            raise ValueError(f"acquisition times {text}: not every comma is followed by a blank")
     elif re.search(r"\s", text):
         parts = text.split()
     else:
@@ -174,4 +176,4 @@ def _parse_number(value: object, what: str) -> float:
     except AmbiguousNumberError as error:
         raise ValueError(f"{what} {error}") from None
     except ValueError:
-        raise ValueError(f"{what} {value!r} is no number") from None
+        raise ValueError(f"{what} {value!r} is not a number") from None

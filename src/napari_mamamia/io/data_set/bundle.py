@@ -1,4 +1,4 @@
-"""The manifest of an export: every file with its SHA-256, and what each mask must be."""
+"""The manifest of an export: every file with its SHA-256, and the grid of each mask."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _REMEDY: Final = "get the bundle again, or export again"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a volume lies, as the manifest says it: a `Grid` in plain numbers.
+    """The grid of a volume in the manifest, as plain numbers.
 
     `shape` is (z, y, x), `affine` the file's 4x4 rows, voxel (x, y, z) to RAS mm.
     """
@@ -34,12 +34,12 @@ class Place:
 
     @classmethod
     def of(cls, grid: Grid) -> "Place":
-        """Return the place of a grid."""
+        """Return the manifest's form of a grid."""
         rows = tuple(tuple(float(v) for v in row) for row in grid.affine)
         return cls(grid.shape, rows, grid.orientation)
 
     def grid(self) -> Grid:
-        """Return the grid of this place."""
+        """Return the grid."""
         return Grid(self.shape, np.array(self.affine))
 
 
@@ -48,8 +48,8 @@ class BundleFile:
     """One file of a bundle.
 
     `name` is its path in the bundle with ``/``; `kind` one of "mask", "segmentation", "image",
-    "provenance", "coordinates", "table", "quality", "archive", "other". A mask or image carries
-    the case and the place that it must have.
+    "provenance", "coordinates", "table", "quality", "archive", "other". A mask or image carries its
+    case and grid.
     """
 
     name: str
@@ -73,9 +73,9 @@ class CaseEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a bundle holds and how it was made.
+    """The content of a bundle and how it was made.
 
-    `labels` are (value, name); `notes` plain sentences; `files` those of no single case.
+    `labels` are (value, name); `notes` are sentences; `files` are those of no single case.
     """
 
     software: str
@@ -105,7 +105,7 @@ def describe_file(
     masks: str = "",
     grid: Grid | None = None,
 ) -> BundleFile:
-    """Return the record of a file that lies in the bundle `root`."""
+    """Return the record of a file in the bundle `root`."""
     with listening(None):
         return describe_large_file(root, path, kind, case_id=case_id, masks=masks, grid=grid)
 
@@ -119,7 +119,7 @@ def describe_large_file(
     masks: str = "",
     grid: Grid | None = None,
 ) -> BundleFile:
-    """Return the same: the checksum of a volume takes its time."""
+    """Return the record of a large file, with progress while its checksum is computed."""
     place = None if grid is None else Place.of(grid)
     name = path.relative_to(root).as_posix()
     digest = sha256_of_large(path)
@@ -127,7 +127,7 @@ def describe_large_file(
 
 
 def bundle_names(root: Path) -> tuple[str, ...]:
-    """Return every file below `root` but the manifest, as paths with ``/``, in order.
+    """Return the paths of all files below `root` except the manifest, with ``/``, in order.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def write_manifest(manifest: Manifest, root: Path) -> None:
 
 @reads("the manifest of an export", _REMEDY)
 def read_manifest(root: Path) -> Manifest:
-    """Return what `write_manifest` wrote.
+    """Return the manifest that `write_manifest` wrote.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def read_manifest(root: Path) -> Manifest:
     path = root / MANIFEST_NAME
     if not path.is_file():
         raise FormatError(
-            f"expected {MANIFEST_NAME} in {root}, but it is missing: this is no bundle, or the "
+            f"expected {MANIFEST_NAME} in {root}, but it is missing: this is not a bundle, or the "
             "export did not finish; export again"
         )
     with explained(path, "the manifest of an export", _REMEDY):
@@ -179,7 +179,7 @@ def read_manifest(root: Path) -> Manifest:
         manifest = _CODEC.record(content, path)
         for file in manifest.all_files():
             if file.place is not None:
-                file.place.grid()  # refuses what is no place
+                file.place.grid()  # raises if it is not a valid grid
         return manifest
 
 

@@ -1,4 +1,4 @@
-"""The frozen list of cases that count: ids and, where the list has them, what their masks are."""
+"""The frozen list of cases to score: ids and, if the list has them, digests of their masks."""
 
 import hashlib
 from dataclasses import dataclass
@@ -11,8 +11,9 @@ from napari_mamamia.io.files.csv_text import from_csv_text
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import is_missing, parse_id
+from napari_mamamia.io.tables.headers import IDS, Column
 from napari_mamamia.io.tables.spreadsheets import TABLES
-from napari_mamamia.io.tables.table import IDS, Column, read_table
+from napari_mamamia.io.tables.table import read_table
 from napari_mamamia.io.tables.text_rows import read_text
 
 _COLUMNS: Final = (IDS, Column("sha256", ("sha256", "hash")))
@@ -21,14 +22,14 @@ _DIGITS: Final = 64
 
 @dataclass(frozen=True)
 class CaseList:
-    """The cases that count, in their order, each once.
+    """The listed cases in order, each once.
 
-    `digests` are the SHA-256 of each reference file in hexadecimal, "" where the list has none.
+    `digests` are the SHA-256 of each reference file in hexadecimal, "" if the list has none.
 
     Raises
     ------
     ValueError
-        If there is no case, or one comes twice (letter case does not part them).
+        If there is no case, or a case occurs twice (ignoring letter case).
     """
 
     name: str
@@ -37,19 +38,19 @@ class CaseList:
 
     def __post_init__(self) -> None:
         if not self.case_ids:
-            raise ValueError(f"expected one case or more in {self.name}, got none: list them")
+            raise ValueError(f"expected at least one case in {self.name}, got none: list the cases")
         seen: set[str] = set()
         for case_id in self.case_ids:
             if case_key(case_id) in seen:
                 raise ValueError(
-                    f"expected each case once in {self.name}, got {case_id} twice (letter case "
-                    "does not count): keep one of them"
+                    f"expected each case once in {self.name}, got {case_id} twice (ignoring letter "
+                    "case): keep one of them"
                 )
             seen.add(case_key(case_id))
         if not self.digests:
             object.__setattr__(self, "digests", ("",) * len(self.case_ids))
         if len(self.digests) != len(self.case_ids):
-            raise ValueError(f"{self.name}: each case has a digest or none does")
+            raise ValueError(f"{self.name}: expected digests for all cases or for none")
 
     @cached_property
     def keys(self) -> frozenset[str]:
@@ -58,7 +59,7 @@ class CaseList:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of ids and digests, whatever their order."""
+        """SHA-256 of ids and digests, independent of their order."""
         lines = (
             f"{case_key(case_id)}\t{digest}\n"
             for case_id, digest in zip(self.case_ids, self.digests, strict=True)
@@ -74,13 +75,13 @@ def read_case_list(path: Path) -> CaseList:
     """Return the cases that a file lists.
 
     A ``.csv``, ``.xlsx`` or ``.ods`` table has the column case_id (or patient_id) and may have
-    sha256, of each reference file. Any other file has an id on each line, as it is or as a cell of
-    our own tables has it; lines that begin with # and empty ones are passed over.
+    sha256, of each reference file. Any other file has an id on each line, plain or as written in
+    our own tables; lines that begin with # and empty ones are skipped.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, lists no case or one case twice, or a digest is none.
+        If the file cannot be read, lists no case, one case twice, or an invalid digest.
     """
     try:
         if path.suffix.lower() in TABLES and path.suffix.lower() != ".txt":
@@ -102,7 +103,9 @@ def _read_lines(path: Path) -> list[str]:
             f"expected a list of cases at {path}, but {error.strerror or error}: correct its name"
         ) from error
     if note:
-        raise FormatError(f"expected a list of cases in UTF-8 at {path}, but {note}: save it again")
+        raise FormatError(
+            f"expected a list of cases in UTF-8 at {path}, but {note}: save it as UTF-8"
+        )
     lines = (line.strip() for line in text.splitlines())
     ids = [parse_id(from_csv_text(line)) for line in lines if line and not line.startswith("#")]
     return ids[1:] if ids and ids[0].casefold() in IDS.spellings else ids
@@ -129,4 +132,4 @@ def _parse_digest(cell: object, row: int) -> str:
     text = str(cell).strip().lower()
     if len(text) == _DIGITS and not set(text) - set("0123456789abcdef"):
         return text
-    raise ValueError(f"row {row}: {cell} is no SHA-256 of {_DIGITS} hexadecimal digits")
+    raise ValueError(f"row {row}: {cell} is not a SHA-256 of {_DIGITS} hexadecimal digits")

@@ -1,4 +1,4 @@
-"""Names and small files of the layouts that exports follow: nnU-Net, BIDS, the challenge's zip."""
+"""File names and small files of export layouts: nnU-Net, BIDS, the challenge's zip."""
 
 import json
 import re
@@ -13,7 +13,9 @@ from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.tables.tables import write_json
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-"""The first time that a zip can hold: with one time for all, equal content gives equal bytes."""
+"""The earliest time that a zip can hold: with the same time for all, equal content gives equal
+bytes.
+"""
 # A zip keeps Unix permissions in the upper half of its external attributes.
 _MODE: Final = 0o644 << 16
 _UNIX: Final = 3
@@ -82,7 +84,7 @@ def bids_subject(case_id: str) -> str:
     Raises
     ------
     CaseError
-        If none is left.
+        If it has no letter or digit.
 
     Examples
     --------
@@ -99,7 +101,7 @@ def bids_subject(case_id: str) -> str:
 
 
 def bids_stem(case_id: str, masks: str) -> str:
-    """Return where the label image of a case lies below the derivative's root, without suffix.
+    """Return the path of a case's label image below the derivative's root, without suffix.
 
     Source: BIDS specification 1.10.0, "Imaging derivatives": ``space-orig`` for the image's own
     grid, suffix ``dseg`` for a discrete segmentation.
@@ -115,10 +117,10 @@ def bids_stem(case_id: str, masks: str) -> str:
 
 
 def bids_facts(masks: str, maker: Maker) -> tuple[tuple[str, str | bool], ...]:
-    """Return the keys that BIDS wants in the file beside a label image.
+    """Return the keys that BIDS requires in the JSON file of a label image.
 
-    `SpatialReference` is "orig": the voxels of the case's own phases. `Manual` is left out where a
-    person and a program both had a hand in it, or nobody knows.
+    `SpatialReference` is "orig": the voxels of the case's own phases. `Manual` is left out if a
+    person and a program both edited the mask, or if it is unknown.
 
     Source: BIDS schema 1.10, ``rules.sidecars.derivatives.common_derivatives``:
     SpatialReferenceNonStandard (required), CommonDerivativeFields and SegmentationCommon.
@@ -140,10 +142,10 @@ def write_bids_description(
     *,
     overwrite: bool = False,
 ) -> tuple[Path, ...]:
-    """Write what describes a BIDS derivative as a whole; return the paths.
+    """Write the files that describe a BIDS derivative as a whole; return the paths.
 
     They are ``dataset_description.json``, ``README`` and the look-up table ``dseg.tsv``. There is
-    no ``dseg.json``: beside the root it would speak for every label image below.
+    no ``dseg.json``: in the root it would apply to every label image below.
     """
     name, _, version = software.partition(" ")
     description = {
@@ -164,10 +166,10 @@ def write_bids_description(
 
 
 def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: bool = False) -> None:
-    """Write files into a zip under given names; equal files give equal bytes, whenever written.
+    """Write files into a zip under given names; equal files give equal bytes at any time.
 
-    The order is that of the names; times, owners and compression are the same for all (files that
-    are gzip already are stored as they are).
+    The order is that of the names; times, owners and compression are the same for all (gzip files
+    are stored uncompressed).
 
     Raises
     ------
@@ -181,8 +183,7 @@ def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: boo
             for name, path in sorted(files):
                 entry = zipfile.ZipInfo(name, _EPOCH)
                 entry.external_attr = _MODE
-                # Otherwise the zip would say on which system it was made, and its bytes would
-                # differ.
+                # Otherwise the zip would record the operating system, and its bytes would differ.
                 entry.create_system = _UNIX
                 entry.compress_type = zipfile.ZIP_STORED
                 out.writestr(entry, path.read_bytes())
@@ -190,7 +191,7 @@ def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: boo
 
 
 def _require_written(written: Path, files: Sequence[tuple[str, Path]], target: Path) -> None:
-    """Refuse a zip that, read again, does not hold what was put into it."""
+    """Raise SaveError if a zip, read again, does not hold the files that were put into it."""
     with zipfile.ZipFile(written) as seen:
         same = seen.namelist() == [name for name, _ in sorted(files)] and all(
             seen.read(name) == path.read_bytes() for name, path in files
@@ -198,12 +199,12 @@ def _require_written(written: Path, files: Sequence[tuple[str, Path]], target: P
     if not same:
         raise SaveError(
             f"expected {target} to hold the {len(files)} files that were put into it, but it reads "
-            "back otherwise: check the disk, and export again"
+            "back differently: check the disk, and export again"
         )
 
 
 def _one_line(text: str) -> str:
-    """Return a text that is one cell of a table whose cells end with a tab."""
+    """Return a text as one line, for a cell of a tab-separated table."""
     return " ".join(text.split())
 
 

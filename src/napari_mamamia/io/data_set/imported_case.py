@@ -1,4 +1,4 @@
-"""An imported case in the MAMA-MIA layout: its folder appears whole, with all phases, or not."""
+"""Write an imported case in the MAMA-MIA layout, with all phases or not at all."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -25,7 +25,7 @@ from napari_mamamia.io.volumes.voxel_writer import Planes
 _IMAGES: Final = "images"
 _INFOS: Final = "patient_info_files"
 _TABLE: Final = "clinical_table"
-"""One lock for the table under whatever name, also while there is none yet."""
+"""One lock for the table under any name, even before there is one."""
 _NO_LOCKS: Final = (
     "this file system has no locks: two imports into one data set at the same time may lose a row "
     "of the clinical table"
@@ -38,13 +38,13 @@ def case_folder(data_set: Path, case_id: str) -> Path:
 
 
 def sweep_data_set(data_set: Path) -> None:
-    """Remove what imports that were killed left half-written, or bring back what they set aside."""
+    """Remove unfinished cases of killed imports, and restore cases that they moved away."""
     for folder in (data_set, data_set / _IMAGES, data_set / _INFOS):
         sweep(folder)
 
 
 def existing_case(data_set: Path, case_id: str) -> Path | None:
-    """Return the folder of a case that is there already, in whatever letter case; else None."""
+    """Return the folder of an existing case, in any letter case; else None."""
     images = data_set / _IMAGES
     names = list_names(images) if images.is_dir() else []
     key = case_key(case_id)
@@ -52,10 +52,10 @@ def existing_case(data_set: Path, case_id: str) -> Path | None:
 
 
 def upright(grid: Grid) -> tuple[Grid, tuple[slice, ...]]:
-    """Return the grid with rows counted from the bottom, and the slices that turn an array so.
+    """Return the grid with rows counted from the bottom, and the slices that flip an array to it.
 
-    DICOM counts rows downwards. Turned, axial exams come to lie LAS and sagittal ones PSR, which
-    is what the files of MAMA-MIA have (nibabel's "towards" letters) and dcm2niix writes.
+    DICOM counts rows downwards. After the flip, axial exams are LAS and sagittal ones PSR, as the
+    files of MAMA-MIA are (nibabel's "towards" letters) and as dcm2niix writes.
     """
     affine = grid.affine.copy()
     affine[:3, 3] += affine[:3, 1] * (grid.shape[1] - 1)
@@ -66,14 +66,14 @@ def upright(grid: Grid) -> tuple[Grid, tuple[slice, ...]]:
 
 @contextmanager
 def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterator[Path]:
-    """Give a hidden folder to fill; it becomes the case's folder when the block ends.
+    """Yield a hidden folder to fill; it becomes the case's folder when the block ends.
 
-    If the block fails, the hidden folder is removed, and an older case is as it was.
+    If the block fails, the hidden folder is removed, and an older case stays unchanged.
 
     Raises
     ------
     SaveConflictError
-        If the case is there already and `overwrite` is off.
+        If the case exists and `overwrite` is off.
     SaveError
         If the system refuses to write.
     """
@@ -90,7 +90,7 @@ def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterato
             earlier = target if target.exists() else None
             place_folder(temporary, case_folder(data_set, case_id), earlier)
     except OSError as error:
-        # These are OSErrors too, and say already what to do.
+        # These are OSErrors too, and already have a remedy.
         if isinstance(error, SaveConflictError | SaveError):
             raise
         raise SaveError(
@@ -98,7 +98,7 @@ def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterato
             "space on the disk; nothing was written"
         ) from error
     finally:
-        with suppress(OSError):  # of a refused first case nothing stays, not even folders
+        with suppress(OSError):  # nothing stays of a first case that failed, not even folders
             target.parent.rmdir()
             if is_new:
                 data_set.rmdir()
@@ -114,12 +114,12 @@ def write_phase(folder: Path, case_id: str, index: int, array: Planes, grid: Gri
 def write_info(
     data_set: Path, case_id: str, content: Mapping[str, Any], *, overwrite: bool = False
 ) -> Path:
-    """Write ``patient_info_files/ID.json``; one that an earlier import left is replaced.
+    """Write ``patient_info_files/ID.json``; replace one that an earlier import wrote.
 
     Raises
     ------
     SaveConflictError
-        If somebody else's file is there and `overwrite` is off.
+        If a file of other origin is there and `overwrite` is off.
     SaveError
         If the system refuses to write.
     """
@@ -135,9 +135,9 @@ def write_info(
 
 
 def check_clinical_table(data_set: Path, columns: ColumnChoice = BY_NAME) -> None:
-    """Raise `FormatError` where the data set's clinical table could not take another row.
+    """Raise `FormatError` if the data set's clinical table cannot take another row.
 
-    So it does where columns were fixed and there is no table yet: the one made has our own.
+    Also if columns were fixed and there is no table yet: a new table has our own columns.
     """
     path = next((p for n in CLINICAL_NAMES if (p := data_set / n).is_file()), None)
     if path is not None:
@@ -145,17 +145,17 @@ def check_clinical_table(data_set: Path, columns: ColumnChoice = BY_NAME) -> Non
     elif columns != BY_NAME:
         raise FormatError(
             f"expected a clinical table in {data_set}, whose columns are fixed by a "
-            "file, found none: leave that file out, or put the table there first"
+            "file, found none: remove that file, or add the table first"
         )
 
 
 def add_clinical_row(data_set: Path, record: CaseRecord, columns: ColumnChoice = BY_NAME) -> str:
-    """Add one row to the clinical table and return what to tell, or "".
+    """Add one row to the clinical table; return a note for the user, or "".
 
-    The table in the data set's root counts; without one a .csv file is made. A row that is there
-    already is completed: values that it has are never changed, and columns that it lacks are added.
-    The table is read and written while no other import does; it waits for its turn. `columns`
-    are those that the user fixed, which keep their names.
+    The table in the data set's root is used; without one a .csv file is made. An existing row is
+    completed: its values are never changed, and missing columns are added. A lock keeps other
+    imports from the table meanwhile. `columns` are those that the user fixed, which keep their
+    names.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def _is_of_an_import(path: Path) -> bool:
 def _whole_table(path: Path, columns: ColumnChoice) -> Cohort:
     if path.suffix.lower() == ".ods":
         raise FormatError(
-            f"expected a clinical table that takes another row, but {path} is .ods, which is only "
+            f"expected a clinical table that can be written, but {path} is .ods, which is only "
             "read: save it as .xlsx or .csv instead"
         )
     with listening(None):
@@ -209,7 +209,7 @@ def _whole_table(path: Path, columns: ColumnChoice) -> Cohort:
     if cohort.refused:
         raise FormatError(
             f"expected a clinical table without faults at {path}, but row {cohort.refused[0].row} "
-            f"cannot be read ({cohort.refused[0].reason}): mend it, or the row would be lost"
+            f"cannot be read ({cohort.refused[0].reason}): correct it, or the row would be lost"
         )
     return cohort
 
@@ -233,6 +233,6 @@ def _complete_record(old: CaseRecord, new: CaseRecord) -> CaseRecord:
 def _make_conflict_error(target: Path) -> SaveConflictError:
     return SaveConflictError(
         f"expected no case at {target}, but there is one already: nothing was written; give "
-        "the case another id, pass over finished cases, or replace it",
+        "the case another id, skip finished cases, or replace it",
         remedies=(Remedy("case", ("ID",)), Remedy("resume"), Remedy("overwrite")),
     )

@@ -1,4 +1,4 @@
-"""A file of label rules, such as ``{"rules": [{"source": 1, "target": 1, "name": "tumour"}]}``."""
+"""Read a file of label rules: ``{"rules": [{"source": 1, "target": 1, "name": "tumour"}]}``."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -17,14 +17,14 @@ def read_label_rules(path: Path) -> tuple[LabelRule, ...]:
     """Return the rules of a JSON file, in its order.
 
     Each rule has ``source`` (the value in a mask), ``target`` (a whole number 0 to 255; 0 leaves
-    the value out), ``name`` (not needed where the target is 0) and, if it is for one reader's or
+    the value out), ``name`` (not needed if the target is 0) and, if it is for one reader's or
     model's masks only, ``masks`` (their name).
 
     Raises
     ------
     FormatError
         If the file cannot be read, a rule lacks a key, has an unknown one or a value of another
-        kind, one target has two names, or a value of a mask two rules; names file and rule.
+        type, one target has two names, or a value of a mask two rules; names file and rule.
     """
     content = _read_rules(path)
     entries = content.get("rules") if isinstance(content, dict) else None
@@ -66,7 +66,7 @@ def _parse_rule(path: Path, number: int, entry: Any) -> LabelRule:
     name, masks = entry.get("name", ""), entry.get("masks", "")
     if not isinstance(name, str) or not isinstance(masks, str) or (target and not name.strip()):
         raise FormatError(
-            f"expected a name such as 'tumour' in {where}, got {name!r}: name what the label is"
+            f"expected a name such as 'tumour' in {where}, got {name!r}: give the label a name"
         )
     try:
         return LabelRule(float(source), target, name.strip(), masks)
@@ -90,12 +90,12 @@ def _require_one_name(path: Path, rules: tuple[LabelRule, ...]) -> None:
 
 
 def _require_one_rule(path: Path, rules: tuple[LabelRule, ...]) -> None:
-    """Refuse two rules that speak of one value of the same masks; a rule may be for all masks."""
+    """Raise FormatError if two rules have one value of the same masks, or of all masks."""
     for number, rule in enumerate(rules, start=1):
         for earlier, other in enumerate(rules[: number - 1], start=1):
             shared = rule.masks == other.masks or not (rule.masks and other.masks)
             if shared and rule.source == other.source:
                 raise FormatError(
                     f"expected one rule for each value in {path}, got rules {earlier} and {number} "
-                    f"for {rule.source:g}: remove one, or say in both whose masks they are for"
+                    f"for {rule.source:g}: remove one, or name the masks of each"
                 )

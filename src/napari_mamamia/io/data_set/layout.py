@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, Remedy, UnknownLayoutError
 from napari_mamamia.core.names import readable_name
 from napari_mamamia.io.data_set.mask_files import MaskListing, is_mask_file, list_masks
 from napari_mamamia.io.data_set.patient_info import TIMES_FILE, read_times_file
@@ -43,7 +43,7 @@ _JSON: Final = ".json"
 
 @dataclass(frozen=True, slots=True)
 class SiblingFiles:
-    """What lies beside the images, by case key."""
+    """The files beside the images, by case key."""
 
     references: MaskListing | None = None
     automatic: MaskListing | None = None
@@ -52,7 +52,7 @@ class SiblingFiles:
 
 
 def case_of_folder(case_id: str, folder: Path, beside: SiblingFiles) -> CaseFiles:
-    """Return the case whose phases lie in `folder`; files of another case in it are a problem."""
+    """Return the case whose phases are in `folder`; files of another case in it are a problem."""
     own_phases: list[PhaseName] = []
     foreign: list[PhaseName] = []
     for name in list_names(folder):
@@ -65,13 +65,13 @@ def case_of_folder(case_id: str, folder: Path, beside: SiblingFiles) -> CaseFile
     strangers = ", ".join(sorted(phase.name for phase in foreign)[:3])
     return with_problem(
         case,
-        f"{folder} should hold phases of {case_id} only, but {strangers} name(s) another case: "
+        f"{folder} should hold phases of {case_id} only, but another case is named by {strangers}: "
         "move or rename",
     )
 
 
 def cases_of_flat_folder(folder: Path, beside: SiblingFiles) -> list[CaseFiles]:
-    """Return the cases of a folder that holds the phases of all of them directly."""
+    """Return the cases of a folder that directly holds the phases of all of them."""
     by_key: dict[str, list[PhaseName]] = {}
     for name in sorted(list_names(folder)):
         phase = parse_phase_name(name)
@@ -97,7 +97,7 @@ def case_of_file(path: Path) -> CaseFiles:
 
 
 def _count_volumes(file: Path) -> int:
-    # napari asks in its window's thread whether a folder is ours: nibabel takes 0.2 s to import.
+    # napari asks in the GUI thread whether a folder is ours: importing nibabel takes 0.2 s.
     from napari_mamamia.io.data_set.volumes import read_header
 
     return read_header(file).n_volumes
@@ -114,7 +114,7 @@ def by_stem(folder: Path) -> dict[str, list[Path]]:
 
 
 def infos_by_key(folder: Path) -> dict[str, list[Path]]:
-    """Return the JSON files of a folder by case key; empty where there is no such folder."""
+    """Return the JSON files of a folder by case key; empty if there is no such folder."""
     files_by_key: dict[str, list[Path]] = {}
     for name in list_names(folder) if folder.is_dir() else []:
         if name.lower().endswith(_JSON):
@@ -123,14 +123,14 @@ def infos_by_key(folder: Path) -> dict[str, list[Path]]:
 
 
 def times_by_key(root: Path) -> dict[str, tuple[float, ...]]:
-    """Return the times of a data set's ``times.json`` by case key; empty where there is none."""
+    """Return the times of a data set's ``times.json`` by case key; empty if there is none."""
     path = root / TIMES_FILE
     times = read_times_file(path) if path.is_file() else {}
     return {case_key(case_id): times_s for case_id, times_s in times.items()}
 
 
 def with_problem(case: CaseFiles, problem: str) -> CaseFiles:
-    """Return the case with one more reason why it cannot be opened as it is."""
+    """Return the case with one more problem that keeps it from being opened."""
     return replace(case, problems=(*case.problems, problem))
 
 
@@ -141,12 +141,12 @@ def _from_names(case_id: str, folder: Path, names: list[PhaseName]) -> CaseFiles
 
 
 def _checked_for_4d(case: CaseFiles) -> CaseFiles:
-    """Look into the only phase file: it may hold all phases. With several, opening tells."""
+    """Check a single phase file, which may hold all phases; opening checks several files."""
     only = case.phases[0].files[0]
     try:
         n_volumes = _count_volumes(only)
     except FormatError:
-        return case  # explained when the case is opened
+        return case  # reported when the case is opened
     if n_volumes == 1:
         return case
     return with_problem(
@@ -158,7 +158,7 @@ def _checked_for_4d(case: CaseFiles) -> CaseFiles:
 
 def _with_beside(case: CaseFiles, beside: SiblingFiles) -> CaseFiles:
     key = case_key(case.case_id)
-    # False sorts first: a file in the case's own letter case goes before its twins.
+    # False sorts first: a file in the case's own letter case precedes its variants.
     infos = sorted(beside.infos.get(key, []), key=lambda file: file.stem != case.case_id)
     case = replace(case, info=infos[0] if infos else None)
     for role, listing in (("reference", beside.references), ("automatic", beside.automatic)):
@@ -167,7 +167,7 @@ def _with_beside(case: CaseFiles, beside: SiblingFiles) -> CaseFiles:
 
 
 def _with_mask(case: CaseFiles, role: str, listing: MaskListing | None) -> CaseFiles:
-    """Return the case with its mask of a role; with a problem where there are two."""
+    """Return the case with its mask of a role, or with a problem if there are two."""
     if listing is None:
         return case
     key = case_key(case.case_id)
@@ -195,9 +195,9 @@ def _with_times(case: CaseFiles, times_s: tuple[float, ...] | None) -> CaseFiles
 CLINICAL_NAMES: Final = tuple(
     f"clinical_and_imaging_info{suffix}" for suffix in (".xlsx", ".csv", ".ods")
 )
-"""The clinical table in a data set's root; where several are there, the first one counts."""
+"""Names of the clinical table in a data set's root; of several the first is used."""
 NEW_CLINICAL_NAME: Final = CLINICAL_NAMES[1]
-"""What we write where there is none, or none that we write (.ods is only read)."""
+"""Name of a new table, if there is none or only one that cannot be written (.ods)."""
 SPLITS_NAME: Final = "train_test_splits.csv"
 
 _IMAGES: Final = "images"
@@ -210,9 +210,9 @@ _LOOKED_FOR: Final = (
 
 
 def recognise(path: Path) -> LayoutKind | None:
-    """Return the layout of a folder or file by its names alone, None where it has none.
+    """Return the layout of a folder or file by its names alone, None if it has none.
 
-    Never raises and reads no volume, so that it may be asked about any path.
+    Never raises and reads no volume, so that it can be called with any path.
     """
     try:
         return _recognise_layout(path)
@@ -224,15 +224,25 @@ def recognise(path: Path) -> LayoutKind | None:
 def find_data_set(path: Path) -> DataSet:
     """Return the cases of a folder or file, in natural order of their ids.
 
-    A case that cannot be opened as it is (a phase missing, two files for one phase) is listed with
-    its problems. The ``images`` folder of a data set and the folder of one of its cases lead to
-    that data set, the latter with this case only. The id of a case in the MAMA-MIA layout is its
+    A case that cannot be opened (a phase missing, two files for one phase) is listed with its
+    problems. The ``images`` folder of a data set and the folder of one of its cases lead to that
+    data set, the latter with this case only. The id of a case in the MAMA-MIA layout is its
     folder's name; in file names, masks and patient info the letter case does not matter.
+
+    Parameters
+    ----------
+    path
+        A data set, its ``images`` folder, the folder of a case, a volume file or a DICOM folder.
+
+    Returns
+    -------
+    DataSet
+        The cases with the paths of their files; no volume is read.
 
     Raises
     ------
     FormatError
-        If `path` holds no case, or a file of the layout is damaged; names what was looked for.
+        If `path` holds no case, or a file of the layout is damaged; names the expected files.
     CaseError
         If a DICOM folder contradicts itself.
     MissingExtraError
@@ -245,7 +255,7 @@ def find_data_set(path: Path) -> DataSet:
     if kind is LayoutKind.SINGLE_FILE and is_mask_file(path):
         raise FormatError(
             f"expected a volume of images, got the segmentation {path}: open the data set of its "
-            "images, or put it into segmentations/expert there as ID and its suffix"
+            "images, or save it there as segmentations/expert/ID with its suffix"
         )
     if kind is LayoutKind.SINGLE_FILE:
         return DataSet(path, kind, (_with_readable_id(case_of_file(path)),))
@@ -332,7 +342,7 @@ def _case_folder(path: Path) -> DataSet:
 
 
 def _data_set(root: Path, kind: LayoutKind, cases: Iterable[CaseFiles]) -> DataSet:
-    """Return the data set; a case whose results would share another's file names is a problem."""
+    """Return the data set; two cases whose results would share file names are a problem."""
     seen: dict[str, str] = {}
     checked = []
     cases = map(_with_readable_id, cases)
@@ -341,8 +351,8 @@ def _data_set(root: Path, kind: LayoutKind, cases: Iterable[CaseFiles]) -> DataS
         if key in seen:
             case = with_problem(
                 case,
-                f"{case.case_id} and {seen[key]} in {root} share one id (letter case does not "
-                "count): rename one of them",
+                f"{case.case_id} and {seen[key]} in {root} share one id (ignoring letter "
+                "case): rename one of them",
             )
         seen[key] = case.case_id
         checked.append(case)
@@ -358,12 +368,12 @@ def _data_set(root: Path, kind: LayoutKind, cases: Iterable[CaseFiles]) -> DataS
 
 
 def _with_readable_id(case: CaseFiles) -> CaseFiles:
-    """Return the case; one whose name nothing could be written under keeps no file."""
+    """Return the case; without its files if its name cannot be written."""
     name = readable_name(case.case_id)
     if name == case.case_id:
         return case
     return CaseFiles(
-        name, (), problems=(f"the name of {name} holds bytes that are no UTF-8: rename its files",)
+        name, (), problems=(f"the name of {name} holds bytes that are not UTF-8: rename its files",)
     )
 
 
@@ -377,4 +387,8 @@ def _nothing_found(path: Path) -> FormatError:
         )
     inside = [name for name in sorted(list_names(path))[:_LOOK_AT] if recognise(path / name)]
     hint = f"open {path / inside[0]}" if inside else "choose the data set's own folder"
-    return FormatError(f"expected {_LOOKED_FOR} in {path}, but found no case: {hint}")
+    return UnknownLayoutError(
+        f"expected {_LOOKED_FOR}, or a public layout in {path}, but found no case: {hint}, or "
+        "describe its layout",
+        remedies=(Remedy("layout", ("FILE",)),),
+    )

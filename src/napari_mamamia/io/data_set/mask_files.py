@@ -1,13 +1,14 @@
-"""Which file of a folder is the mask of a case; what else carries the case's name is named.
+"""Find the mask file of each case in a folder, and report other files with the case's name.
 
 A case's mask is, in this order:
 
-1. ``ID`` and the suffix of a format (`io.volumes.formats`); letter case does not count;
+1. ``ID`` and the suffix of a format (`io.volumes.formats`); letter case does not matter;
 2. ``ID`` and words for a mask, such as ``ID_seg.nii.gz``; the name of BIDS derivatives,
    ``sub-ID_..._dseg.nii.gz``; a mask in the case's own folder, ``ID/segmentation.seg.nrrd``,
    ``sub-ID/anat/...``, or the only DICOM SEG in it.
 
-Two files of one rank are none: they are named. Nothing is opened but the start of DICOM files.
+Two files of equal rank are ambiguous: both are reported, none is used. Only the start of DICOM
+files is read.
 """
 
 import os
@@ -19,7 +20,7 @@ from types import MappingProxyType
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.names import readable_name
+from napari_mamamia.core.names import name_some, readable_name
 from napari_mamamia.io.dicom.probe import is_seg_file
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.folders import list_names, natural_key
@@ -29,26 +30,28 @@ _WORDS: Final = frozenset(
     {"seg", "dseg", "segmentation", "segmentations", "mask", "masks", "label", "labels"}
     | {"labelmap", "pred", "prediction", "predicted", "tumor", "tumour", "lesion", "gt"}
 )
-"""What may follow (or precede) a case's id in the name of its mask."""
+"""Words that may follow (or precede) a case's id in the name of its mask."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _BIDS: Final = re.compile(r"sub-(?P<subject>[^\W_]+)(?:_[^\W_]+-[^_]+)*(?:_(?:dseg|mask))?", re.A)
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^0-9a-z]")
 _LEAST_WITHIN: Final = 4
-"""Letters from which on an id is looked for within any name; a shorter one begins it, or stands
-beside words for a mask alone."""
+"""Least length of an id that may occur anywhere in a name; a shorter id must be at its start, or
+next
+to words for a mask.
+"""
 _DEEPEST: Final = 3
 _MOST_FILES: Final = 500
-"""Looked at in one case's folder; our own choices."""
+"""Most files examined in one case's folder; our choice."""
 _NAMED: Final = 3
 _NO_MAPPING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class MaskListing:
-    """The mask files of a folder by case id, and what is wrong with the ids that have none.
+    """The mask files of a folder by case id, and the problems of ids without one.
 
-    `problems` say why a case has no mask although files fit: there are several, or the name is no
-    UTF-8. `others` name files that carry a case's name and are no mask of it.
+    `problems` say why a case has no mask although files match: there are several, or the name is
+    not UTF-8. `others` name files that carry a case's name but are not its mask.
     """
 
     masks: Mapping[str, Path]
@@ -56,7 +59,7 @@ class MaskListing:
     others: Mapping[str, str] = field(default_factory=lambda: _NO_MAPPING)
 
     def by_key(self) -> "MaskListing":
-        """Return the same by `case_key`, for whoever spells the ids in another letter case."""
+        """Return a copy by `case_key`, for ids in another letter case."""
         masks = {case_key(case_id): path for case_id, path in self.masks.items()}
         problems, others = (
             {case_key(case_id): reason for case_id, reason in reasons.items()}
@@ -66,17 +69,17 @@ class MaskListing:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the folder holds nothing for any case."""
+        """Whether the folder holds no file for any case."""
         return not (self.masks or self.problems or self.others)
 
 
 def find_masks(folder: Path, case_ids: Collection[str] = ()) -> Mapping[str, Path]:
-    """Return the mask files of a folder by case id, in natural order; empty where there is none.
+    """Return the mask files of a folder by case id, in natural order; empty if there are none.
 
     Raises
     ------
     FormatError
-        If `folder` is missing, holds two files for one case, or one whose name is no UTF-8.
+        If `folder` is missing, holds two files for one case, or one whose name is not UTF-8.
     """
     listing = list_masks(folder, case_ids)
     for problem in listing.problems.values():
@@ -85,15 +88,15 @@ def find_masks(folder: Path, case_ids: Collection[str] = ()) -> Mapping[str, Pat
 
 
 def list_masks(folder: Path, case_ids: Collection[str] = ()) -> MaskListing:
-    """Return the mask of each case in a folder, and what stands in the way of the others.
+    """Return the mask of each case in a folder, and the problems of the other cases.
 
     Parameters
     ----------
     folder
-        Where they are, in files or in a folder for each case.
+        The folder of the masks: files, or a folder for each case.
     case_ids
-        The cases that are looked for. Files that belong to none of them are cases of their own, by
-        their names; so are all files where none is given.
+        The wanted cases. Files that belong to none of them count as cases of their own, by
+        their names; so do all files if no ids are given.
 
     Raises
     ------
@@ -136,7 +139,7 @@ def bare_id(name: str) -> str:
 
 
 def is_mask_file(path: Path) -> bool:
-    """Return whether a file is a segmentation of a format that holds nothing else."""
+    """Return whether a file has a format that holds segmentations only."""
     known = format_of(path.name)
     if known is not None and not known.is_for_masks:
         return False
@@ -144,23 +147,23 @@ def is_mask_file(path: Path) -> bool:
 
 
 def holds_masks(folder: Path, *, is_deep: bool = True) -> bool:
-    """Return whether a folder, deep ones below it too, holds a file that is a mask by its name."""
+    """Return whether a folder, or with `is_deep` one below it, holds a file named like a mask."""
     if not is_deep:
         return any(mask_stem(name) for name in list_names(folder))
     return any(mask_stem(path.name) for path in _files_below(folder))
 
 
 def no_mask_error(folder: Path) -> FormatError:
-    """Return the error of a folder without a mask, which names folders below it that have some."""
+    """Return the error for a folder without masks; it names folders below it that have some."""
     below = {path.parent.relative_to(folder) for path in _files_below(folder)
              if mask_stem(path.name)}  # fmt: skip
     inner = ", ".join(sorted(path.as_posix() for path in below if path.name)[:_NAMED])
-    hint = f"; there are some in {inner}: name that folder" if inner else ""
+    hint = f"; there are some in {inner}: use that folder" if inner else ""
     return FormatError(f"{folder} holds no mask: expected files such as {MASKS_EXPECTED}{hint}")
 
 
 class _Search:
-    """What is known of each case while the names of one folder are gone through."""
+    """The state of each case during the search of one folder."""
 
     def __init__(self, folder: Path, ids: dict[str, str]) -> None:
         self.ids = ids
@@ -176,7 +179,7 @@ class _Search:
         self._subjects = {label: keys[0] for label, keys in subjects.items() if len(keys) == 1}
 
     def look(self, names: list[str], lacking: list[str]) -> None:
-        """Find masks of the cases that lack one among names that are not just an id."""
+        """Find masks of the cases in `lacking` among names that are more than an id."""
         if not lacking:
             return
         carriers: dict[str, list[str]] = {}
@@ -189,7 +192,7 @@ class _Search:
                 self._choose(self.ids[key], carriers[key])
 
     def look_into(self, name: str) -> None:
-        """Take a folder as the case of its name where it holds its mask."""
+        """Use a folder as the case of its name if it holds its mask."""
         label = _BIDS.fullmatch(name)
         case_id = label["subject"] if label else name
         files = [path for path in _files_below(self._folder / name) if _is_mask(path, case_id)]
@@ -197,17 +200,17 @@ class _Search:
             self.settle(readable_name(case_id), [self._shown(path) for path in files])
 
     def settle(self, case_id: str, names: list[str]) -> None:
-        """Note the only file of a case as its mask, several as its problem."""
+        """Record a case's only file as its mask, several files as its problem."""
         self._settled.add(case_key(case_id))
         shown = " and ".join(readable_name(name) for name in sorted(names))
         if any(name != readable_name(name) for name in (*names, case_id)):
             self._problems[readable_name(case_id)] = (
-                f"expected names of masks in UTF-8, got {shown} with bytes that are none: rename it"
+                f"expected names of masks in UTF-8, got {shown} with other bytes: rename it"
             )
         elif len(names) > 1:
             stems = {mask_stem(name) or name for name in names}
             is_spelling = len(stems) > 1 and len(set(map(case_key, stems))) == 1
-            spelling = " (letter case does not count)" if is_spelling else ""
+            spelling = " (ignoring letter case)" if is_spelling else ""
             self._problems[case_id] = (
                 f"expected one mask of case {case_id}, found {shown}{spelling}: keep one of them"
             )
@@ -215,7 +218,7 @@ class _Search:
             self._masks[case_id] = self._folder / names[0]
 
     def listing(self) -> MaskListing:
-        """Return what was found, in natural order of the ids."""
+        """Return the result of the search, in natural order of the ids."""
         masks = sorted(self._masks.items(), key=lambda item: natural_key(item[0]))
         return MaskListing(
             MappingProxyType(dict(masks)),
@@ -233,18 +236,18 @@ class _Search:
             self.settle(case_id, [self._shown(path) for path in masks])
         elif files:
             shown = [readable_name(self._shown(path)) for path in files]
-            more = f" and {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
             self._others[case_id] = (
-                f"expected the mask of {case_id}, found {', '.join(shown[:_NAMED])}{more} with its "
-                "name, in another format or for something else: convert it to "
-                f"{case_id}.nii.gz, or call it {case_id} with the suffix of its format if it is one"
+                f"expected the mask of {case_id}, found {name_some(shown, _NAMED)} with its "
+                "name, in another format or of another kind: convert it to "
+                f"{case_id}.nii.gz, or if it is the mask, rename it to {case_id} with the suffix "
+                "of its format"
             )
 
     def _shown(self, path: Path) -> str:
         return path.relative_to(self._folder).as_posix()
 
     def _find_owner(self, name: str) -> str | None:
-        """Return the case whose id a name carries, the longest where it carries several."""
+        """Return the case whose id a name contains, the longest of several."""
         key = case_key(readable_name(name))
         label = _BIDS.match(key)
         if label is not None and label["subject"] in self._subjects:
@@ -287,7 +290,7 @@ def _is_lone_seg(path: Path, files: list[Path]) -> bool:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder and those below it, in order; hidden ones and links are not."""
+    """Yield the files in and below a folder, in order, without hidden files and links."""
     n_files = 0
     for where, folders, names in os.walk(folder):
         depth = len(Path(where).relative_to(folder).parts)

@@ -1,4 +1,4 @@
-"""Boxes of a MAMA-MIA patient file, moved along with a turned volume."""
+"""Transform the boxes of a MAMA-MIA patient file with a reoriented volume."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -18,12 +18,12 @@ _KEPT: Final = ("patient_id", "acquisition_times")
 def write_moved_info(
     source: Path, turn: Reorientation, path: Path, *, overwrite: bool = False
 ) -> int:
-    """Write the boxes and times of a patient JSON for the turned volume; return how many boxes.
+    """Write the boxes and times of a patient JSON for the reoriented volume; count the boxes.
 
     Every object with ``x_min`` to ``z_max`` is a block of the (z, y, x) array (see
-    `io.data_set.patient_info`: the file's "x" is our z) and becomes the block of the turned array
-    that holds the same voxels. Beside boxes only the id and the acquisition times are written: age,
-    subtype and the rest of the patient's data stay at home.
+    `io.data_set.patient_info`: the file's "x" is our z) and becomes the block of the reoriented
+    array that holds the same voxels. Apart from boxes only the id and the acquisition times are
+    written: age, subtype and the patient's other data are not exported.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def write_moved_info(
 
 
 def _move_value(value: Any, turn: Reorientation, source: Path) -> tuple[Any, int]:
-    """Return what is kept of `value` (None for nothing), and the number of boxes in it."""
+    """Return the exported part of `value` (None for nothing), and the number of boxes in it."""
     if isinstance(value, list):
         parts = [_move_value(item, turn, source) for item in value]
         entries = [part for part, _ in parts if part is not None]

@@ -1,4 +1,4 @@
-"""Columns of a table by the names that a user gives: ids, numbers, yes and no, texts."""
+"""Columns of a table by names that a user gives: ids, numbers, yes and no, texts."""
 
 import re
 from collections import Counter
@@ -17,7 +17,8 @@ from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.files.file_names import alike_ids
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import UNSEEN, is_missing, parse_id, parse_label
-from napari_mamamia.io.tables.table import BadCell, Column, Table, is_id_name, read_table
+from napari_mamamia.io.tables.headers import Column, is_id_name
+from napari_mamamia.io.tables.table import BadCell, Table, read_table
 from napari_mamamia.io.tables.text_rows import read_text
 
 _MOST_DRAWS: Final = 100_000
@@ -25,7 +26,7 @@ _MOST_DRAWS: Final = 100_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedTable:
-    """A table's usable rows by columns; `failures` are rows that could not be told apart."""
+    """A table's usable rows by columns; `failures` are rows without an unambiguous id."""
 
     table: Table
     failures: tuple[CaseFailure, ...]
@@ -37,12 +38,12 @@ class NamedTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns that were asked for."""
+        """Names of the requested columns."""
         return tuple(self.table.header.places)
 
     @property
     def n(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.table.rows)
 
     @property
@@ -57,15 +58,15 @@ class NamedTable:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What must be said of the file: rows that are no case, a guessed encoding."""
+        """Notes for the user: rows that are not cases, a guessed encoding."""
         return tuple(f"{self.name}: {note}" for note in self.table.notes)
 
     def texts(self, column: str) -> tuple[str, ...]:
-        """Return a column as texts, "" where a cell is missing; 7.0 is "7"."""
+        """Return a column as texts, "" if a cell is missing; 7.0 becomes "7"."""
         return tuple(map(_as_text, self.table.column(column)))
 
     def ids(self, column: str) -> tuple[tuple[str, ...], tuple[BadCell, ...]]:
-        """Return a column of ids, "" and a reason where there is none, or it was there before."""
+        """Return a column of ids; "" with a reason if an id is missing or occurred before."""
         ids, bad, first = list[str](), list[BadCell](), dict[str, int]()
         for row, cell in zip(self.table.rows, self.table.column(column), strict=True):
             try:
@@ -80,28 +81,28 @@ class NamedTable:
         return tuple(ids), tuple(bad)
 
     def note_alike(self, column: str) -> tuple[str, ...]:
-        """Say which ids of a column may be one, "" and blanks apart; () where all differ."""
+        """Return a note about ids that may be the same case, ignoring "" and blanks; () if none."""
         groups = alike_ids(filter(None, self.texts(column)))
         if not groups:
             return ()
         pairs = [" and ".join(map(repr, group)) for group in groups]
         return (
-            f"{self.name}: {column} {name_some(pairs)} count as different, though they differ by "
-            "letter case, blanks or leading zeros alone: write one as the other where they are one",
+            f"{self.name}: {column} {name_some(pairs)} count as different, although they differ "
+            "only in letter case, blanks or leading zeros: if they are the same, write them alike",
         )
 
     def yes_no(self, column: str) -> tuple[NDArray[np.float64], tuple[BadCell, ...]]:
-        """Return a column of 1 and 0, nan where missing; what is neither is bad and nan too."""
+        """Return a column of 1 and 0, nan if missing; other values are bad cells and nan too."""
         labels, bad = self.table.cells(column, parse_label)
         return np.array(labels, dtype=np.float64), tuple(bad)
 
     def numbers(self, column: str) -> tuple[NDArray[np.float64], tuple[BadCell, ...]]:
-        """Return a column of finite numbers, nan where missing; what is none is bad and nan too.
+        """Return a column of finite numbers, nan if missing; other values are bad and nan too.
 
         Raises
         ------
         FormatError
-            If the whole column can mean two things, as `Table.numbers` says.
+            If the decimal sign of the column is ambiguous, see `Table.numbers`.
         """
         values, bad = self.table.numbers(column)
         return np.array(values, dtype=np.float64), tuple(bad)
@@ -109,14 +110,14 @@ class NamedTable:
 
 @reads("a readable table", "save it again as .xlsx or CSV UTF-8")
 def read_named_columns(path: Path, columns: Sequence[str] | None = None) -> NamedTable:
-    """Return columns of a table (.csv, .xlsx, .ods), all where None; the first holds the ids.
+    """Return columns of a table (.csv, .xlsx, .ods), all if None; the first holds the ids.
 
-    Names are compared as they are written, else without regard of letter case, blanks and ``_``.
+    Names are compared as they are written, else ignoring letter case, blanks and ``_``.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, has no row, or has a column not or twice.
+        If the file cannot be read, has no row, or a column is missing or occurs twice.
     """
     wanted = [
         Column(
@@ -132,7 +133,7 @@ def read_named_columns(path: Path, columns: Sequence[str] | None = None) -> Name
     twice = [name for name, n in Counter(filter(None, table.header.names)).items() if n > 1]
     if columns is None and twice:
         raise FormatError(
-            f"expected one column {twice[0]} in {path}, found several: keep the one that counts"
+            f"expected one column {twice[0]} in {path}, found several: keep the right one"
         )
     if columns is not None:
         places = {name: table.header.places[name.strip()] for name in columns}
@@ -140,8 +141,8 @@ def read_named_columns(path: Path, columns: Sequence[str] | None = None) -> Name
     usable = tuple(row for row in table.rows if not row.problem)
     if not usable:
         raise FormatError(
-            f"expected rows below the header of {path}, but none can be read: look whether the "
-            "program that wrote it came to its end"
+            f"expected rows below the header of {path}, but none can be read: check whether the "
+            "program that wrote it finished"
         )
     failures = tuple(
         CaseFailure(f"row {row.number}", f"row {row.number} of {path.name}: {row.problem}")
@@ -151,9 +152,11 @@ def read_named_columns(path: Path, columns: Sequence[str] | None = None) -> Name
     return NamedTable(replace(table, rows=usable), failures)
 
 
-@reads("a file of resamples", "write a line for each resample, its row numbers parted by commas")
+@reads(
+    "a file of resamples", "write a line for each resample, with row numbers separated by commas"
+)
 def read_draws(path: Path) -> tuple[tuple[str, ...], ...]:
-    """Return the resamples of a .csv file without a header: a line each, its cells as texts.
+    """Return the resamples of a .csv file without a header: for each line, its cells as texts.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Small JSON files that lie beside images: MAMA-MIA's patient info, and ``times.json``."""
+"""Small JSON files beside the images: MAMA-MIA's patient info, and ``times.json``."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -20,16 +20,16 @@ TIMES_FILE: Final = "times.json"
 
 @dataclass(frozen=True, slots=True)
 class PatientInfo:
-    """What a MAMA-MIA ``patient_info_files/<id>.json`` says; None where it does not.
+    """The content of a MAMA-MIA ``patient_info_files/<id>.json``; None for missing values.
 
     `acquisition_times_s` are seconds since the start of phase 0, one for each phase. `breast_box`
     is the block of the (z, y, x) array that holds the breast with the primary lesion. `study_uid`
-    is the remapped one of a case that this software imported, else ""; `scan` is what its headers
-    said of the time axis; `series` are the numbers of the series that its phases were imported
-    from, `parts` the selectors of their parts; `joined` are the breasts of a case that was joined
-    of two stacks, each with its first and last slice. `frame_uid` is the remapped frame of
-    reference that all its images name, else "". `box_problem` and `times_problem` hold what
-    was found in place of a usable value, else "".
+    is the remapped UID of a case that this software imported, else ""; `scan` is the timing from
+    its headers; `series` are the numbers of the series that its phases were imported from, `parts`
+    the selectors of their parts; `joined` are the breasts of a case that was joined from two
+    stacks, each with its first and last slice. `frame_uid` is the remapped frame of reference of
+    all its images, else "". `box_problem` and `times_problem` hold the unusable value that was
+    found, else "".
     """
 
     acquisition_times_s: tuple[float, ...] | None = None
@@ -48,11 +48,10 @@ class PatientInfo:
 def read_patient_info(path: Path) -> PatientInfo:
     """Return acquisition times and breast box of one patient JSON.
 
-    Keys that are missing or null give None, those of another form None and a doubt. The file's
+    Keys that are missing or null give None, those of another form None and a problem. The file's
     ``x_min`` to ``z_max`` count along axes 0, 1, 2 of the array as SimpleITK gives it, (z, y, x),
-    with an open upper end: its "x" is our z.
-    Source: MAMA-MIA challenge, sample submission, which cuts
-    ``array[x_min:x_max, y_min:y_max, z_min:z_max]`` out of ``GetArrayFromImage``.
+    with an exclusive upper end: its "x" is our z. Source: MAMA-MIA challenge, sample submission,
+    which cuts ``array[x_min:x_max, y_min:y_max, z_min:z_max]`` out of ``GetArrayFromImage``.
 
     Raises
     ------
@@ -85,7 +84,7 @@ def read_patient_info(path: Path) -> PatientInfo:
 
 
 def _read_scan_timing(said: dict[str, Any]) -> ScanTiming:
-    """Return what an import noted of the time axis; what is no number above 0 counts as unsaid."""
+    """Return the timing that an import stored; values that are not above 0 count as missing."""
     resolution, positions, injection = (
         _above_zero(said.get(name)) for name in ("resolution_s", "positions", "injection_s")
     )
@@ -97,7 +96,7 @@ def _above_zero(value: object) -> float | None:
 
 
 def _shorten_value(value: object) -> str:
-    """Return what stands in a file, shortened; "" where it is empty or holds nothing but null."""
+    """Return a value of a file, shortened; "" if it is empty or holds only null."""
     inner = value.values() if isinstance(value, dict) else value
     parts = inner if isinstance(inner, Iterable) and not isinstance(inner, str) else (inner,)
     is_empty = all(part is None or str(part) in {"", "nan"} for part in parts)
@@ -106,7 +105,7 @@ def _shorten_value(value: object) -> str:
 
 @reads("acquisition times as JSON", "correct, replace or remove the file")
 def read_times_file(path: Path) -> Mapping[str, tuple[float, ...]]:
-    """Return seconds since the start of phase 0 by case id; empty where it is another's file.
+    """Return seconds since the start of phase 0 by case id; empty for a file of other software.
 
     A JSON file without the key ``times_s`` is not ours and gives nothing.
 
@@ -169,7 +168,7 @@ def _list_parts(rows: object) -> tuple[str, ...]:
 
 
 def _list_breasts(sides: object) -> tuple[tuple[str, int, int], ...]:
-    """Return the breasts of a joined case, none where the record does not tell their slices."""
+    """Return the breasts of a joined case, none if the record lacks their slices."""
     entries = [row for row in sides if isinstance(row, dict)] if isinstance(sides, list) else []
     spans = [(row.get("side"), row.get("first"), row.get("last")) for row in entries]
     return tuple(

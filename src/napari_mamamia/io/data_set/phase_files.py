@@ -15,7 +15,7 @@ _PHASE: Final = re.compile(r"(?P<case_id>.+)_(?P<phase>\d{4})", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class PhaseName:
-    """A file name taken apart; `index` is the phase."""
+    """The parts of a phase's file name; `index` is the phase."""
 
     name: str
     case_id: str
@@ -23,7 +23,7 @@ class PhaseName:
 
 
 def parse_phase_name(name: str) -> PhaseName | None:
-    """Return case id and phase of a file name, None where it has not the form ``ID_000k``.
+    """Return case id and phase of a file name, None if it does not have the form ``ID_000k``.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def parse_phase_name(name: str) -> PhaseName | None:
 
 
 def to_phases(folder: Path, names: Iterable[PhaseName]) -> tuple[PhaseSource, ...]:
-    """Return one source for each phase index, in order; of two files of one phase, none."""
+    """Return one source for each phase index, in order; none for a phase with two files."""
     by_index: dict[int, list[str]] = {}
     for phase in names:
         by_index.setdefault(phase.index, []).append(phase.name)
@@ -48,17 +48,17 @@ def to_phases(folder: Path, names: Iterable[PhaseName]) -> tuple[PhaseSource, ..
 
 
 def find_problems(case_id: str, folder: Path, names: Iterable[PhaseName]) -> tuple[str, ...]:
-    """Return why these phase files do not make a case: a phase missing, or one there twice."""
+    """Return why these phase files do not form a case: a phase is missing or has two files."""
     by_index: dict[int, list[str]] = {}
     for phase in names:
         by_index.setdefault(phase.index, []).append(phase.name)
     if not by_index:
         return (
             f"no phase of {case_id} was found in {folder}: expected {case_id}_0000.nii.gz, "
-            f"{case_id}_0001.nii.gz, ...; add the files, or name them so",
+            f"{case_id}_0001.nii.gz, ...; add the files, or rename them",
         )
     problems = [
-        f"phase {index} of {case_id} is there {len(twins)} times: "
+        f"phase {index} of {case_id} has {len(twins)} files: "
         f"{' and '.join(sorted(twins))} in {folder}; keep one of them"
         for index, twins in sorted(by_index.items())
         if len(twins) > 1

@@ -1,6 +1,6 @@
-"""The files of a ranking, read back: ranks by method, and a value for each case and algorithm.
+"""Read the files of a ranking: ranks by method, and a value for each case and algorithm.
 
-``rank.json`` holds the ranks, ``rank_details.json`` how they came about, ``case_values.csv`` and
+``rank.json`` holds the ranks, ``rank_details.json`` their settings, ``case_values.csv`` and
 ``case_ranks.csv`` a number for each case and algorithm.
 """
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RankedAlgorithm:
-    """An algorithm by one method; nan where a number is not known.
+    """The result of an algorithm under one method; nan if a number is unknown.
 
     `low` and `high` hold its rank in 95 % of the resamples, `first` is the share of them in which
     it is first.
@@ -46,7 +46,7 @@ class RankedAlgorithm:
 
 @dataclass(frozen=True, slots=True)
 class RankedMethod:
-    """The algorithms by one method, in the file's order; its name as the file has it."""
+    """The algorithms under one method, in the file's order, with the method's name."""
 
     name: str
     algorithms: tuple[RankedAlgorithm, ...]
@@ -54,9 +54,9 @@ class RankedMethod:
 
 @dataclass(frozen=True, slots=True)
 class RankedTable:
-    """One table by every method: `filled` are values that a rule gave, by algorithm.
+    """One table under every method: `filled` are values that a rule filled in, by algorithm.
 
-    `task`, `metric` and `site` are "" where there is only one.
+    `task`, `metric` and `site` are "" if there is only one.
     """
 
     methods: tuple[RankedMethod, ...]
@@ -73,7 +73,7 @@ class RankedTable:
 
 @dataclass(frozen=True, slots=True)
 class RankFile:
-    """What ``rank.json`` holds; `overall` is all tables together, None of a single one."""
+    """The content of ``rank.json``; `overall` combines all tables, None for a single table."""
 
     tables: tuple[RankedTable, ...]
     overall: RankedTable | None
@@ -81,7 +81,7 @@ class RankFile:
 
 @dataclass(frozen=True, slots=True)
 class TableDetails:
-    """Of one table: which way is better, and how many cases counted (-1: not known)."""
+    """Details of one table: the direction of better values, the number of cases (-1: unknown)."""
 
     task: str
     metric: str
@@ -97,10 +97,10 @@ class TableDetails:
 
 @dataclass(frozen=True, slots=True)
 class RankDetails:
-    """How a ranking came about.
+    """The settings of a ranking.
 
-    `missing` is the rule for missing values as it is typed, "" for none; `notes` what a reader
-    must know.
+    `missing` is the rule for missing values as it is typed, "" for none; `notes` are for the
+    reader.
     """
 
     tables: tuple[TableDetails, ...] = ()
@@ -126,18 +126,18 @@ class CaseNumbers:
 
 
 def is_ranking(path: Path) -> bool:
-    """Whether a path is a folder with a ranking, or its ``rank.json``."""
+    """Return whether a path is a folder with a ranking, or its ``rank.json``."""
     return path.name == RANK_FILE if path.is_file() else (path / RANK_FILE).is_file()
 
 
 @reads("a ranking (rank.json)", _REMEDY)
 def read_rank_file(path: Path) -> RankFile:
-    """Return what a ``rank.json`` holds; keys and methods that are not known pass.
+    """Return the content of a ``rank.json``; unknown keys and methods are ignored.
 
     Raises
     ------
     FormatError
-        If it cannot be read, or has no ranks where they should be.
+        If it cannot be read, or lacks the ranks.
     """
     content = _as_kind(read_json(path), dict, "an object")
     if "tables" not in content:
@@ -154,12 +154,12 @@ def read_rank_file(path: Path) -> RankFile:
 
 @reads("the details of a ranking (rank_details.json)", _REMEDY)
 def read_rank_details(path: Path) -> RankDetails:
-    """Return what a ``rank_details.json`` holds of what a table of ranks needs.
+    """Return the content of a ``rank_details.json`` that a table of ranks needs.
 
     Raises
     ------
     FormatError
-        If it cannot be read or is something else.
+        If it cannot be read or has other content.
     """
     content = _as_kind(read_json(path), dict, "an object")
     settings = _as_kind(content.get("settings") or {}, dict, "settings as an object")
@@ -178,7 +178,7 @@ def read_case_numbers(path: Path) -> tuple[CaseNumbers, ...]:
     Raises
     ------
     FormatError
-        If it cannot be read, a column is missing or there twice, or a cell is no number.
+        If it cannot be read, a column is missing or occurs twice, or a cell is not a number.
     """
     lines = read_own_rows(path)
     header = [str(cell) for cell in lines[0]] if lines else []
@@ -194,7 +194,7 @@ def read_case_numbers(path: Path) -> tuple[CaseNumbers, ...]:
         task, metric, site, case = map(str, line[: len(_KEYS)])
         cases = parts.setdefault((task, metric, site), {})
         if case in cases:
-            raise ValueError(f"{case} stands twice, again in row {number}")
+            raise ValueError(f"{case} occurs twice, again in row {number}")
         cases[case] = [_parse_cell(str(cell), number) for cell in line[len(_KEYS) :]]
     return tuple(
         CaseNumbers(*key, tuple(names), tuple(cases), np.array(list(cases.values())))
@@ -208,7 +208,7 @@ def _parse_cell(cell: str, row: int) -> float:
     try:
         value = float(cell)
     except ValueError:
-        raise ValueError(f"row {row} has {cell[:40]!r} in place of a number") from None
+        raise ValueError(f"row {row} has {cell[:40]!r} instead of a number") from None
     if math.isinf(value):
         raise ValueError(f"row {row} has an infinite number")
     return value
@@ -258,7 +258,7 @@ def _read_algorithms(ranks: object, scores: object, stability: object) -> Iterat
     for name, rank in by_name.items():
         ends = intervals.get(name) or (None, None)
         if not isinstance(ends, list | tuple) or len(ends) != 2:
-            raise ValueError(f"the rank interval of {name[:40]} has no two ends")
+            raise ValueError(f"the rank interval of {name[:40]} lacks two ends")
         numbers = (by_score.get(name), *ends, firsts.get(name))
         yield RankedAlgorithm(name, _read_number(rank), *map(_read_number, numbers))
 
@@ -274,7 +274,7 @@ def _read_number(value: object) -> float:
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
-        raise ValueError(f"{str(value)[:40]!r} stands in place of a number")
+        raise ValueError(f"{str(value)[:40]!r} instead of a number")
     return float(value)
 
 

@@ -1,4 +1,4 @@
-"""Score and response tables that somebody else computed: read row by row, bad rows told."""
+"""Read score and response tables of other software row by row, and report bad rows."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,18 +12,11 @@ from napari_mamamia.io.clinical.rules import parse_pcr
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import parse_id
-from napari_mamamia.io.tables.table import (
-    IDS,
-    METRIC_DEFINITION,
-    Column,
-    Table,
-    needed,
-    optional,
-    read_table,
-)
+from napari_mamamia.io.tables.headers import IDS, METRIC_DEFINITION, Column, needed, optional
+from napari_mamamia.io.tables.table import Table, read_table
 
 _DEFINITIONS: Final = 3
-"""How many different ones are told: more are no definition but notes."""
+"""Most different definitions that are reported: more are notes, not definitions."""
 
 _SCORE_COLUMNS: Final = (
     IDS,
@@ -49,7 +42,7 @@ _BOUNDS: Final[Mapping[str, float]] = {"dsc": 1.0, "norm_hd": math.inf, "score":
 class ScoreRow:
     """Dice (0 to 1) and normalised Hausdorff distance (0 upwards) of a case; nan: undefined.
 
-    `status` is what our own tables say of a case; one that is no such word is ok.
+    `status` is the case's status in our own tables; an unknown word counts as ok.
     """
 
     case_id: str
@@ -60,7 +53,7 @@ class ScoreRow:
 
 @dataclass(frozen=True, slots=True)
 class ResponseRow:
-    """The predicted response of a case and its probability, nan where none is given."""
+    """The predicted response of a case and its probability, nan if there is none."""
 
     case_id: str
     pcr: bool
@@ -74,10 +67,10 @@ T = TypeVar("T", ScoreRow, ResponseRow)
 class ReadRows(Generic[T]):
     """The rows of a table in its order, and a failure with the row number for each bad one.
 
-    `unnamed` of the failures have no case id. `definition` is what the table says of how its
-    numbers were made, "" if it does not. A case with two rows is among the failures, none of its
-    rows among `rows`: nobody knows which counts. `notes` must be said: rows that are no case, an
-    encoding.
+    `unnamed` is the number of failures without case id. `definition` is the table's text about how
+    its numbers were made, "" if it has none. A case with two rows is among the failures, and
+    neither row is among `rows`: it is unknown which one counts. `notes` are for the user: rows that
+    are not cases, an encoding.
     """
 
     rows: tuple[T, ...]
@@ -91,11 +84,10 @@ class ReadRows(Generic[T]):
 def read_score_table(path: Path) -> ReadRows[ScoreRow]:
     """Return the columns case_id (or patient_id), dsc and norm_hd of a table; or dsc alone.
 
-    An empty cell is an undefined number; a row without either is a bad row unless its status says
-    that the prediction is empty, which needs no number, and so is one with a number outside its
-    range, without id, or of a case that is there twice. Letter case does not part case ids. A row
-    ``metric_definition`` says in its next cell how the numbers were made, and so does a column of
-    that name. Further columns are passed over.
+    An empty cell is an undefined number. A row is bad if it has neither number (unless its status
+    says that the prediction is empty), a number outside its range, no id, or the id of another row.
+    Letter case does not distinguish case ids. A row ``metric_definition`` states in its next cell
+    how the numbers were made, and so does a column of that name. Further columns are ignored.
 
     Raises
     ------
@@ -108,7 +100,7 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
         status = _STATUSES.get(str(cells.get("status") or ""), ScoreStatus.OK)
         has_number = not (math.isnan(dsc) and math.isnan(norm_hd))
         if not has_number and status is not ScoreStatus.PREDICTION_EMPTY:
-            raise ValueError("dsc and norm_hd are both empty, so there is nothing to count")
+            raise ValueError("dsc and norm_hd are both empty")
         return ScoreRow(case_id, dsc, norm_hd, status)
 
     return _read_rows(read_table(path, _SCORE_COLUMNS), ("dsc", "norm_hd"), row)
@@ -168,7 +160,7 @@ def _read_rows(
             if key in first_row:
                 twice.add(key)
                 raise ValueError(  # noqa: TRY301
-                    f"the case is in row {first_row[key]} already, and neither row counts"
+                    f"the case is in row {first_row[key]} already, so neither row counts"
                 )
             first_row[key] = line.number
             if reason := line.problem or bad_cells.get(index, ""):
@@ -185,8 +177,8 @@ def _read_rows(
             + (
                 f"none of {len(failures):,} can be used ({failures[0].reason}): correct the table"
                 if failures
-                else "there is none below its header: look whether the program that wrote it came "
-                "to its end"
+                else "there is none below its header: check whether the program that wrote it "
+                "finished"
             )
         )
     words = [text.strip() for text in dict.fromkeys(definitions) if text.strip()]

@@ -1,4 +1,4 @@
-"""The one door to volume files of all formats; through a `PhaseSource` also DICOM series."""
+"""Read and write volume files of all formats; through a `PhaseSource` also DICOM series."""
 
 from collections.abc import Generator
 from contextlib import AbstractContextManager
@@ -13,6 +13,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap, Mask, on_common_grid
 from napari_mamamia.core.errors import FormatError, NotFiniteError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.io.dicom.probe import is_seg_file
 from napari_mamamia.io.files.foreign import reads
@@ -32,7 +33,7 @@ from napari_mamamia.io.volumes.streams import VoxelStream, refusal
 from napari_mamamia.io.volumes.voxel_writer import LabelPlanes, Planes, report_steps
 
 _STEP_BYTES: Final = 1 << 20
-"""Read at a time: 1 MiB keeps a step near 2 ms and the scratch in the cache (measured)."""
+"""Bytes read at a time: 1 MiB keeps a step near 2 ms and the scratch in the cache (measured)."""
 NONFINITE_AS_ZERO: Final = "with NaN or infinity, which count as 0"
 _MASK_STEP_BYTES: Final = 1 << 18
 """One plane or two: they are compared with zeros in the core's cache (1 ms a pair, measured)."""
@@ -41,16 +42,16 @@ _MASK_STEP_BYTES: Final = 1 << 18
 def fill_planes(
     stream: VoxelStream, header: VolumeHeader, out: NDArray[Any]
 ) -> Generator[int, None, None]:
-    """Read the next ``len(out)`` planes into `out`, yielding how many are there after each step.
+    """Read the next ``len(out)`` planes into `out`, yielding the number of planes after each step.
 
     Parameters
     ----------
     stream
-        Placed at the first of the planes.
+        Positioned at the first of the planes.
     header
         Of the stream's file.
     out
-        ``(planes, y, x)`` of ``header.dtype``. Read in place where it is contiguous and the file's
+        ``(planes, y, x)`` of ``header.dtype``. Read in place if it is contiguous and the file's
         values are not scaled, else plane by plane through a small scratch.
     """
     step = max(1, _STEP_BYTES // (out[0].size * header.stored.itemsize))
@@ -72,8 +73,8 @@ def read_block(
 ) -> tuple[Box, NDArray[Any], str]:
     """Read a mask and return the smallest box of its non-zero voxels and the values in it.
 
-    A few planes are read at a time and compared with zeros; planes without a foreground voxel go
-    no further, which is what makes this fast.
+    A few planes are read at a time and compared with zeros; planes without a foreground voxel are
+    not processed further, which is what makes this fast.
 
     Returns
     -------
@@ -82,7 +83,7 @@ def read_block(
     NDArray
         ``(z, y, x)`` inside the box, in ``header.dtype``.
     str
-        What was read as 0, "" where nothing was.
+        A note on values that were read as 0, "" if there were none.
 
     Raises
     ------
@@ -106,7 +107,7 @@ def read_block(
 
 
 class _FoundPlanes:
-    """Collects what is not zero, plane by plane, cut to each plane's own rows and columns."""
+    """The non-zero voxels of a mask, collected plane by plane as rectangles."""
 
     def __init__(self, header: VolumeHeader, *, zero_nonfinite: bool) -> None:
         self._header = header
@@ -129,8 +130,7 @@ class _FoundPlanes:
             if not self._zero_nonfinite:
                 raise NotFiniteError(
                     f"{self._header.path}: expected a number in every voxel of a mask, but slice "
-                    f"{z} holds NaN or infinity: write the mask again, with 0 where there is no "
-                    "tumour"
+                    f"{z} holds NaN or infinity: write the mask again, with 0 outside the tumour"
                 )
             piece[~np.isfinite(piece)] = 0
             self._zeroed.append(z)
@@ -138,7 +138,7 @@ class _FoundPlanes:
         self._pieces.append(piece)
 
     def describe_zeroed(self) -> str:
-        """Return in how many slices NaN or infinity became 0, "" where there was none."""
+        """Return in how many slices NaN or infinity became 0, "" if in none."""
         n = len(self._zeroed)
         if not n:
             return ""
@@ -146,7 +146,7 @@ class _FoundPlanes:
         return f"{self._header.path.name}: {slices} {NONFINITE_AS_ZERO}"
 
     def block(self) -> tuple[Box, NDArray[Any]]:
-        """Return the box of everything kept, and its values."""
+        """Return the box of all collected voxels, and its values."""
         if not self._pieces:
             return Box.empty(), np.zeros((0, 0, 0), self._header.dtype)
         lows, highs = zip(*((place[:3], place[3:]) for place in self._places), strict=True)
@@ -162,7 +162,7 @@ class _FoundPlanes:
 def _filled_rows(plane: NDArray[Any]) -> tuple[int, int]:
     """Return the first row of a ``(y, x)`` plane that is not all zero, and the last one plus one.
 
-    Integers are looked at eight bytes at a time where rows are a multiple of that.
+    Integers are compared eight bytes at a time if rows are a multiple of that.
     """
     values = plane
     if plane.dtype.kind in "iu" and plane.flags.c_contiguous and plane[0].nbytes % 8 == 0:
@@ -191,7 +191,7 @@ def volume_stem(path: Path) -> str:
 
 @reads("a readable volume", "copy or download it again")
 def read_header(path: Path) -> VolumeHeader:
-    """Return shape, type and place of a volume file; voxels are not read.
+    """Return shape, type and affine of a volume file; voxels are not read.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def read_header(path: Path) -> VolumeHeader:
 
 @reads("a readable volume", "copy or download it again")
 def read_phase_header(source: PhaseSource) -> VolumeHeader:
-    """Return shape, type and place of the volumes of one phase, of whatever format.
+    """Return shape, type and affine of the volumes of one phase, of any format.
 
     Raises
     ------
@@ -221,7 +221,9 @@ def read_phase_header(source: PhaseSource) -> VolumeHeader:
     if not 0 <= source.volume < header.n_volumes:
         came = f"it has {header.n_volumes}"
         remedy = "open the data set again: the file has changed"
-        raise refusal(header.path, f"at least {source.volume + 1} volume(s)", came, remedy)
+        raise refusal(
+            header.path, f"at least {count_of(source.volume + 1, 'volume')}", came, remedy
+        )
     return header
 
 
@@ -232,17 +234,17 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
     Parameters
     ----------
     source
-        The phase. Volumes before it in a 4-D file are decompressed and dropped; to read them all,
+        The phase. Volumes before it in a 4-D file are decompressed and discarded; to read them all,
         use `read_series_into`.
     header
-        What `read_phase_header` returned.
+        The result of `read_phase_header`.
     out
         ``(z, y, x)`` of ``header.dtype``.
 
     Raises
     ------
     FormatError
-        If the file is damaged, or no longer what `header` says.
+        If the file is damaged, or no longer matches `header`.
     ValueError
         If `out` has another shape or type.
     """
@@ -259,7 +261,7 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
         volume_bytes = out.size * now.stored.itemsize
         report_steps((0 for _ in stream.skip(source.volume * volume_bytes)), len(out), text)
         report_steps(fill_planes(stream, now, out), len(out), text)
-        # The checksum stands at the file's end, which only the last volume reaches.
+        # The checksum is at the file's end, which only the last volume reaches.
         if source.volume == now.n_volumes - 1:
             stream.finish()
     report_progress(len(out), len(out), text)
@@ -269,21 +271,21 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
 def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> None:
     """Read the first volumes of a file in one pass; progress counts their planes.
 
-    The file is read to its end, so that a checksum of it is compared whichever volumes are wanted.
+    The file is read to its end, so that its checksum is compared whichever volumes are wanted.
 
     Parameters
     ----------
     path
         A NIfTI file (or an NRRD file, which has one volume).
     header
-        What `read_header` returned.
+        The result of `read_header`.
     out
         ``(n, z, y, x)`` of ``header.dtype``, n at most ``header.n_volumes``.
 
     Raises
     ------
     FormatError
-        If the file is damaged, or no longer what `header` says.
+        If the file is damaged, or no longer matches `header`.
     ValueError
         If `out` has another shape or type.
     """
@@ -325,16 +327,16 @@ def read_labels(
 ) -> LabelMap:
     """Return a mask file's values as the block that is not zero; an empty mask has an empty box.
 
-    Labels keep the file's integer type; a floating-point (soft) mask its own. Of a file of segments
-    (DICOM SEG, ``.seg.nrrd``) they are the segments' numbers, on the part of the image that it
-    stores; `on_grid` puts them on the image.
+    Labels keep the file's integer type; a floating-point (soft) mask its own. For a file of
+    segments (DICOM SEG, ``.seg.nrrd``) they are the segments' numbers, on the part of the image
+    that it stores; `on_grid` puts them on the image.
 
     Parameters
     ----------
     path
         The file.
     label
-        Of segments that overlap, the number that counts where they do; or the name of the one
+        For overlapping segments, the number that wins; or the name of the one
         segment to return, as 1. A file without names has none but its only value.
     zero_nonfinite
         Read NaN and infinity as 0, with a warning, as SimpleITK reads them from NIfTI.
@@ -356,9 +358,9 @@ def read_label_pair(
     *,
     zero_nonfinite: bool = False,
 ) -> tuple[LabelMap | None, LabelMap | None]:
-    """Return what `read_labels` returns of two masks that are to be compared, on one grid.
+    """Return the labels of two masks that are to be compared, on one grid.
 
-    Only a file that stores a part of the image is moved; other grids stay as they are.
+    Only a file that stores a part of the image is moved; other grids stay unchanged.
     """
     a, b = (
         None if path is None else read_labels(path, label, zero_nonfinite=zero_nonfinite)
@@ -371,7 +373,7 @@ def read_label_pair(
 def read_labels_dense(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     """Return a mask's header and its whole ``(z, y, x)`` array; raises as `read_labels`.
 
-    Memory outside the block that is not zero is promised by the system but never touched.
+    Memory outside the block that is not zero is reserved but never touched.
     """
     header, labels = _read_labels(path, None)
     return header, labels.dense()
@@ -398,7 +400,7 @@ def write_mask(mask: Mask, path: Path, *, overwrite: bool = False) -> None:
 def write_labels(labels: LabelMap, path: Path, *, overwrite: bool = False) -> None:
     """Write labels in their own type, 0 outside their box; else as `write_mask`.
 
-    The bytes are those of the whole array, but only the block that is not zero is looked at.
+    The bytes are those of the whole array, but only the block that is not zero is processed.
     """
     with listening(None):
         write_volume_job(LabelPlanes(labels), labels.grid, path, overwrite=overwrite)
@@ -407,17 +409,17 @@ def write_labels(labels: LabelMap, path: Path, *, overwrite: bool = False) -> No
 def write_volume(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool = False) -> None:
     """Write voxels to ``.nii.gz``, ``.nii`` or ``.nrrd``, in their own type; else as `write_mask`.
 
-    `array` is ``(z, y, x)`` or, for NIfTI, ``(n, z, y, x)`` on `grid`. Takes a second and more for
-    the phases of an exam: `write_volume_job` is for them.
+    `array` is ``(z, y, x)`` or, for NIfTI, ``(n, z, y, x)`` on `grid`. For the phases of an exam
+    this takes seconds: use `write_volume_job`, which reports progress.
     """
     with listening(None):
         write_volume_job(array, grid, path, overwrite=overwrite)
 
 
 def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> None:
-    """Do what `write_volume` does; progress counts planes.
+    """Write the same bytes as `write_volume`; progress counts planes.
 
-    The bytes are the same. Closed before its end it leaves an older file as it was, and no other.
+    If it is cancelled, an older file stays unchanged and no new file is left.
     """
     known = format_of(path.name)
     if known is None or not known.write_with:
@@ -426,7 +428,7 @@ def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool =
 
 
 def files_of_volume(path: Path) -> tuple[Path, ...]:
-    """Return a volume's file, and the one beside it that holds its voxels where there is one."""
+    """Return a volume's file, and the separate file of its voxels if there is one."""
     known = format_of(path.name)
     if known is None or not known.voxel_suffixes:
         return (path,)
@@ -492,6 +494,6 @@ def _unknown_suffix(path: Path, suffixes: tuple[str, ...]) -> FormatError:
     return refusal(
         path,
         f"a name that ends in {', '.join(suffixes)}",
-        f"it ends in {path.suffix or 'nothing'}",
+        f"it ends in {path.suffix or 'no suffix'}",
         "rename it, or convert it to one of these",
     )

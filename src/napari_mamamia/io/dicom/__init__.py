@@ -1,10 +1,10 @@
-"""DICOM files as they are: found, read, and what a single image or series shows.
+"""Reading DICOM files: headers, pixels, and the series that they form.
 
-`files` finds and reads in threads; `quick` reads plain headers without pydicom, `headers` the rest;
-both make the records of `slices`. `elements` holds single elements, `headers` (frames too) and
-`mosaic` images with many planes, `pixels` the voxels, `stack` the geometry, `clocks` the order in
-time, `times` dates and times. `kinds` turns a header into role, evidence and processing (`roles`,
-`words`), `parts` a series into parts. `facts` is the allow-list of what is kept; `persons` what
-tells the patient; `pseudonym` an image without its person. What the images of a study are to each
-other is decided in `io.exam`.
+`files` finds and reads files in threads. `quick` reads plain headers without pydicom, `headers`
+reads all others; both return the records of `slices`. `elements` reads single elements, `mosaic`
+splits Siemens mosaics, `pixels` reads voxels, `stack` finds the geometry, `clocks` the order in
+time, `times` parses dates and times. `kinds` derives role, evidence and processing from a header
+(`roles`, `words`); `parts` splits a series into parts. `facts` is the allow-list of elements that
+are kept, `persons` finds identifiers of the patient, `pseudonym` copies an image without them. How
+the images of a study belong together is decided in `io.exam`.
 """

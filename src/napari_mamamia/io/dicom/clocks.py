@@ -1,4 +1,4 @@
-"""Which clock of a DICOM exam orders its phases: candidates judged, one chosen, the reason kept."""
+"""Choose the clock (DICOM element) that orders the phases of an exam, and give the reason."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,8 +31,9 @@ from napari_mamamia.io.dicom.trust import (
 
 LEAST_GAP_S: Final = 1.0
 MOST_GAP_S: Final = 1800.0
-"""Gaps between phases that are plausible. Our own choice: ultrafast exams have 2-5 s, and of the
-MAMA-MIA table's cases the longest gap is below 20 minutes."""
+"""Plausible gaps between phases. Our own choice: ultrafast exams have 2-5 s, and the longest gap of
+the cases in the MAMA-MIA table is below 20 minutes.
+"""
 
 _NONE: Final[NDArray[np.intp]] = np.empty((0, 0), dtype=np.intp)
 _IN_SECONDS: Final = (
@@ -47,21 +48,22 @@ _TIMING: Final = (
     DYNAMIC_TIME,
     Clock.CONTENT_TIME.value,
 )
-"""What may time phases that something else ordered, in the order of belief."""
+"""Elements that may time phases ordered by another element, the most reliable first."""
 _MUST_AGREE: Final = frozenset(Clock) - {
     Clock.CONTENT_TIME, Clock.INSTANCE_NUMBER, Clock.ACQUIRED,
 }  # fmt: skip
-"""Clocks whose contradiction is a doubt. ContentTime is when the image was computed or sent, and
-InstanceNumber may run through slices in any way."""
+"""Clocks that make the order uncertain if they contradict it. ContentTime tells when the image was
+computed or sent, and InstanceNumber may run through the slices in any order.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """What one clock says of an exam.
+    """The order and the times of an exam's phases by one clock.
 
     `stacks` is (time, place), the index of each plane, of size 0 where the clock orders nothing;
-    `reason` says why, or what speaks for it. `times_s` are seconds since phase 0 by the element
-    `timed_by`, None where no element gives them.
+    `reason` says why, or what supports the clock. `times_s` are seconds since phase 0 by the
+    element `timed_by`, None where no element gives them.
     """
 
     clock: Clock
@@ -77,7 +79,7 @@ class Verdict:
 
     @property
     def text(self) -> str:
-        """The choice in words: what orders the phases, what times them."""
+        """The clock, the reason, and the element that gives the times."""
         timed = f", timed by {self.timed_by}" if self.timed_by else ", times unknown"
         return f"{self.clock} ({self.reason}{timed})"
 
@@ -91,7 +93,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """The clock that orders an exam, all verdicts in the order of belief, and what is unusual."""
+    """The clock that orders an exam, the verdicts on all clocks, the best first, and warnings."""
 
     chosen: Verdict
     verdicts: tuple[Verdict, ...]
@@ -106,19 +108,19 @@ class Choice:
 def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | None = None) -> Choice:
     """Return the clock that orders planes of one grid in time.
 
-    Clocks that give equal stacks are ranked: first those whose phases have plausible times, then
-    in the order of `Clock`. Where a second one gives another order there is a doubt, which only
-    the user can end with `wanted`; ContentTime and InstanceNumber raise one only where the first
-    clock's gaps are implausible.
+    Clocks that give equal stacks are ranked: first those whose phases have plausible times, then in
+    the order of `Clock`. If a second clock gives another order, the order is uncertain, and only
+    the user can decide it with `wanted`. ContentTime and InstanceNumber make it uncertain only
+    where the gaps of the first clock are implausible.
 
     Parameters
     ----------
     rows
-        For each place up the stack, the planes that show it, as many at each.
+        For each place up the stack, the planes that show it; the same number at each place.
     name
-        Of the exam or series, for messages.
+        Name of the exam or series, for messages.
     wanted
-        The clock that the user named.
+        The clock that the user chose; None chooses one.
 
     Raises
     ------
@@ -129,7 +131,7 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
     if n_times == 1:
         only = Verdict(Clock.SERIES, np.arange(len(rows))[None, :], "one phase", (0.0,), "")
         return Choice(only, (only,))
-    slices = [piece for row in rows for piece in row]
+    slices = [plane for row in rows for plane in row]
     slices, verdicts, doubts = _judge_clocks(slices, n_times, wanted)
     working = sorted((v for v in verdicts if v.works), key=lambda v: not v.is_plausible)
     if wanted is not None:
@@ -164,9 +166,10 @@ def use_clock(clock: Clock) -> Remedy:
 def _judge_clocks(
     slices: list[Slice], n_times: int, wanted: Clock | None
 ) -> tuple[list[Slice], tuple[Verdict, ...], list[str]]:
-    """Return the planes, what each clock says of them, and what was not believed.
+    """Return the planes, the verdict on each clock, and a warning about a wrong AcquisitionTime.
 
-    AcquisitionTime that cannot be true is taken from the planes, unless the user named it.
+    AcquisitionTime that cannot be true is removed from the planes, unless the user chose that
+    clock.
     """
     content = judge(Clock.CONTENT_TIME, slices, n_times)
     names_it = wanted in (Clock.ACQUISITION_TIME, Clock.ACQUIRED)
@@ -187,11 +190,21 @@ def _judge_clocks(
 
 
 def judge(clock: Clock, slices: Sequence[Slice], n_times: int) -> Verdict:
-    """Return what one clock says; `slices` are place by place, `n_times` at each.
+    """Return the verdict on one clock.
 
-    A clock works where all planes have it, it differs at each place, and the stacks made of the
-    first, second, ... plane of all places follow one another without overlap. An instance number
-    may instead run through all times of a place, then through those of the next.
+    A clock works where all planes have it, it differs between the planes of each place, and the
+    stacks made of the first, second, ... plane of all places follow one another without overlap. An
+    instance number may instead run through all times of a place, then through those of the next
+    place.
+
+    Parameters
+    ----------
+    clock
+        The clock to judge.
+    slices
+        The planes, place by place, `n_times` at each.
+    n_times
+        How many planes show each place.
     """
     values = _read_values(clock, slices, n_times)
     if isinstance(values, str):
@@ -201,7 +214,9 @@ def judge(clock: Clock, slices: Sequence[Slice], n_times: int) -> Verdict:
     if np.any(np.diff(ranked, axis=1) == 0):
         return _judge_tie(clock, ranked, order, slices)
     latest = ranked
-    if len(find_units_s(clock, slices)) > 1:  # a value without seconds is anywhere in its minute
+    if (
+        len(find_units_s(clock, slices)) > 1
+    ):  # A value without seconds may be anywhere in its minute.
         units = [image.clocks.get(unit_of(clock), 0.0) for image in slices]
         own_units = np.take_along_axis(np.reshape(units, values.shape), order, axis=1)
         latest = ranked + own_units
@@ -231,7 +246,7 @@ def _read_values(clock: Clock, slices: Sequence[Slice], n_times: int) -> NDArray
 
 
 def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
-    """Return series numbers; phases inside one series follow its own best clock, in fractions."""
+    """Return series numbers; phases inside one series get fractions."""
     by_series: dict[str, list[int]] = {}
     for index, image in enumerate(slices):
         by_series.setdefault(image.header.series_uid, []).append(index)
@@ -239,9 +254,9 @@ def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
         return "all phases are in one series"
     values = np.empty(len(slices))
     starts = _rank_series([[slices[index] for index in group] for group in by_series.values()])
-    for at, members in enumerate(by_series.values()):
+    for index_of_series, members in enumerate(by_series.values()):
         group = [slices[index] for index in members]
-        number = group[0].header.series_number if starts is None else starts[at]
+        number = group[0].header.series_number if starts is None else starts[index_of_series]
         if number is None:
             return "missing"
         inner = len(group) * n_times // len(slices)
@@ -255,8 +270,8 @@ def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
 
 
 def _rank_series(series: Sequence[Sequence[Slice]]) -> list[int] | None:
-    """Return the ranks of series by AcquisitionTime, None where it does not tell them apart."""
-    times = [[piece.clocks.get(Clock.ACQUISITION_TIME) for piece in group] for group in series]
+    """Return the ranks of series by AcquisitionTime, None where two series share a time."""
+    times = [[plane.clocks.get(Clock.ACQUISITION_TIME) for plane in group] for group in series]
     if any(time is None for group in times for time in group):
         return None
     firsts = [min(time for time in group if time is not None) for group in times]
@@ -266,7 +281,7 @@ def _rank_series(series: Sequence[Sequence[Slice]]) -> list[int] | None:
 
 
 def order_inside(own: Sequence[Slice], n_times: int) -> NDArray[np.intp] | None:
-    """Return the stacks inside one series, place by place, None where no clock orders them."""
+    """Return the stacks of the planes of one series, None where no clock orders them."""
     if n_times == 1:
         return np.arange(len(own))[None, :]
     verdicts = (judge(clock, own, n_times) for clock in Clock if clock is not Clock.SERIES)
@@ -276,13 +291,13 @@ def order_inside(own: Sequence[Slice], n_times: int) -> NDArray[np.intp] | None:
 def _judge_tie(
     clock: Clock, ranked: NDArray[Any], order: NDArray[np.intp], slices: Sequence[Slice]
 ) -> Verdict:
-    """Return the verdict on a clock that shows one value twice at one place."""
-    place, time = np.argwhere(np.diff(ranked, axis=1) == 0)[0]
-    start = place * ranked.shape[1]
-    a, b = (slices[start + order[place, time + k]] for k in (0, 1))
+    """Return the verdict on a clock that has the same value twice at one place."""
+    row, time = np.argwhere(np.diff(ranked, axis=1) == 0)[0]
+    start = row * ranked.shape[1]
+    a, b = (slices[start + order[row, time + k]] for k in (0, 1))
     is_between = a.header.series_uid != b.header.series_uid
     both = (a.series_name, b.series_name) if is_between else (a.name, b.name)
-    return Verdict(clock, _NONE, f"{both[0]} and {both[1]} have one {clock}")
+    return Verdict(clock, _NONE, f"{both[0]} and {both[1]} have the same {clock}")
 
 
 def _place_by_place(ranked: NDArray[Any]) -> bool:
@@ -312,7 +327,7 @@ def _find_times(
 def _count_times(
     clock: Clock, slices: Sequence[Slice], stacks: NDArray[np.intp]
 ) -> tuple[tuple[float, ...] | None, str]:
-    """Return positions in time times TemporalResolution, where both are told."""
+    """Return temporal positions times TemporalResolution, where the headers hold both."""
     steps = {image.clocks.get(RESOLUTION) for image in slices}
     step = steps.pop() if len(steps) == 1 else None
     if clock is not Clock.TEMPORAL_POSITION or not step or step <= 0:
@@ -323,15 +338,15 @@ def _count_times(
 
 def _require_agreement(working: Sequence[Verdict], slices: Sequence[Slice], name: str) -> None:
     first = working[0]
-    is_odd = first.times_s is not None and not first.is_plausible  # midnight without a date
+    is_odd = first.times_s is not None and not first.is_plausible  # past midnight without a date
     for other in working[1:]:
         if other.clock is Clock.SERIES and first.is_plausible:
-            continue  # series are numbered as they are stored, not as they are taken
+            continue  # series numbers follow storing, not scanning
         if (is_odd or other.clock in _MUST_AGREE) and not _is_same_order(first, other):
             message = (
-                f"the order of the phases in {name} is in doubt: by {first.clock} "
-                f"{_name_order(first, slices)}, by {other.clock} {_name_order(other, slices)}; "
-                "name the clock that counts"
+                f"expected one order of the phases in {name}, but by {first.clock} "
+                f"{_name_order(first, slices)}, and by {other.clock} {_name_order(other, slices)}: "
+                "choose the clock that is right"
             )
             raise CaseError(
                 add_refused_times(message, slices),
@@ -351,15 +366,15 @@ def _name_order(verdict: Verdict, slices: Sequence[Slice]) -> str:
 
 
 def _list_oddities(chosen: Verdict, working: Sequence[Verdict]) -> list[str]:
-    """Return what is unusual about the choice, in plain sentences."""
+    """Return warnings about the chosen clock."""
     notes = [
-        f"{other.clock} would give another order of the phases than {chosen.clock}, which counts"
+        f"{other.clock} would give another order of the phases than {chosen.clock}, which was used"
         for other in working
         if other is not chosen and not _is_same_order(chosen, other)
     ]
     if chosen.times_s is None:
         notes.append(
-            "the times of the phases are not told by any element: only their order is. Where times "
+            "no element gives the times of the phases, so only their order is known. Where times "
             "are needed, write the seconds since phase 0 into the column acquisition_times of the "
             "clinical table"
         )

@@ -1,4 +1,4 @@
-"""Elements of DICOM headers as plain numbers, with the element and the file named in errors."""
+"""Read elements of DICOM headers as numbers; errors name the element and the file."""
 
 import math
 import os
@@ -18,31 +18,38 @@ from napari_mamamia.io.files.foreign import explained, open_bounded
 
 DAMAGED: Final = (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError,
                   IndexError, RuntimeError, NotImplementedError, OverflowError)  # fmt: skip
-"""What pydicom raises where a file is damaged or of a kind that it cannot read."""
+"""Errors that pydicom raises where a file is damaged or of a kind that it cannot read."""
 
 PHILIPS_SCALE_SLOPE: Final = PrivateElement(0x2005, "philips mr imaging dd 001", 0x0E, "FL")
 PHILIPS_DYNAMIC_TIME: Final = PrivateElement(0x2005, "philips mr imaging dd 001", 0xA0, "FL")
 """Source: for the slope, Chenevert (see `scaling_of`); for the time, seen in dcm_qa_philips, where
 it counts 0, 2, 4 s at TR 2 s."""
 NAMELESS_SCALE_SLOPE: Final = PrivateElement(0x2005, "", 0x0E, "FL")
-"""Where the slope lies when the creator of its block was taken away."""
+"""Philips' Scale Slope (2005,100E) in a block whose creator was removed."""
 OVERLAY_TAGS: Final = tuple((group, 0x0102) for group in range(0x6000, 0x6020, 2))
 """OverlayBitPosition of each overlay. Source: DICOM PS3.3, C.9.2."""
 _MOST_ROWS: Final = 65535
 """Rows and Columns are of 16 bits. Source: DICOM PS3.3, C.7.6.3."""
 _MOST_RATIO: Final = 1000
 _FREE_BYTES: Final = 1 << 24
-"""How many times smaller than its values a compressed file may be, beyond 16 MB. Our own limits: MR
-images shrink 2 to 5 times, blank ones some hundred times."""
+"""Largest ratio of uncompressed to compressed size, beyond 16 MB. Our own limits: MR images shrink
+2
+to 5 times, blank ones some hundred times.
+"""
 _MOST_DEFLATED: Final = 100
 _DEFLATED: Final = b"1.2.840.10008.1.2.1.99"
 _SLOPES: Final = (1e-10, 1e10)
-"""Slopes that can be a calibration. Our own limits: MR images have .001 to 1,000, maps 1e-6."""
+"""Range of slopes that can be a calibration. Our own limits: MR images have .001 to 1,000, maps
+1e-6.
+"""
 _LUT: Final = ("RescaleSlope", "RescaleIntercept")
 _SAME_MAP: Final = 1e-4
-"""Two mappings are one within this share: RescaleSlope has few digits, others are of 64 bits."""
+"""Largest relative difference of two mappings that count as equal: RescaleSlope has few digits,
+other
+elements are of 64 bits.
+"""
 _WHOLE: Final = 2**24
-"""float32 holds all whole numbers up to this one."""
+"""Largest integer up to which float32 holds all integers."""
 _NUMBER: Final = re.compile(r"(?i:[-+.,\d]*\d[-+.,\de]*|[-+]?nan|[-+]?inf(inity)?)")
 _MARK_END: Final = 132
 _BARE_BYTES: Final = 12
@@ -56,12 +63,14 @@ _FIRST_ELEMENTS: Final = frozenset(
         (0x0008, 0x0016),
     )
 )  # fmt: skip
-"""What a data set of an image begins with, its group's length first."""
+"""Elements with which the data set of an image begins, the group length first."""
 _GROUP_LENGTH: Final = b"\x02\x00\x00\x00"
 _META_BYTES: Final = 4096
 _HEAD_BYTES: Final = 8
 _MOST_SAME_HEADS: Final = 256
-"""Tags ascend, so that no two elements begin alike; items may, and empty ones are rare."""
+"""Largest number of elements that begin alike. Tags ascend, so no two elements do; items may, and
+empty ones are rare.
+"""
 _PIECE_BYTES: Final = 1 << 20
 
 
@@ -85,7 +94,7 @@ class Scaling:
 
     @property
     def pair(self) -> tuple[float, float]:
-        """Slope and intercept."""
+        """The slope and the intercept."""
         return self.slope, self.intercept
 
 
@@ -109,14 +118,14 @@ def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
                 _require_modest(stream)
                 padded: Any = _PaddedStream(stream)
                 return dcmread(padded, force=_is_bare(stream), **options)
-        except InvalidDicomError as error:  # its own words advise an argument of pydicom's
+        except InvalidDicomError as error:  # pydicom's message recommends an argument of its own
             raise ValueError("it does not begin as a DICOM file does") from error
 
 
 class _PaddedStream:
-    """A stream that ends where the same element comes without end, as zeros behind a file do.
+    """A stream that ends where one element repeats without end, as in trailing zeros.
 
-    pydicom takes each eight of them for an element or item of its own: 1 MB are 131,072.
+    pydicom takes each eight zeros for an element or item: 1 MB gives 131,072.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -133,7 +142,7 @@ class _PaddedStream:
             self._n_same = 0
         if self._n_same < _MOST_SAME_HEADS:
             return data
-        self._stream.seek(0, os.SEEK_END)  # what is asked for next is not there either
+        self._stream.seek(0, os.SEEK_END)  # the next element is missing too
         return b""
 
     def __getattr__(self, name: str) -> Any:
@@ -141,10 +150,10 @@ class _PaddedStream:
 
 
 def begins_bare(head: bytes) -> bool:
-    """Whether the begin of a file is that of a DICOM data set without preamble and mark.
+    """Return whether a file begins with a DICOM data set, without preamble and prefix.
 
-    Its first element is of group 0002 or 0008: a length of the group, a class or a character set,
-    with a value of few bytes. Source: DICOM PS3.5, 7.1, and PS3.10, 7.1, of files before 1993.
+    Its first element is of group 0002 or 0008: a group length, a class or a character set, with a
+    short value. Source: DICOM PS3.5, 7.1, and PS3.10, 7.1, of files before 1993.
     """
     if len(head) < _BARE_BYTES or head[:4] not in _FIRST_ELEMENTS:
         return False
@@ -160,7 +169,7 @@ def _is_bare(stream: IO[bytes]) -> bool:
 
 
 def _require_modest(stream: IO[bytes]) -> None:
-    """Raise `ValueError` for a deflated file that grows beyond measure: pydicom inflates it whole.
+    """Raise `ValueError` for a deflated file that would inflate too far: pydicom inflates it whole.
 
     Source: DICOM PS3.5, A.5: what follows the file meta information is raw deflate.
     """
@@ -170,8 +179,9 @@ def _require_modest(stream: IO[bytes]) -> None:
         if _DEFLATED not in head:
             return
         if head[132:136] != _GROUP_LENGTH:
-            raise ValueError("its meta information, of a deflated file, has no length")
-        # The length counts from behind itself: 132 bytes up to the mark, and 12 of its own element.
+            raise ValueError("the meta information of the deflated file has no length")
+        # The length counts from its own end: 132 bytes up to the prefix, and 12 bytes of the
+        # element.
         stream.seek(start + 144 + int.from_bytes(head[140:144], "little"))
         inflate, n_packed, n_bytes = zlib.decompressobj(-zlib.MAX_WBITS), 0, 0
         while not inflate.eof and (packed := stream.read(_PIECE_BYTES)):
@@ -182,13 +192,13 @@ def _require_modest(stream: IO[bytes]) -> None:
                     raise ValueError(f"it inflates to more than {_MOST_DEFLATED} times its size")
                 packed = inflate.unconsumed_tail
     except zlib.error as error:
-        raise ValueError(f"it is not deflated as it says ({error})") from error
+        raise ValueError(f"its data cannot be inflated ({error})") from error
     finally:
         stream.seek(start)
 
 
 def require_pydicom() -> None:
-    """Raise `MissingExtraError` where pydicom is not installed."""
+    """Raise `MissingExtraError` if pydicom is not installed."""
     try:
         import pydicom  # noqa: F401 - whether it is there
     except ImportError as error:
@@ -196,7 +206,13 @@ def require_pydicom() -> None:
 
 
 def needed(path: Path, header: Any, name: str) -> Any:
-    """Return an element that must be there; `FormatError` names it and the file otherwise."""
+    """Return a required element.
+
+    Raises
+    ------
+    FormatError
+        If it is missing; names the element and the file.
+    """
     value = header.get(name)
     if value is None or value == "":
         raise FormatError(
@@ -237,7 +253,7 @@ def optional_whole(path: Path, header: Any, name: str) -> int | None:
 
 
 def optional_number(header: Any, name: Any) -> float | None:
-    """Return an element by keyword, tag or creator as a number, None where it is none."""
+    """Return an element by keyword, tag or creator as a number, None if it is not a number."""
     try:
         value = read_value(header, name)
         if isinstance(value, Sequence) and not isinstance(value, str | bytes) and value:
@@ -260,15 +276,24 @@ def shape_of(path: Path, header: Any) -> tuple[int, int]:
 
 
 def require_room(path: Path, n_bytes: int, packed: bool, at: int = 0) -> None:
-    """Raise `FormatError` where a file is too small for the values that its header promises.
+    """Raise `FormatError` where a file is too small for the values that its header announces.
 
-    `at` is where they begin, 0 where that is unknown.
+    Parameters
+    ----------
+    path
+        The file.
+    n_bytes
+        Size of the uncompressed values.
+    packed
+        Whether the values are compressed.
+    at
+        Byte where the values begin, 0 where that is unknown.
     """
     size = path.stat().st_size
     if n_bytes + at > (_FREE_BYTES + size * _MOST_RATIO if packed else size):
         raise FormatError(
-            f"expected the {n_bytes:,} bytes of values that the header promises in {path}, but the "
-            f"file has {max(0, size - at):,}{' behind it' * bool(at)}: it is cut off or its header "
+            f"expected {n_bytes:,} bytes of values in {path}, as its header says, but the "
+            f"file has {max(0, size - at):,}{' after it' * bool(at)}: it is cut off or its header "
             "is damaged; export the series again"
         )
 
@@ -291,20 +316,20 @@ def stored_type(path: Path, header: Any) -> np.dtype[np.generic]:
     bits = int(needed(path, header, "BitsAllocated"))
     if bits not in (8, 16, 32):
         raise FormatError(
-            f"expected 8, 16 or 32 bits for each value of {path}, got {bits}: export it again"
+            f"expected 8, 16 or 32 bits per value in {path}, got {bits}: export it again"
         )
     sign = "i" if int(needed(path, header, "PixelRepresentation")) else "u"
     used, high = int(needed(path, header, "BitsStored")), optional_number(header, "HighBit")
     if not 0 < used <= bits or high not in (None, used - 1):
         raise FormatError(
-            f"expected values in the lowest bits of {path}, 1 to {bits} of them (BitsStored), the "
-            f"highest of which is HighBit, got {used} and HighBit {high:g}: export the series again"
+            f"expected values in the lowest 1 to {bits} bits (BitsStored) of {path}, with "
+            f"HighBit as the highest, got {used} bits and HighBit {high:g}: export the series again"
         )
     return np.dtype(f"{sign}{bits // 8}")
 
 
 def unused_bits(header: Any) -> int:
-    """Return how many high bits of each stored value do not belong to it, 0 where it is unknown.
+    """Return how many high bits of each stored value are unused, 0 where it is unknown.
 
     Source: DICOM PS3.5, 8.1.1: BitsAllocated - BitsStored; HighBit is BitsStored - 1.
     """
@@ -313,29 +338,29 @@ def unused_bits(header: Any) -> int:
 
 
 def has_bit_overlays(header: Any) -> bool:
-    """Whether overlays stand in bits of the stored values; of others the bit position is 0."""
+    """Return whether overlays use bits of the stored values; else their bit position is 0."""
     return any(optional_number(header, tag) for tag in OVERLAY_TAGS)
 
 
 def scaling_of(header: Any, whole: Any | None = None, mappings: Sequence[Any] = ()) -> Scaling:
-    """Return the scaling to the quantity.
+    """Return the scaling of stored values to the quantity.
 
-    The Modality LUT (RescaleSlope RS, RescaleIntercept RI) where there is one. Where Philips' own
-    Scale Slope SS (2005,100E) is there too, the signal is ``(stored * RS + RI) / (RS * SS)``: it
-    alone is comparable between series, because Philips fits RS to each series' display range.
-    Source: Chenevert et al., Transl Oncol 2014;7(1):65-71, equation 1.
+    The Modality LUT (RescaleSlope RS, RescaleIntercept RI) is applied if there is one. If Philips'
+    private Scale Slope SS (2005,100E) is present too, the signal is ``(stored * RS + RI) / (RS *
+    SS)``: only this is comparable between series, because Philips fits RS to the display range of
+    each series. Source: Chenevert et al., Transl Oncol 2014;7(1):65-71, equation 1.
 
-    Numbers that are no calibration (a slope of 0 maps all values to one) are passed over and named
-    in `Scaling.fault`: without SS the values stay as stored, else those of the Modality LUT.
+    Numbers that cannot be a calibration (a slope of 0 maps all values to one) are ignored and named
+    in `Scaling.fault`: without SS the values stay as stored, else the Modality LUT is applied.
 
     Parameters
     ----------
     header
         Data set that holds the Modality LUT (of an enhanced file, its functional group).
     whole
-        Data set that holds the private element; `header` without it.
+        Data set that holds the private element; None: `header`.
     mappings
-        Items of an enhanced file's RealWorldValueMappingSequence; those of `header` without it.
+        Items of an enhanced file's RealWorldValueMappingSequence; empty: those of `header`.
     """
     scaling = _scaling_by_elements(header, header if whole is None else whole)
     maps = mappings or header.get("RealWorldValueMappingSequence") or ()
@@ -351,7 +376,7 @@ def _scaling_by_elements(header: Any, place: Any) -> Scaling:
     private = _find_value(place, PHILIPS_SCALE_SLOPE)
     if private is not None:
         scale = _read_number(private) or math.nan
-        # Without RI the signal is stored / SS, whatever RS is.
+        # Without RI the signal is stored / SS, for every RS.
         shift = 0.0 if offset == 0 else offset / (rescale * scale) if is_lut else math.nan
         if _is_calibration(1.0 / scale, shift):
             return Scaling(1.0 / scale, shift, "Philips (2005,100E)")
@@ -369,22 +394,22 @@ def _scaling_by_elements(header: Any, place: Any) -> Scaling:
 
 
 def _find_unused(header: Any, scaling: Scaling, maps: Sequence[Any], tables: Sequence[Any]) -> str:
-    """Return which mapping is not applied; one that repeats what the Modality LUT says is none."""
+    """Return the mapping that is not applied and disagrees with the Modality LUT, "" for none."""
     if tables:
         values = read_value(tables[0], "LUTData")
         data = values if isinstance(values, bytes) else str(values).encode()
         return f"ModalityLUTSequence (table {zlib.crc32(data):08x})"
     if not maps:
         return ""
-    told = [
+    pairs = [
         tuple(optional_number(item, f"RealWorldValue{name}") for name in ("Slope", "Intercept"))
         for item in maps
     ]
     slope, intercept = (optional_number(header, name) for name in _LUT)
-    known = [scaling.pair, (1.0 if slope is None else slope, intercept or 0.0)]
-    if any(_is_same_map(mapping, other) for mapping in told for other in known):
+    applied = [scaling.pair, (1.0 if slope is None else slope, intercept or 0.0)]
+    if any(_is_same_map(mapping, other) for mapping in pairs for other in applied):
         return ""
-    slope, intercept = told[0]
+    slope, intercept = pairs[0]
     if slope is None:
         return "RealWorldValueMappingSequence (a table)"
     return f"RealWorldValueMappingSequence (slope {slope:g}, intercept {intercept or 0.0:g})"
@@ -400,12 +425,12 @@ def _is_same_map(told: tuple[float | None, ...], other: tuple[float, float]) -> 
 
 
 def _is_calibration(slope: float, intercept: float) -> bool:
-    """Whether numbers can scale values: float32 still tells neighbouring ones from each other."""
+    """Return whether float32 still separates neighbouring values after the scaling."""
     return _SLOPES[0] <= abs(slope) <= _SLOPES[1] and abs(intercept) <= _WHOLE * abs(slope)
 
 
 def _find_value(header: Any, name: Any) -> Any:
-    """Return the value of an element as it is, None where it is empty."""
+    """Return the value of an element, None where it is empty."""
     try:
         value = read_value(header, name)
     except DAMAGED:
@@ -421,6 +446,6 @@ def _read_number(value: Any) -> float:
 
 
 def _show_value(value: Any) -> str:
-    """Return a number as it stands in the header; words may be anything, and are not repeated."""
+    """Return a number as the header writes it; texts are not repeated."""
     text = str(value)
     return text if _NUMBER.fullmatch(text) else "(no number)"

@@ -1,6 +1,6 @@
-"""What an import keeps of DICOM headers: an allow-list of scanner facts, and nothing of the person.
+"""The allow-list of DICOM elements that an import keeps, none of them about the person.
 
-No promise beyond that: faces and the like are in the images themselves.
+The images themselves are not changed: a face, for example, may still be visible in them.
 """
 
 import hashlib
@@ -48,7 +48,7 @@ it, a shifted date leave the headers."""
 
 _MOST_TESLA: Final = 100.0
 _GAUSS: Final = 10_000.0
-"""Older GE software writes the field in gauss: 15000 is 1.5 T."""
+"""Tesla in gauss. Older GE software writes the field strength in gauss: 15000 is 1.5 T."""
 
 _PERSON_GROUP: Final = 0x0010
 _PERSON_VRS: Final = frozenset({"PN"})
@@ -69,12 +69,12 @@ _SECRET_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class ScannerFacts:
-    """What is kept of a study's headers.
+    """The facts that are kept from the headers of a study.
 
     `values` are by the column names of the MAMA-MIA table; `study_uid`, `series_uids` and
     `frame_uid` (of the frame of reference, "" where the images name none or several) are remapped;
-    `acquisition_date` is shifted by a number of days that is one for each patient, "" where it is
-    dropped or unknown.
+    `acquisition_date` is shifted by the same number of days for all exams of a patient, "" where it
+    is dropped or unknown.
     """
 
     values: Mapping[str, Fact]
@@ -92,13 +92,24 @@ def read_facts(
     dates: Dates,
     frame_uids: Sequence[str] = (),
 ) -> ScannerFacts:
-    """Return what is kept of the study that `file` belongs to.
-
-    `frame_uids` are the frames of reference that its images name: one is kept, several are none.
+    """Return the facts that are kept of the study that `file` belongs to.
 
     A text of the allow-list that holds the patient's name or number is dropped. UIDs become
-    ``2.25.`` and 120 bits of HMAC-SHA-256 under the user's secret: the same UID gives the same
-    new one in every import of this user, and nobody without the secret can recompute it.
+    ``2.25.`` and 120 bits of HMAC-SHA-256 under the user's secret: the same UID gives the same new
+    one in every import of this user, and nobody without the secret can recompute it.
+
+    Parameters
+    ----------
+    file
+        One file of the study.
+    series_uids
+        UIDs of the imported series.
+    secret
+        The user's secret, see `user_secret`.
+    dates
+        Whether the date is dropped or shifted.
+    frame_uids
+        Frames of reference that the images name: a single one is kept.
 
     Raises
     ------
@@ -132,12 +143,11 @@ def read_facts(
 
 @reads("a readable DICOM file", "export the series again")
 def names_a_person(files: Iterable[Path], text: str) -> bool:
-    """Whether `text`, such as a case id, holds a word of the patient's elements in any of `files`.
+    """Return whether `text`, such as a case id, holds a word of the patient's elements in `files`.
 
-    Words of at least 3 letters or digits count: names, numbers, birth date, accession number,
-    whatever signs and accents are between and above them. A file that says
-    PatientIdentityRemoved = YES, as all of TCIA do, names nobody. Of files that say the same of the
-    patient the first is read to its depth.
+    Words of at least 3 letters or digits count: names, numbers, birth date, accession number;
+    accents and punctuation do not. A file with PatientIdentityRemoved = YES, as in all of TCIA,
+    names nobody. Of files with equal patient elements only the first is read with its sequences.
     """
     patients: set[tuple[str, ...]] = set()
     for file in files:
@@ -155,9 +165,9 @@ def names_a_person(files: Iterable[Path], text: str) -> bool:
 
 
 def user_secret() -> bytes:
-    """Return this user's secret for remapped UIDs and shifted dates; made at the first use.
+    """Return this user's secret for remapped UIDs and shifted dates; the first call makes it.
 
-    It lies beside the preferences, readable by the user only, and never in a data set.
+    It is a file in the folder of the preferences, readable by the user only, never in a data set.
 
     Raises
     ------
@@ -165,7 +175,7 @@ def user_secret() -> bytes:
         If it cannot be read or made.
     """
     path = preferences_path().with_name(_SECRET_FILE)
-    with suppress(SaveConflictError):  # there is one, or another import made it just now
+    with suppress(SaveConflictError):  # the secret exists, or another import made it just now
         _make_secret(path)
     try:
         return _known_secret(path)
@@ -188,45 +198,45 @@ def _known_secret(path: Path) -> bytes:
         secret = stream.read(_SECRET_BYTES + 1)
     if len(secret) != _SECRET_BYTES:
         raise FormatError(
-            f"expected {_SECRET_BYTES} bytes in {path}, got others: remove the file; a new "
-            "secret gives new UIDs from then on"
+            f"expected {_SECRET_BYTES} bytes in {path}, but it has another size: remove the "
+            "file; a new secret gives new UIDs from then on"
         )
     return secret
 
 
 def remapped_uid(uid: str, secret: bytes) -> str:
-    """Return the UID that stands for `uid`: ``2.25.`` and 120 bits of HMAC-SHA-256."""
+    """Return the UID that replaces `uid`: ``2.25.`` and 120 bits of HMAC-SHA-256."""
     digest = hmac.new(secret, uid.encode(), hashlib.sha256).digest()
     return f"2.25.{int.from_bytes(digest, 'big') >> (256 - _UID_BITS)}"
 
 
 def _shifted_date(header: Any, secret: bytes) -> str:
     """Return the exam's date, 1 to 365 days earlier, as ``YYYY-MM-DD``."""
-    told = (read_date(header.get(name)) for name in ("AcquisitionDate", "StudyDate"))
-    exam = next((day for day in told if day), None)
+    dates_read = (read_date(header.get(name)) for name in ("AcquisitionDate", "StudyDate"))
+    exam = next((day for day in dates_read if day), None)
     if exam is None:
         return ""
     patient = str(header.get("PatientID") or header.get("StudyInstanceUID") or "")
     digest = hmac.new(secret, f"date {patient}".encode(), hashlib.sha256).digest()
     days = 1 + int.from_bytes(digest[:4], "big") % _DAYS
-    # No earlier day is before the first one: a year 1 was written in place of the exam's.
+    # Before day 1 there is no date: some files have year 1 in place of the exam's.
     return (exam - timedelta(days=days)).isoformat() if days < exam.toordinal() else ""
 
 
 def _with_groups(header: Any) -> list[Any]:
-    """Return the data sets in which an enhanced file keeps what a classic one has at the top."""
+    """Return the data sets in which an enhanced file keeps the elements of a classic one."""
     places = [header]
     for name in ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence"):
         for group in (header.get(name) or ())[:1]:
             places += [item for element in group if element.VR == "SQ" for item in element.value]
-    for place in places[1:]:
-        if place.get("EffectiveEchoTime") is not None and place.get("EchoTime") is None:
-            place.EchoTime = place.EffectiveEchoTime
+    for data_set in places[1:]:
+        if data_set.get("EffectiveEchoTime") is not None and data_set.get("EchoTime") is None:
+            data_set.EchoTime = data_set.EffectiveEchoTime
     return places
 
 
 def _person_words(header: Any) -> Iterator[str]:
-    """Yield the words of all elements that say who the patient is, in lower case."""
+    """Yield the words of all elements that identify the patient, in lower case."""
     for element in _iterate_elements(header):
         is_named = element.VR in _PERSON_VRS or element.keyword in _PERSON_KEYWORDS
         is_patient = element.tag.group == _PERSON_GROUP and element.VR not in {"SQ", "CS", "DS"}
@@ -236,14 +246,14 @@ def _person_words(header: Any) -> Iterator[str]:
 
 
 def _iterate_elements(header: Any) -> Iterator[Any]:
-    """Yield the elements of a data set; one that cannot be read may be a name, and is refused."""
+    """Yield the elements of a data set; raise for an unreadable one, which may be a name."""
     for tag in list(header.keys()):
         try:
             element = header[tag]
         except DAMAGED as error:
             raise FormatError(
                 f"expected a readable element {tag} in {header.filename}, but {error}: export the "
-                "series again; whether it tells the patient cannot be known"
+                "series again, because it may hold the patient's name"
             ) from error
         yield element
 

@@ -1,4 +1,4 @@
-"""DICOM files of a folder tree: found, read in threads, and sorted into studies."""
+"""Find the DICOM files of a folder tree, read them in threads, and sort them into studies."""
 
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -23,15 +23,15 @@ _HEAD: Final = 132
 _MARK: Final = slice(128, 132)
 _SUFFIXES: Final = frozenset({".dcm", ".ima", ".dicom"})
 _FIRST_GROUPS: Final = (b"\x02\x00", b"\x08\x00")
-"""How a DICOM file without preamble begins: with group 0002 or 0008."""
+"""First groups of a DICOM file without preamble: 0002 or 0008."""
 _THREADS: Final = 4
 _AHEAD: Final = 64
-"""Headers asked for ahead of the one that is waited for."""
+"""Headers that are read ahead of the one in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A file, or a folder, that cannot be read; `reason` is the whole sentence."""
+    """A file or folder that cannot be read; `reason` is the full message."""
 
     path: Path
     reason: str
@@ -42,10 +42,9 @@ class Damaged:
 class Study:
     """The images of one study below a folder.
 
-    `folder` is the deepest folder that holds all of its files. `damaged` are the files that could
-    not be read at all and lie where the study lies, each with a sentence that says why;
-    `n_foreign` counts the files below the source that are something else than DICOM, `archives`
-    are the zips among them, which are not looked into.
+    `folder` is the deepest folder that holds all of its files. `damaged` are files in the study's
+    folders that could not be read at all, each with a message; `n_foreign` counts files below the
+    source that are not DICOM; `archives` are the zips among them, which are not opened.
     """
 
     uid: str
@@ -57,7 +56,7 @@ class Study:
 
     @property
     def headers(self) -> Iterator[Header]:
-        """Headers of the images that have one."""
+        """The headers of the images that have one."""
         for image in self.images:
             header = _find_header(image)
             if header is not None:
@@ -65,9 +64,9 @@ class Study:
 
 
 def dicom_files(folder: Path) -> tuple[list[Path], int]:
-    """Return the DICOM files below a folder, by path, and how many other files lie there.
+    """Return the DICOM files below a folder, by path, and how many other files there are.
 
-    Hidden files and folders, links to folders and ``DICOMDIR`` are passed over.
+    Hidden files and folders, links to folders and ``DICOMDIR`` are ignored.
 
     Raises
     ------
@@ -79,7 +78,7 @@ def dicom_files(folder: Path) -> tuple[list[Path], int]:
 
 
 def require_readable(study: Study) -> None:
-    """Raise `FormatError` where files that may be of a study cannot be read: a copy broke off."""
+    """Raise `FormatError` if files that may belong to the study cannot be read."""
     if not study.damaged:
         return
     more = len(study.damaged) - 1
@@ -88,7 +87,7 @@ def require_readable(study: Study) -> None:
     if not any(map(bool, study.headers)):
         raise FormatError(reason)
     raise FormatError(
-        f"{reason}; or import what can be read without them", remedies=[LEAVE_UNREADABLE_OUT]
+        f"{reason}; or import the readable files without them", remedies=[LEAVE_UNREADABLE_OUT]
     )
 
 
@@ -108,7 +107,7 @@ def read_studies(folder: Path) -> tuple[Study, ...]:
     files, damaged, n_foreign, archives = _sorted_files(folder)
     if not files:
         raise FormatError(damaged[0].reason if damaged else _no_image(folder, n_foreign, archives))
-    images: list[tuple[Path, Image | Damaged]] = [(one.path, one) for one in damaged]
+    images: list[tuple[Path, Image | Damaged]] = [(file.path, file) for file in damaged]
     with closing(_read_headers(files)) as read:
         images += paced(read, "Reading DICOM headers", len(files))
     return _by_study(folder, images, n_foreign, archives)
@@ -117,18 +116,18 @@ def read_studies(folder: Path) -> tuple[Study, ...]:
 def _no_image(folder: Path, n_foreign: int, archives: Sequence[Path]) -> str:
     if archives:
         return (
-            f"expected MR images in {folder}, got {n_foreign} file(s) that are no DICOM, of which "
-            f"{archives[0].relative_to(folder)} is a zip, and zips inside are not looked into: "
-            "unpack it, or import it by itself"
+            f"expected MR images in {folder}, but its {n_foreign} files are not DICOM; "
+            f"{archives[0].relative_to(folder)} is a zip, and zips inside a folder are not opened: "
+            "unpack it, or import it separately"
         )
     return (
-        f"expected MR images in {folder}, got no image in DICOM form among {n_foreign} file(s): "
+        f"expected MR images in {folder}, but none of its {n_foreign} files is a DICOM image: "
         "choose the folder of the DCE series"
     )
 
 
 def _sorted_files(folder: Path) -> tuple[list[Path], list[Damaged], int, tuple[Path, ...]]:
-    """Return the DICOM files below a folder, the broken ones, how many others, zips."""
+    """Return the DICOM files below a folder, the damaged ones, the number of others, and zips."""
     report_progress(0, 1, "Looking for DICOM files")
     files: list[Path] = []
     damaged: list[Damaged] = []
@@ -147,9 +146,9 @@ def _sorted_files(folder: Path) -> tuple[list[Path], list[Damaged], int, tuple[P
 
 
 def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
-    """Yield the files below a folder in order of path, and whether each has the DICOM mark.
+    """Yield the files below a folder in order of path, and whether each is DICOM.
 
-    Hidden files and folders, links to folders and ``DICOMDIR`` are passed over.
+    Hidden files and folders, links to folders and ``DICOMDIR`` are ignored.
     """
     lost: list[Damaged] = []
 
@@ -164,7 +163,7 @@ def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
         lost.append(Damaged(path, reason))
 
     for parent, folders, names in os.walk(folder, onerror=remember):
-        # In place: `os.walk` goes into the folders that are left in this list.
+        # In place, because `os.walk` enters the folders that remain in this list.
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from _inspect_files(
             [
@@ -177,10 +176,10 @@ def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
 
 
 def _inspect_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool] | Damaged]:
-    """Yield what the files of one folder are by their begin.
+    """Yield for each file of one folder whether its first bytes are those of DICOM.
 
-    Empty marks of a disc, such as LOCKFILE, are no images that broke off, unless the images of the
-    folder have such names too: without a number.
+    Empty marker files of a disc, such as LOCKFILE, are not damaged images, unless the images of the
+    folder have such names without a number too.
     """
     empty: list[Damaged] = []
     has_words = False
@@ -195,12 +194,12 @@ def _inspect_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool] | Damage
 
 
 def _is_word(name: str) -> bool:
-    """Whether a file's name has neither suffix nor number, as those of images have."""
+    """Return whether a file's name has neither suffix nor number, unlike the names of images."""
     return "." not in name and not any(letter.isdigit() for letter in name)
 
 
 def _inspect_file(path: Path) -> tuple[Path, bool] | Damaged:
-    """Return whether a file is DICOM by its begin, or why one that should be is not."""
+    """Return whether a file is DICOM by its first bytes, or why it is damaged."""
     suffix = path.suffix.lower()
     try:
         with open_plain(path) as stream:
@@ -220,20 +219,20 @@ def _inspect_file(path: Path) -> tuple[Path, bool] | Damaged:
         return path, True
     is_named = suffix in _SUFFIXES
     if is_named or head[:2] in _FIRST_GROUPS:
-        return _describe_damage(path, "it has no DICOM mark at its begin")
+        return _describe_damage(path, "it does not begin as a DICOM file does")
     return path, False
 
 
 def _describe_damage(path: Path, why: str) -> Damaged:
     return Damaged(
         path,
-        f"expected a readable DICOM file at {path}, but {why}, as when a copy breaks off: copy or "
-        "export the series again",
+        f"expected a readable DICOM file at {path}, but {why}, as after an interrupted copy: copy "
+        "or export the series again",
     )
 
 
 def _read_headers(files: Sequence[Path]) -> Generator[tuple[Path, Image | Damaged], None, None]:
-    """Yield what each file is, in order; the reason where it is damaged."""
+    """Yield the contents of each file, in order, or why it is damaged."""
     with ThreadPoolExecutor(_THREADS) as threads:
         for start in range(0, len(files), _AHEAD):
             file = files[start : start + _AHEAD]
@@ -253,9 +252,9 @@ def _by_study(
     n_foreign: int,
     archives: tuple[Path, ...] = (),
 ) -> tuple[Study, ...]:
-    """Sort images into studies; files without one go where the files of their folder are.
+    """Sort images into studies; files without a study belong to the study of their folder.
 
-    Damaged files of which nobody knows the study are a study of their own, the last one.
+    Damaged files whose study is unknown form a study of their own, the last one.
     """
     groups: dict[str, list[tuple[Path, Image]]] = {}
     loose: list[tuple[Path, Image | Damaged]] = []
@@ -294,10 +293,10 @@ def _by_study(
 
 
 def _find_nearest_study(path: Path, places: Mapping[str, Path]) -> str:
-    """Return the study in whose folder a file lies: the only one, or the deepest; "" for none."""
+    """Return the study in whose folder a file is: the only one, or the deepest; "" for none."""
     if len(places) == 1:
         return next(iter(places))
-    around = [(len(place.parts), uid) for uid, place in places.items() if place in path.parents]
+    around = [(len(folder.parts), uid) for uid, folder in places.items() if folder in path.parents]
     deepest = max(around, default=(0, ""))
     is_one = sum(depth == deepest[0] for depth, _ in around) == 1
     return deepest[1] if is_one else ""

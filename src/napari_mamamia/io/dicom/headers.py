@@ -1,4 +1,4 @@
-"""Headers of DICOM files -> planes, or what a file is instead."""
+"""Read the header of a DICOM file as planes, or as another kind of file."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -50,37 +50,39 @@ from napari_mamamia.io.dicom.slices import (
 from napari_mamamia.io.dicom.times import TimeElements
 from napari_mamamia.io.files.foreign import open_bounded, reads
 
-# Frames of an enhanced multi-frame MR file: the same facts as of single-frame ones.
+# Frames of an enhanced multi-frame MR file, with the same facts as single-frame files.
 
 _EMPTY: Final[dict[str, Any]] = {}
 _PHILIPS_FRAME: Final = PrivateElement(0x2005, "philips mr imaging dd 005", 0x0F, "SQ")
 _SIEMENS_FRAME: Final = PrivateElement(0x0021, "siemens mr sdi 02", 0xFE, "SQ")
 _SIEMENS_SEQUENCE: Final = PrivateElement(0x0021, "siemens mr sdi 02", 0x77, "LO")
-"""Sequences of private elements in each frame, and Siemens' name of the pulse sequence beside
-FrameType. Source: dcm2niix, nii_dicom.cpp at 98ecd0be; the last seen in dcm_qa_enh."""
+"""Sequences of private elements in each frame, and Siemens' name of the pulse sequence in addition
+to
+FrameType. Source: dcm2niix, nii_dicom.cpp at 98ecd0be; the last seen in dcm_qa_enh.
+"""
 
 
 class _Groups:
-    """Functional groups of one frame: its own first, then those that all frames share."""
+    """The functional groups of one frame: its own first, then the shared ones."""
 
     def __init__(self, shared: Any, own: Any) -> None:
         self._shared, self._own = shared, own
 
     def group(self, name: str) -> Any:
-        """Return the one item of a functional group, an empty mapping where it is missing."""
+        """Return the only item of a functional group, an empty mapping where it is missing."""
         return next(iter(self.items(name)), _EMPTY)
 
     def items(self, name: str) -> Sequence[Any]:
         """Return the items of a functional group, none where it is missing."""
-        both = (place.get(name) for place in (self._own, self._shared) if place is not None)
+        both = (groups.get(name) for groups in (self._own, self._shared) if groups is not None)
         return next((items for items in both if items), ())
 
     def philips(self, content: Any) -> Any:
-        """Return where Philips' private elements of the frame lie: its own item, or the file."""
+        """Return the data set with Philips' private elements: the frame's own item, or the file."""
         return self._find_private_group(_PHILIPS_FRAME) or content
 
     def private_elements(self, content: Any) -> dict[Any, Any]:
-        """Return the private elements that tell kinds, the frame's own before the file's."""
+        """Return the private elements that determine the kind, the frame's before the file's."""
         places = (
             self._find_private_group(_PHILIPS_FRAME),
             self._find_private_group(_SIEMENS_FRAME),
@@ -89,9 +91,9 @@ class _Groups:
         return {element: _find_first(places, element) for element in KIND_ELEMENTS}
 
     def _find_private_group(self, element: PrivateElement) -> Any:
-        """Return the item of a private sequence, of a block without creator too.
+        """Return the item of a private sequence, also where its block does not name its creator.
 
-        What counts is who made the elements in it.
+        Only the creator of the elements inside counts.
         """
         nameless = element._replace(creator="")
         items = read_value(self._own, element) or read_value(self._own, nameless)
@@ -162,7 +164,7 @@ def _read_frame(
 
 
 def _kind_and_sequence(content: Any, groups: _Groups) -> tuple[Kind, SequenceKey]:
-    """Return what a frame is, by its own groups: phase images lie beside magnitudes in one file."""
+    """Return kind and sequence of a frame by its own groups: one file may hold phase images too."""
     timing = groups.group("MRTimingAndRelatedParametersSequence")
     echo = groups.group("MREchoSequence")
     frame_type = groups.group("MRImageFrameTypeSequence")
@@ -192,8 +194,8 @@ def _kind_and_sequence(content: Any, groups: _Groups) -> tuple[Kind, SequenceKey
 
 
 def _find_first(places: tuple[Any, ...], element: PrivateElement) -> Any:
-    """Return a value of the first place that has it, None where none does."""
-    values = (read_value(place, element) for place in places)
+    """Return an element's value in the first data set that has it, None where none has."""
+    values = (read_value(data_set, element) for data_set in places)
     return next((value for value in values if value is not None), None)
 
 
@@ -202,7 +204,7 @@ def _siemens_sequence(frame_type: Any) -> str:
 
 
 def _has_transfer(modifier: Any) -> bool:
-    """Whether a pulse for magnetisation transfer was played."""
+    """Return whether the sequence has a magnetisation transfer pulse."""
     return str(modifier.get("MagnetizationTransfer") or "NONE").upper() != "NONE"
 
 
@@ -216,7 +218,7 @@ _FileClocks = tuple[dict[str, float], TimeElements]
 
 
 def _read_file_clocks(content: Any, per_frame: Any, times: TimeElements) -> dict[str, float]:
-    """Return the file's clocks for all frames, without AcquisitionTime where frames have theirs."""
+    """Return the clocks of the file, without AcquisitionTime if frames have their own."""
     clocks = clocks_of(content, times)
     frames = (_Groups(None, frame).group("FrameContentSequence") for frame in per_frame)
     if any(frame.get("FrameAcquisitionDateTime") for frame in frames):
@@ -229,7 +231,7 @@ def _read_file_clocks(content: Any, per_frame: Any, times: TimeElements) -> dict
 def _read_clocks(
     content: Any, groups: _Groups, of_file: _FileClocks, index: int
 ) -> tuple[dict[str, float], tuple[tuple[str, str], ...]]:
-    """Return the frame's clocks and what holds no time; the file's count for all its frames.
+    """Return the clocks of a frame, and elements that hold no valid time.
 
     Source of the places: DICOM PS3.3, C.7.6.16.2.2 (frame content), .7 (cardiac synchronization)
     and .20 (temporal position).
@@ -271,12 +273,12 @@ syntax: implicit and explicit little-endian, explicit big-endian. Source: DICOM 
 
 @reads("a readable DICOM file", "export the series again")
 def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
-    """Return the planes of one DICOM file, or what it is instead.
+    """Return the planes of one DICOM file, or a record of another kind of file.
 
     Raises
     ------
     FormatError
-        If the file is damaged, so that not even its series is known; names the file.
+        If the file is so damaged that not even its series is known; names the file.
     MissingExtraError
         If pydicom is not installed.
     """
@@ -294,13 +296,13 @@ def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
     sop_class = needed(path, content, "SOPClassUID")
     if sop_class != _MR and sop_class not in _ENHANCED_MR:
         name = getattr(sop_class, "name", "unknown kind")
-        if name == sop_class:  # a class that nobody knows may be the half of one
+        if name == sop_class:  # an unknown class may come from a damaged file
             needed(path, content, "StudyInstanceUID")
         return OtherImage(path, name)
     try:
         times = TimeElements(content)
         header = _read_header(path, content, index, times)
-    # A FormatError is a ValueError, so one of DAMAGED too, and says more.
+    # A FormatError is a ValueError, so DAMAGED includes it, and its message says more.
     except FormatError:
         raise
     except DAMAGED as error:
@@ -336,7 +338,7 @@ def _read_header(path: Path, content: Any, at: int, times: TimeElements) -> Head
     syntax = str(content.file_meta.get("TransferSyntaxUID", "")) or _guessed_syntax(content)
     byte_order, ahead = _NATIVE.get(syntax, ("<", 0))
     if byte_order == ">" and optional_number(content, "BitsAllocated") == _BYTE:
-        ahead = 0  # two values change places in each word, or not: pydicom knows
+        ahead = 0  # big-endian words may have their two values swapped: pydicom knows
     return Header(
         file=path,
         study_uid=intern(str(needed(path, content, "StudyInstanceUID"))),
@@ -362,7 +364,7 @@ def _read_header(path: Path, content: Any, at: int, times: TimeElements) -> Head
 
 
 def _guessed_syntax(content: Any) -> str:
-    """Return the transfer syntax that pydicom read a data set by that does not name its own."""
+    """Return the transfer syntax that pydicom guessed for a data set that does not name its own."""
     is_implicit, is_little = content.original_encoding
     return _IMPLICIT if is_implicit else _EXPLICIT if is_little else _BIG
 
@@ -371,8 +373,8 @@ def _read_slice(header: Header, content: Any, times: TimeElements) -> Slice:
     path = header.file
     if int(content.get("NumberOfFrames") or 1) > 1:
         raise FormatError(
-            f"expected one plane in {path}, but it is a classic MR image of several frames, whose "
-            "places are not told: export the series again as single frames or enhanced MR"
+            f"expected one plane in {path}, but it is a classic MR image of several frames without "
+            "positions: export the series again as single frames or enhanced MR"
         )
     shape, stored = shape_of(path, content), stored_type(path, content)
     n_bytes = shape[0] * shape[1] * stored.itemsize
@@ -405,7 +407,7 @@ def _simplify_text(value: Any) -> str:
 
 @lru_cache(maxsize=1024)
 def _intern_value(value: T) -> T:
-    """Return the first of equal values, so that a million headers keep one of each."""
+    """Return the first of equal values, so that a million headers share one object."""
     return value
 
 

@@ -1,4 +1,4 @@
-"""What the header of a DICOM image says it is, and what tells its sequence from others."""
+"""Derive the kind of a DICOM image and its pulse sequence from the header."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,9 +26,10 @@ KIND_ELEMENTS: Final = (
     GE_PART, GE_B_VALUE, GE_SEQUENCE, SIEMENS_B_VALUE, PHILIPS_B_VALUE, PHILIPS_EPI_FACTOR,
     PHILIPS_IMAGE_TYPE, SIEMENS_TEXT,
 )  # fmt: skip
-"""Private elements. Source: rordenlab/dcm2niix, nii_dicom.cpp at 98ecd0be; of (0043,102F) and
-(0019,109C) GE's DICOM conformance statements; of (2005,1011), MRImageTypeMR, what several readers
-of Philips files call and use it as (M, P, R, I), such as bryanfw/fwbsrc, philipsDICOMentries.m."""
+"""Private elements. Source: rordenlab/dcm2niix, nii_dicom.cpp at 98ecd0be; for (0043,102F) and
+(0019,109C) GE's DICOM conformance statements; for (2005,1011), MRImageTypeMR, several readers of
+Philips files, which use it as (M, P, R, I), such as bryanfw/fwbsrc, philipsDICOMentries.m.
+"""
 _GE_PARTS: Final = {1: Role.PHASE_IMAGE, 2: Role.REAL, 3: Role.IMAGINARY}
 """Source: GE DICOM conformance statements, (0043,102F): 0 magnitude, 1 phase, 2 real,
 3 imaginary."""
@@ -41,7 +42,7 @@ _GE_LARGE_B: Final = 1e9
 """GE adds multiples of this to the b value. Source: dcm2niix, GE/README.md."""
 _LONG_ECHO_MS: Final = 40.0
 _LONG_REPETITION_MS: Final = 1000.0
-"""No T1-weighted gradient echo has times as long. Our own choice."""
+"""Repetition time above that of any T1-weighted gradient echo. Our own choice."""
 _CONTRASTS: Final = {
     Role.WATER: "water", Role.FAT: "fat", Role.IN_PHASE: "in phase", Role.OPPOSED: "out of phase",
 }  # fmt: skip
@@ -54,16 +55,17 @@ _SAME_DEGREES: Final = 1.0
 _Physical: TypeAlias = tuple[
     tuple[str, ...], str, float | None, float | None, float | None, float | None
 ]
-"""ScanningSequence, what else says echo-planar, echo train length, echo and repetition time,
-b value."""
+"""ScanningSequence, another sign of echo-planar imaging, echo train length, echo time, repetition
+time, b value.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceKey:
-    """What tells one sequence from another; "" and None where the file does not say.
+    """The parameters that distinguish pulse sequences; "" and None where the file lacks them.
 
     `contrast` is the part of a Dixon acquisition ("water"); times in ms, the angle in degrees;
-    `echo_number` is which echo it is where only that is told, not its time.
+    `echo_number` numbers the echo where only the number is known, not the echo time.
     """
 
     technique: tuple[str, ...] = ()
@@ -76,11 +78,11 @@ class SequenceKey:
     echo_number: int | None = None
 
     def is_same(self, other: "SequenceKey") -> bool:
-        """Whether two images may be phases of one acquisition; unknown values do not differ."""
+        """Return whether two images may be phases of one acquisition; unknown values match."""
         return self.is_same_but_angle(other) and _is_near(self.flip_degrees, other.flip_degrees)
 
     def is_same_but_angle(self, other: "SequenceKey") -> bool:
-        """Whether two images differ in nothing but the flip angle, as for a T1 map."""
+        """Return whether two images differ only in the flip angle, as for a T1 map."""
         words = (self.technique, self.contrast) == (other.technique, other.contrast)
         return (
             words
@@ -92,14 +94,14 @@ class SequenceKey:
         )
 
     def differences(self, other: "SequenceKey") -> list[tuple[str, str, str]]:
-        """Return what differs: its name, and as the one has it and the other."""
+        """Return the differences: name, own value, other value."""
         rows = [
-            (what, one or "none", two or "none")
-            for what, one, two in (
+            (what, mine_text or "none", two or "none")
+            for what, mine_text, two in (
                 ("sequence", " ".join(self.technique), " ".join(other.technique)),
                 ("part", self.contrast, other.contrast),
             )
-            if one != two
+            if mine_text != two
         ]
         for what, mine, theirs, unit, is_near in (
             ("TE", self.echo_time_ms, other.echo_time_ms, " ms", _is_close),
@@ -109,8 +111,8 @@ class SequenceKey:
             ("TI", self.inversion_time_ms, other.inversion_time_ms, " ms", _is_close),
         ):
             if not is_near(mine, theirs):
-                one, two = ("none" if v is None else f"{v:.4g}{unit}" for v in (mine, theirs))
-                rows.append((what, one, two))
+                mine_text, two = ("none" if v is None else f"{v:.4g}{unit}" for v in (mine, theirs))
+                rows.append((what, mine_text, two))
         if self.echo_number and other.echo_number and self.echo_number != other.echo_number:
             rows.append(("echo", f"{self.echo_number}", f"{other.echo_number}"))
         return rows
@@ -134,9 +136,9 @@ class SequenceKey:
 
 
 def kind_of(header: Any) -> Kind:
-    """Return what an image is by its header: coded elements first, then parameters, then words.
+    """Return the kind of an image by its header: coded elements first, then parameters, then words.
 
-    A word may say that an image is something else than a phase; that no word does proves nothing.
+    A word can show that an image is no phase; the lack of such a word shows nothing.
     """
     words = (*_list_texts(header.get("ImageType")), *_siemens_words(header))
     description = str(header.get("SeriesDescription") or "")
@@ -159,7 +161,7 @@ def kind_of(header: Any) -> Kind:
 
 
 def sequence_of(header: Any, kind: Kind) -> SequenceKey:
-    """Return what tells the image's sequence from others."""
+    """Return the parameters that distinguish the image's sequence from others."""
     technique = [
         *_list_texts(header.get("ScanningSequence")),
         *_list_texts(header.get("MRAcquisitionType")),
@@ -180,7 +182,7 @@ def sequence_of(header: Any, kind: Kind) -> SequenceKey:
 
 
 def b_value_of(header: Any) -> float | None:
-    """Return the diffusion weighting in s/mm2, by the standard's element or a vendor's own."""
+    """Return the diffusion weighting in s/mm2, by the standard's or a vendor's element."""
     value = optional_number(header, "DiffusionBValue")
     if value is not None:
         return value
@@ -227,7 +229,7 @@ def _by_physics(
     physical: _Physical,
     names: tuple[str, ...],
 ) -> tuple[Role, str] | None:
-    """Return what the parameters of the scan say: diffusion, echo-planar, echo train."""
+    """Return the role that the scan parameters show: diffusion, echo-planar, echo train."""
     techniques, planar, train, echo_ms, repetition_ms, b_value = physical
     if b_value:
         return Role.DIFFUSION, f"b value {b_value:g}"
@@ -250,7 +252,7 @@ def _by_physics(
 
 
 def _coded_part(header: Any) -> tuple[Role, str] | None:
-    """Return the part of the complex signal that a coded element names, but the magnitude."""
+    """Return the part of the complex signal by a coded element, None for the magnitude."""
     component = str(header.get("ComplexImageComponent") or "").upper()
     if component in _COMPONENTS:
         return _COMPONENTS[component], f"ComplexImageComponent {component}"
@@ -264,7 +266,7 @@ def _coded_part(header: Any) -> tuple[Role, str] | None:
 
 
 def _planar_evidence(header: Any) -> str:
-    """Return what says that a sequence is echo-planar besides ScanningSequence, "" if nothing."""
+    """Return the evidence for echo-planar imaging besides ScanningSequence, "" if there is none."""
     if str(header.get("EchoPlanarPulseSequence") or "").upper() == "YES":
         return "EchoPlanarPulseSequence YES"
     factor = optional_number(header, PHILIPS_EPI_FACTOR) or 0
@@ -274,7 +276,7 @@ def _planar_evidence(header: Any) -> str:
 
 
 def _siemens_words(header: Any) -> list[str]:
-    """Return the words of ImageTypeText, where newer Siemens software keeps MOCO and the like."""
+    """Return the words of ImageTypeText, where newer Siemens software writes MOCO and similar."""
     return _list_texts(read_value(header, SIEMENS_TEXT))
 
 

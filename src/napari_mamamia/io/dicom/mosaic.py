@@ -1,7 +1,7 @@
-"""Siemens mosaics: all slices of one time point as tiles of one picture, taken apart into planes.
+"""Split Siemens mosaics, which hold all slices of one time point as tiles of one picture.
 
-Siemens' private CSA header says how many tiles count and which way the slices go; nibabel reads it.
-Where a file that was anonymised has lost it, the mosaic is refused: the two ways look alike.
+Siemens' private CSA header holds the number of tiles and the direction of the slices; nibabel reads
+it. A mosaic that lost it by anonymisation is refused, because both directions look alike.
 """
 
 import struct
@@ -21,7 +21,7 @@ from napari_mamamia.io.dicom.private import PrivateElement, read_value
 from napari_mamamia.io.dicom.slices import Slice, Tile
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # nibabel calls its readers experimental; tests hold them
+    warnings.simplefilter("ignore")  # nibabel calls its readers experimental; tests check them
     from nibabel.nicom import csareader
 
 
@@ -38,30 +38,30 @@ _CONVERT: Final = "export the series again with Siemens' private elements, or as
 
 
 def is_mosaic(content: Any) -> bool:
-    """Whether ImageType says that the picture is a mosaic."""
+    """Return whether ImageType says that the picture is a mosaic."""
     return "MOSAIC" in str(content.get("ImageType"))
 
 
 def tiles_of(picture: Slice) -> tuple[Slice, ...]:
     """Return a plane for each tile of a mosaic, in the file's order.
 
-    Tiles fill a square of ``ceil(sqrt(n))`` by as many row by row; those behind the n-th are blank.
-    ImagePositionPatient is that of a slice as large as the whole picture around the first slice's
-    centre, so half of what is too much is added along rows and columns. The next tile lies one
-    SpacingBetweenSlices further along the CSA header's SliceNormalVector.
-    Source: nibabel, doc/source/dicom/dicom_mosaic.rst at 12ea1360 (position) and siemens_csa.rst at
-    42cbe5d0 (normal).
+    The tiles fill a square of ``ceil(sqrt(n))`` by as many, row by row; tiles after the n-th are
+    blank. ImagePositionPatient is that of a slice as large as the whole picture around the centre
+    of the first slice, so half of the excess is added along rows and columns. The next tile is one
+    SpacingBetweenSlices further along the CSA header's SliceNormalVector. Source: nibabel,
+    doc/source/dicom/dicom_mosaic.rst at 12ea1360 (position) and siemens_csa.rst at 42cbe5d0
+    (normal).
 
     Parameters
     ----------
     picture
-        The file as one plane, with what its header says of it.
+        The file as one plane, with its header.
 
     Raises
     ------
     FormatError
-        If the number of tiles, the slices' distance or their direction is not told, or they
-        contradict the picture.
+        If the number of tiles, the distance of the slices or their direction is missing, or
+        contradicts the picture.
     """
     path = picture.file
     content = open_dicom(path, path, stop_before_pixels=True)
@@ -161,7 +161,7 @@ def _slice_normal(path: Path, csa: Any) -> NDArray[np.float64]:
     if normal is None:
         raise FormatError(
             f"expected three numbers as SliceNormalVector in the CSA header of the mosaic {path}, "
-            "but there are none, and without them nobody knows whether the slices go up or down: "
+            "but there are none, so the direction of the slices is unknown: "
             f"{_CONVERT}"
         )
     return np.asarray(normal, dtype=np.float64)

@@ -1,8 +1,8 @@
-"""The images of one DICOM study, parted by series and what they are before any is called a phase.
+"""Split the images of a DICOM study by series and kind, before any is called a phase.
 
 A part is what a user can name: the images of one series that are one kind of image (magnitude,
-water, a phase image, ...), of one sequence, echo, orientation and moment of the heart beat, and of
-one breast where the series shows two.
+water, phase image, ...), of one sequence, echo, orientation and trigger time, and of one breast
+where the series shows two.
 """
 
 from collections import Counter
@@ -21,35 +21,36 @@ from napari_mamamia.io.dicom.slices import UNNUMBERED, BadImage, Header, OtherIm
 from napari_mamamia.io.dicom.stack import Places, find_places, require_one_orientation
 
 Image: TypeAlias = tuple[Slice, ...] | OtherImage | BadImage
-"""What a DICOM file turned out to be."""
+"""The content of a DICOM file."""
 
 _SAGITTAL: Final = 0.9
 """Cosine between a slice normal and the left-right axis from which on a stack is sagittal."""
 _BETWEEN_BREASTS: Final = 3.0
-"""How many usual gaps a gap between two slices is at least that parts left from right."""
+"""Least ratio of the gap between left and right breast to the usual gap of slices."""
 _MOST_TURNS: Final = 8
 _FEWEST: Final = 3
-"""A series of more orientations turns around the body, one of fewer images in one of them has an
-odd image: no part of it is a stack."""
+"""Limits for splitting a series by orientation: one with more orientations rotates around the body,
+one with fewer images of an orientation has an odd image, and no part of it is a stack.
+"""
 _SAME_COSINE: Final = 1e-4
 _PLANES: Final = ("sagittal", "coronal", "axial")
 _COUNTING: Final = (
     Clock.TEMPORAL_POSITION, Clock.ACQUISITION_TIME, Clock.TRIGGER_TIME, Clock.ACQUIRED,
     Clock.CONTENT_TIME, Clock.ACQUISITION_NUMBER,
 )  # fmt: skip
-"""Clocks that may part the images of a series that makes no whole stacks, in order of belief."""
+"""Clocks that may number the phases of a series without whole stacks, the most reliable first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """The images of one series that are one kind of image: by place, or the reason why not.
 
-    `problem` says why they make no stack, and `remedies` what a user can do about it.
-    `echo` counts the echoes of a series from 1; `side` is "left" or "right" of a sagittal stack
-    that shows one breast, else "". `turn` names the orientation where the series has several
-    ("axial", a second one "axial-2"), and `trigger` counts the moments after the trigger, from 1,
-    where each phase of the series is shown at several; else they are "" and 0. `n_numbered` is how
-    many phases all parts of its number have that nothing else tells from it.
+    `problem` says why they make no stack, and `remedies` what a user can do about it. `echo` counts
+    the echoes of a series from 1; `side` is "left" or "right" of a sagittal stack that shows one
+    breast, else "". `turn` names the orientation where the series has several ("axial", a second
+    one "axial-2"), and `trigger` counts the times after the trigger, from 1, where each phase of
+    the series is shown at several; else they are "" and 0. `n_numbered` is the number of phases of
+    all parts that selectors cannot tell apart.
     """
 
     slices: tuple[Slice, ...]
@@ -64,12 +65,12 @@ class Part:
 
     @property
     def phases(self) -> tuple[int, ...]:
-        """The numbers of its phases, `UNNUMBERED` among them where nothing tells one."""
+        """The numbers of its phases; `UNNUMBERED` is among them where a number is unknown."""
         return tuple(sorted({image.phase for image in self.slices}))
 
     @property
     def plane(self) -> str:
-        """Its orientation in a word, with its number where the series has several of the word."""
+        """Its orientation, with a number where the series has several of that orientation."""
         return self.turn or _plane_of(self.slices[0])
 
     @property
@@ -79,12 +80,12 @@ class Part:
 
     @property
     def sequence(self) -> SequenceKey:
-        """The sequence that its images share."""
+        """The sequence of its images."""
         return self.slices[0].sequence
 
     @property
     def kind(self) -> Kind:
-        """What its images are by their headers."""
+        """The kind of its images by their headers."""
         return self.slices[0].kind
 
     @property
@@ -101,13 +102,13 @@ class Part:
 def parts_of(slices: Sequence[Slice], *, allow_thin: bool = False) -> list[Part]:
     """Return the images by series, kind, sequence and side; each image is in one part.
 
-    Its images know their phases, which count on through all that selectors name alike. With
-    `allow_thin` stacks of one or two slices count as whole. Images that are stored upside down or
-    from right to left beside the usual ones of the phases are read from behind.
+    The images get phase numbers, which continue over all parts that selectors cannot tell apart.
+    With `allow_thin` stacks of one or two slices count as whole. Images that are stored upside down
+    or mirrored against most phases are flipped.
     """
     by_series: dict[str, list[Slice]] = {}
-    for piece in _turned_alike(slices):
-        by_series.setdefault(piece.header.series_uid, []).append(piece)
+    for plane in _turned_alike(slices):
+        by_series.setdefault(plane.header.series_uid, []).append(plane)
     return _number_parts(
         [part for pieces in by_series.values() for part in _parts_of_series(pieces, allow_thin)]
     )
@@ -119,7 +120,7 @@ def _turned_alike(slices: Sequence[Slice]) -> list[Slice]:
     if len(counts) < 2:
         return list(slices)
     usual = counts.most_common(1)[0][0]
-    # Each orientation once: a study has thousands of images, but a handful of these.
+    # Once for each orientation: a study has thousands of images, but few orientations.
     back = {
         orientation: _reversed_axes(orientation, usual)
         for orientation in {p.orientation for p in slices}
@@ -128,7 +129,7 @@ def _turned_alike(slices: Sequence[Slice]) -> list[Slice]:
 
 
 def _reversed_axes(told: Sequence[float], usual: Sequence[float]) -> tuple[bool, bool]:
-    """Return whether the rows and the columns run just the other way; neither if all else."""
+    """Return whether rows and columns run in opposite directions of two parallel planes."""
     along, down = (
         next((sign for sign in (1, -1) if np.allclose(a, sign * b, atol=_SAME_COSINE)), 0)
         for a, b in zip(np.reshape(told, (2, 3)), np.reshape(usual, (2, 3)), strict=True)
@@ -137,7 +138,7 @@ def _reversed_axes(told: Sequence[float], usual: Sequence[float]) -> tuple[bool,
 
 
 def _turn_slice(piece: Slice, back: tuple[bool, bool]) -> Slice:
-    """Return an image whose rows, or columns, are read from behind: the first voxel moves there."""
+    """Return an image with rows, or columns, in reverse order; its position moves accordingly."""
     axes = np.reshape(piece.orientation, (2, 3))
     position = np.array(piece.position_mm)
     for is_back, n, step_mm, axis in zip(back, piece.shape, piece.spacing_mm, (1, 0), strict=True):
@@ -151,14 +152,14 @@ def _turn_slice(piece: Slice, back: tuple[bool, bool]) -> Slice:
 
 
 def part_of(slices: Sequence[Slice], like: Part, *, allow_thin: bool = False) -> Part:
-    """Return some of a part's images as a part of their own."""
+    """Return some of a part's images as a new part."""
     return _place_part(replace(like, slices=tuple(slices)), allow_thin)
 
 
 def _number_parts(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts with the phases of their images, counted on where selectors are alike."""
+    """Return the parts with numbered phases, continued over parts with equal selectors."""
     groups: dict[tuple[object, ...], list[int]] = {}
-    # Phases count in order of time, whatever order the parts came in; they go back to that below.
+    # Phases count in order of time; the parts return to their own order below.
     for at, part in sorted(enumerate(parts), key=lambda both: _find_start(both[1])):
         key = (part.header.series_number, part.role, part.echo, part.side, part.turn, part.trigger)
         groups.setdefault(key, []).append(at)
@@ -179,19 +180,19 @@ def _number_phases(
 ) -> tuple[tuple[Slice, ...], Places | None]:
     """Return the images of a part with their phases, counted from `first` in order of time.
 
-    Where they make no whole stacks, the images of one time are a phase, if most of these are
-    equally many. Images of which nothing tells it are `UNNUMBERED`.
+    Without whole stacks, the images of one time are a phase, if most times have equally many
+    images. Images whose phase is unknown get `UNNUMBERED`.
     """
     numbers = _of_parted(slices) if places is None else _of_stacks(places)
     phase_by_id = {
-        id(piece): UNNUMBERED if number == UNNUMBERED else number + first
-        for piece, number in numbers
+        id(plane): UNNUMBERED if number == UNNUMBERED else number + first
+        for plane, number in numbers
     }
     if all(image.phase == phase_by_id[id(image)] for image in slices):
         return tuple(slices), places
     new = {id(image): replace(image, phase=phase_by_id[id(image)]) for image in slices}
     if places is not None:
-        rows = tuple(tuple(new[id(piece)] for piece in row) for row in places.rows)
+        rows = tuple(tuple(new[id(plane)] for plane in row) for row in places.rows)
         places = replace(places, rows=rows)
     return tuple(new[id(image)] for image in slices), places
 
@@ -200,7 +201,7 @@ def _of_stacks(places: Places) -> list[tuple[Slice, int]]:
     flat = places.slices
     stacks = order_inside(flat, places.n_times)
     if stacks is None:
-        return [(piece, UNNUMBERED) for piece in flat]
+        return [(plane, UNNUMBERED) for plane in flat]
     return [(flat[index], phase) for phase, stack in enumerate(stacks) for index in stack]
 
 
@@ -210,10 +211,10 @@ def _of_parted(slices: Sequence[Slice]) -> list[tuple[Slice, int]]:
         numbers = np.array([np.nan if value is None else value for value in values])
         if np.isnan(numbers).any():
             continue
-        _, at, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+        _, phases, counts = np.unique(numbers, return_inverse=True, return_counts=True)
         usual = int(np.median(counts))
         if len(counts) > 1 and usual > 1 and np.mean(counts == usual) > 1 / 2:
-            return list(zip(slices, at.tolist(), strict=True))
+            return list(zip(slices, phases.tolist(), strict=True))
     return [(image, UNNUMBERED) for image in slices]
 
 
@@ -224,8 +225,8 @@ def _find_start(part: Part) -> float:
 def _parts_of_series(own: Sequence[Slice], allow_thin: bool) -> list[Part]:
     """Return the images of one series by kind, orientation, sequence, echo, trigger and side."""
     by_kind: dict[Kind, list[Slice]] = {}
-    for piece in own:
-        by_kind.setdefault(piece.kind, []).append(piece)
+    for plane in own:
+        by_kind.setdefault(plane.kind, []).append(plane)
     parts = []
     groups: list[Part] = []
     for pieces in by_kind.values():
@@ -274,10 +275,10 @@ def _plane_of(piece: Slice) -> str:
 
 
 def _by_trigger(group: Part) -> list[Part]:
-    """Return the images by TriggerTime, where it names several moments in each phase.
+    """Return the images by TriggerTime, where each phase has several trigger times.
 
-    That is where each of several acquisition times is shown at each trigger time. Else TriggerTime
-    may be what tells phases apart.
+    That is the case if every acquisition time occurs with every trigger time. Otherwise TriggerTime
+    may distinguish the phases.
     """
     moments = [
         (p.clocks.get(Clock.ACQUISITION_TIME), p.clocks.get(Clock.TRIGGER_TIME))
@@ -304,7 +305,7 @@ def _by_trigger(group: Part) -> list[Part]:
 
 
 def _by_sequence(pieces: Sequence[Slice]) -> list[list[Slice]]:
-    """Return the images by sequence; sequences that are the same but for rounding join."""
+    """Return the images by sequence; sequences that differ only by rounding are joined."""
     exact: dict[SequenceKey, list[Slice]] = {}
     for image in pieces:
         exact.setdefault(image.sequence, []).append(image)
@@ -319,10 +320,10 @@ def _by_sequence(pieces: Sequence[Slice]) -> list[list[Slice]]:
 
 
 def _by_echo(pieces: Sequence[Slice]) -> list[list[Slice]]:
-    """Return the images by EchoNumbers, where nothing says the echo time and they tell echoes.
+    """Return the images by EchoNumbers, where no echo time is known and they number echoes.
 
-    That is where each echo shows a place more than once, or several show it at one time: else
-    EchoNumbers may be what counts the phases.
+    They do if each echo shows a place more than once, or if echoes share their times; otherwise
+    EchoNumbers may count the phases.
     """
     by_echo: dict[int | None, list[Slice]] = {}
     for image in pieces:
@@ -366,13 +367,16 @@ def _split_sides(group: Part) -> list[Part]:
     index = int(np.searchsorted(positions, 0.0, side="right")) - 1
     if gaps[index] < _BETWEEN_BREASTS * float(np.median(gaps)):
         return [group]
-    left = tuple(p for p in group.slices if p.position_mm[0] > 0)
+    left_planes = tuple(p for p in group.slices if p.position_mm[0] > 0)
     right = tuple(p for p in group.slices if p.position_mm[0] <= 0)
-    return [replace(group, slices=left, side="left"), replace(group, slices=right, side="right")]
+    return [
+        replace(group, slices=left_planes, side="left"),
+        replace(group, slices=right, side="right"),
+    ]
 
 
 def _place_part(part: Part, allow_thin: bool) -> Part:
-    """Return a part with its images by place, or why they make no stack."""
+    """Return a part with its images by place, or with the reason why they make no stack."""
     try:
         places = find_places(part.slices, allow_thin=allow_thin)
     except CaseError as error:

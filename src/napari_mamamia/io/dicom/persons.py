@@ -1,4 +1,4 @@
-"""The elements of a DICOM study that tell whose it is."""
+"""Find the elements of DICOM files that identify the patient."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,7 +45,7 @@ _NAMES: Final = frozenset(
         "ConsultingPhysicianName",
     }
 )  # fmt: skip
-"""Names of persons as JSON files call them; DICOM says by the element's kind (PN)."""
+"""Keywords of names of persons in JSON files; in DICOM they have the VR PN."""
 _COMMENTS: Final = frozenset(
     {
         "PatientComments", "AdditionalPatientHistory", "ImageComments", "StudyComments",
@@ -62,7 +62,7 @@ _DESCRIPTIONS: Final = frozenset(
         "PerformedProcedureStepDescription", "ScheduledProcedureStepDescription",
     }
 )  # fmt: skip
-"""Free texts that thousands share, unless they hold a word of the patient."""
+"""Free texts that many patients share; they count only if they hold a word of the patient."""
 _OF_MANY: Final = frozenset(
     {
         "EthnicGroup", "Occupation", "MilitaryRank", "BranchOfService", "CountryOfResidence",
@@ -70,33 +70,34 @@ _OF_MANY: Final = frozenset(
         "PatientBreedDescription", "PatientSexNeutered", "MedicalAlerts", "Allergies",
     }
 )  # fmt: skip
-"""Elements of the patient that thousands share, in words that tables may hold."""
+"""Elements of the patient with values that many patients share, and that tables may hold."""
 _UIDS: Final = frozenset(
     {"StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID", "FrameOfReferenceUID"}
 )
-"""UIDs as JSON files call them; DICOM says by the element's kind (UI)."""
+"""Keywords of UIDs in JSON files; in DICOM they have the VR UI."""
 _NO_TEXTS: Final = frozenset(
     {"AE", "AS", "AT", "CS", "DS", "FD", "FL", "IS", "OD", "OF", "OL", "OV", "OW", "SL", "SS",
      "SV", "TM", "UL", "US", "UV"}
 )  # fmt: skip
 _DAYS: Final = frozenset({"DA", "DT"})
 _DIGITS: Final = 8
-"""Of a day; a DT goes on with the time."""
+"""Digits of a date; a DT continues with the time."""
 _BYTES: Final = frozenset({"OB", "UN"})
 _FREE: Final = frozenset({"LO", "LT", "SH", "ST", "UC", "UT", "UR"})
 _STANDARD: Final = "1.2.840.10008."
-"""How the UIDs of the standard itself begin, which many share. Source: DICOM PS3.6, annex A."""
+"""Prefix of the UIDs of the standard itself, which many files share. Source: DICOM PS3.6, annex A.
+"""
 _KINDS_OF: Final = ("ClassUID", "SyntaxUID", "CreatorUID", "SchemeUID")
-"""How the UIDs of programs and kinds of objects end, which many share."""
+"""Ends of keywords of UIDs that many files share."""
 _PACKED_PERSON: Final = re.compile(rb"[A-Za-z\x80-\xff]{3,}\^[A-Za-z\x80-\xff]{3,}")
 _PRINTABLE: Final = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]+\0*")
 
 
 @dataclass(frozen=True, slots=True)
 class Persons:
-    """What tells the patients of `n_files` files, each once; `n_unread` could not be asked.
+    """Identifiers of patients in `n_files` files; `n_unread` files could not be read.
 
-    Of the DICOM files `n_removed` say that the patient's identity was removed.
+    In `n_removed` of the DICOM files the patient's identity was removed, as they say themselves.
     """
 
     identifiers: tuple[Identifier, ...] = ()
@@ -106,13 +107,13 @@ class Persons:
 
 
 def is_identity_removed(header: Any) -> bool:
-    """Whether the file itself says that it no longer tells the patient, as those of TCIA do."""
+    """Return whether the file says that the patient's identity was removed, as all of TCIA do."""
     return str(header.get("PatientIdentityRemoved") or "").strip().upper() == "YES"
 
 
 @reads("a readable DICOM file", "export it again")
 def names_nobody(path: Path) -> bool:
-    """Whether a DICOM file says of itself that it no longer tells the patient.
+    """Return whether a DICOM file says that the patient's identity was removed.
 
     Raises
     ------
@@ -125,38 +126,40 @@ def names_nobody(path: Path) -> bool:
 
 
 def find_identifiers(files: Iterable[Path]) -> Persons:
-    """Return the identifiers of all DICOM files among `files`, each once.
+    """Return the identifiers in all DICOM files among `files`, each once.
 
-    Every file is asked: whole header, items of sequences, frames, private elements; what stands in
-    a file as it stood in one before is not read again. Files that say that the identity was removed
-    give none, and files that say neither, such as a segmentation made of them later, do not make
-    their pseudonym a name.
+    The whole header of every file is searched: items of sequences, frames, private elements. An
+    element with the same bytes as in an earlier file is not read again. Files whose identity was
+    removed give none. Files without that statement, such as a segmentation made of them later, do
+    not turn their pseudonym into a name.
 
     Raises
     ------
     FormatError
-        If the system refuses a file: whom it names would be searched for nowhere.
+        If the system refuses a file, because its identifiers would be missing.
     """
-    asked = _Asked()
+    reader = _Asked()
     for number, path in enumerate(files):
-        report_progress(number, number + 1, "Reading who the patient is")
+        report_progress(number, number + 1, "Reading patient identifiers")
         if is_dicom_file(path):
-            asked.n_files += 1
+            reader.n_files += 1
             try:
-                _ask_file(path, asked)
+                _ask_file(path, reader)
             except FormatError as error:
                 if is_refused(error):
                     raise
-                asked.n_unread += 1
+                reader.n_unread += 1
     identifiers = (
-        one for one in asked.found if one.certain or folded(one.text) not in asked.pseudonyms
+        identifier
+        for identifier in reader.found
+        if identifier.certain or folded(identifier.text) not in reader.pseudonyms
     )
-    return Persons(telling(identifiers), asked.n_unread, asked.n_files, asked.n_removed)
+    return Persons(telling(identifiers), reader.n_unread, reader.n_files, reader.n_removed)
 
 
 @dataclass(slots=True)
 class _Asked:
-    """What the files asked so far told; `seen` are hashes of elements that were read."""
+    """The identifiers of the files read so far; `seen` are hashes of elements that were read."""
 
     found: dict[Identifier, None] = field(default_factory=dict)
     pseudonyms: set[str] = field(default_factory=set)
@@ -186,19 +189,19 @@ def _ask_file(path: Path, asked: _Asked) -> None:
 def _read_identifiers(
     path: Path, header: Any, seen: set[int], context: tuple[Any, ...]
 ) -> Iterator[Identifier]:
-    """Yield what the elements tell that were not seen before in this `context`.
+    """Yield the identifiers in elements that were not seen before in this `context`.
 
-    The context is what the meaning of an element's bytes depends on: what the file says of the
-    identity, and the character set, which items inherit.
+    The context is what the meaning of an element's bytes depends on: whether the identity was
+    removed, and the character set, which items inherit.
     """
     character_set = header.get("SpecificCharacterSet")
     context = context if character_set is None else (*context[:2], str(character_set))
     for tag in list(header.keys()):
-        # Not `header[tag]`, which decodes: most elements have been seen in the file before.
+        # Not `header[tag]`, which decodes: most elements were seen before.
         raw = header.get_item(tag)
         if raw.VR in _NO_TEXTS or (raw.VR == "OB" and not tag.is_private):
             continue
-        if isinstance(raw.value, bytes):  # pydicom has not decoded it yet
+        if isinstance(raw.value, bytes):  # not decoded by pydicom yet
             key = hash((context, int(tag), raw.VR, raw.value))
             if key in seen:
                 continue
@@ -208,7 +211,7 @@ def _read_identifiers(
         except DAMAGED as error:
             raise FormatError(
                 f"expected a readable element {tag} in {path}, but {error}: export the series "
-                "again; whether it tells the patient cannot be known"
+                "again, because it may identify the patient"
             ) from error
         if element.VR == "SQ":
             for item in element.value or ():
@@ -237,7 +240,7 @@ def _describe_element(element: Any) -> str:
 
 
 def _told_by_bytes(element: Any) -> Iterator[Identifier]:
-    """Yield what bytes of a private element tell: a text of unknown kind, names among others."""
+    """Yield identifiers in the bytes of a private element, read as a text of unknown kind."""
     value = bytes(element.value or b"")
     if not element.tag.is_private:
         return
@@ -251,10 +254,10 @@ def _told_by_bytes(element: Any) -> Iterator[Identifier]:
 
 
 def _told_by_text(element: Any, text: str) -> Iterator[Identifier]:
-    """Yield the names in a text whose meaning is not known; of private ones days and numbers."""
-    for one in looks_personal(element.keyword or _describe_element(element), text):
-        if one.kind == "person" or element.tag.is_private:
-            yield one
+    """Yield names in a text of unknown meaning; in private elements also dates and numbers."""
+    for identifier in looks_personal(element.keyword or _describe_element(element), text):
+        if identifier.kind == "person" or element.tag.is_private:
+            yield identifier
 
 
 def _find_kind(element: Any) -> str:
@@ -274,15 +277,15 @@ def _find_kind(element: Any) -> str:
 
 
 def kind_of(keyword: str) -> str:
-    """Return what kind of `Identifier` an element is by its DICOM keyword, "" for none."""
+    """Return the kind of `Identifier` of an element by its DICOM keyword, "" for none."""
     return next((kind for kind, names in _KINDS.items() if keyword in names), "")
 
 
 def telling(found: Iterable[Identifier]) -> tuple[Identifier, ...]:
-    """Return identifiers without what tells nobody.
+    """Return identifiers without values that identify nobody.
 
-    Dropped are descriptions that hold no word of the others, and what only looks like a name
-    and stands in a description ("Breast^Routine").
+    Descriptions that hold no word of the other identifiers are dropped, and descriptions that only
+    look like a name ("Breast^Routine").
     """
     identifiers = tuple(found)
     texts = [

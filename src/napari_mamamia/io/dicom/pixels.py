@@ -1,4 +1,4 @@
-"""Values of DICOM planes: plain ones straight from the file, compressed ones through pydicom."""
+"""Read the values of DICOM planes: plain ones from the file, compressed ones through pydicom."""
 
 import os
 from collections import Counter
@@ -19,26 +19,27 @@ from napari_mamamia.io.files.foreign import reads
 _THREADS: Final = 4
 _DEFLATED: Final = "1.2.840.10008.1.2.1.99"
 _AHEAD: Final = 32
-"""Planes asked for ahead of the one that is waited for."""
+"""Planes that are read ahead of the one in use."""
 _IMPLICIT: Final = "1.2.840.10008.1.2"
 _MOST_GRAPHIC: Final = 0.25
-"""Steps of an image at the edges of letters in its high bits, over the steps with these: .01 on
-phantoms; a vessel cut at 4096 has 1 and more. Our own choice."""
+"""Largest ratio of the steps of an image at the edges of letters in its high bits, without and with
+these bits: .01 on phantoms; a vessel cut at 4096 has 1 and more. Our own choice.
+"""
 _SAMPLED_ROWS: Final = 8
 _SAMPLED_BYTES: Final = 4096
 _PIXEL_DATA: Final = {"<": b"\xe0\x7f\x10\x00", ">": b"\x7f\xe0\x00\x10"}
 
 
 def needs_scaling(slices: Iterable[Slice]) -> bool:
-    """Whether some plane's stored values must be scaled to give the quantity."""
+    """Return whether the stored values of some plane must be scaled."""
     return any(image.scaling.pair != (1.0, 0.0) for image in slices)
 
 
 def common_type(slices: Iterable[Slice]) -> np.dtype[Any]:
     """Return the integer type that holds the stored values of all planes.
 
-    PixelRepresentation belongs to each image: beside signed values, unsigned ones of fewer bits
-    than their type has fit in a signed type of the same size.
+    PixelRepresentation belongs to each image: in addition to signed values, unsigned ones of fewer
+    bits than their type has fit in a signed type of the same size.
     """
     types = {(image.stored, image.header.unused_bits > 0) for image in slices}
     if any(stored.kind == "i" for stored, _ in types):
@@ -53,12 +54,12 @@ def common_type(slices: Iterable[Slice]) -> np.dtype[Any]:
 def fill_planes(slices: Sequence[Slice], out: NDArray[Any]) -> None:
     """Fill `out`, (z, y, x), plane by plane, in threads; progress counts planes.
 
-    Where `out` is of floating point each plane's scaling is applied (computed in float64).
+    If `out` is of floating point, the scaling of each plane is applied (computed in float64).
 
     Raises
     ------
     FormatError
-        If a plane cannot be read or has another size, such as a compression without a plugin.
+        If a plane cannot be read, such as a compression without a plugin, or has another size.
     MissingExtraError
         If pydicom is needed and not installed.
     """
@@ -114,10 +115,10 @@ def read_plane(piece: Slice) -> NDArray[Any]:
 
 
 def sample_planes(slices: Sequence[Slice]) -> list[bytes]:
-    """Return some bytes of each plane: those of planes of one file format that are equal are equal.
+    """Return some bytes of each plane; equal planes of one file format have equal bytes.
 
-    Of plain planes the rows in the middle, of compressed ones the end of the file where it holds
-    one plane. Where nothing short tells, all values.
+    Plain planes give their middle rows, compressed ones the end of the file if it holds one plane.
+    Otherwise all values are read.
 
     Raises
     ------
@@ -142,7 +143,7 @@ def _read_sample(piece: Slice, *, is_alone: bool) -> bytes:
 
 
 def _bytes_at(piece: Slice, start: int, wanted: int) -> bytes:
-    """Return bytes of a plane's file from `start` on, counted from its end where it is below 0."""
+    """Return bytes of a plane's file from `start` on; a negative `start` counts from the end."""
     try:
         with piece.file.open("rb", buffering=0) as stream:
             size = os.fstat(stream.fileno()).st_size
@@ -163,9 +164,9 @@ def require_decoders(slices: Iterable[Slice]) -> None:
 
 
 def _is_filled(piece: Slice, plane: NDArray[Any]) -> bool:
-    """Read a plain plane straight into its place; False where its bytes must be changed on the way.
+    """Read a plain plane directly into the array; return False where its bytes must be converted.
 
-    They are the plane's as they lie in the file: one plane, of the same type and byte order.
+    The file must hold one plane, of the same type and byte order.
     """
     plain_at = piece.header.plain_at
     if plain_at is None or piece.tile is not None or any(piece.reversed_axes):
@@ -201,7 +202,7 @@ def _read_plain(piece: Slice, start: int, plane: NDArray[Any]) -> NDArray[Any]:
     ahead = 8 if piece.header.transfer_syntax == _IMPLICIT else 12
     with piece.file.open("rb", buffering=0) as stream:
         stream.seek(index - ahead)
-        # The file may have been written anew since its header was read.
+        # The file may have been rewritten since its header was read.
         if stream.read(4) != _PIXEL_DATA[piece.header.byte_order]:
             raise ValueError("its PixelData is missing")
         stream.seek(start)
@@ -212,24 +213,24 @@ def _read_plain(piece: Slice, start: int, plane: NDArray[Any]) -> NDArray[Any]:
 
 
 def _drop_unused_bits(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
-    """Return values without their unused high bits, the sign spread over these where there is one.
+    """Return values without their unused high bits, with the sign extended in signed types.
 
-    Source: DICOM PS3.5, 8.1.1: overlays may stand in those bits. Where the header names no
-    overlay and the values may go on there, they would wrap: refused.
+    Source: DICOM PS3.5, 8.1.1: overlays may be in those bits. If the header names no overlay and
+    the values may continue there, they would wrap, and are refused.
     """
     spare = piece.header.unused_bits
     words = plane.copy()
-    # Up and down again: a signed type copies the sign into the freed bits, an unsigned one zeros.
+    # Shift up and down: a signed type copies the sign into the freed bits, an unsigned one zeros.
     np.left_shift(plane, spare, out=plane)
     np.right_shift(plane, spare, out=plane)
     if not piece.header.has_bit_overlays and _goes_on(words, plane):
         remedies = leave_phase_out(piece)
         raise FormatError(
-            f"expected values of {8 * plane.itemsize - spare} bits in {piece.name} (BitsStored), "
-            f"but stored ones reach {words.max()} and no overlay is named that would stand in the "
-            "bits above; cut off there the brightest voxels would turn dark: export the series "
-            "again with its true BitsStored"
-            + ", or leave out its phase if the others are not so"
+            f"expected values of {8 * plane.itemsize - spare} bits (BitsStored) in {piece.name}, "
+            f"but stored values reach {words.max()}, and no overlay explains the "
+            "higher bits; without these bits the brightest voxels would turn dark: export the "
+            "series again with its true BitsStored"
+            + ", or leave out its phase if only this one is affected"
             * bool(remedies),
             remedies=remedies,
         )
@@ -237,10 +238,10 @@ def _drop_unused_bits(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
 
 
 def _goes_on(words: NDArray[Any], values: NDArray[Any]) -> bool:
-    """Whether the bits that were cut off `words` may belong to the image.
+    """Return whether the bits removed from `words` may belong to the image.
 
-    Where they change from one voxel to the next, an image makes a smaller step with them, or a step
-    that is not much larger; letters and dust make one of their own.
+    Where they change between neighbouring voxels, an image makes a smaller step with them, or one
+    that is not much larger; letters of an overlay make a step of their own.
     """
     whole, used_values = words.astype(np.int64), values.astype(np.int64)
     with_them = without = 0
@@ -297,7 +298,7 @@ def _require_decoder(piece: Slice) -> None:
         raise FormatError(
             f"expected a compression that can be read here in {piece.file}, but {name} needs "
             f"another package ({packages}): run  pip install 'napari-mamamia[dicom]'  , which "
-            "brings one, or export the series uncompressed"
+            "includes one, or export the series uncompressed"
         )
 
 

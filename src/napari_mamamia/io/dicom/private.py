@@ -1,7 +1,7 @@
-"""Private elements of DICOM headers, found by who reserved their block, and values from raw bytes.
+"""Find private elements of DICOM headers by the creator of their block, and decode them.
 
 Source: DICOM PS3.5, 7.8: (gggg,00xx) names the creator of the elements (gggg,xx00) to (gggg,xxFF),
-and xx may be any block from 10 to FF. Archives change the letters and blanks of a creator's name.
+and xx may be any block from 10 to FF. Archives change the case and the spaces of a creator's name.
 """
 
 import struct
@@ -12,9 +12,9 @@ _FIRST_VALUE: Final = 0x1000
 
 
 class PrivateElement(NamedTuple):
-    """A private element: group, creator as `fold_creator` has it, number in its block, and VR.
+    """A private element: group, creator as `fold_creator` returns it, number in its block, and VR.
 
-    The creator "" stands for elements whose block nobody reserved.
+    The creator "" stands for elements whose block has no creator.
     """
 
     group: int
@@ -24,7 +24,7 @@ class PrivateElement(NamedTuple):
 
 
 def decode_text(raw: bytes) -> str | None:
-    """Return one text without padding, None where it is empty."""
+    """Return a text without padding, None where it is empty."""
     return raw.decode("latin-1").strip(" \0") or None
 
 
@@ -37,7 +37,7 @@ def decode_texts(raw: bytes) -> Any:
 
 
 def make_unpacker(form: str) -> Callable[[bytes], Any]:
-    """Return what reads little-endian numbers: one, or a list; None where there is none."""
+    """Return a function that reads little-endian numbers: one, a list of several, None for none."""
     size = struct.calcsize(form)
 
     def unpack(raw: bytes) -> Any:
@@ -54,7 +54,7 @@ READERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "US": make_unpacker("<H"), "SS": make_unpacker("<h"), "SL": make_unpacker("<i"),
     "FL": make_unpacker("<f"), "FD": make_unpacker("<d"),
 }  # fmt: skip
-"""How the value of a VR is read from its bytes."""
+"""Functions that read the value of a VR from its bytes."""
 
 
 def fold_creator(value: Any) -> str:
@@ -70,7 +70,7 @@ def read_value(header: Any, name: Any) -> Any:
         return getattr(value, "value", value)
     tag = _find_tag(header, name)
     value = None if tag is None else header[tag].value
-    # pydicom leaves the bytes where its own list lacks the creator as it is written.
+    # pydicom leaves bytes where its own list lacks the spelling of the creator.
     return READERS[name.form](value) if isinstance(value, bytes) and name.form in READERS else value
 
 

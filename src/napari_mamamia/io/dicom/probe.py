@@ -1,4 +1,4 @@
-"""Whether what a user dropped is DICOM: a bounded look at few files, without pydicom."""
+"""Find out whether a dropped path is DICOM, with a bounded search and without pydicom."""
 
 import os
 import re
@@ -27,16 +27,17 @@ _MOST_ENTRIES: Final = 2000
 _FILES_OF_FOLDER: Final = 4
 _FILES_IN_ALL: Final = 64
 _FILES_OF_ZIP: Final = 8
-"""How far the look goes: folders listed, entries of each, files opened of each, in all, and of an
-archive. Our own choices; a study lies one file below the top, or four folders deep."""
+"""Limits of the search: folders listed, entries of each, files opened of each, in all, and of an
+archive. Our own choices; studies are one to four folders below the top.
+"""
 
 
 def dicom_source(paths: Sequence[Path]) -> Path | None:
     """Return the folder or zip to import where `paths` are DICOM, None where they are not.
 
-    A folder stands for itself, also where the files lie some folders below it; so does an archive.
-    One file, or several of one folder, stand for that folder, because one slice is no case. At most
-    64 files are opened, whatever lies there. Never raises.
+    A folder or an archive is returned as it is, also where the files are some folders below it. For
+    one file, or several of one folder, the folder is returned, because one slice is no case. At
+    most 64 files are opened. Never raises.
     """
     try:
         if len(paths) == 1:
@@ -50,9 +51,9 @@ def dicom_source(paths: Sequence[Path]) -> Path | None:
 
 
 def is_dicom_file(path: Path) -> bool:
-    """Whether a file has the DICOM mark, 128 bytes from its start, or begins as one without it.
+    """Return whether a file has the DICOM prefix at byte 128, or begins as a file without preamble.
 
-    Never raises, and never waits on a pipe or device.
+    Never raises, and never waits for a pipe or device.
     """
     try:
         with open_plain(path) as stream:
@@ -63,7 +64,7 @@ def is_dicom_file(path: Path) -> bool:
 
 
 def is_seg_file(path: Path) -> bool:
-    """Whether a file is a DICOM segmentation by the class that its first bytes name; never raises.
+    """Return whether a file is a DICOM segmentation by its first bytes; never raises.
 
     Source: DICOM PS3.4, B.5: Segmentation Storage and Label Map Segmentation Storage.
     """
@@ -80,7 +81,7 @@ def _begins_as_dicom(head: bytes) -> bool:
 
 
 def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
-    """Whether a folder, or a direct subfolder, has files with the DICOM mark.
+    """Return whether a folder, or a direct subfolder, has files with the DICOM prefix.
 
     Looks at a few of `names`, the folder's entries, and needs no pydicom.
     """
@@ -92,7 +93,7 @@ def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
 
 
 def may_be_dicom(name: str) -> bool:
-    """Whether a file may be DICOM by its name: no suffix, .dcm, .ima, or one of digits."""
+    """Return whether a file may be DICOM by its name: no suffix, .dcm, .ima, or digits."""
     _, dot, suffix = name.rpartition(".")
     return not dot or suffix.lower() in {"dcm", "ima", "dicom"} or suffix.isdigit()
 
@@ -106,7 +107,7 @@ def _source_of(path: Path) -> Path | None:
 
 
 def _holds_dicom(folder: Path) -> bool:
-    """Look into a folder and those below it, the upper ones first."""
+    """Search a folder and the folders below it, the upper ones first."""
     waiting, n_listed, left = deque([folder]), 0, _FILES_IN_ALL
     while waiting and n_listed < _MOST_FOLDERS and left > 0:
         below, names = _list_folder(waiting.popleft())
@@ -122,7 +123,7 @@ def _holds_dicom(folder: Path) -> bool:
 
 
 def _list_folder(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return folders and files in a folder, without hidden ones, links to folders, or all of it."""
+    """Return the folders and files in a folder, without hidden entries and links to folders."""
     folders, files = [], []
     try:
         with os.scandir(folder) as entries:
@@ -131,7 +132,7 @@ def _list_folder(folder: Path) -> tuple[list[Path], list[Path]]:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(folder / entry.name)
-                # A link to a folder is neither: it may lead back up, without end.
+                # A link to a folder may lead back up, without end.
                 elif not entry.is_dir():
                     files.append(folder / entry.name)
     except OSError:
@@ -162,6 +163,6 @@ def _is_dicom_member(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> bool:
 
 
 def _has_dicom_file(folder: Path, names: Sequence[str]) -> bool:
-    """Whether one of the first files that may be DICOM by name is DICOM."""
+    """Return whether one of the first files that may be DICOM by name is DICOM."""
     likely = islice(filter(may_be_dicom, names), _LOOK_AT)
     return any(is_dicom_file(folder / name) for name in likely)

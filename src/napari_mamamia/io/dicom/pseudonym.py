@@ -1,4 +1,4 @@
-"""A source image without the person: all that a pseudonymous DICOM SEG learns of the study."""
+"""Copy a source image without the person, for a pseudonymous DICOM SEG."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ _KEPT: Final = (
     "Rows", "Columns", "SamplesPerPixel", "PixelSpacing", "SliceThickness", "SpacingBetweenSlices",
     "ImageOrientationPatient", "ImagePositionPatient",
 )  # fmt: skip
-"""The allow-list: what a segmentation must know of the images that it was drawn on."""
+"""The allow-list: elements of the source images that a segmentation needs."""
 _GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "PixelMeasuresSequence": ("PixelSpacing", "SliceThickness", "SpacingBetweenSlices"),
@@ -25,22 +25,23 @@ _EMPTY: Final = (
     "PatientBirthDate", "PatientSex", "AccessionNumber", "StudyID", "StudyDate", "StudyTime",
     "ReferringPhysicianName",
 )  # fmt: skip
-"""Elements that a segmentation must have, and may leave empty. Source: DICOM PS3.3, C.7.1.1 and
-C.7.2.1, type 2."""
+"""Elements that a segmentation must have, but may leave empty. Source: DICOM PS3.3, C.7.1.1 and
+C.7.2.1, type 2.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Pseudonym:
-    """Who a patient is to others: the case's id; `secret` is the user's, for remapped UIDs."""
+    """The pseudonym of a patient, which is the case id, and the user's secret for UIDs."""
 
     case_id: str
     secret: bytes = field(repr=False)
 
 
 def without_person(image: Any, pseudonym: Pseudonym) -> Any:
-    """Return a new data set with the place of `image`, remapped UIDs, and the case id as patient.
+    """Return a new data set with the position of `image` and the case id as patient.
 
-    Everything else of `image` stays behind, private elements and those inside sequences too.
+    No other element of `image` is copied, nor private elements, nor those inside sequences.
     """
     from pydicom.dataset import Dataset, FileMetaDataset
 
@@ -61,7 +62,7 @@ def without_person(image: Any, pseudonym: Pseudonym) -> Any:
 
 
 def mark_impersonal(made: Any) -> None:
-    """Say in a SEG that the identity was removed, and how (DICOM PS3.3, C.7.1.1)."""
+    """Write into a SEG that the identity was removed, and how (DICOM PS3.3, C.7.1.1)."""
     made.PatientIdentityRemoved = "YES"
     made.DeidentificationMethod = "napari-mamamia: allow-list, remapped UIDs"
 

@@ -1,8 +1,8 @@
-"""The wanted elements of a plain single-frame DICOM header, found without decoding the others.
+"""Read selected elements of a plain single-frame DICOM header without decoding the others.
 
-pydicom takes 1.5 ms for a header of 40 elements, this 0.2 ms (measured); a study has a thousand. It
-reads the commonest form only and gives up at the first thing that is unusual, so that pydicom,
-which knows all forms, reads that file.
+pydicom takes 1.5 ms for a header of 40 elements, this reader 0.2 ms (measured); a study has a
+thousand headers. It reads the commonest form only and stops at anything unusual; pydicom then reads
+that file.
 """
 
 import struct
@@ -34,13 +34,13 @@ _META_LENGTH: Final = struct.pack("<HH2sH", 0x0002, 0x0000, b"UL", 4)
 
 
 def _decode_padded(raw: bytes) -> str | None:
-    """Return a date or a time: blanks ahead of it are no padding, and tell that it is none."""
+    """Return a date or a time; leading blanks are kept, because they make it invalid."""
     return raw.decode("latin-1").rstrip(" \0") or None
 
 
 _US, _FD = READERS["US"], READERS["FD"]
 _LATIN: Final = frozenset({None, "ISO_IR 6", "ISO_IR 100"})
-"""Character sets whose texts are read here; any other one may spell a word in other bytes."""
+"""Character sets that are read here; other ones may encode a word in other bytes."""
 _ESCAPE: Final = 0x1B
 _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00080005: ("SpecificCharacterSet", b"CS", decode_texts),
@@ -100,8 +100,7 @@ _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00281053: ("RescaleSlope", b"DS", decode_texts),
     **{group << 16 | 0x0102: ((group, 0x0102), b"US", _US) for group in range(0x6000, 0x6020, 2)},
 }
-"""Tag -> keyword (of overlays the tag), value representation, how to read it. Source: DICOM
-PS3.6."""
+"""Tag -> keyword (for overlays the tag), value representation, reader. Source: DICOM PS3.6."""
 _PRIVATE: Final[Mapping[tuple[int, str, int], tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     (element.group, element.creator, element.number): (
         element, element.form.encode(), READERS[element.form],
@@ -114,13 +113,13 @@ _PRIVATE_GROUPS: Final = frozenset(group for group, *_ in _PRIVATE)
 _CREATORS: Final = range(0x10, 0x100)
 _ODD_GROUP: Final = 0x10000
 _MAPPINGS: Final = frozenset({0x00283000, 0x00409096})
-"""ModalityLUTSequence and RealWorldValueMappingSequence, which pydicom reads."""
+"""ModalityLUTSequence and RealWorldValueMappingSequence, which only pydicom reads."""
 
 
 class QuickHeader:
-    """The wanted elements of one file; `get` answers as a pydicom data set does.
+    """The selected elements of one file; `get` works as that of a pydicom data set.
 
-    `at` is where the PixelData element begins.
+    `at` is the byte where the PixelData element begins.
     """
 
     __slots__ = ("_values", "at", "file_meta")
@@ -131,16 +130,16 @@ class QuickHeader:
         self.at = at
 
     def get(self, name: Any, default: Any = None) -> Any:
-        """Return a value by keyword, or of a private element by what names it."""
+        """Return a value by keyword, or by the name of a private element."""
         return self._values.get(name, default)
 
 
 class _UnusualError(Exception):
-    """The file is not of the commonest form."""
+    """Raised where a file is not of the commonest form."""
 
 
 class _Window:
-    """Bytes of a file around the place that is read."""
+    """Bytes of a file around the position that is read."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -148,7 +147,7 @@ class _Window:
         self._bytes = stream.read(_WINDOW)
 
     def take(self, at: int, count: int) -> bytes:
-        """Return `count` bytes from place `at` on."""
+        """Return `count` bytes from position `at` on."""
         begin = at - self._start
         if begin < 0 or begin + count > len(self._bytes):
             self._stream.seek(at)
@@ -160,15 +159,15 @@ class _Window:
 
 
 def read_quickly(stream: BinaryIO) -> QuickHeader | None:
-    """Return the wanted elements of a classic MR image, None where pydicom has to look.
+    """Return the selected elements of a classic MR image, None where pydicom has to read it.
 
-    Reads little-endian files with implicit or explicit value representations. Compressed values
-    do not matter: they come after the header.
+    Reads little-endian files with implicit or explicit value representations. Compression does not
+    matter, because the values follow the header.
     """
     try:
         window = _Window(stream)
-        syntax, at = _read_meta(window)
-        values, end = _read_elements(window, at, syntax != _IMPLICIT)
+        syntax, offset = _read_meta(window)
+        values, end = _read_elements(window, offset, syntax != _IMPLICIT)
     except (_UnusualError, struct.error, ValueError, OSError):
         return None
     if values.get("SOPClassUID") != _MR or not syntax:
@@ -182,20 +181,20 @@ def _read_meta(window: _Window) -> tuple[str, int]:
     if head[128:132] != b"DICM" or head[132:140] != _META_LENGTH:
         raise _UnusualError
     end = 144 + int.from_bytes(head[140:144], "little")
-    at, syntax = 144, ""
-    while at < end:
-        tag, vr, length, at = _read_explicit(window, at)
+    offset, syntax = 144, ""
+    while offset < end:
+        tag, vr, length, offset = _read_explicit(window, offset)
         if tag == 0x00020010 and vr == b"UI":
-            syntax = decode_text(window.take(at, length)) or ""
-        at += length
+            syntax = decode_text(window.take(offset, length)) or ""
+        offset += length
     is_plain = syntax in {_EXPLICIT, _IMPLICIT}
-    if at != end or not (is_plain or syntax.startswith("1.2.840.10008.1.2.4.")):
+    if offset != end or not (is_plain or syntax.startswith("1.2.840.10008.1.2.4.")):
         raise _UnusualError
-    return syntax, at
+    return syntax, offset
 
 
 def _read_elements(window: _Window, at: int, is_explicit: bool) -> tuple[dict[Any, Any], int]:
-    """Return the wanted elements, and where PixelData begins."""
+    """Return the selected elements, and where PixelData begins."""
     values: dict[Any, Any] = {}
     last = 0
     element = _read_explicit if is_explicit else _read_implicit
@@ -203,7 +202,7 @@ def _read_elements(window: _Window, at: int, is_explicit: bool) -> tuple[dict[An
         tag, vr, length, value_at = element(window, at)
         if tag == _PIXEL_DATA:
             return values, at
-        # Tags ascend in every sound file: what does not is damaged, or read out of step.
+        # Tags ascend in every valid file: others are damaged, or read out of step.
         if tag <= last or tag > _PIXEL_DATA or (tag in _MAPPINGS and length):
             raise _UnusualError
         last = tag
@@ -225,9 +224,9 @@ def _read_elements(window: _Window, at: int, is_explicit: bool) -> tuple[dict[An
 def _find_private(
     tag: int, values: Mapping[Any, Any]
 ) -> tuple[Any, bytes, Callable[[bytes], Any]] | None:
-    """Return what a private tag stands for by the creator of its block, None for any other.
+    """Return the meaning of a private tag by the creator of its block, None for unknown ones.
 
-    A creator itself is kept by its tag.
+    A creator element itself is kept by its tag.
     """
     group, number = tag >> 16, tag & 0xFFFF
     if group not in _PRIVATE_GROUPS:
@@ -238,14 +237,14 @@ def _find_private(
 
 
 def _is_foreign(raw: bytes, character_set: Any) -> bool:
-    """Whether a text has characters that only another character set than Latin-1 tells."""
+    """Return whether a text has characters that need another character set than Latin-1."""
     if raw.isascii() and _ESCAPE not in raw:
         return False
     return isinstance(character_set, list) or character_set not in _LATIN
 
 
 def _after_sequence(window: _Window, at: int, vr: bytes, is_explicit: bool) -> int:
-    """Return where a sequence of undefined length ends, its items and what is in them skipped."""
+    """Return where a sequence of undefined length ends; its items are skipped."""
     if vr not in {b"SQ", b""}:
         raise _UnusualError
     while True:

@@ -1,4 +1,4 @@
-"""Remedies that name images of a study: the series and phases that count, or that do not."""
+"""Remedies that select images of a study: series and phases to use, or to leave out."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -8,7 +8,7 @@ from napari_mamamia.io.dicom.roles import Role
 from napari_mamamia.io.dicom.slices import UNNUMBERED, Slice
 
 _FEWEST: Final = 2
-"""Phases of a dynamic: one before contrast and one after it."""
+"""Least number of phases of a dynamic: one before contrast and one after it."""
 LEAVE_UNREADABLE_OUT: Final = Remedy("leave_out", (f"role={Role.UNREADABLE}",))
 """The remedy that leaves out files which cannot be read."""
 
@@ -20,7 +20,7 @@ def series_selector(pieces: Iterable[Slice]) -> str:
 
 
 def use_series(stacks: Iterable[Sequence[Slice]]) -> Remedy:
-    """Return the remedy that names the series of some volumes as those that count."""
+    """Return the remedy that uses the series of some volumes."""
     return Remedy("use", (series_selector(stack[0] for stack in stacks),))
 
 
@@ -45,6 +45,13 @@ def leave_out(gone: Iterable[Sequence[Slice]], among: Iterable[Sequence[Slice]])
         for series, numbers in some.items()
     ]
     return [Remedy("leave_out", tuple(selectors))] if selectors else []
+
+
+def leave_out_each(
+    groups: Iterable[Iterable[Sequence[Slice]]], among: Sequence[Sequence[Slice]]
+) -> list[Remedy]:
+    """Return the remedies that leave out one group of volumes each."""
+    return [remedy for group in groups for remedy in leave_out(group, among)]
 
 
 def leave_phase_out(piece: Slice) -> list[Remedy]:

@@ -1,4 +1,4 @@
-"""What an image of a study is (`Role`), how that is known, and what becomes of it (`Use`)."""
+"""The role of an image in a study, the evidence for it, and its use in the import."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Role(StrEnum):
-    """What an image is; the value is what a selector (`role=water`) names it by."""
+    """The role of an image; the value is the one of a selector (`role=water`)."""
 
     PHASE = "phase"
     WATER = "water"
@@ -39,12 +39,12 @@ class Role(StrEnum):
 
     @property
     def words(self) -> str:
-        """The role in plain words, as it stands behind "left out:"."""
+        """The role in plain words, to follow "left out:"."""
         return _WORDS[self]
 
 
 class Use(StrEnum):
-    """What becomes of the images of a part."""
+    """The use of the images of a part."""
 
     USED = "used"
     LEFT_OUT = "left out"
@@ -54,11 +54,11 @@ class Use(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What one image's header says it is; `evidence` names the element and its value.
+    """The kind of an image by its header; `evidence` names the element and its value.
 
-    `processing` are the words for what was done to it after the scan ("moco", "filtered", "norm",
-    ...): two images of one place and moment that differ in nothing else are copies. `by_name` is
-    whether a word of SeriesDescription is the evidence.
+    `processing` are words for processing after the scan ("moco", "filtered", "norm", ...): two
+    images of one place and time that differ in nothing else are copies. `by_name` is whether a word
+    of SeriesDescription is the evidence.
     """
 
     role: Role = Role.PHASE
@@ -68,12 +68,12 @@ class Kind:
 
     @property
     def is_by_name(self) -> bool:
-        """Whether a word of the description alone says it, of images that are not derived."""
+        """Whether only a word of the description is the evidence, and no image is derived."""
         return self.by_name and "derived" not in self.processing
 
 
 PHASES: Final = frozenset({Role.PHASE, Role.WATER})
-"""Roles that are phases by themselves."""
+"""Roles of images that are phases."""
 _WORDS: Final = {
     Role.PHASE: "DCE phases",
     Role.WATER: "water image",
@@ -90,7 +90,7 @@ _WORDS: Final = {
     Role.PHASE_IMAGE: "phase image",
     Role.REAL: "real part",
     Role.IMAGINARY: "imaginary part",
-    Role.COMPONENT: "part of the complex signal, not told which",
+    Role.COMPONENT: "part of the complex signal, unknown which",
     Role.DIFFUSION: "diffusion",
     Role.EPI: "echo-planar",
     Role.ECHO_TRAIN: "another sequence",

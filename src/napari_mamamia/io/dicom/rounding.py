@@ -1,4 +1,4 @@
-"""Positions and directions that an archive rounded, told from those of another geometry."""
+"""Distinguish positions and directions that an archive rounded from those of another geometry."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,17 +8,20 @@ from numpy.typing import NDArray
 
 _STEPS: Final = (1.0, 0.1, 0.01, 0.001, 0.0001)
 _COARSEST_COSINE: Final = 0.01
-"""Directions in two digits are off by up to .7 degrees; those in one digit by 7, which is no
-rounding any more. Our own choice."""
+"""Largest error of rounded directions. Two digits are off by up to .7 degrees, one digit by 7,
+which
+is too coarse. Our own choice.
+"""
 _CLEAR_STEPS: Final = 4.0
-"""A gap of more rounding steps than this cannot be two gaps: each position is off by half a step,
-so two gaps are 3 steps and more longer than one."""
+"""Rounding steps above which a gap cannot be two gaps: each position is off by half a step, so two
+gaps are at least 3 steps longer than one.
+"""
 _UNROUNDED: Final = 0.01
-"""Share of the gap by which positions are off that were not rounded."""
+"""Largest relative error of gaps without rounding."""
 
 
 def rounding_step(numbers: NDArray[Any]) -> float:
-    """Return the decimal step of which all numbers are whole multiples, 0.0 if it is below .0001.
+    """Return the decimal step of which all numbers are multiples, 0.0 if it is below .0001.
 
     Examples
     --------
@@ -32,32 +35,31 @@ def rounding_step(numbers: NDArray[Any]) -> float:
 
 
 def nearest_axes(axes: NDArray[Any], normal: NDArray[Any] | None = None) -> NDArray[Any] | None:
-    """Return the directions of rows and columns that were rounded to `axes`, None if none were.
+    """Return the directions of rows and columns that were rounded to `axes`, or None.
 
     Parameters
     ----------
     axes
         Direction of a row and down a column, (2, 3), as the header has them.
     normal
-        Direction from slice to slice, of length 1, where the places of the slices tell it.
+        Direction from slice to slice, of length 1, where the positions of the slices give it.
     """
     step = rounding_step(axes)
     if not 0 < step <= _COARSEST_COSINE:
         return None
     in_plane = axes if normal is None else axes - np.outer(axes @ normal, normal)
-    left, _, right = np.linalg.svd(in_plane, full_matrices=False)
-    nearest: NDArray[Any] = left @ right
+    u, _, right = np.linalg.svd(in_plane, full_matrices=False)
+    nearest: NDArray[Any] = u @ right
     return nearest if float(np.abs(nearest - axes).max()) <= step else None
 
 
 def fit_rounded_gap(
     positions: NDArray[Any], normal: NDArray[Any], steps: Sequence[float], *, may_be_coarse: bool
 ) -> float | None:
-    """Return the gap in mm of slices that were moved by rounding alone.
+    """Return the gap in mm of slices whose positions differ from even ones by rounding alone.
 
-    Slices k and l lie ``l - k`` gaps apart along `normal`, to one rounding step of each coordinate:
-    no gap is off by more, and nothing adds up. The gap is the middle of those that fit. None where
-    none fits.
+    Slices k and l are ``l - k`` gaps apart along `normal`, to one rounding step of each coordinate;
+    errors do not add up. The gap is the middle of those that fit, None where none fits.
 
     Parameters
     ----------
@@ -68,7 +70,7 @@ def fit_rounded_gap(
     steps
         Rounding step of each coordinate.
     may_be_coarse
-        Whether other elements say that no slice is missing, which could hide in a coarse rounding.
+        Whether other elements show that no slice is missing; a coarse rounding could hide one.
     """
     mean = float((positions[-1] - positions[0]) @ normal) / (len(positions) - 1)
     if max(steps) == 0 or (mean <= _CLEAR_STEPS * max(steps) and not may_be_coarse):

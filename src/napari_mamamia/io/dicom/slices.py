@@ -1,4 +1,4 @@
-"""DICOM MR files as planes: records of what the headers say, and the clocks they carry."""
+"""Records of the planes of DICOM MR files, with the clocks of their headers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,17 +17,18 @@ from napari_mamamia.io.dicom.times import Moment, TimeElements
 OFFSET_TIME: Final = "TemporalPositionTimeOffset"
 DYNAMIC_TIME: Final = "Philips dynamic scan begin time (2005,10A0)"
 RESOLUTION: Final = "TemporalResolution"
-"""Names under which `Slice.clocks` has seconds that can time phases, but do not order them."""
+"""Names in `Slice.clocks` of seconds that can time phases, but do not order them."""
 REFERENCE_TIME: Final = "FrameReferenceDateTime"
 DURATION: Final = "FrameAcquisitionDuration"
-"""Names under which it has the moment that stands for a frame, and how long the frame took, in
-seconds. Source: DICOM PS3.3, C.7.6.16.2.2."""
+"""Names of the time that represents a frame, and of its duration, in seconds. Source: DICOM PS3.3,
+C.7.6.16.2.2.
+"""
 
 UNNUMBERED: Final = -1
-"""`Slice.phase` where nothing tells it."""
+"""`Slice.phase` where the phase is unknown."""
 
 FRAMES: Final = 1_000_000
-"""Instance numbers of enhanced files are spread by this, to leave room for the frames."""
+"""Factor of instance numbers of enhanced files, which leaves room for the frames."""
 
 
 _NO_KIND: Final = Kind()
@@ -36,15 +37,14 @@ _NO_SEQUENCE: Final = SequenceKey()
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the planes of one file share.
+    """The facts that all planes of one file share.
 
-    `plain_at` is where the first value lies, None where the values are compressed; `byte_order`
-    is theirs in the file. `patient` is number and birth date, "" where they are not told, and in
-    no text of ours. `contrast_start_s` is ContrastBolusStartTime, seconds since midnight.
-    `unused_bits` are the high bits of each value that are not part of it; `has_bit_overlays`
-    whether the header puts overlays there.
-    `positions` is NumberOfTemporalPositions, `images` ImagesInAcquisition, 0 where not told;
-    `photometric` is PhotometricInterpretation.
+    `plain_at` is the byte of the first value, None where the values are compressed; `byte_order` is
+    that of the file. `patient` is number and birth date, "" where missing; no text of ours repeats
+    them. `contrast_start_s` is ContrastBolusStartTime, seconds since midnight. `unused_bits` are
+    the high bits of each value that are not part of it; `has_bit_overlays` is whether the header
+    puts overlays there. `positions` is NumberOfTemporalPositions, `images` ImagesInAcquisition, 0
+    where missing; `photometric` is PhotometricInterpretation.
     """
 
     file: Path
@@ -74,14 +74,14 @@ class Header:
 
     @property
     def label(self) -> str:
-        """The series as records name it, in which no UID may stand."""
+        """The series as records name it, without UIDs."""
         number = self.series_number
         return f"series {number}" if number is not None else "a series without number"
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Where a plane lies in a picture of many: first row and column, (rows, columns) of it all."""
+    """The position of a plane in a picture of many, and the picture's size."""
 
     row: int
     column: int
@@ -94,18 +94,16 @@ class Slice:
 
     `shape` is (rows, columns); `spacing_mm` the distance between rows and between columns;
     `orientation` the six direction cosines (along a row, down a column) and `position_mm` the
-    centre of the first voxel, both LPS as DICOM has them. `clocks` are values by the names of
-    `Clock` (seconds or counts) and by `OFFSET_TIME`, `DYNAMIC_TIME`, `RESOLUTION`,
-    `REFERENCE_TIME` and `DURATION`, as far as the file gives them; `zone_of` names the time zones
-    of two of them, `unit_of` the unit where they tell no seconds.
-    `refused_times` names elements that hold no date or time, with their values.
-    `frame` counts the planes of the file from 0; `tile` is where the plane lies in the picture of a
-    mosaic, None where the picture is the plane. `kind` is what the header says it is, `echo` its
-    EchoNumbers, `thickness_mm` from one slice to the next as the header has it. `is_padding` marks
-    a plane of no image, between two
-    breasts that are joined. `phase` is which phase of its series it shows, counted from 0 when the
-    images of the series are seen together (`parts_of`). `reversed_axes` says whether the rows and
-    whether the columns of the file are read from behind, as the other fields then have them.
+    centre of the first voxel, both LPS as in DICOM. `clocks` are values by the names of `Clock`
+    (seconds or counts) and by `OFFSET_TIME`, `DYNAMIC_TIME`, `RESOLUTION`, `REFERENCE_TIME` and
+    `DURATION`, as far as the file has them; `zone_of` names the time zones of two of them,
+    `unit_of` the unit of values without seconds. `refused_times` names elements that hold no valid
+    date or time, with their values. `frame` counts the planes of the file from 0; `tile` is the
+    position of the plane in the picture of a mosaic, None where the picture is the plane. `kind` is
+    the kind of image by the header, `echo` its EchoNumbers, `thickness_mm` the SliceThickness.
+    `is_padding` marks an empty plane between two breasts that are joined. `phase` is the phase of
+    its series, counted from 0 by `parts_of`. `reversed_axes` says whether rows and columns were
+    flipped; the other fields describe the flipped plane.
     """
 
     header: Header
@@ -139,14 +137,14 @@ class Slice:
 
     @property
     def name(self) -> str:
-        """File, and of a later frame its number, as messages name them."""
+        """The file, and the number of a later frame, as messages name them."""
         part = "frame" if self.tile is None else "tile"
         return str(self.file) if self.frame == 0 else f"{self.file} ({part} {self.frame + 1})"
 
 
 @dataclass(frozen=True, slots=True)
 class OtherImage:
-    """A DICOM file that holds no MR image; `kind` says what it is in words."""
+    """A DICOM file that holds no MR image; `kind` names its content."""
 
     file: Path
     kind: str
@@ -156,7 +154,7 @@ class OtherImage:
 
 @dataclass(frozen=True, slots=True)
 class BadImage:
-    """An MR image whose header lacks what its place depends on; `reason` is the whole sentence."""
+    """An MR image whose header lacks its position; `reason` is the full message."""
 
     header: Header
     reason: str
@@ -165,7 +163,7 @@ class BadImage:
 
 
 def clocks_of(content: Any, times: TimeElements) -> dict[str, float]:
-    """Return clock values of a data set; seconds since the year 1 where a date is given."""
+    """Return the clock values of a data set, in seconds since the year 1 where a date is given."""
     acquired = times.dated_time("Acquisition") or times.date_time("AcquisitionDateTime")
     clocks = {
         Clock.TEMPORAL_POSITION: optional_number(content, "TemporalPositionIdentifier"),
@@ -182,7 +180,7 @@ def clocks_of(content: Any, times: TimeElements) -> dict[str, float]:
 
 
 def readings_of(clock: str, moment: Moment | None) -> dict[str, float | None]:
-    """Return a moment, its time zone and a unit above seconds as clock values."""
+    """Return a time, its time zone and its unit if above seconds, as clock values."""
     if moment is None:
         return {}
     unit_s = moment.unit_s if moment.unit_s > 1 else None
@@ -190,17 +188,17 @@ def readings_of(clock: str, moment: Moment | None) -> dict[str, float | None]:
 
 
 def zone_of(clock: str) -> str:
-    """Return the name under which `Slice.clocks` has the seconds that a clock is ahead of UTC."""
+    """Return the name in `Slice.clocks` of the seconds that a clock is ahead of UTC."""
     return f"time zone of {clock}"
 
 
 def unit_of(clock: str) -> str:
-    """Return the name under which `Slice.clocks` has the unit, in seconds, of a coarse clock."""
+    """Return the name in `Slice.clocks` of the unit, in seconds, of a coarse clock."""
     return f"unit of {Clock.ACQUISITION_TIME if clock == Clock.ACQUIRED else clock}"
 
 
 def with_sum(clocks: dict[str, float]) -> dict[str, float]:
-    """Return clock values with the sum of AcquisitionTime and TriggerTime."""
+    """Return clock values with the sum of AcquisitionTime and TriggerTime added."""
     if Clock.ACQUISITION_TIME not in clocks:
         return clocks
     acquired_s = clocks[Clock.ACQUISITION_TIME] + clocks.get(Clock.TRIGGER_TIME, 0.0)

@@ -1,4 +1,4 @@
-"""Planes of one DICOM series -> stacks on one grid, one for each time; or a refusal."""
+"""Sort the planes of one DICOM series into stacks on one grid, one for each time."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,25 +14,25 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom.rounding import fit_rounded_gap, nearest_axes, rounding_step
 from napari_mamamia.io.dicom.slices import Slice
 
-# Our own choices, far above what rounding in headers causes and far below a slice.
+# Our own choices, far above rounding errors in headers and far below a slice.
 _SAME_COSINE: Final = 1e-4
 _SAME_MM: Final = 0.01
 _EQUAL_GAPS: Final = 0.01
 _STRAIGHT: Final = 1e-3
 FEWEST: Final = 3
-"""With fewer slices there are no two gaps to compare, and a missing slice would not show."""
+"""Least number of slices: fewer have no two gaps to compare, so a missing slice would not show."""
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
-"""How far, as a share of the gap between slices and at most, the table may move between phases."""
+"""Largest movement of the table between phases, as a share of the gap between slices and in mm."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Planes of one series by where they lie.
+    """The planes of one series by position.
 
-    `rows` holds, for each place up the stack, the planes that show it, as many at each; their
-    order in time is not known yet. `grid` is that of one stack. `notes` are sentences on places
-    that an archive rounded.
+    `rows` holds, for each place up the stack, the planes that show it, the same number at each;
+    they are not ordered in time yet. `grid` is that of one stack. `notes` are warnings about
+    rounded positions.
     """
 
     rows: tuple[tuple[Slice, ...], ...]
@@ -47,7 +47,7 @@ class Places:
     @property
     def slices(self) -> tuple[Slice, ...]:
         """All planes, place by place."""
-        return tuple(piece for row in self.rows for piece in row)
+        return tuple(plane for row in self.rows for plane in row)
 
     @property
     def name(self) -> str:
@@ -56,13 +56,14 @@ class Places:
 
 
 def find_places(slices: Sequence[Slice], *, allow_thin: bool = False) -> Places:
-    """Return the planes of one series by place; `allow_thin` takes stacks of one or two slices.
+    """Return the planes of one series by position; `allow_thin` accepts one or two slices.
 
     Raises
     ------
     CaseError
-        If they differ in size, spacing, type or orientation, places are shown unequally often,
-        fewer than 3 are there, gaps are unequal, or the stack is slanted.
+        If planes differ in size, spacing, type or orientation, places are shown unequally often,
+        fewer than 3 places are shown, gaps are unequal, or the stack is slanted.
+    The first two axes of DICOM run to the left and to the back, ours to the right and the front.
     """
     first = slices[0]
     require_one_orientation(slices)
@@ -89,17 +90,17 @@ def find_places(slices: Sequence[Slice], *, allow_thin: bool = False) -> Places:
     # DICOM's first two axes run to the left and to the back, ours to the right and the front.
     ras = np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine
     if not np.array_equal(axes, np.reshape(first.orientation, (2, 3))):
-        told = ", ".join(f"{number:g}" for number in first.orientation)
+        cosines = ", ".join(f"{number:g}" for number in first.orientation)
         notes = (
             *notes,
-            f"ImageOrientationPatient of {first.header.label} is rounded ({told}): the nearest "
-            "directions at right angles were taken",
+            f"ImageOrientationPatient of {first.header.label} is rounded ({cosines}): the nearest "
+            "perpendicular directions were used",
         )
     return Places(rows, Grid((len(rows), *first.shape), ras), notes)
 
 
 def require_one_orientation(slices: Sequence[Slice]) -> None:
-    """Raise `CaseError` where planes of one series do not lie parallel to each other."""
+    """Raise `CaseError` where planes of one series are not parallel."""
     _require_close(slices, "orientation", lambda s: s.orientation, _SAME_COSINE)
 
 
@@ -112,9 +113,9 @@ def _find_axes(piece: Slice) -> NDArray[Any]:
     nearest = nearest_axes(axes)
     if nearest is None:
         raise CaseError(
-            f"expected two directions at right angles as ImageOrientationPatient of {piece.file}, "
-            f"got {', '.join(f'{number:g}' for number in piece.orientation)}, and rounding to "
-            f"two digits or more does not explain it: export the series again"
+            f"expected two perpendicular directions as ImageOrientationPatient of {piece.file}, "
+            f"got {', '.join(f'{number:g}' for number in piece.orientation)}, which rounding to "
+            f"two digits or more does not explain: export the series again"
         )
     return nearest
 
@@ -145,7 +146,7 @@ def _make_difference_error(
 
 
 def _group_rows(ordered: Sequence[Slice], heights: NDArray[Any]) -> tuple[tuple[Slice, ...], ...]:
-    """Return the planes by height; heights that differ as little as a table moves are one place."""
+    """Return the planes by height; heights within table movement are one place."""
     gaps = np.diff(heights)
     widest = float(gaps.max()) if len(gaps) else 0.0
     same = max(_SAME_MM, min(_MOVED_SHARE * widest, _MOVED_MM))
@@ -155,7 +156,7 @@ def _group_rows(ordered: Sequence[Slice], heights: NDArray[Any]) -> tuple[tuple[
 
 
 def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
-    """Refuse places that are shown unequally often, and too few of them."""
+    """Refuse places that are shown unequally often."""
     name = rows[0][0].series_name
     counts = np.array([len(row) for row in rows])
     usual = int(np.median(counts))
@@ -163,7 +164,7 @@ def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
     if counts[odd] != usual and usual == 1:
         raise CaseError(
             f"expected each slice of {name} once, but {rows[odd][0].name} and "
-            f"{rows[odd][1].name} show the same place: move the wrong one out of the folder"
+            f"{rows[odd][1].name} show the same place: move the wrong file out of the folder"
         )
     if usual not in counts:
         times = " and ".join(
@@ -171,14 +172,14 @@ def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
         )
         raise CaseError(
             f"expected equal stacks in {name}, but of its {len(rows)} places it shows {times}, as "
-            "where the table moved between phases: nothing is resampled; import the phases of one "
-            "place only"
+            "if the table had moved between phases, and nothing is resampled: import the phases "
+            "of one place only"
         )
     if counts[odd] != usual:
         fate = "a slice is missing there" if counts[odd] < usual else "a slice is doubled there"
         raise CaseError(
             f"expected equal stacks in {name}, which shows most of its {len(rows)} places {usual} "
-            f"times, but that of {rows[odd][0].name} {counts[odd]} times: {fate}; export the "
+            f"times, but the place of {rows[odd][0].name} {counts[odd]} times: {fate}; export the "
             "series again with all its slices"
         )
 
@@ -188,8 +189,8 @@ def _require_enough(rows: Sequence[Sequence[Slice]]) -> None:
     if len(rows) < FEWEST:
         raise CaseError(
             f"expected at least {FEWEST} slices in {name}, got {len(rows)} "
-            f"({rows[0][0].name}): with fewer nobody can tell whether slices are missing; "
-            "add the others, or take it as it is",
+            f"({rows[0][0].name}), with which a missing slice would not show: "
+            "add the other slices, or accept so few",
             remedies=[Remedy("allow_thin")],
         )
 
@@ -206,12 +207,12 @@ def _require_thickness(piece: Slice) -> float:
 def _find_step(
     rows: Sequence[Sequence[Slice]], axes: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], tuple[str, ...]]:
-    """Return the axes, the vector (LPS, mm) from one slice to the next, and notes on rounding.
+    """Return the axes, the vector (LPS, mm) to the next slice, and warnings about rounding.
 
     Gaps and slants that rounding of the headers does not explain are refused.
     """
     first = rows[0][0]
-    told_mm = np.array([[piece.position_mm for piece in row] for row in rows])
+    told_mm = np.array([[plane.position_mm for plane in row] for row in rows])
     positions = told_mm.mean(axis=1)
     mean: NDArray[Any] = (positions[-1] - positions[0]) / (len(rows) - 1)
     turned = nearest_axes(np.reshape(first.orientation, (2, 3)), mean / np.linalg.norm(mean))
@@ -219,7 +220,7 @@ def _find_step(
     for pair in candidates:
         if _is_even(positions, mean, np.cross(*pair)):
             return pair, mean, ()
-    # A coordinate that is the same everywhere tells nothing of rounding.
+    # A constant coordinate shows no rounding step.
     steps = [rounding_step(c) if np.ptp(c) else 0.0 for c in np.moveaxis(told_mm, -1, 0)]
     is_whole = _tells_no_gap(rows, mean)
     for pair in candidates:
@@ -228,14 +229,14 @@ def _find_step(
         if gap_mm is not None:
             note = (
                 f"ImagePositionPatient of {first.header.label} is rounded to {max(steps):g} mm, "
-                f"so that its gaps differ: the mean gap of {gap_mm:.3f} mm was taken"
+                f"so its gaps differ: the mean gap of {gap_mm:.3f} mm was used"
             )
             return pair, gap_mm * normal, (note,)
     raise _make_step_error(rows, positions, mean, np.cross(*axes))
 
 
 def _is_even(positions: NDArray[Any], step: NDArray[Any], normal: NDArray[Any]) -> bool:
-    """Whether slices lie straight above each other, with equal gaps."""
+    """Return whether slices are straight above each other, with equal gaps."""
     gaps = np.diff(positions @ normal)
     usual = float(np.median(gaps))
     aside = float(np.linalg.norm(step - (step @ normal) * normal))
@@ -248,10 +249,10 @@ def _is_even(positions: NDArray[Any], step: NDArray[Any], normal: NDArray[Any]) 
 
 
 def _tells_no_gap(rows: Sequence[Sequence[Slice]], mean: NDArray[Any]) -> bool:
-    """Whether the headers speak against a missing slice.
+    """Return whether the headers show that no slice is missing.
 
-    InstanceNumbers go up, or down, by one number from slice to slice, and the thickness, if it is
-    told, is more than the gap that one slice more would leave.
+    InstanceNumbers change by one from slice to slice, always up or always down, and the thickness,
+    if given, is more than the gap with one more slice would be.
     """
     numbers = [[p.clocks.get(Clock.INSTANCE_NUMBER, np.nan) for p in row] for row in rows]
     steps = np.unique(np.diff(np.sort(numbers, axis=1), axis=0))
@@ -267,7 +268,7 @@ def _make_step_error(
     step: NDArray[Any],
     normal: NDArray[Any],
 ) -> CaseError:
-    """Return the refusal of slices of unequal gaps, or of a slanted stack."""
+    """Return the error for slices with unequal gaps, or for a slanted stack."""
     name = rows[0][0].series_name
     gaps = np.diff(positions @ normal)
     usual = float(np.median(gaps))
@@ -277,28 +278,28 @@ def _make_step_error(
         if gaps[worst] < usual:
             way = "move the images of the odd place out of the folder, or export the series again"
         return CaseError(
-            f"expected equal gaps in {name}, which are {usual:.3f} mm, but {rows[worst][0].name} "
+            f"expected equal gaps of {usual:.3f} mm in {name}, but {rows[worst][0].name} "
             f"and {rows[worst + 1][0].name} are {gaps[worst]:.3f} mm apart, more than rounding "
             f"explains: {way}"
         )
     aside = float(np.linalg.norm(step - (step @ normal) * normal)) / usual
     return CaseError(
         f"expected the slices of {name} straight above each other, but they shift sideways "
-        f"({np.degrees(np.arctan(aside)):.1f} degrees, as with a tilted gantry, or with an "
-        f"ImageOrientationPatient that is not theirs): export the series again"
+        f"({np.degrees(np.arctan(aside)):.1f} degrees, as with a tilted gantry or a wrong "
+        f"ImageOrientationPatient): export the series again"
     )
 
 
 def _require_in_line(rows: Sequence[Sequence[Slice]], step: NDArray[Any]) -> None:
-    """Refuse planes that lie beside the first one of their place."""
+    """Refuse planes that are shifted sideways against the first one of their place."""
     height = float(np.linalg.norm(step))
     for row in rows:
-        positions = np.array([piece.position_mm for piece in row])
+        positions = np.array([plane.position_mm for plane in row])
         off = np.abs(positions - positions[0]).max(axis=1)
         worst = int(np.argmax(off))
         if off[worst] > min(_MOVED_SHARE * height, _MOVED_MM):
             raise CaseError(
-                f"expected planes of one place to lie over each other in {row[0].series_name}, but "
+                f"expected planes of one place to coincide in {row[0].series_name}, but "
                 f"{row[0].name} and {row[worst].name} are {off[worst]:.2f} mm apart sideways: the "
                 "table moved between the phases, and nothing is resampled: import the phases of "
                 "one place only"

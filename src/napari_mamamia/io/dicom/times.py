@@ -1,4 +1,4 @@
-"""The only reader of DICOM dates and times (DA, TM, DT): what the standard allows, or nothing.
+"""Parse DICOM dates and times (DA, TM, DT): the forms that the standard allows, or None.
 
 Source: DICOM PS3.5, 6.2, with its notes on the forms of ACR-NEMA 300 (`09:00:07`, `2020.01.02`).
 """
@@ -23,9 +23,9 @@ _Parsed = TypeVar("_Parsed")
 
 
 class Moment(NamedTuple):
-    """Seconds since the year 1, or since midnight without a date, and those ahead of UTC.
+    """A time: seconds since the year 1, or since midnight without a date, and seconds ahead of UTC.
 
-    `unit_s` is 60 or 3600 where the value tells no seconds, or no minutes.
+    `unit_s` is 60 or 3600 where the value has no seconds, or no minutes.
     """
 
     local_s: float
@@ -34,7 +34,7 @@ class Moment(NamedTuple):
 
     @property
     def utc_s(self) -> float:
-        """The moment in UTC where the time zone is known, else as it is."""
+        """The time in UTC where the time zone is known, else as it is."""
         return self.local_s - (self.zone_s or 0.0)
 
 
@@ -72,13 +72,13 @@ def read_time_s(value: Any) -> float | None:
 
 
 def _read_unit_s(value: Any) -> float:
-    """Return the seconds within which a TM value tells its moment."""
+    """Return the precision of a TM value in seconds."""
     match = _TIME.fullmatch(_without_padding(value))
     return 1.0 if match is None or match[4] else 60.0 if match[3] else 3600.0
 
 
 def read_date_time(value: Any) -> Moment | None:
-    """Return the moment of a DT value with date and time; None for anything else."""
+    """Return the time of a DT value with date and time; None for anything else."""
     match = _DATE_TIME.fullmatch(_without_padding(value))
     if match is None:
         return None
@@ -98,9 +98,9 @@ def read_zone_s(value: Any) -> float | None:
 
 
 class TimeElements:
-    """Dates and times in one data set; `refused` maps an element that holds none to its value.
+    """Dates and times of one data set; `refused` maps an element to its invalid value.
 
-    A value that may hold a day or a name is described by its form only, because records keep it.
+    A value that may hold a date or a name is described by its form only, because records keep it.
     """
 
     __slots__ = ("_content", "refused", "zone_s")
@@ -109,7 +109,7 @@ class TimeElements:
         self._content = content
         self.refused: dict[str, str] = {}
         self.zone_s = zone_s
-        """Seconds ahead of UTC of all times that name no time zone themselves."""
+        """Seconds ahead of UTC of all times without a time zone of their own."""
         if zone_s is None:
             self.zone_s = self._read("TimezoneOffsetFromUTC", read_zone_s)
 
@@ -118,12 +118,12 @@ class TimeElements:
         return self._read(name, read_time_s)
 
     def date_time(self, name: str) -> Moment | None:
-        """Return the moment of a DT element."""
+        """Return the time of a DT element."""
         moment = self._read(name, read_date_time)
         return moment._replace(zone_s=self.zone_s) if moment and moment.zone_s is None else moment
 
     def dated_time(self, which: str) -> Moment | None:
-        """Return the moment of two elements, such as AcquisitionDate and AcquisitionTime."""
+        """Return the time of two elements, such as AcquisitionDate and AcquisitionTime."""
         time_s = self.time_s(f"{which}Time")
         if time_s is None:
             return None

@@ -1,4 +1,4 @@
-"""How far clocks of a DICOM exam can be believed: impossible, coarse, or not of the scan."""
+"""How reliable the clocks of a DICOM exam are: invalid, coarse, or not those of the scan."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,23 +13,26 @@ from napari_mamamia.core.choices import Clock
 from napari_mamamia.io.dicom.slices import Slice, unit_of
 
 RECONSTRUCTION_S: Final = 20.0
-"""Gaps of ContentTime below this are the pace at which images were computed, and time nothing. Our
-own choice: what is scanned as fast has other clocks."""
+"""Gaps of ContentTime below this are the pace of reconstruction, and time nothing. Our own choice:
+faster scans have other clocks.
+"""
 _LATE_S: Final = 60.0
-"""Two clocks of one scanner may differ by this, and one may be cut to minutes. Our own choice."""
+"""Tolerance between two clocks of one scanner, one of which may be cut to minutes. Our own choice.
+"""
 _MOST_LATE_S: Final = 6 * 3600.0
-"""More is another day or time zone, not the time of storing. Our own choice."""
+"""Larger differences are another day or time zone, not the time of storing. Our own choice."""
 _SAME_STEPS_S: Final = 5.0
 _MOST_FASTER: Final = 8.0
-"""How much faster than TR x lines x partitions a phase may be, for ContentTime to time it: parallel
-imaging in two directions and partial Fourier. Our own choice."""
+"""Largest ratio of TR x lines x partitions to the gap of phases for which ContentTime is accepted:
+parallel imaging in two directions and partial Fourier. Our own choice.
+"""
 _MINUTE_S: Final = 60.0
 _FEWEST: Final = 3
-"""Phases of which all start at a whole minute by chance hardly ever."""
+"""Least number of phases: so many hardly ever start at a whole minute by chance."""
 
 
 def span_text(seconds: float) -> str:
-    """Return a stretch of time in words, such as "75 s", "3.5 hours" or "139 days"."""
+    """Return a duration in words, such as "75 s", "3.5 hours" or "139 days"."""
     if seconds < 2 * 3600:
         return f"{seconds:g} s"
     return f"{seconds / 3600:.1f} hours" if seconds < 2 * 86400 else f"{seconds / 86400:.0f} days"
@@ -41,18 +44,18 @@ _EXPECTED: Final = {
     "Time": "no time (expected HHMMSS, hours 00 to 23)",
     "UTC": "no time zone (expected +HHMM or -HHMM)",
 }
-"""What an element does not hold, by the end of its name. Source: DICOM PS3.5, 6.2."""
+"""What is wrong with an element, by the end of its name. Source: DICOM PS3.5, 6.2."""
 
 
 def list_refused_times(slices: Sequence[Slice], clock: str = "") -> tuple[str, ...]:
-    """Return a phrase for each element that holds no date or time in some images.
+    """Return a phrase for each element that holds no valid date or time in some images.
 
-    Only of those that a clock such as "AcquisitionTime" is read from; "" for all.
+    `clock`, such as "AcquisitionTime", selects the elements that it is read from; "" selects all.
     """
     pieces = [image for image in slices if not image.is_padding]
     values: dict[str, list[str]] = {}
-    for piece in pieces:
-        for name, value in piece.refused_times:
+    for plane in pieces:
+        for name, value in plane.refused_times:
             if name.replace("DateTime", "Time").endswith(clock):
                 values.setdefault(name, []).append(value)
     return tuple(
@@ -63,46 +66,46 @@ def list_refused_times(slices: Sequence[Slice], clock: str = "") -> tuple[str, .
 
 
 def add_refused_times(message: str, slices: Sequence[Slice]) -> str:
-    """Return a refusal with the elements that hold no date or time, which may have led to it."""
+    """Return a message with the elements that hold no valid date or time, the possible cause."""
     refused = "; ".join(list_refused_times(slices))
-    return f"{message}. Did not count: {refused}; correct it in the files" if refused else message
+    return f"{message}. Ignored: {refused}; correct it in the files" if refused else message
 
 
 def earliest(name: str, slices: Sequence[Slice], stack: NDArray[np.intp]) -> float | None:
-    """Return the least value of a clock in one stack, None where a plane has none."""
+    """Return the smallest value of a clock in one stack, None where a plane has none."""
     values = [slices[index].clocks.get(name) for index in stack]
     numbers = [value for value in values if value is not None]
     return min(numbers) if len(numbers) == len(values) else None
 
 
 def find_units_s(name: str, slices: Sequence[Slice]) -> set[float]:
-    """Return the units in which the values of a clock are told: several where it is not exact."""
+    """Return the units in seconds of the values of a clock: several where some are coarse."""
     told = [image.clocks for image in slices if name in image.clocks and not image.is_padding]
     return {clocks.get(unit_of(name), 1.0) for clocks in told}
 
 
 def partial_warnings(slices: Sequence[Slice]) -> list[str]:
-    """Return a sentence for each clock that some planes do not tell, or only without seconds."""
+    """Return a warning for each clock that some planes lack, or have only without seconds."""
     pieces = [image for image in slices if not image.is_padding]
     sentences = []
     acquired = Clock.ACQUISITION_TIME
     n_missing = sum(acquired not in image.clocks for image in pieces)
     if 0 < n_missing < len(pieces) and not list_refused_times(pieces, acquired):
         sentences.append(
-            f"{acquired} is missing in {n_missing} of {len(pieces)} images: it times nothing"
+            f"{acquired} is missing in {n_missing} of {len(pieces)} images: it gives no times"
         )
     for clock in (acquired, Clock.CONTENT_TIME):
         if len(find_units_s(clock, pieces)) > 1:
             n_coarse = sum(unit_of(clock) in image.clocks for image in pieces)
             sentences.append(
-                f"{clock} tells no seconds in {n_coarse} of {len(pieces)} images and does in "
-                "others: it times nothing, since it is off by up to a minute or more between them"
+                f"{clock} has no seconds in {n_coarse} of {len(pieces)} images: it gives no times, "
+                "because it may be off by a minute or more between images"
             )
     return sentences
 
 
 def least_making_s(slices: Sequence[Slice], n_planes: int) -> float:
-    """Return the least median gap of ContentTime that may be the scan's, in seconds."""
+    """Return the least median gap of ContentTime, in seconds, that can be the pace of the scan."""
     image = slices[0]
     repetition_ms = image.sequence.repetition_time_ms
     if not repetition_ms or "3D" not in image.sequence.technique:
@@ -114,8 +117,8 @@ def least_making_s(slices: Sequence[Slice], n_planes: int) -> float:
 def too_late(slices: Sequence[Slice], stacks: NDArray[np.intp]) -> str:
     """Return why AcquisitionTime cannot be true, "" where it can.
 
-    `stacks` (time, place) are the planes in the order of ContentTime. An image is made after it was
-    taken; where AcquisitionTime is later, and its pace faster than that of ContentTime, it was
+    `stacks` (time, place) are the planes in the order of ContentTime. An image is made after the
+    scan. If AcquisitionTime is later, and its pace faster than that of ContentTime, it was
     overwritten when the images were stored.
     """
     starts = [earliest(Clock.ACQUISITION_TIME, slices, stack) for stack in stacks]
@@ -136,12 +139,12 @@ def too_late(slices: Sequence[Slice], stacks: NDArray[np.intp]) -> str:
         return ""
     return (
         f"up to {late:.0f} s later than ContentTime of the same image, which cannot be made before "
-        "it is taken, so it is the time of storing and does not count"
+        "the scan, so it is the time of storing and was ignored"
     )
 
 
 def without_acquisition_time(slices: Sequence[Slice]) -> list[Slice]:
-    """Return planes that do not tell AcquisitionTime, nor what is summed from it."""
+    """Return planes without AcquisitionTime and without clocks computed from it."""
     both = (Clock.ACQUISITION_TIME, Clock.ACQUIRED)
     return [
         replace(
@@ -155,20 +158,20 @@ def without_acquisition_time(slices: Sequence[Slice]) -> list[Slice]:
 def time_oddities(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, timed_by: str
 ) -> tuple[str, ...]:
-    """Return what makes the times of phases uncertain, in plain sentences."""
+    """Return warnings about uncertain times of phases."""
     if times_s is None or len(times_s) < 2:
         return ()
     sentences = []
     if timed_by == Clock.CONTENT_TIME:
         steps = ", ".join(f"{b - a:g}" for a, b in pairwise(times_s[:7]))
         sentences.append(
-            f"the times are those of the images' making (ContentTime; steps of {steps} s), because "
-            "no element that can be believed tells when they were taken: images that were "
+            f"the times are those of the reconstruction (ContentTime; steps of {steps} s), because "
+            "no reliable element gives the acquisition times: images that were "
             "computed or stored later have other steps than the scan; check them"
         )
     if len(times_s) >= _FEWEST and _are_minutes(timed_by, stacks):
         sentences.append(
-            f"{timed_by} tells whole minutes only: each time may be off by up to 60 s; check them"
+            f"{timed_by} has whole minutes only: each time may be off by up to 60 s; check them"
         )
     return tuple(sentences)
 
@@ -176,6 +179,6 @@ def time_oddities(
 def _are_minutes(timed_by: str, stacks: Sequence[Sequence[Slice]]) -> bool:
     if timed_by not in (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME):
         return False
-    pieces = (piece for stack in stacks for piece in stack if not piece.is_padding)
+    pieces = (plane for stack in stacks for plane in stack if not plane.is_padding)
     # Without a time it counts as no whole minute: 1 s is none.
     return all(image.clocks.get(timed_by, 1.0) % _MINUTE_S == 0 for image in pieces)

@@ -1,7 +1,7 @@
-"""What tells a patient in volumes that are no DICOM: free texts of headers, JSON files beside them.
+"""Find identifiers of the patient in volumes other than DICOM and in JSON files beside them.
 
-Converters leave what they like there: dcm2niix writes name, number and dates into the JSON file
-beside an image unless it is told not to, others the name into `descrip` or an extension.
+dcm2niix writes name, number and dates into the JSON file beside an image unless told not to; other
+converters write the name into `descrip` or an extension.
 """
 
 import re
@@ -36,25 +36,26 @@ _DEPTH: Final = 8
 def find_volume_identifiers(files: Iterable[Path]) -> Persons:
     """Return the identifiers in headers of volumes and in JSON files, each once.
 
-    Of a JSON file those keys count that are called as DICOM's elements; beside a volume the JSON
-    file of its name is read too. None is `certain`: nobody says whether the identity was removed.
+    Of a JSON file those keys count that have names of DICOM elements; for a volume the JSON file of
+    the same name is read too. No identifier is `certain`, because nothing says whether the identity
+    was removed.
 
     Raises
     ------
     FormatError
-        If the system refuses a file: what it tells would be searched for nowhere.
+        If the system refuses a file, because its identifiers would be missing.
     """
     identifiers: dict[Identifier, None] = {}
     n_unread = 0
     looked: set[Path] = set()
     for number, path in enumerate(files):
-        report_progress(number, number + 1, "Reading who the patient is")
-        for one in (path, *_find_sidecar(path)):
-            if one in looked:
+        report_progress(number, number + 1, "Reading patient identifiers")
+        for file in (path, *_find_sidecar(path)):
+            if file in looked:
                 continue
-            looked.add(one)
+            looked.add(file)
             try:
-                identifiers.update(dict.fromkeys(_read_identifiers(one)))
+                identifiers.update(dict.fromkeys(_read_identifiers(file)))
             except FormatError as error:
                 if is_refused(error):
                     raise
@@ -69,7 +70,7 @@ def _find_sidecar(path: Path) -> Iterator[Path]:
             yield sidecar
 
 
-@reads("a volume's header, or JSON", "look into it by hand")
+@reads("a volume's header, or JSON", "check it by hand")
 def _read_identifiers(path: Path) -> tuple[Identifier, ...]:
     name = path.name.lower()
     if name.endswith(".json"):
@@ -103,10 +104,11 @@ def _nifti_texts(path: Path) -> Iterator[tuple[str, str]]:
         head = stream.head(_LONGEST)
         fields = known_fields(head)
         if fields is None:
-            raise FormatError(f"expected a NIfTI file, got {path}: look into it by hand")
+            raise FormatError(f"expected a NIfTI file, got {path}: check it by hand")
         for name in _TEXTS:
             if name in fields.keys():  # noqa: SIM118 - nibabel's header is no mapping
-                # Behind the first zero byte lies whatever the writing program had in its memory.
+                # After the first zero byte there may be anything from the memory of the writing
+                # program.
                 text = bytes(fields[name].item()).split(b"\0")[0]
                 yield name, text.decode("utf-8", "replace")
         size = int(fields["sizeof_hdr"])
@@ -143,7 +145,7 @@ def _metaimage_texts(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _in_texts(texts: Iterable[tuple[str, str]]) -> Iterator[Identifier]:
-    """Yield what a free text may tell: itself, and names, days and numbers in it."""
+    """Yield the identifiers in a free text: itself, and names, dates and numbers in it."""
     for element, text in texts:
         yield from looks_personal(element, text)
         if text.strip():

@@ -1,4 +1,4 @@
-"""Words of DICOM headers that tell what an image is: ImageType, names of sequences, descriptions.
+"""Words of DICOM headers that name the kind of an image: ImageType, sequence names, descriptions.
 
 Source: `facts` of rordenlab/dcm2niix at 98ecd0be (nii_dicom.cpp, its notes on vendors) and
 rnadkarni2/SlicerBreast_DCEMRI_FTV at f0e9ca57 (names of GE subtractions).
@@ -70,10 +70,10 @@ _ASIAN: Final = tuple(
     )
     for word in words.split()
 )
-"""Words of languages that put no spaces between them."""
+"""Words of languages without spaces between words."""
 _GE_DIFFERENCE: Final = re.compile(r"\)\s*-\s*\(")
 _DERIVED_ONLY: Final = re.compile(rf"{_BEFORE}(?:ser|pe\d?|ve|vp|wi|wo){_AFTER}")
-"""Too short to mean anything in the name of an original image."""
+"""Words too short to mean anything in the name of an original image."""
 _IS_DIXON: Final = re.compile(r"dixon|mdix|flex|ideal|(?<![a-z])dix")
 _DIXON: Final = tuple(
     (role, re.compile(rf"^(?:{first}) ?:"), re.compile(rf"(?<![a-z])(?:{last})$"))
@@ -103,9 +103,9 @@ _SEQUENCES: Final = (
 
 
 def role_by_image_type(words: Sequence[str]) -> tuple[Role, str] | None:
-    """Return role and word by ImageType (or FrameType), upper case; None where it tells nothing.
+    """Return role and word by ImageType (or FrameType), upper case; None where it names none.
 
-    "DERIVED" alone says nothing: some scanners and many archives write it into every image.
+    "DERIVED" alone shows nothing: some scanners and many archives write it into every image.
     """
     for role, role_words in _ANYWHERE:
         matches = role_words.intersection(words)
@@ -123,7 +123,7 @@ def role_by_image_type(words: Sequence[str]) -> tuple[Role, str] | None:
 
 
 def role_by_description(text: str, is_derived: bool) -> tuple[Role, str] | None:
-    """Return role and word by SeriesDescription; None where it tells nothing."""
+    """Return role and word by SeriesDescription; None where it names none."""
     folded = _fold_text(text)
     asian = next(((role, word) for role, word in _ASIAN if word in folded), None)
     if asian is not None:
@@ -151,7 +151,7 @@ def role_by_sequence_name(name: str) -> tuple[Role, str] | None:
 
 
 def processing_words(image_type: Sequence[str], description: str) -> frozenset[str]:
-    """Return what was done to an image after the scan, as ImageType and description tell it."""
+    """Return the processing of an image after the scan, by ImageType and description."""
     steps = {_PROCESSING[word] for word in image_type[2:] if word in _PROCESSING}
     if image_type and image_type[0] == "DERIVED":
         steps.add("derived")
@@ -161,15 +161,15 @@ def processing_words(image_type: Sequence[str], description: str) -> frozenset[s
 
 
 def _fold_text(text: str) -> str:
-    """Return a text in lower case without accents, in which words can be looked for."""
+    """Return a text in lower case without accents, to search words in."""
     apart = unicodedata.normalize("NFKD", text.casefold().replace("_", " ").strip())
     latin = "".join(c for c in apart if not "\u0300" <= c <= "\u036f")
-    # Letters of their own in Unicode, which no normal form takes apart.
+    # Letters that no Unicode normal form decomposes.
     return latin.replace("ł", "l").replace("ø", "o")
 
 
 def _dixon_part(text: str) -> tuple[Role, str] | None:
-    """Return the part of a Dixon acquisition: by its first word, or the last of a Dixon's name."""
+    """Return the part of a Dixon acquisition by the first or last word of its name."""
     for role, first, last in _DIXON:
         match = first.search(text) or (last.search(text) if _IS_DIXON.search(text) else None)
         if match:
@@ -178,6 +178,6 @@ def _dixon_part(text: str) -> tuple[Role, str] | None:
 
 
 def _is_ge_difference(text: str) -> bool:
-    """Whether a name is GE's of a subtraction, such as ``(1/2/3)-(4/5/6)``."""
+    """Return whether a name is that of a GE subtraction, such as ``(1/2/3)-(4/5/6)``."""
     n_numbers = len(re.findall(r"\d+", text))
     return bool(_GE_DIFFERENCE.search(text)) and n_numbers >= 6 and text.count("/") >= 4

@@ -1,4 +1,4 @@
-"""A made-up exam as a DICOM study, to try an import on; nothing of a patient is ever written so."""
+"""Write a synthetic exam as a DICOM study, to try an import; never used for a patient's data."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ from napari_mamamia.io.files.own_paths import own_folder, place_folder
 _MR_IMAGE: Final = "1.2.840.10008.5.1.4.1.1.4"
 _TO_LPS: Final = np.array([-1.0, -1.0, 1.0])
 _STARTED_S: Final = 10 * 3600 + 17
-"""Of phase 0: 10:00:17, since times at full minutes look typed."""
+"""Start of phase 0, 10:00:17, because times at full minutes look typed."""
 
 
 def write_study(
@@ -26,32 +26,34 @@ def write_study(
     ----------
     signal
         ``(phase, z, y, x)``, integers of 16 bits.
+    grid
+        Place of the volume.
     times_s
         Seconds of each phase.
     folder
         The folder to make; it appears whole or not at all.
     name
-        What stands for the patient.
+        The pseudonym in place of the patient's name.
 
     Raises
     ------
     MissingExtraError
         If pydicom is not installed.
     ArgumentError
-        If the axes of `grid` are not at right angles, which DICOM cannot say.
+        If the axes of `grid` are not perpendicular, which DICOM cannot express.
     """
     require_pydicom()
     import pydicom
 
     if grid.is_sheared:
-        raise ArgumentError("expected axes at right angles for DICOM, got a sheared grid")
+        raise ArgumentError("expected perpendicular axes for DICOM, got a sheared grid")
     uids = [str(pydicom.uid.generate_uid()) for _ in range(3)]
     with own_folder(folder.parent) as building:
         for phase, volume in enumerate(signal):
             for index, plane in enumerate(volume):
                 n_written = phase * signal.shape[1] + index
-                place = _locate_plane(grid, index)
-                image = _make_image(plane, place, times_s[phase], uids, name)
+                position = _locate_plane(grid, index)
+                image = _make_image(plane, position, times_s[phase], uids, name)
                 image.SeriesNumber, image.InstanceNumber = 4, n_written + 1
                 image.AcquisitionNumber = image.TemporalPositionIdentifier = phase + 1
                 path = building / f"IM_{n_written:05d}.dcm"
@@ -60,7 +62,7 @@ def write_study(
 
 
 def _locate_plane(grid: Grid, index: int) -> dict[str, Any]:
-    """Return the elements that say where a plane (y, x) lies, in LPS."""
+    """Return the elements of the position of a plane (y, x), in LPS."""
     steps = grid.matrix_mm * _TO_LPS[:, np.newaxis]
     _, down, along = (steps[:, axis] / np.linalg.norm(steps[:, axis]) for axis in range(3))
     corner = grid.to_world_mm((index, 0, 0)) * _TO_LPS
@@ -114,6 +116,6 @@ def _make_image(
     image.file_meta.MediaStorageSOPClassUID = image.SOPClassUID
     image.file_meta.MediaStorageSOPInstanceUID = image.SOPInstanceUID
     image.PixelData = plane.astype(plane.dtype.newbyteorder("<")).tobytes()
-    # pydicom leaves it open between OB and OW, and an explicit file must say which.
+    # pydicom cannot choose between OB and OW, and an explicit file must say which.
     image["PixelData"].VR = "OW"
     return image

@@ -1,4 +1,4 @@
-"""A zip of DICOM files, unpacked to a folder of our own; hostile archives are refused."""
+"""Unpack a zip of DICOM files to a temporary folder; hostile archives are refused."""
 
 import stat
 import zipfile
@@ -15,8 +15,10 @@ from napari_mamamia.io.files.zip_files import open_zip
 MOST_BYTES: Final = 64 << 30
 MOST_RATIO: Final = 100.0
 MOST_FILES: Final = 500_000
-"""Our own limits: DICOM packs 2 to 20 times, a study has tens to thousands of files of some GB
-together, and a zip bomb packs 1000 times and more."""
+"""Our own limits: DICOM packs 2 to 20 times, and a study has tens to thousands of files of some GB
+in
+total; a zip bomb packs 1000 times and more.
+"""
 _FREE_OF_RATIO: Final = 1 << 20
 _BLOCK: Final = 1 << 20
 
@@ -62,8 +64,8 @@ def _copy_member(
                 )
             with _catch_write_errors(archive):
                 stream.write(block)
-                # Otherwise a full disk is told when the file is closed, outside of what explains
-                # it.
+                # Otherwise closing the file reports a full disk outside of this block's error
+                # handling.
                 stream.flush()
             yield written
 
@@ -76,7 +78,7 @@ def _create_file(target: Path, archive: Path) -> BinaryIO:
 
 @contextmanager
 def _catch_write_errors(archive: Path) -> Iterator[None]:
-    """Tell what the system says while writing apart from what it says while reading."""
+    """Separate the system's errors while writing from those while reading."""
     try:
         yield
     except OSError as error:
@@ -129,5 +131,5 @@ def _split_path(info: zipfile.ZipInfo) -> tuple[str, ...]:
 def _make_hostile_error(archive: Path, why: str) -> FormatError:
     return FormatError(
         f"expected an archive of DICOM files at {archive}, but {why}: nothing was unpacked from "
-        "it; ask whoever made it for another one"
+        "it; get another copy of the archive"
     )

@@ -1,11 +1,12 @@
-"""Roles before phases: from a study's images to the phases of one exam, or a question.
+"""From the images of a DICOM study to the phases of one DCE exam, or an error that asks the user.
 
-`exam.find_exam` joins it: parts (`io.dicom.parts`) as the user chose them (`selectors`, `choice`),
-one acquisition with each moment once (`acquisitions`, `runs`), dates, time zones and midnight
-(`days`), what pixels say (`looks`, `blanks`; `noise`: was it measured by itself; `copies`: is it
-there twice), what contradicts that they are phases (`doubts`), what is missing (`losses`), two
-breasts on one grid (`sides`), times (`timing`); `questions` words what is asked, `table` says role,
-evidence and use of every part. `phases` is the door for all others: folder to phases. A new rule
-is a role there and a protocol in tests/dicom_protocols.py or dicom_hostile.py, never a guess: what
-is not certain is refused with the selectors that decide.
+`exam.find_exam` is the main function. It takes the parts (`io.dicom.parts`) that the user chose
+(`selectors`, `choice`), one acquisition with each time once (`acquisitions`, `runs`), and aligns
+dates, time zones and midnight (`days`). Pixels are compared in `looks`, `blanks`, `noise` (was each
+phase measured by itself) and `copies` (is an image there twice); `inconsistencies` lists what
+contradicts a dynamic, `losses` what is missing. `sides` joins two breasts on one grid, `timing`
+reads further times, `questions` words the questions, `table` gives role, evidence and use of every
+part. `phases` opens a folder for all other modules. A new rule is a role there and a protocol in
+tests/dicom_protocols.py or dicom_hostile.py. Nothing is guessed: what is uncertain is refused, with
+the selectors that decide it as remedies.
 """

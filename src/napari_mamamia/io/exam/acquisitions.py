@@ -1,7 +1,7 @@
-"""Parts of a study that are one scan repeated; which of them is the DCE exam, or the question.
+"""Group the parts of a study into acquisitions: one sequence at one place, repeated in time.
 
-An acquisition is the parts of one sequence at one place. It holds every image once: copies of one
-place and moment are left out by rule, or asked about, whichever clock would order them.
+An acquisition holds every image once: copies of one place and time are left out by rule, or the
+user is asked, whichever clock would order them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom.clocks import order_inside, use_clock
 from napari_mamamia.io.dicom.parts import Part, part_of
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out_each, use_series
 from napari_mamamia.io.dicom.roles import Role
 from napari_mamamia.io.dicom.slices import UNNUMBERED, Slice
 from napari_mamamia.io.dicom.trust import list_refused_times
@@ -24,9 +24,9 @@ from napari_mamamia.io.exam.looks import Looks
 
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
-"""How far two series of one scan may lie apart: as much as a table moves between two phases."""
+"""Largest distance of two series of one scan: as far as a table moves between two phases."""
 _TELLING_TWINS: Final = (Clock.TEMPORAL_POSITION, Clock.CONTENT_TIME)
-"""Clocks that may tell two phases apart which have one AcquisitionTime by mistake."""
+"""Clocks that may distinguish two phases which have the same AcquisitionTime by mistake."""
 _OTHER_CLOCKS: Final = (
     Clock.TEMPORAL_POSITION, Clock.CONTENT_TIME, Clock.SERIES, Clock.ACQUISITION_NUMBER,
     Clock.INSTANCE_NUMBER,
@@ -37,7 +37,7 @@ _PROCESSED: Final = {"moco": Role.MOTION_CORRECTED}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Volume:
-    """One stack of a part; `moment` is when it was acquired, None where nothing tells it."""
+    """One stack of a part; `moment` is the acquisition time, None where unknown."""
 
     part: Part
     stack: tuple[Slice, ...]
@@ -46,7 +46,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftOut:
-    """A part that is no phase: what it is, how that is known, and of which series, "" of none."""
+    """A part that is no phase: its role, the evidence, and the series it was made of."""
 
     part: Part
     role: Role
@@ -56,7 +56,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Acquisition:
-    """Parts of one sequence and place, each image once, and what was left out of them."""
+    """Parts of one sequence and place, each image once, and the parts that were left out."""
 
     parts: tuple[Part, ...]
     left_out: tuple[LeftOut, ...] = ()
@@ -81,20 +81,20 @@ class Acquisition:
 
     @property
     def usual_gap_s(self) -> float | None:
-        """The median gap between its volumes in seconds, None where the moments are unknown."""
+        """The median gap between its volumes in seconds, None where their times are unknown."""
         starts = self.starts_s
         return None if starts is None or len(starts) < 2 else float(np.median(np.diff(starts)))
 
     @property
     def starts_s(self) -> list[float] | None:
-        """When its volumes were acquired, in order of time; None where one does not tell it."""
+        """The times when its volumes were acquired, in order; None where one is unknown."""
         moments = [volume.moment for volume in self.volumes]
         starts = sorted(sum(moment) for moment in moments if moment is not None)
         return starts if len(starts) == len(moments) else None
 
 
 def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
-    """Return parts that make whole stacks by sequence and place, most phases first."""
+    """Return parts with whole stacks grouped by sequence and place, most phases first."""
     groups: list[list[Part]] = []
     for part in parts:
         if part.places is None:
@@ -111,21 +111,21 @@ def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
 def without_twins(
     whole: Acquisition, looks: Looks, clock: Clock | None, name: str, *, is_named: bool = False
 ) -> Acquisition:
-    """Return an acquisition that shows no moment of a place twice.
+    """Return an acquisition that shows no time of a place twice.
 
-    Motion-corrected, filtered and otherwise processed copies go, a whole set at a time, where the
-    less processed set is as long; so do images sent twice, and subtractions, by their pixels.
-    `is_named` says that the user named the series that count.
+    Processed copies (motion-corrected, filtered, ...) are left out, a whole set at a time, if the
+    less processed set is as long; so are images sent twice, and subtractions by their pixels.
+    `is_named` says that the user chose the series.
 
     Raises
     ------
     CaseError
-        If copies remain and nothing says which is the original.
+        If copies remain and the original is unknown.
     """
-    parts, left = _least_processed(whole, name)
+    parts, processed = _least_processed(whole, name)
     parts, sent = _sent_once(parts, looks)
     parts, computed = _without_differences(parts, looks)
-    acquisition = Acquisition(tuple(parts), (*left, *sent, *computed))
+    acquisition = Acquisition(tuple(parts), (*processed, *sent, *computed))
     if not is_named:
         _require_times_of_all(acquisition, clock, name)
     _require_no_twins(acquisition, clock, name)
@@ -133,13 +133,13 @@ def without_twins(
 
 
 def difference(a: Part, b: Part) -> str:
-    """Return in what two parts differ, for messages: each thing, as the one has it and the other.
+    """Return in what two parts differ, for messages: each property with both values.
 
-    "in nothing but what they show" where it is none of size, spacing, place and sequence.
+    "in nothing but the images themselves" if size, spacing, place and sequence are equal.
     """
     differences = _apart_in_place(a, b) if a.places and b.places else []
     differences += [
-        f"{what} {one} and {other}" for what, one, other in a.sequence.differences(b.sequence)
+        f"{what} {value} and {other}" for what, value, other in a.sequence.differences(b.sequence)
     ]
     if a.trigger != b.trigger:
         differences.append(f"trigger {a.trigger} and {b.trigger}")
@@ -151,7 +151,7 @@ def _apart_in_place(a: Part, b: Part) -> list[str]:
         return []
     grid, other = a.places.grid, b.places.grid
     differences = []
-    for what, one, two in (
+    for what, value, two in (
         (
             "slices x rows x columns",
             _join_numbers(grid.shape, "d"),
@@ -164,8 +164,8 @@ def _apart_in_place(a: Part, b: Part) -> list[str]:
             f"{_join_numbers(other.spacing_mm, '.2f')} mm",
         ),
     ):
-        if one != two:
-            differences.append(f"{what} {one} and {two}")
+        if value != two:
+            differences.append(f"{what} {value} and {two}")
     moved = float(np.linalg.norm(grid.affine[:3, 3] - other.affine[:3, 3]))
     if moved > min(_MOVED_SHARE * grid.spacing_mm[0], _MOVED_MM):
         differences.append(f"place, by {moved:.3g} mm")
@@ -177,12 +177,12 @@ def _join_numbers(numbers: Sequence[float], form: str) -> str:
 
 
 def is_same_place(a: Part, b: Part) -> bool:
-    """Whether two parts show the same places, but for a table that moved a little."""
+    """Return whether two parts show the same places, within the movement of the table."""
     if a.places is None or b.places is None or a.places.grid.shape != b.places.grid.shape:
         return False
     grid, other = a.places.grid, b.places.grid
     moved = float(np.linalg.norm(grid.affine[:3, 3] - other.affine[:3, 3]))
-    # The table's way apart, only spacing and orientation are left to compare.
+    # Without the table movement, only spacing and orientation remain to compare.
     back = other.affine.copy()
     back[:3, 3] = grid.affine[:3, 3]
     is_near = moved <= min(_MOVED_SHARE * grid.spacing_mm[0], _MOVED_MM)
@@ -199,7 +199,7 @@ def _list_volumes(part: Part) -> list[Volume]:
         return []
     rows = part.places.rows
     stacks = order_inside(part.places.slices, part.n_times)
-    if stacks is None:  # nothing orders them: whoever needs the order refuses
+    if stacks is None:  # nothing orders them; a function that needs the order refuses
         stacks = np.arange(len(rows) * part.n_times).reshape(len(rows), part.n_times).T
     flat = part.places.slices
     return [
@@ -216,13 +216,13 @@ def _find_moment(piece: Slice) -> tuple[float, float] | None:
 
 
 def _least_processed(whole: Acquisition, name: str) -> tuple[list[Part], list[LeftOut]]:
-    """Keep the least processed set of parts, and those of others that are no copies of it."""
+    """Keep the least processed set of parts, and parts of other sets that are no copies of it."""
     sets: dict[frozenset[str], list[Part]] = {}
     for part in whole.parts:
         sets.setdefault(part.kind.processing, []).append(part)
-    # Moved images come last, however few steps they name: their voxels are no measurement.
+    # Motion-corrected images come last, because their voxels were resampled.
     first, *others = sorted(sets, key=lambda words: ("moco" in words, len(words), sorted(words)))
-    parts, left = list(sets[first]), []
+    parts, left_out = list(sets[first]), []
     for words in others:
         fate = _fate_of_set(sets[words], parts, name)
         if fate is None:
@@ -230,8 +230,8 @@ def _least_processed(whole: Acquisition, name: str) -> tuple[list[Part], list[Le
             continue
         role = next((r for w, r in _PROCESSED.items() if w in words - first), Role.FILTERED)
         steps = ", ".join(sorted(words - first)) or "processed"
-        left += [LeftOut(part, role, f"{steps} in the header", fate) for part in sets[words]]
-    return parts, left
+        left_out += [LeftOut(part, role, f"{steps} in the header", fate) for part in sets[words]]
+    return parts, left_out
 
 
 def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | None:
@@ -247,16 +247,17 @@ def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | 
         return of
     raise CaseError(
         f"expected the phases of {name} once, but {own[0].header.series_name} "
-        f"({', '.join(sorted(own[0].kind.processing))}) has {len(ours)} of them and {of}, which is "
-        f"less processed, {len(theirs)}: leave out the ones that do not count",
-        remedies=[way for some in reversed(both) for way in leave_out(some, both[0] + both[1])],
+        f"({', '.join(sorted(own[0].kind.processing))}) has {len(ours)} of them and the less "
+        "processed "
+        f"{of} has {len(theirs)}: leave out the copies",
+        remedies=leave_out_each(reversed(both), both[0] + both[1]),
     )
 
 
 def _sent_once(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
-    """Leave out volumes whose moment and values another one has."""
+    """Leave out volumes whose time and values another volume has."""
     unique_parts: list[Part] = []
-    left: list[LeftOut] = []
+    left_out: list[LeftOut] = []
     seen: dict[tuple[float, float], list[Volume]] = {}
     for part in _by_number(parts):
         volumes = _list_volumes(part)
@@ -269,14 +270,14 @@ def _sent_once(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[Le
             first = next(twin for twin in twins if twin is not None)
             copy = _select_volumes(part, copies, volumes)
             evidence = "the same acquisition time and the same values"
-            left.append(LeftOut(copy, Role.COPY, evidence, first.part.header.label))
-    return unique_parts, left
+            left_out.append(LeftOut(copy, Role.COPY, evidence, first.part.header.label))
+    return unique_parts, left_out
 
 
 def _find_twin(
     volume: Volume, seen: dict[tuple[float, float], list[Volume]], looks: Looks
 ) -> Volume | None:
-    """Return the volume that shows the same, and remember this one where none does."""
+    """Return the volume with the same time and values; remember this one if there is none."""
     if volume.moment is None:
         return None
     others = seen.setdefault(volume.moment, [])
@@ -289,29 +290,29 @@ def _find_twin(
 def _select_volumes(part: Part, wanted: Sequence[Volume], own: Sequence[Volume]) -> Part:
     if len(wanted) == len(own):
         return part
-    return part_of([piece for volume in wanted for piece in volume.stack], part, allow_thin=True)
+    return part_of([plane for volume in wanted for plane in volume.stack], part, allow_thin=True)
 
 
 def _without_differences(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
-    """Leave out volumes that their pixels show to be subtractions of the others."""
+    """Leave out volumes that are subtractions of the others by their pixels."""
     by_part = [_list_volumes(part) for part in parts]
     every = [volume for volumes in by_part for volume in volumes]
     ordered = sorted(every, key=lambda v: v.moment or (np.inf, 0.0))
-    originals, left = [], []
+    originals, left_out = [], []
     for part, volumes in zip(parts, by_part, strict=True):
         computed = [volume for volume in volumes if _is_difference(volume, ordered, looks)]
-        rest = [volume for volume in volumes if not any(volume is one for one in computed)]
+        rest = [volume for volume in volumes if volume not in computed]
         if rest:
             originals.append(_select_volumes(part, rest, volumes))
         if computed:
-            evidence = "by its pixels: one phase less another"
+            evidence = "its pixels are one phase less another"
             gone = _select_volumes(part, computed, volumes)
-            left.append(LeftOut(gone, Role.SUBTRACTION, evidence, ordered[0].part.header.label))
-    return originals, left
+            left_out.append(LeftOut(gone, Role.SUBTRACTION, evidence, ordered[0].part.header.label))
+    return originals, left_out
 
 
 def _is_difference(volume: Volume, ordered: Sequence[Volume], looks: Looks) -> bool:
-    """Whether a volume is another one less the first in time; the first itself never is."""
+    """Return whether a volume is another one less the first in time; the first itself never is."""
     first = ordered[0]
     return volume is not first and any(
         looks.is_difference(volume.stack, other.stack, first.stack)
@@ -321,7 +322,7 @@ def _is_difference(volume: Volume, ordered: Sequence[Volume], looks: Looks) -> b
 
 
 def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> None:
-    """Refuse volumes of one moment: one is a copy, whatever else would tell them apart."""
+    """Refuse volumes of one time, because one is a copy, even if another clock differs."""
     by_moment: dict[tuple[float, float], list[Volume]] = {}
     for part in found.parts:
         for volume in _list_timed_volumes(part):
@@ -329,9 +330,11 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
                 by_moment.setdefault(volume.moment, []).append(volume)
     twins = next((group for group in by_moment.values() if len(group) > 1), None)
     is_no_clock = len(by_moment) == 1
-    if twins is None or (is_no_clock and clock is not None):  # AcquisitionTime was wiped
+    if twins is None or (is_no_clock and clock is not None):  # AcquisitionTime was removed
         return
-    apart = [one for one in _TELLING_TWINS if _tells_apart(one, found.volumes)]
+    apart = [
+        other_clock for other_clock in _TELLING_TWINS if _tells_apart(other_clock, found.volumes)
+    ]
     if clock in apart:  # AcquisitionTime of one of them is wrong
         return
     a, b = twins[:2]
@@ -339,26 +342,24 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
     names = both if both[0] != both[1] else (a.stack[0].name, b.stack[0].name)
     every = [volume.stack for volume in found.volumes]
     moments = list(by_moment.values())
-    remedies = [
-        remedy
-        for index in range(max(map(len, moments)))
-        for remedy in leave_out(_all_but(index, moments), every)
-    ]
+    copies = (_all_but(index, moments) for index in range(max(map(len, moments))))
+    remedies = leave_out_each(copies, every)
     remedies += map(use_clock, [Clock.SERIES] if is_no_clock else apart)
     is_by_clock = is_no_clock or bool(apart)
     raise CaseError(
-        f"expected phases one after the other in {name}, but {names[0]} and {names[1]} have one "
-        f"AcquisitionTime, so one may be a copy, and nothing says which is the original: leave out "
-        f"the ones that do not count{', or name the clock that does' * is_by_clock}",
+        f"expected phases at different times in {name}, but {names[0]} and {names[1]} have the "
+        "same "
+        f"AcquisitionTime, so one may be a copy, and the original is unknown: leave out the copies"
+        f"{', or choose another clock' * is_by_clock}",
         remedies=remedies,
     )
 
 
 def _tells_apart(clock: Clock, volumes: Sequence[Volume]) -> bool:
-    """Whether a clock parts all volumes and goes with AcquisitionTime, as copies' clocks do not."""
+    """Return whether a clock separates all volumes and agrees with AcquisitionTime."""
     pairs = []
     for volume in volumes:
-        values = [piece.clocks[clock] for piece in volume.stack if clock in piece.clocks]
+        values = [plane.clocks[clock] for plane in volume.stack if clock in plane.clocks]
         if len(values) < len(volume.stack) or volume.moment is None:
             return False
         pairs.append((min(values), volume.moment))
@@ -367,7 +368,7 @@ def _tells_apart(clock: Clock, volumes: Sequence[Volume]) -> bool:
 
 
 def _all_but(at: int, moments: Sequence[Sequence[Volume]]) -> list[tuple[Slice, ...]]:
-    """Return the volumes of each moment but one: the `at`-th, the last where there are fewer."""
+    """Return the volumes of each time but one: the `at`-th, the last where there are fewer."""
     return [
         volume.stack
         for group in moments
@@ -377,18 +378,22 @@ def _all_but(at: int, moments: Sequence[Sequence[Volume]]) -> list[tuple[Slice, 
 
 
 def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) -> None:
-    """Refuse volumes without AcquisitionTime beside others with one: computed images lose it.
+    """Refuse volumes without AcquisitionTime among others; computed images lose it.
 
-    Not where temporal positions count them all, or the user named the clock that does.
+    They are accepted if temporal positions count all volumes, or the user chose a clock that does.
     """
     volumes = found.volumes
     without = next((volume for volume in volumes if volume.moment is None), None)
     timed = [volume for volume in volumes if volume.moment is not None]
     if without is None or not timed or clock in _OTHER_CLOCKS:
         return
-    if list_refused_times(without.stack, Clock.ACQUISITION_TIME):  # one is there, if a wrong one
+    if list_refused_times(without.stack, Clock.ACQUISITION_TIME):  # it has one, but an invalid one
         return
-    apart = [one for one in _OTHER_CLOCKS if _parts_all(one, volumes) and _tells_apart(one, timed)]
+    apart = [
+        other_clock
+        for other_clock in _OTHER_CLOCKS
+        if _parts_all(other_clock, volumes) and _tells_apart(other_clock, timed)
+    ]
     if Clock.TEMPORAL_POSITION in apart:
         return
     names = [
@@ -399,29 +404,29 @@ def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) ->
     ]
     every = [volume.stack for volume in volumes]
     sets = [[v.stack for v in volumes if (v.moment is None) is bare] for bare in (True, False)]
-    remedies = [remedy for some in sets for remedy in leave_out(some, every)]
+    remedies = leave_out_each(sets, every)
     remedies += map(use_clock, apart)
     if apart:
         remedies.append(use_series(every))
     raise CaseError(
         f"expected AcquisitionTime in all phases of {name}, but {names[0]} lacks it and "
-        f"{names[1]} has it, so it may be computed from the others: leave "
-        f"out the ones that do not count{', or name the clock that counts all' * bool(apart)}",
+        f"{names[1]} has it, so the first may be computed from the others: leave "
+        f"out what was computed{', or choose a clock that counts all' * bool(apart)}",
         remedies=remedies,
     )
 
 
 def _parts_all(clock: Clock, volumes: Sequence[Volume]) -> bool:
-    """Whether each volume has values of a clock of its own, apart from those of the others."""
+    """Return whether the values of a clock do not overlap between volumes."""
     values = [[p.clocks.get(clock) for p in volume.stack] for volume in volumes]
-    if any(None in own for own in values):
+    if any(None in numbers for numbers in values):
         return False
-    ranges = sorted((min(own), max(own)) for own in values)  # type: ignore[type-var]
+    ranges = sorted((min(numbers), max(numbers)) for numbers in values)  # type: ignore[type-var]
     return all(a[1] < b[0] for a, b in pairwise(ranges))  # type: ignore[operator]
 
 
 def _list_timed_volumes(part: Part) -> list[Volume]:
-    """Return the volumes of a part, the first alone where AcquisitionTime is that of the series."""
+    """Return the volumes of a part, only the first where AcquisitionTime is that of the series."""
     volumes = _list_volumes(part)
     return volumes[:1] if len({volume.moment for volume in volumes}) == 1 else volumes
 

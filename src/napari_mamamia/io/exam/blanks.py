@@ -1,4 +1,4 @@
-"""Planes whose values break off: a copy that was interrupted leaves zeros behind."""
+"""Find planes that break off: an interrupted copy leaves zeros."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,18 +12,19 @@ from napari_mamamia.io.dicom.slices import Slice
 
 _MOST_SHARE: Final = 0.25
 """Share of a plane's rows that may be blank at its end in one phase and not in another. Our own
-choice: far above what the edge of a body does between phases."""
+choice: far above what the edge of a body does between phases.
+"""
 _BAND: Final = 16
-"""Rows that are looked at together."""
+"""Rows that are compared at once."""
 
 
 def blank_tails(array: NDArray[Any]) -> NDArray[np.intp]:
-    """Return for each plane of (z, y, x) how many rows at its end hold one value, its last."""
+    """Return for each plane of (z, y, x) how many rows at its end hold only its last value."""
     return np.array([_blank_tail(plane) for plane in array], dtype=np.intp)
 
 
 def _blank_tail(plane: NDArray[Any]) -> int:
-    """Return how many rows at the end of (y, x) hold one value; rows are looked at from there."""
+    """Return how many rows at the end of (y, x) hold only the last value."""
     n_rows, last = len(plane), plane[-1, -1]
     for end in range(n_rows, 0, -_BAND):
         differs = (plane[max(end - _BAND, 0) : end] != last).any(axis=1)
@@ -40,23 +41,24 @@ def require_values(stacks: Sequence[Sequence[Slice]], tails: Sequence[NDArray[np
     stacks
         The planes of each phase.
     tails
-        What `blank_tails` says of each phase.
+        The result of `blank_tails` for each phase.
     """
     least = np.minimum.reduce(list(tails))
     for index, (stack, tail) in enumerate(zip(stacks, tails, strict=True)):
         n_rows = stack[0].shape[0]
         broken = np.flatnonzero(tail - least > _MOST_SHARE * n_rows)
         if len(broken):
-            piece, most = stack[int(broken[0])], int(tail[broken[0]])
+            plane, most = stack[int(broken[0])], int(tail[broken[0]])
             rows = (
                 f"{n_rows} rows hold one value"
                 if most >= n_rows
                 else f"last {most} of {n_rows} rows are blank"
             )
             raise FormatError(
-                f"expected values in all rows of {piece.name}, as other phases have there, but "
+                f"expected values in all rows of {plane.name}, as in other phases, but "
                 f"its {rows} (as in {len(broken)} of the {len(stack)} slices of phase {index} that "
-                "were read), as when a copy breaks off or a scan fails: copy the files again, or "
+                "were read), as after an interrupted copy or a failed scan: copy the files "
+                "again, or "
                 "leave the phase out",
                 remedies=leave_out([stack], stacks),
             )

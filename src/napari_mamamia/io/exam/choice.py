@@ -1,4 +1,4 @@
-"""Which acquisition of a study is its DCE exam: chosen where the evidence is clear, else asked."""
+"""Choose the acquisition that is the DCE exam where the evidence is clear; ask otherwise."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ import numpy as np
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.parts import Part, part_of
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out, leave_out_each, use_series
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.acquisitions import (
@@ -37,15 +37,16 @@ _TELLING: Final = (
     Clock.TEMPORAL_POSITION.value,
     Clock.ACQUISITION_NUMBER.value,
 )
-"""Elements of which one must differ between phases, where no contrast does."""
+"""Elements of which one must differ between phases that show no contrast."""
 _FACTS: Final = {
     "FlipAngle": "flip_degrees", "RepetitionTime": "repetition_time_ms",
     "EchoTime": "echo_time_ms",
 }  # fmt: skip
-"""Elements that all phases must tell, or none, and what a sequence calls them."""
+"""Elements that all phases must have, or none, and the attributes of the sequence."""
 _DUE: Final = 1.7
 _SAME_PACE: Final = 0.2
-"""Within how many gaps, and how equal ones, one acquisition goes on with another: our choice."""
+"""Largest gap, and largest difference of gaps, for one acquisition to continue another: our choice.
+"""
 _OTHER_ORIENTATION: Final = 0.9
 """Cosine between slice normals below which a series cannot belong to a dynamic one: 26 degrees.
 Our own choice, far above what positioning between two series does."""
@@ -53,9 +54,9 @@ Our own choice, far above what positioning between two series does."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Parts that may be phases, those that are none by their headers, those that were not chosen.
+    """Parts that may be phases, those that are none by their headers, and those not chosen.
 
-    `warnings` tell of parts that count only because they were named.
+    `warnings` name parts that count only because the user chose them.
     """
 
     parts: tuple[Part, ...]
@@ -67,16 +68,14 @@ class Candidates:
 def candidates_of(
     parts: Sequence[Part], selection: Selection, *, allow_thin: bool = False
 ) -> Candidates:
-    """Return which parts may be phases, by their headers and by what the user said.
+    """Return the parts that may be phases, by their headers and by the user's selection.
 
-    A role that is named counts whatever it is. A series that is named counts by its phases, and
-    where it has none, by all that it has, with a warning.
+    A role that the user chose always counts. A series that the user chose counts by its phases; if
+    it has none, all its images count, with a warning.
     """
     chosen, unwanted = _split_parts(parts, selection, allow_thin)
     by_role = [part for part in chosen if selection.names_role_of(part)]
-    fitting = _find_fitting_parts(
-        [part for part in chosen if not any(part is one for one in by_role)]
-    )
+    fitting = _find_fitting_parts([part for part in chosen if part not in by_role])
     series = {part.header.series_uid for part in (*fitting, *by_role)}
     named = by_role + [
         part
@@ -84,22 +83,20 @@ def candidates_of(
         if part.header.series_uid not in series
         and selection.names_series(part.header.series_number)
     ]
-    counted = [part for part in chosen if any(part is one for one in (*fitting, *named))]
-    left = tuple(
-        LeftOut(part, part.role, part.kind.evidence)
-        for part in chosen
-        if not any(part is one for one in counted)
+    counted = [part for part in chosen if part in fitting or part in named]
+    left_out = tuple(
+        LeftOut(part, part.role, part.kind.evidence) for part in chosen if part not in counted
     )
-    return Candidates(tuple(counted), left, unwanted, _describe_odd_parts(named))
+    return Candidates(tuple(counted), left_out, unwanted, _describe_odd_parts(named))
 
 
 def _split_parts(
     parts: Sequence[Part], selection: Selection, allow_thin: bool
 ) -> tuple[list[Part], tuple[Part, ...]]:
-    """Return the parts that the user lets count and the others, cut where phases were named."""
+    """Return the parts that the user's selection keeps, and the others; phases may split a part."""
     if not selection.names_phases:
         chosen = [part for part in parts if selection.uses(part)]
-        return chosen, tuple(part for part in parts if not any(part is one for one in chosen))
+        return chosen, tuple(part for part in parts if part not in chosen)
     used_parts: list[Part] = []
     gone: list[Part] = []
     for part in parts:
@@ -108,7 +105,7 @@ def _split_parts(
             by_phase.setdefault(image.phase, []).append(image)
         halves: tuple[list[Slice], list[Slice]] = ([], [])
         for pieces in by_phase.values():
-            # False is 0 and True 1: the first half goes, the second counts.
+            # False is 0 and True 1: the first half is left out, the second is kept.
             halves[selection.uses(replace(part, slices=tuple(pieces)))].extend(pieces)
         for pieces, into in zip(halves, (gone, used_parts), strict=True):
             if len(pieces) == len(part.slices):
@@ -121,18 +118,18 @@ def _split_parts(
 def choose_acquisition(
     candidates: Candidates, looks: Looks, selection: Selection, clock: Clock | None, name: str
 ) -> Acquisition:
-    """Return the acquisition that is the DCE exam, with what was left out of the candidates.
+    """Return the acquisition that is the DCE exam, with the candidates that were left out.
 
     Raises
     ------
     CaseError
-        If several may be it, or a part may belong to it and does not fit.
+        If several may be the exam, or a part may belong to it and does not fit.
     """
     acquisitions = acquisitions_of(candidates.parts)
     if not acquisitions:
         part = candidates.parts[0]
         raise not_whole(part, without_odd_phases(part))
-    first, left = _only_one(acquisitions, looks, name)
+    first, left_out = _only_one(acquisitions, looks, name)
     broken = [part for part in candidates.parts if part.problem]
     _require_no_uncertainty(first, acquisitions, broken, name)
     _require_one_turn(first, candidates.parts)
@@ -146,13 +143,13 @@ def choose_acquisition(
         _require_proof(whole, looks, name)
         _require_originals(whole, name)
         _require_facts_of_all(whole, name)
-    return replace(whole, left_out=(*whole.left_out, *left))
+    return replace(whole, left_out=(*whole.left_out, *left_out))
 
 
 def _find_fitting_parts(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts that are phases by their headers, or that stand in for them."""
+    """Return the parts that are phases by their headers, or their substitutes."""
     fitting = [part for part in parts if part.role in PHASES | {Role.MOTION_CORRECTED}]
-    if any(one.n_times > 1 for one in acquisitions_of(fitting)):
+    if any(acquisition.n_times > 1 for acquisition in acquisitions_of(fitting)):
         return fitting
     return fitting + [part for part in parts if part.role is Role.IN_PHASE]
 
@@ -161,9 +158,8 @@ def _describe_odd_parts(parts: Sequence[Part]) -> tuple[str, ...]:
     odd = [part for part in parts if part.role not in PHASES]
     return tuple(
         dict.fromkeys(
-            f"{part.header.label} is no DCE phase by its header ({part.role.words}"
-            f"), and counts because it was "
-            "named"
+            f"{part.header.label} is no DCE phase by its header ({part.role.words}), "
+            "but was used because it was chosen"
             for part in odd
         )
     )
@@ -172,30 +168,30 @@ def _describe_odd_parts(parts: Sequence[Part]) -> tuple[str, ...]:
 def _only_one(
     found: Sequence[Acquisition], looks: Looks, name: str
 ) -> tuple[Acquisition, list[LeftOut]]:
-    """Return the one acquisition that is a dynamic, and why the others are none."""
-    dynamic = [one for one in found if one.n_times > 1]
+    """Return the only acquisition that is a dynamic, and why the others are none."""
+    dynamic = [acquisition for acquisition in found if acquisition.n_times > 1]
     if not dynamic:
         if len(found) > 1:
             raise ask_which(found, name)
         return found[0], []
-    left: list[LeftOut] = []
-    slow = [one for one in dynamic if not _is_ultrafast(one)]
+    left_out: list[LeftOut] = []
+    slow = [acquisition for acquisition in dynamic if not _is_ultrafast(acquisition)]
     if slow and len(slow) < len(dynamic):
-        left += _list_left_out(
-            dynamic, slow, Role.ULTRAFAST, "phases closer than 20 s, beside slower ones"
+        left_out += _list_left_out(
+            dynamic, slow, Role.ULTRAFAST, "phases closer than 20 s, in addition to slower ones"
         )
         dynamic = slow
     if len(dynamic) > 1:
-        seen = [one for one in dynamic if _shows_contrast(one, looks)]
+        seen = [acquisition for acquisition in dynamic if _shows_contrast(acquisition, looks)]
         if len(seen) == 1:
-            left += _list_left_out(
-                dynamic, seen, Role.OTHER_SEQUENCE, "no contrast comes, by the pixels"
+            left_out += _list_left_out(
+                dynamic, seen, Role.OTHER_SEQUENCE, "no contrast in its pixels"
             )
             dynamic = seen
     if len(dynamic) > 1:
         raise ask_which(dynamic, name)
-    left += _flip_angles(dynamic[0], found)
-    return dynamic[0], left
+    left_out += _flip_angles(dynamic[0], found)
+    return dynamic[0], left_out
 
 
 def _shows_contrast(one: Acquisition, looks: Looks) -> bool:
@@ -213,20 +209,22 @@ def _list_left_out(
 ) -> list[LeftOut]:
     return [
         LeftOut(part, role, evidence)
-        for one in all_of
-        if not any(one is other for other in kept)
-        for part in one.parts
+        for acquisition in all_of
+        if acquisition not in kept
+        for part in acquisition.parts
     ]
 
 
 def _flip_angles(chosen: Acquisition, found: Sequence[Acquisition]) -> list[LeftOut]:
-    """Name the scans of other flip angles at the place of the dynamic: they measure T1."""
+    """Return the scans of other flip angles at the place of the dynamic, which measure T1."""
     first = chosen.parts[0]
     return [
-        LeftOut(part, Role.FLIP_ANGLES, f"{part.sequence.flip_degrees:g} degrees, else the same")
-        for one in found
-        if one is not chosen
-        for part in one.parts
+        LeftOut(
+            part, Role.FLIP_ANGLES, f"{part.sequence.flip_degrees:g} degrees, otherwise the same"
+        )
+        for acquisition in found
+        if acquisition is not chosen
+        for part in acquisition.parts
         if part.sequence.is_same_but_angle(first.sequence)
         and part.sequence.flip_degrees is not None
         and is_same_place(part, first)
@@ -236,16 +234,18 @@ def _flip_angles(chosen: Acquisition, found: Sequence[Acquisition]) -> list[Left
 def _require_no_uncertainty(
     chosen: Acquisition, found: Sequence[Acquisition], broken: Sequence[Part], name: str
 ) -> None:
-    """Refuse where a part might be a phase of the chosen acquisition, but does not fit.
+    """Refuse if a part might be a phase of the chosen acquisition, but does not fit.
 
-    A broken series of more images than the whole acquisition has may be the exam itself: a T2
-    series must not take the place of a DCE series that lacks a slice.
+    A broken series with more images than the whole acquisition may be the exam itself: a T2 series
+    must not replace a DCE series that lacks a slice.
     """
     first = chosen.parts[0]
     n_planes = sum(len(part.slices) for part in chosen.parts)
     for part in broken:
         if len(part.slices) > n_planes or part.sequence.is_same(first.sequence):
-            every = [[image] for one in (*chosen.parts, *broken) for image in one.slices]
+            every = [
+                [image] for other_part in (*chosen.parts, *broken) for image in other_part.slices
+            ]
             remedies = without_odd_phases(part) + leave_out([[p] for p in part.slices], every)
             raise not_whole(part, remedies)
     for other in found:
@@ -258,7 +258,7 @@ def _require_no_uncertainty(
 
 
 def _require_one_turn(chosen: Acquisition, parts: Sequence[Part]) -> None:
-    """Refuse an acquisition whose own series holds images of another orientation too."""
+    """Refuse an acquisition whose series also holds images of another orientation."""
     for part in chosen.parts:
         for other in parts:
             if is_turned_midway(part, other):
@@ -266,9 +266,9 @@ def _require_one_turn(chosen: Acquisition, parts: Sequence[Part]) -> None:
 
 
 def _require_no_continuation(chosen: Acquisition, found: Sequence[Acquisition], name: str) -> None:
-    """Refuse a dynamic that another acquisition of its place and pace goes on with.
+    """Refuse a dynamic that another acquisition of its place and pace continues.
 
-    A parameter or a name that changes midway would leave half of the phases out.
+    Otherwise a parameter or name that changes midway would remove half of the phases.
     """
     for other in found:
         if other is not chosen and is_same_place(other.parts[0], chosen.parts[0]):
@@ -278,7 +278,7 @@ def _require_no_continuation(chosen: Acquisition, found: Sequence[Acquisition], 
 
 
 def _goes_on(first: Acquisition, second: Acquisition) -> bool:
-    """Whether an acquisition begins when the next phase of one before it is due."""
+    """Return whether the second acquisition begins when the next phase of the first is due."""
     starts, others = first.starts_s, second.starts_s
     pace, other_pace = first.usual_gap_s, second.usual_gap_s
     if starts is None or others is None:
@@ -290,33 +290,30 @@ def _goes_on(first: Acquisition, second: Acquisition) -> bool:
 
 
 def _require_originals(chosen: Acquisition, name: str) -> None:
-    """Refuse phases some of which are derived and others not: those may be made of these."""
+    """Refuse phases some of which are derived, because they may be computed from the others."""
     parts = [part for part in chosen.parts if "derived" in part.kind.processing]
     if parts and len(parts) < len(chosen.parts):
-        others = [part for part in chosen.parts if not any(part is one for one in parts)]
+        others = [part for part in chosen.parts if part not in parts]
         every = [volume.stack for volume in chosen.volumes]
-        remedies = [
-            remedy
-            for some in (parts, others)
-            for remedy in leave_out([v.stack for v in Acquisition(tuple(some)).volumes], every)
-        ]
+        groups = ([v.stack for v in Acquisition(tuple(some)).volumes] for some in (parts, others))
         raise CaseError(
             f"expected phases of one kind in {name}, but {parts[0].header.series_name} is DERIVED "
-            f"(ImageType) and {others[0].header.series_name} is not, so it may be computed from "
-            "it: leave out what does not count, or name all",
-            remedies=[*remedies, use_series(every)],
+            f"(ImageType) and {others[0].header.series_name} is not, so the first may be "
+            "computed from "
+            "the second: leave out the wrong one, or use both",
+            remedies=[*leave_out_each(groups, every), use_series(every)],
         )
 
 
 def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
-    """Refuse phases that do not tell TE, TR or the flip angle which others tell.
+    """Refuse phases that lack TE, TR or the flip angle, if others have it.
 
-    They may be of another sequence, and it would not be seen.
+    They may be of another sequence, and the comparison of sequences would not show it.
     """
     volumes = chosen.volumes
     for what, fact in _FACTS.items():
         bare = [v for v in volumes if any(getattr(p.sequence, fact) is None for p in v.stack)]
-        others = [v for v in volumes if not any(v is one for one in bare)]
+        others = [v for v in volumes if v not in bare]
         if not bare or not others:
             continue
         every = [volume.stack for volume in volumes]
@@ -327,10 +324,10 @@ def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
         names = list(dict.fromkeys(v.part.header.series_name for v in bare))
         raise CaseError(
             f"expected {what} in all phases of {name}, but {' and '.join(names)} "
-            f"{'does' if len(names) == 1 else 'do'} not tell it and "
-            f"{others[0].part.header.series_name} does "
+            f"{'lacks' if len(names) == 1 else 'lack'} it and "
+            f"{others[0].part.header.series_name} has it "
             f"({getattr(others[0].stack[0].sequence, fact):g}), so it may be of another sequence: "
-            "leave out what does not count, or name all",
+            "leave out the wrong phases, or use all",
             remedies=[*remedies, use_series(every)],
         )
 
@@ -338,7 +335,7 @@ def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
 def _require_no_better(
     chosen: Acquisition, found: Sequence[Acquisition], looks: Looks, name: str
 ) -> None:
-    """Refuse phases without contrast where another series of their place has it against them."""
+    """Refuse phases without contrast if another series of their place shows contrast."""
     first = chosen.volumes[0].stack
     for other in found:
         if other is chosen or not is_same_place(other.parts[0], chosen.parts[0]):
@@ -352,31 +349,32 @@ def _require_one_pace(chosen: Acquisition, name: str) -> None:
     fast = [
         part for part in chosen.parts if part.n_times > 4 and _is_ultrafast(Acquisition((part,)))
     ]
-    rest = Acquisition(tuple(p for p in chosen.parts if not any(p is one for one in fast)))
+    rest = Acquisition(tuple(part for part in chosen.parts if part not in fast))
     if fast and rest.n_times > 2 and not _is_ultrafast(rest):
         raise CaseError(
             f"expected one dynamic in {name}, but the phases of {fast[0].header.series_name} are "
-            f"closer than {ULTRAFAST_GAP_S:g} s and those of {rest.name} are not: name the one "
-            "that counts",
+            f"closer than {ULTRAFAST_GAP_S:g} s and those of {rest.name} are not: choose one of "
+            "them",
             remedies=[
-                use_series(v.stack for v in one.volumes) for one in (rest, Acquisition((*fast,)))
+                use_series(v.stack for v in acquisition.volumes)
+                for acquisition in (rest, Acquisition((*fast,)))
             ],
         )
 
 
 def _require_proof(chosen: Acquisition, looks: Looks, name: str) -> None:
-    """Refuse volumes of one time that only a count tells apart, unless contrast comes in them."""
+    """Refuse volumes of one time that only a number distinguishes, unless they show contrast."""
     for part in chosen.parts:
         if part.n_times < 2:
             continue
         timed = {
-            tuple(piece.clocks.get(clock) for clock in _TELLING) for piece in _find_middle(part)
+            tuple(plane.clocks.get(clock) for clock in _TELLING) for plane in _find_middle(part)
         }
         if len(timed) == 1 and not looks.shows_contrast([v.stack for v in chosen.volumes]):
             raise CaseError(
-                f"expected phases of {name} that time or contrast tells apart, but those of "
-                f"{part.header.series_name} have neither: name it if it is the dynamic all the "
-                "same",
+                f"expected phases of {name} with different times or contrast, but those of "
+                f"{part.header.series_name} have neither: choose the series if it is the dynamic "
+                "nevertheless",
                 remedies=[use_series(v.stack for v in chosen.volumes)],
             )
 

@@ -1,6 +1,6 @@
-"""Days and time zones of a study's images: missing in some, past midnight, or moved apart.
+"""Align the days and time zones of a study's images: missing, past midnight, or shifted.
 
-De-identification removes dates, writes one date everywhere, or moves each series by its own number
+De-identification removes dates, writes one date everywhere, or shifts each series by its own number
 of days. The time of day then still orders the phases of one exam.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out_each, use_series
 from napari_mamamia.io.dicom.slices import Slice, zone_of
 from napari_mamamia.io.dicom.times import DAY_S
 from napari_mamamia.io.dicom.trust import span_text
@@ -22,20 +22,22 @@ from napari_mamamia.io.exam.selectors import Selection
 
 _CLOCKS: Final = (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME)
 _MOST_S: Final = 6 * 3600.0
-"""A study is shorter than this. Our own choice: a longer one may have a morning and an evening."""
+"""Longest duration of a study. Our own choice: a longer one may have a morning and an evening."""
 MOST_PAUSE_S: Final = 7200.0
-"""Phases further apart are of two exams: contrast stays in the breast for less. Our own choice, as
-in `napari_mamamia.io.exam.timing`; MAMA-MIA's longest gap is below 20 minutes."""
+"""Longest pause between phases of one exam: contrast stays in the breast for less. Our own choice,
+as
+in `napari_mamamia.io.exam.timing`; MAMA-MIA's longest gap is below 20 minutes.
+"""
 
 
 def align_days(
     slices: Sequence[Slice], selection: Selection
 ) -> tuple[list[Slice], tuple[str, ...]]:
-    """Return planes whose times can be compared, and a sentence on each thing that was assumed.
+    """Return planes whose times can be compared, and a warning for each assumption.
 
-    Planes without a time zone, or without a date, are of that of the others. Where all are of one
-    day, or of none, and within six hours around midnight, times after it count on from those before
-    it. Where the user named the series, this holds for dates that lie apart as well.
+    Planes without a time zone, or without a date, take that of the others. If all planes are of one
+    day, or of none, and within six hours around midnight, times after midnight continue those
+    before it. If the user chose the series, this also holds for dates that lie apart.
     """
     is_counted = np.array([selection.uses_series(p.header.series_number) for p in slices], bool)
     planes = list(slices)
@@ -44,8 +46,8 @@ def align_days(
         flatnonzero = [k for k in np.flatnonzero(is_counted) if clock in planes[k].clocks]
         if not flatnonzero:
             continue
-        own = [planes[k] for k in flatnonzero]
-        times, zones = _to_local(own, clock, notes)
+        timed = [planes[k] for k in flatnonzero]
+        times, zones = _to_local(timed, clock, notes)
         aligned = _follow_midnight(_add_days(times, clock, notes), clock, selection, notes) - zones
         for k, time_s, zone_s in zip(flatnonzero, aligned.tolist(), zones.tolist(), strict=True):
             planes[k] = _move_clock(planes[k], clock, time_s, zone_s)
@@ -53,7 +55,7 @@ def align_days(
 
 
 def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return the question where dates lie apart and the times of day are those of one exam."""
+    """Return an error if dates lie apart and the times of day are those of one exam, else None."""
     clock = next((c for c in _CLOCKS if all(c in p.clocks for s in stacks for p in s)), None)
     if clock is None:
         return None
@@ -73,27 +75,25 @@ def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | No
     return CaseError(
         f"expected phases of one exam in {name}, but {apart} lie between two of them by "
         f"{clock.removesuffix('Time')}Date, and at most {gap} by {clock} alone: either "
-        "de-identification moved their dates by different numbers of days, or they are of two "
-        "exams. If they are of one, name the series, and the time of day counts without the date; "
-        "else leave out the other exam",
-        remedies=[
-            use_series(stacks),
-            *(remedy for day in days for remedy in leave_out(by_day[day], stacks)),
-        ],
+        "de-identification shifted their dates by different numbers of days, or they are of two "
+        "exams. If they are of one exam, choose the series, and the time of day is used without "
+        "the "
+        "date; else leave out the other exam",
+        remedies=[use_series(stacks), *leave_out_each(map(by_day.__getitem__, days), stacks)],
     )
 
 
 def _to_local(
     planes: Sequence[Slice], clock: Clock, notes: dict[str, None]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return local times, and how far they are ahead of UTC; that of the most where not told."""
+    """Return local times, and seconds ahead of UTC; where missing, those of most planes."""
     zones = [plane.clocks.get(zone_of(clock)) for plane in planes]
-    known = [zone for zone in zones if zone is not None]
-    usual = max(sorted(set(known)), key=known.count) if known else 0.0
-    if known and len(known) < len(zones):
+    zones_known = [zone for zone in zones if zone is not None]
+    usual = max(sorted(set(zones_known)), key=zones_known.count) if zones_known else 0.0
+    if zones_known and len(zones_known) < len(zones):
         notes[
-            f"the time zone of {clock} is known of {len(known)} of {len(zones)} images only "
-            "(TimezoneOffsetFromUTC); the others count as of the same zone"
+            f"only {len(zones_known)} of {len(zones)} images have the time zone of {clock} "
+            "(TimezoneOffsetFromUTC); the same zone was assumed for the others"
         ] = None
     local = [p.clocks[clock] + (z or 0.0) for p, z in zip(planes, zones, strict=True)]
     return np.array(local), np.array([usual if zone is None else zone for zone in zones])
@@ -102,7 +102,7 @@ def _to_local(
 def _add_days(
     times: NDArray[np.float64], clock: Clock, notes: dict[str, None]
 ) -> NDArray[np.float64]:
-    """Return times, those without a date on that day of the others which is nearest to these."""
+    """Return times with a date; times without one get the nearest day of the others."""
     is_dated = times >= DAY_S
     if is_dated.all() or not is_dated.any():
         return times
@@ -111,7 +111,7 @@ def _add_days(
     nearest = np.abs(times[:, None] + days - np.median(dated)).argmin(axis=1)
     notes[
         f"{clock.removesuffix('Time')}Date is missing in {int((~is_dated).sum())} of {len(times)} "
-        "images, which count as of the same day as the others"
+        "images; the day of the others was assumed"
     ] = None
     return np.where(is_dated, times, times + days[nearest])
 
@@ -124,7 +124,7 @@ def _follow_midnight(
         return times
     if len(np.unique(times // DAY_S)) == 1:
         notes[
-            f"{clock} passes midnight, though no date says so: the times after it count on from "
+            f"{clock} passes midnight, though no date says so: the times after midnight continue "
             "those before it"
         ] = None
         return of_day
@@ -132,13 +132,13 @@ def _follow_midnight(
         return times
     notes[
         f"the dates of {clock} lie apart, and its times of day are those of one exam: because the "
-        "series were named, the time of day counts without the date"
+        "series were chosen, the time of day was used without the date"
     ] = None
     return of_day
 
 
 def _on_one_day(times: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return times on the first day and after its midnight; None where they take over six hours."""
+    """Return times on the first day and after its midnight; None where they span over six hours."""
     of_day = np.unique(times % DAY_S)
     gaps = np.diff(of_day, append=of_day[0] + DAY_S)
     longest = int(gaps.argmax())

@@ -1,6 +1,6 @@
-"""Whether the phases of an imported exam enhance: pre- and post-contrast told apart by the images.
+"""Check whether the phases of an imported exam enhance from pre- to post-contrast.
 
-All thresholds are our own choices for a warning, never for a refusal.
+All thresholds are our own choices, for warnings only.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ _BODY: Final = 0.1
 _RISE: Final = 0.3
 """Relative rise that counts as enhancement; vessels, heart and tumours rise by 50 % and more."""
 _LEAST_SHARE: Final = 0.002
-"""Share of the body that must rise."""
+"""Least share of the body that must rise."""
 _REVERSED: Final = 3.0
-"""How many times more blocks must fall than rise to call the order in doubt."""
+"""Ratio of falling to rising blocks from which on the order is uncertain."""
 
 
 def enhancement_warnings(phases: Sequence[NDArray[Any]]) -> tuple[str, ...]:
-    """Return plain sentences where the phases do not enhance as a DCE exam does.
+    """Return warnings if the phases do not enhance as in a DCE exam.
 
     Parameters
     ----------
@@ -46,6 +46,7 @@ def enhancement_warnings(phases: Sequence[NDArray[Any]]) -> tuple[str, ...]:
     if rising < _LEAST_SHARE:
         return (
             f"no enhancement is seen: {rising:.2%} of the body rises by {_RISE:.0%} after phase 0, "
-            f"{_LEAST_SHARE:.1%} are expected. Check that these are the DCE phases, with contrast",
+            f"but {_LEAST_SHARE:.1%} are expected. Check that these are the DCE phases, with "
+            "contrast",
         )
     return ()

@@ -1,8 +1,8 @@
-"""Images of one DICOM study -> the phases of its DCE exam, and a word on everything left out.
+"""Find the phases of the DCE exam among the images of one DICOM study.
 
-Each part of a series gets a role (dicom_parts, dicom_kinds), then one acquisition is the exam
-(dicom_choice), each of its moments counts once (dicom_acquisitions), a clock orders them
-(dicom_clocks), and the run that enhances from its own pre is kept (dicom_runs).
+Each part of a series gets a role (`parts`, `kinds`), one acquisition is chosen as the exam
+(`choice`), each of its times is kept once (`acquisitions`), a clock orders them (`clocks`), and the
+run that enhances from its own pre-contrast phase is kept (`runs`). Everything left out is listed.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ from napari_mamamia.io.exam.copies import sent_once, without_copies
 from napari_mamamia.io.exam.days import align_days, shifted_days
 from napari_mamamia.io.exam.gaps import fill_times
 from napari_mamamia.io.exam.inconsistencies import (
+    check_phases,
     landmark_warnings,
     noise_warnings,
-    phase_doubts,
 )
 from napari_mamamia.io.exam.looks import Looks
 from napari_mamamia.io.exam.losses import loss_warnings
@@ -44,14 +44,14 @@ from napari_mamamia.io.exam.runs import (
 )
 from napari_mamamia.io.exam.selectors import Selection, idle_groups
 from napari_mamamia.io.exam.table import SeriesRow, others_named, table_of, undecided_table
-from napari_mamamia.io.exam.values import value_doubts, value_warnings
+from napari_mamamia.io.exam.values import check_values, value_warnings
 
 _EVERYTHING = Selection()
 
 
 @dataclass(frozen=True, slots=True)
 class SideSlices:
-    """Which slices of a joined exam show one breast: from `first` to `last`, both of them."""
+    """The slices of a joined exam that show one breast, from `first` to `last` inclusive."""
 
     side: str
     first: int
@@ -71,9 +71,9 @@ class Exam:
     """The phases of one DCE exam: planes up the stack, phase after phase, on one grid.
 
     The grid's array is (z, y, x) as DICOM stores planes: x along a row, y down a column, z up the
-    stack. `times_s` are seconds since phase 0, None where no element tells them. `joined` says
-    where two breasts lie on the grid, None where it is one stack; `blocks` are means over blocks of
-    some planes of each phase.
+    stack. `times_s` are seconds since phase 0, None where unknown. `joined` says where two breasts
+    lie on the grid, None where it is one stack; `blocks` are means over blocks of some planes of
+    each phase.
     """
 
     stacks: tuple[tuple[Slice, ...], ...]
@@ -100,26 +100,26 @@ def find_exam(
 ) -> Exam:
     """Return the phases of a study's DCE exam.
 
-    Whatever might belong to it and does not fit is a refusal; what is something else is left out by
-    name. Some planes of the volumes are read, to see where contrast comes.
+    Images that might belong to the exam and do not fit are an error; other images are left out and
+    listed. Some planes of the volumes are read to find the contrast.
 
     Parameters
     ----------
     images
-        What `read_slices` said of each file of the study.
+        The result of `read_slices` for each file of the study.
     name
-        Of the study's folder, for messages.
+        Name of the study's folder, for messages.
     clock
-        The clock that the user named; None chooses.
+        The clock that the user chose; None chooses one.
     selection
-        What the user said is used, or left out.
+        The parts that the user chose, or left out.
     allow_thin
         Whether stacks of one or two slices count as whole.
 
     Raises
     ------
     FormatError
-        If there is no MR image that can be a phase, or one lacks what its place depends on.
+        If no MR image can be a phase, or one lacks its position.
     CaseError
         If the exam contradicts itself: slices missing or doubled, unequal stacks, a changing
         orientation, no clock, two acquisitions that fit, two patients.
@@ -142,7 +142,7 @@ def find_exam(
     if shifted and not selection.use:
         raise shifted
     choice = choose_clock(rows, title, clock)
-    unscaled = value_doubts(_make_stacks(rows, choice), title)
+    unscaled = check_values(_make_stacks(rows, choice), title)
     of_values = _raise_or_warn(unscaled, is_named=bool(selection.use))
     looks.require_values(_make_stacks(rows, choice))
     is_named = bool(selection.use or clock)
@@ -153,7 +153,7 @@ def find_exam(
     stacks = _make_stacks(rows, choice)
     table = table_of(images, candidates, chosen, stacks)
     doubts += _raise_or_warn(
-        phase_doubts(stacks, choice, looks, title), is_named=bool(selection.use)
+        check_phases(stacks, choice, looks, title), is_named=bool(selection.use)
     )
     notes = (
         *warnings,
@@ -161,13 +161,13 @@ def find_exam(
         *_unplaced_left_out(images, selection),
         *_for_nothing(stacks, candidates, clock, allow_thin=allow_thin),
         *(
-            f"{refused}: it does not count there"
-            for refused in list_refused_times([piece for stack in stacks for piece in stack])
+            f"{refused}: the value was ignored there"
+            for refused in list_refused_times([plane for stack in stacks for plane in stack])
         ),
         *assumed,
         *filled,
         *_describe_turns(stacks),
-        *value_warnings([piece for stack in stacks for piece in stack]),
+        *value_warnings([plane for stack in stacks for plane in stack]),
         *(note for part in chosen.parts if part.places for note in part.places.notes),
         *candidates.warnings,
         *choice.warnings,
@@ -195,7 +195,7 @@ def find_exam(
 def list_series(
     images: Sequence[Image], selection: Selection = _EVERYTHING, *, allow_thin: bool = False
 ) -> tuple[SeriesRow, ...]:
-    """Return the table of a study that `find_exam` refused; takes the same.
+    """Return the table of a study that `find_exam` refused; same parameters.
 
     Parts that could be phases are "not decided".
     """
@@ -207,19 +207,19 @@ def list_series(
 def idle_selectors(
     images: Sequence[Image], selection: Selection, *, allow_thin: bool = False
 ) -> tuple[str, ...]:
-    """Return the selectors that fit nothing of a study, as they are typed."""
+    """Return the selectors that match nothing in a study, as the user typed them."""
     parts = parts_of(_list_slices(images), allow_thin=allow_thin)
     headers = [i.header for i in images if not isinstance(i, tuple) and i.header is not None]
     idle = idle_groups(selection.groups, parts, [header.series_number for header in headers])
-    return tuple(",".join(one.text for one in group) for group in idle)
+    return tuple(",".join(selector.text for selector in group) for group in idle)
 
 
 def _list_slices(images: Sequence[Image]) -> list[Slice]:
-    return [piece for image in images if isinstance(image, tuple) for piece in image]
+    return [plane for image in images if isinstance(image, tuple) for plane in image]
 
 
 def _require_one_patient(images: Sequence[Image], selection: Selection, name: str) -> None:
-    """Refuse images of one study that name two patients; no name or number is told."""
+    """Refuse images of one study with two patients; the message holds no name or number."""
     pieces = [p for p in _list_slices(images) if selection.uses_series(p.header.series_number)]
     headers = [image.header for image in pieces if image.frame == 0]
     for index, what in enumerate(("PatientID", "PatientBirthDate")):
@@ -237,14 +237,14 @@ def _require_one_patient(images: Sequence[Image], selection: Selection, name: st
             raise CaseError(
                 f"expected one patient in {name}, but {a.file} and {b.file} are of one study and "
                 f"differ in {what}: move the images of the other patient out of the folder"
-                + ", or leave out all that is not of one of them"
+                + ", or leave out all images of other patients"
                 * bool(remedies),
                 remedies=remedies,
             )
 
 
 def _without_patient(pieces: Sequence[Slice], at: int, own: str) -> list[Remedy]:
-    """Return the remedy that leaves one patient; none where a series is of several."""
+    """Return the remedy that keeps one patient; none where a series holds several patients."""
     named = {p.header.series_number: set[str]() for p in pieces}
     for image in pieces:
         named[image.header.series_number].add(image.header.patient[at])
@@ -257,14 +257,14 @@ def _without_patient(pieces: Sequence[Slice], at: int, own: str) -> list[Remedy]
 def _require_whole(
     images: Sequence[Image], candidates: Candidates, selection: Selection, name: str
 ) -> None:
-    """Refuse images without a place that may be phases, and a study that has no phases at all."""
+    """Refuse images without a position that may be phases, and a study without any phases."""
     takes_all = not selection.leaves_out_role(Role.UNREADABLE)
     bad = [image for image in images if isinstance(image, BadImage) and takes_all]
     suspects = [image for image in bad if selection.uses_series(image.header.series_number)]
     if not candidates.parts:
         if suspects:
             raise FormatError(suspects[0].reason)
-        if candidates.left_out and all(one.part.problem for one in candidates.left_out):
+        if candidates.left_out and all(entry.part.problem for entry in candidates.left_out):
             part = candidates.left_out[0].part
             raise CaseError(part.problem, remedies=part.remedies)
         advice, remedies = or_named(candidates.left_out)
@@ -278,7 +278,7 @@ def _require_whole(
     for image in suspects:
         if image.header.series_uid in series_uids or image.kind.role in PHASES:
             raise FormatError(
-                f"{image.reason}; or leave out what is no whole image",
+                f"{image.reason}; or leave out the images that cannot be read",
                 remedies=[LEAVE_UNREADABLE_OUT],
             )
 
@@ -290,32 +290,32 @@ def _for_nothing(
     *,
     allow_thin: bool,
 ) -> list[str]:
-    """Return a sentence for each thing that was said and decided nothing."""
+    """Return a warning for each setting without effect."""
     notes = []
     if clock is not None and len(stacks) == 1:
-        notes.append(f"{clock} was named to order the phases, but there is one only")
-    parts = [*candidates.parts, *(one.part for one in candidates.left_out)]
+        notes.append(f"{clock} was chosen to order the phases, but there is only one phase")
+    parts = [*candidates.parts, *(entry.part for entry in candidates.left_out)]
     if allow_thin and not any(p.places and len(p.places.rows) < FEWEST for p in parts):
         notes.append(f"stacks of fewer than {FEWEST} slices were allowed, but there are none")
     return notes
 
 
 def _describe_turns(stacks: Sequence[Sequence[Slice]]) -> list[str]:
-    """Return a sentence where phases are stored in other directions than the others."""
+    """Return a warning for phases that are stored in other directions than the others."""
     names = dict.fromkeys(stack[0].header.label for stack in stacks if any(stack[0].reversed_axes))
     return [
-        f"{name} is stored upside down or mirrored beside the other phases, as its "
-        "ImageOrientationPatient says, and was turned to them: look whether it lies right"
+        f"{name} is stored upside down or mirrored, unlike the other phases, by its "
+        "ImageOrientationPatient, and was flipped to match them: check its orientation"
         for name in names
     ]
 
 
 def _unplaced_left_out(images: Sequence[Image], selection: Selection) -> list[str]:
-    """Return a sentence where images that cannot be placed were left out, as was asked for."""
+    """Return a warning if images without a position were left out on request."""
     if not selection.leaves_out_role(Role.UNREADABLE):
         return []
     bad = [i for i in images if isinstance(i, BadImage)]
-    note = f"{len(bad)} image(s) that cannot be placed were left out, as was asked for"
+    note = f"{len(bad)} image(s) without a position left out, as requested"
     return [note] if bad else []
 
 
@@ -324,12 +324,12 @@ def _join_parts(parts: Sequence[Part]) -> tuple[list[list[Slice]], Grid]:
     all_places = [part.places for part in parts if part.places is not None]
     ordered = sorted(all_places, key=lambda p: p.rows[0][0].header.series_number or 0)
     grid = ordered[0].grid
-    rows = [[piece for places in ordered for piece in places.rows[z]] for z in range(grid.shape[0])]
+    rows = [[plane for places in ordered for plane in places.rows[z]] for z in range(grid.shape[0])]
     return rows, grid
 
 
 def _make_stacks(rows: Sequence[Sequence[Slice]], choice: Choice) -> tuple[tuple[Slice, ...], ...]:
-    flat = [piece for row in rows for piece in row]
+    flat = [plane for row in rows for plane in row]
     return tuple(tuple(flat[i] for i in stack) for stack in choice.chosen.stacks)
 
 
@@ -346,7 +346,7 @@ def _choose_run(
     *,
     is_named: bool,
 ) -> tuple[Run, list[CaseWarning]]:
-    """Return the run that counts; a doubt is a warning where the user named what counts."""
+    """Return the run that is used; an uncertainty is a warning where the user chose the series."""
     if selection.wants_role(Role.EARLIER_PRE):
         return Run(), []
     try:
@@ -355,7 +355,7 @@ def _choose_run(
         )
     except CaseError as error:
         if not is_named:
-            every = [piece for row in rows for piece in row]
+            every = [plane for row in rows for plane in row]
             message = add_refused_times(str(error), every)
             raise CaseError(message, remedies=error.remedies) from error
         return Run(), [CaseWarning(str(error), error.remedies)]
@@ -363,17 +363,17 @@ def _choose_run(
 
 
 def _raise_or_warn(doubts: Sequence[CaseError], *, is_named: bool) -> list[CaseWarning]:
-    """Return doubts as warnings where the user named what counts; raise the first one else."""
+    """Return the errors as warnings where the user chose the series; raise the first one else."""
     if doubts and not is_named:
         raise doubts[0]
     return [CaseWarning(str(doubt), doubt.remedies) for doubt in doubts]
 
 
 def _named_in_vain(table: Sequence[SeriesRow], selection: Selection) -> list[str]:
-    """Return a sentence for each series that the user named and that does not count."""
+    """Return a warning for each series that the user chose and that is left out."""
     return [
-        f"series {row.number} was named, but is another sequence than the phases ({row.evidence}) "
-        "and left out"
+        f"series {row.number} was chosen, but left out, because it is another sequence than the "
+        f"phases ({row.evidence})"
         for row in table
         if row.role is Role.OTHER_SEQUENCE and selection.names_series(row.number)
     ]
@@ -382,10 +382,10 @@ def _named_in_vain(table: Sequence[SeriesRow], selection: Selection) -> list[str
 def _from_run(
     whole: Acquisition, rows: Sequence[Sequence[Slice]], choice: Choice, run: Run
 ) -> tuple[Acquisition, list[list[Slice]]]:
-    """Return the acquisition and its planes without what was taken before the run."""
+    """Return the acquisition and its planes without images from before the run."""
     early = {id(p) for stack in _make_stacks(rows, choice)[: run.first] for p in stack}
     parts: list[Part] = []
-    left: list[LeftOut] = []
+    left_out: list[LeftOut] = []
     for part in whole.parts:
         early_pieces = [image for image in part.slices if id(image) in early]
         later = [image for image in part.slices if id(image) not in early]
@@ -393,19 +393,19 @@ def _from_run(
             parts.append(part if not early_pieces else part_of(later, part, allow_thin=True))
         if early_pieces:
             gone = part if not later else part_of(early_pieces, part, allow_thin=True)
-            left.append(LeftOut(gone, Role.EARLIER_PRE, run.evidence))
-    later_rows = [[piece for piece in row if id(piece) not in early] for row in rows]
-    return Acquisition(tuple(parts), (*whole.left_out, *left)), later_rows
+            left_out.append(LeftOut(gone, Role.EARLIER_PRE, run.evidence))
+    later_rows = [[plane for plane in row if id(plane) not in early] for row in rows]
+    return Acquisition(tuple(parts), (*whole.left_out, *left_out)), later_rows
 
 
 def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Selection) -> list[str]:
-    """Return a sentence for each part of the phases' size and place that was left out unasked."""
-    listed_parts = (*chosen.parts, *(one.part for one in chosen.left_out))
+    """Return a warning for each part of the phases' size and place that was left out unasked."""
+    listed_parts = (*chosen.parts, *(entry.part for entry in chosen.left_out))
     piece_ids = {id(image) for part in listed_parts for image in part.slices}
     first = chosen.parts[0]
     return [
         f"{part.header.label}: {part.n_times} phase(s) of the dynamic's size and place left out as "
-        f"another sequence ({part.sequence.text}; the dynamic is {first.sequence.text}): look "
+        f"another sequence ({part.sequence.text}; the dynamic is {first.sequence.text}): check "
         "whether they belong to it"
         for part in parts
         if is_same_place(part, first)
@@ -415,8 +415,8 @@ def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Sele
 
 
 def _t1_warnings(chosen: Acquisition) -> list[CaseWarning]:
-    """Return a warning that series of other flip angles were left out; they measure T1."""
-    parts = [one.part for one in chosen.left_out if one.role is Role.FLIP_ANGLES]
+    """Return a warning that series of other flip angles, which measure T1, were left out."""
+    parts = [entry.part for entry in chosen.left_out if entry.role is Role.FLIP_ANGLES]
     by_angle = sorted(parts, key=lambda part: part.sequence.flip_degrees or 0.0)
     if not by_angle:
         return []
@@ -425,21 +425,21 @@ def _t1_warnings(chosen: Acquisition) -> list[CaseWarning]:
     tr = by_angle[0].sequence.repetition_time_ms
     return [
         CaseWarning(
-            f"{series}: left out, because their flip angles ({angles} degrees) are not that of the "
-            "dynamic at their place; they measure T1: import each by itself into another data set, "
-            "and give their volumes, as ID_0000.nii.gz, ... of one folder, to the perfusion maps",
+            f"{series}: left out, because their flip angles ({angles} degrees) differ from the "
+            "dynamic's; they measure T1: import each by itself into another data set, "
+            "and use their volumes, as ID_0000.nii.gz, ... of one folder, for the perfusion maps",
             (Remedy(command="perfusion", values=(angles, f"{tr:g}" if tr else "MS")),),
         )
     ]
 
 
 def _list_notes(chosen: Acquisition) -> list[str]:
-    """Return what a user has to know of parts that were left out or processed."""
+    """Return warnings about parts that were left out or processed."""
     notes = [
-        f"{one.part.header.label}: {one.part.n_times} phase(s) left out, "
-        f"{one.role.words}{' of ' * bool(one.of)}{one.of} ({one.evidence})"
-        for one in chosen.left_out
-        if one.role in {Role.EARLIER_PRE, Role.SUBTRACTION}
+        f"{entry.part.header.label}: {entry.part.n_times} phase(s) left out, "
+        f"{entry.role.words}{' of ' * bool(entry.of)}{entry.of} ({entry.evidence})"
+        for entry in chosen.left_out
+        if entry.role in {Role.EARLIER_PRE, Role.SUBTRACTION}
     ]
     processed = [part for part in chosen.parts if "moco" in part.kind.processing]
     notes += [

@@ -1,4 +1,4 @@
-"""Times that single images of a phase lack, or tell without seconds: those of the phase count."""
+"""Fill times that single images of a phase lack from the other images of that phase."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,15 +13,15 @@ from napari_mamamia.io.dicom.trust import find_units_s
 
 _CLOCKS: Final = (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME)
 _MOST_SHARE: Final = 0.5
-"""Less than this share of a phase's images may take the time of the others. Our own choice."""
+"""Share of a phase's images below which they may take the time of the others. Our own choice."""
 
 
 def fill_times(
     slices: Sequence[Slice], parts: Iterable[Part]
 ) -> tuple[list[Slice], tuple[str, ...]]:
-    """Return planes of which none lacks a time that the others of its phase tell, and what was so.
+    """Return planes in which each phase has its times, and a warning for each time that was filled.
 
-    A time without seconds is none where others of the part have seconds.
+    A time without seconds counts as missing if other images of the part have seconds.
     """
     times: dict[tuple[str, int], dict[str, float]] = {}
     counts = dict.fromkeys(_CLOCKS, 0)
@@ -29,11 +29,11 @@ def fill_times(
         for clock in _CLOCKS if part.role in PHASES else ():
             for bare, start in _list_gaps(part, clock):
                 counts[clock] += len(bare)
-                for piece in bare:
-                    times.setdefault((str(piece.file), piece.frame), {}).update(start)
+                for plane in bare:
+                    times.setdefault((str(plane.file), plane.frame), {}).update(start)
     notes = tuple(
-        f"{clock} is missing in {n} image(s), or told without seconds, of phases whose other "
-        "images tell it: these take the first time of their phase"
+        f"{clock} is missing in {n} image(s), or has no seconds, in phases whose other "
+        "images have it: the first time of the phase was assumed"
         for clock, n in counts.items()
         if n
     )
@@ -43,18 +43,18 @@ def fill_times(
 def _list_gaps(part: Part, clock: Clock) -> list[tuple[list[Slice], dict[str, float]]]:
     """Return the images of each phase that lack a clock, and its first value in the others."""
     by_phase: dict[int, list[Slice]] = {}
-    for piece in part.slices:
-        by_phase.setdefault(piece.phase, []).append(piece)
+    for plane in part.slices:
+        by_phase.setdefault(plane.phase, []).append(plane)
     by_phase.pop(UNNUMBERED, None)
     least_s = min(find_units_s(clock, part.slices), default=1.0)
     gaps = []
     for stack in by_phase.values():
         halves: tuple[list[Slice], list[Slice]] = ([], [])
-        for piece in stack:
-            halves[clock in piece.clocks and _find_unit(piece, clock) <= least_s].append(piece)
-        bare, told = halves
+        for plane in stack:
+            halves[clock in plane.clocks and _find_unit(plane, clock) <= least_s].append(plane)
+        bare, timed = halves
         if bare and len(bare) < _MOST_SHARE * len(stack):
-            first = min(told, key=lambda p: p.clocks[clock]).clocks
+            first = min(timed, key=lambda p: p.clocks[clock]).clocks
             names = (clock.value, zone_of(clock))
             gaps.append((bare, {name: first[name] for name in names if name in first}))
     return gaps

@@ -1,4 +1,4 @@
-"""What contradicts that the volumes of an acquisition are phases of one dynamic, one by one."""
+"""Find what contradicts that the volumes of an acquisition are phases of one dynamic."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,7 +9,7 @@ import numpy as np
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.io.dicom.clocks import Choice
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out, leave_out_each, use_series
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.copies import repeat_uncertainty
 from napari_mamamia.io.exam.days import MOST_PAUSE_S
@@ -20,16 +20,16 @@ _LEAST_ALIKE: Final = 0.5
 """Least correlation of two phases after contrast. Measured between neighbours: .80 to .92 on one
 real slice, .97 on a real exam, .9 on phantoms; with and without fat saturation below .3."""
 _LEAST_GAP_S: Final = 1.0
-"""Volumes of a breast are no closer in time; frames of a heart beat are."""
+"""Least gap of breast volumes; frames of a heart beat are closer."""
 
 
-def phase_doubts(
+def check_phases(
     stacks: Sequence[Sequence[Slice]], choice: Choice, looks: Looks, name: str
 ) -> tuple[CaseError, ...]:
-    """Return what speaks against volumes as phases, in order of time: the first of each kind.
+    """Return what contradicts that volumes are phases: the first error of each kind.
 
-    Volumes of one exam, none of which has the values of another one, closer than one second only
-    where contrast comes, alike after it, and each, and each of its planes, with noise of its own.
+    Checked are long pauses, equal values, repeated slices, gaps below one second without contrast,
+    phases unlike the one before, and phases or slices without noise of their own.
     """
     times_s = choice.chosen.times_s
     return tuple(
@@ -49,47 +49,49 @@ def phase_doubts(
 def noise_warnings(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks
 ) -> tuple[str, ...]:
-    """Return a sentence where noise cannot tell whether phases were computed from others.
+    """Return a warning if noise cannot show whether phases were computed from others.
 
     Ultrafast series share parts of k-space between neighbours, and so their noise.
     """
     if stacks and len(looks.sliding(stacks)) == len(stacks):
         return (
             "in all phases many voxels equal those of the next slice, as in sliding projections "
-            "over several slices, or where slices were doubled: are these the measured images?",
+            "over several slices, or if slices were doubled: check that these are the measured "
+            "images",
         )
     borrowed = looks.borrowed(stacks)
     if borrowed.volumes and _is_ultrafast(times_s):
         return (
-            f"{_list_phases(borrowed.volumes)} repeat the noise of other phases, as where "
-            "neighbours "
-            "share parts of k-space (view sharing), or where images are computed from others",
+            f"{_list_phases(borrowed.volumes)} repeat the noise of other phases, as with "
+            "view sharing (neighbours "
+            "share parts of k-space), or if images were computed from others",
         )
     if borrowed.is_certain or len(stacks) < 2:
         return ()
     return (
-        "whether each phase was measured by itself, or computed from others, cannot be told: the "
+        "whether each phase was measured, or computed from others, is unknown: the "
         "images hold too little noise, or all hold the same",
     )
 
 
 def landmark_warnings(stacks: Sequence[Sequence[Slice]]) -> tuple[str, ...]:
-    """Return a sentence where phases name different frames of reference."""
+    """Return a warning if phases have different frames of reference."""
     frames = {stack[0].header.frame_of_reference for stack in stacks} - {""}
     if len(frames) < 2:
         return ()
     return (
-        f"the phases name {len(frames)} frames of reference (FrameOfReferenceUID): was the patient "
-        "positioned anew between them? Their places are compared as they stand in the headers",
+        f"the phases have {len(frames)} frames of reference (FrameOfReferenceUID), as if the "
+        "patient "
+        "was repositioned between them; their positions were compared as in the headers",
     )
 
 
 def _find_pause(stacks: Sequence[Sequence[Slice]], choice: Choice, name: str) -> CaseError | None:
-    """Return the doubt where AcquisitionTime, or else the clock that counts, makes a long pause."""
+    """Return an error if AcquisitionTime, or else the chosen clock, makes a long pause."""
     acquired = next(
         (v for v in choice.verdicts if v.clock is Clock.ACQUISITION_TIME), choice.chosen
     )
-    # Starts that are no times, such as minutes beside seconds, still tell hours.
+    # Starts that are no exact times, such as minutes and seconds mixed, still show hours.
     times_s = acquired.times_s or choice.chosen.times_s or sorted(_list_starts(stacks))
     longest = max(np.diff(times_s), default=0.0)
     if longest <= MOST_PAUSE_S:
@@ -99,8 +101,8 @@ def _find_pause(stacks: Sequence[Sequence[Slice]], choice: Choice, name: str) ->
     early, late = _around_pause(stacks, choice.chosen.times_s, times_s)
     return CaseError(
         f"expected phases of one exam in {name}, but {days} lie between two of them, by {names}: "
-        "leave out those of the other exam, or name all that count",
-        remedies=[*leave_out(early, stacks), *leave_out(late, stacks), use_series(stacks)],
+        "leave out those of the other exam, or use all",
+        remedies=[*leave_out_each((early, late), stacks), use_series(stacks)],
     )
 
 
@@ -129,10 +131,10 @@ def _find_copy(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> Ca
         return None
     a, b = twins
     return CaseError(
-        f"expected new values in each phase of {name}, but phase {a} "
+        f"expected different values in each phase of {name}, but phase {a} "
         f"({stacks[a][0].series_name}) and phase {b} ({stacks[b][0].series_name}) have the "
         "same values, up to a factor, so one is a copy: leave one of them out",
-        remedies=[*leave_out([stacks[b]], stacks), *leave_out([stacks[a]], stacks)],
+        remedies=leave_out_each(([stacks[b]], [stacks[a]]), stacks),
     )
 
 
@@ -145,9 +147,9 @@ def _find_beat(
     if usual >= _LEAST_GAP_S or looks.shows_contrast(stacks):
         return None
     return CaseError(
-        f"expected phases of {name} that are seconds apart, but they are {usual:g} s apart and no "
-        "contrast comes, as in frames of a heart beat: name the series if it is the dynamic all "
-        "the same",
+        f"expected phases of {name} seconds apart, but they are {usual:g} s apart without "
+        "contrast, as in frames of a heart beat: choose the series if it is the dynamic "
+        "nevertheless",
         remedies=[use_series(stacks)],
     )
 
@@ -155,17 +157,17 @@ def _find_beat(
 def _find_unlike_phase(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks, name: str
 ) -> CaseError | None:
-    """Return the doubt where a phase after contrast shows another contrast than the one before."""
+    """Return an error if a phase after contrast is unlike the phase before it."""
     if _is_ultrafast(times_s):
         return None
     for index, (a, b) in enumerate(pairwise(stacks[1:]), start=1):
         alike = looks.likeness(a, b)
         if alike < _LEAST_ALIKE:
             return CaseError(
-                f"expected phases of one contrast in {name}, but phase {index} "
+                f"expected similar phases in {name}, but phase {index} "
                 f"({a[0].series_name}) and phase {index + 1} ({b[0].series_name}) are not alike "
                 f"(correlation {alike:.2f}), as with another sequence, a map or a failed scan: "
-                "leave out what is no phase",
+                "leave out the wrong phases",
                 remedies=_without_odd(stacks, a, b, looks),
             )
     return None
@@ -187,45 +189,47 @@ def _without_odd(
         (like_a if is_a else like_b).append(stack)
     few, many = sorted((like_b, like_a), key=len)
     groups = [few, many] if len(few) > 1 or len(many) == 1 else [few]
-    return [remedy for group in groups for remedy in leave_out(group, stacks)]
+    return leave_out_each(groups, stacks)
 
 
 def _find_computed_phase(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks, name: str
 ) -> CaseError | None:
-    """Return the doubt where phases have no noise of their own: they were made of others."""
+    """Return an error if phases repeat the noise of others they were computed from."""
     borrowing = looks.borrowed(stacks)
     borrowed = borrowing.volumes
     if not borrowed or _is_ultrafast(times_s):
         return None
     sets = [borrowed, *((other,) for other in borrowing.instead)]
-    remedies = [way for gone in sets for way in leave_out([stacks[k] for k in gone], stacks)]
     phases, repeat = f"{_list_phases(borrowed)} ({_join_names(stacks, borrowed)})", "repeats"
     if len(borrowed) > 1:
         repeat = "repeat"
     others = "the others"
     if borrowing.instead:
         names = _join_names(stacks, borrowing.instead)
-        others = f"{_list_phases(borrowing.instead)} ({names}), or these its noise"
+        others = f"{_list_phases(borrowing.instead)} ({names}), or the reverse"
     return CaseError(
         f"expected phases of {name} that were measured one by one, but {phases} {repeat} the noise "
-        f"of {others}, as images do that are computed from them (a subtraction, a maximum, a mean, "
+        f"of {others}, as images that are computed from them (a subtraction, a maximum, a mean, "
         "a map, or a smoothed, moved or motion-corrected copy): leave out what was computed, or "
-        "name all that count",
-        remedies=[*remedies, use_series(stacks)],
+        "use all",
+        remedies=[
+            *leave_out_each(([stacks[k] for k in gone] for gone in sets), stacks),
+            use_series(stacks),
+        ],
     )
 
 
 def _find_slide(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> CaseError | None:
-    """Return the doubt where phases, but not all, are projections sliding along the stack."""
+    """Return an error if phases, but not all, are projections sliding along the stack."""
     slid = looks.sliding(stacks)
     if not slid or len(slid) == len(stacks):
         return None
     return CaseError(
-        f"expected new values in each slice of {name}, but in {_list_phases(slid)} "
+        f"expected different values in each slice of {name}, but in {_list_phases(slid)} "
         f"({_join_names(stacks, slid)}) many voxels equal those of the next slice, as in sliding "
-        "projections (MIP) over several slices, or where slices were doubled: leave out what was "
-        "computed, or name all that count",
+        "projections (MIP) over several slices, or if slices were doubled: leave out what was "
+        "computed, or use all",
         remedies=[*leave_out([stacks[k] for k in slid], stacks), use_series(stacks)],
     )
 

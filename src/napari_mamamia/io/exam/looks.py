@@ -1,8 +1,8 @@
-"""What the pixels of a study tell where its headers are silent: contrast, differences, copies.
+"""Compare the pixels of a study's volumes where headers do not help: contrast, differences, copies.
 
 A few planes of each volume are read. Source of the rules and thresholds: measured on phantoms, one
-real slice and one real exam (table in docs/methods/dicom_import.md); they decide what is asked, and
-which of several pre-contrast phases is the last.
+real slice and one real exam (table in docs/methods/dicom_import.md); they decide which questions
+are asked, and which of several pre-contrast phases is the last.
 """
 
 import hashlib
@@ -20,24 +20,26 @@ from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.blanks import blank_tails, require_values
 from napari_mamamia.io.exam.noise import SLAB, Borrowed, find_borrowed
 
-# Whether a volume's neighbouring planes share values: a projection that slides along the stack.
-#
-# In a scan each plane has noise of its own, so that two neighbours are equal in one place by chance
-# only: in as many places as the rounding of values leaves room for. A sliding maximum, minimum or
-# median takes one value for several planes, and so does a stack whose planes were doubled. No other
-# volume is needed to see that.
+# Whether neighbouring planes of a volume share values: a projection that slides along the stack.
+# In a scan each plane has its own noise, so two neighbours are equal in a voxel only by chance,
+# as often as the rounding of values allows. A sliding maximum, minimum or median has one value in
+# several planes, and so does a stack whose planes were doubled. No other volume is needed to
+# detect that.
 
 _Array = NDArray[np.float32]
 _BODY: Final = 0.1
 _TIED: Final = 0.12
-"""From this share of equal neighbours on, above that in rows, planes share values. Measured: below
-.03 in honest real volumes and on phantoms; .20 and more in projections that were computed; in
-theory (w - 1) / (w + 1) of noise over w planes."""
+"""Share of equal neighbours, above that in rows, from which on planes share values. Measured: below
+.03 in original real volumes and on phantoms; .20 and more in computed projections; in theory
+(w - 1) / (w + 1) for noise over w planes.
+"""
 _LEAST_STEPS: Final = 2.0
-"""Neighbours that differ by fewer steps of the stored values are equal by rounding."""
+"""Difference in steps of the stored values below which neighbours are equal by rounding."""
 _FINEST: Final = 5
-"""This percentile of the differences is a step, or where steps are finer than noise, a part of it
-that is small enough."""
+"""Percentile of the differences that is one step, or, where steps are finer than noise, a small
+enough
+part of it.
+"""
 _FEWEST: Final = 500
 _EACH: Final = 3
 
@@ -56,9 +58,9 @@ def find_sliding(slabs: _Array) -> tuple[int, ...]:
 def tied_share(slabs: _Array) -> NDArray[np.float64]:
     """Return the share of each volume's voxels that equal their neighbour in the next plane.
 
-    Less the share of those that equal their neighbour in a row: so many are equal by rounding. Of
-    the pairs of planes the one with most of them does not count: a single plane that is there
-    twice is no projection. 0 where there are too few planes, or mere rounding. Takes the same as
+    The share of those that equal their neighbour in a row is subtracted, because so many are equal
+    by rounding. The pair of planes with most of them is ignored: a single plane that is there twice
+    is no projection. 0 where there are too few planes, or mere rounding. Same parameters as
     `find_sliding`.
     """
     return np.array(_measure_ties(slabs))
@@ -74,7 +76,7 @@ def _measure_ties(slabs: _Array) -> list[float]:
 
 def _of_volume(values: _Array, body: NDArray[np.bool_]) -> float:
     levels, counts = np.unique(values[:, ::_EACH, ::_EACH], return_counts=True)
-    usual = levels[np.argmax(counts)]  # what is masked, or filled in, is equal by itself
+    usual = levels[np.argmax(counts)]  # masked or filled voxels are always equal
     below, above = values[:-1], values[1:]
     lowest = values.min()
     counted = body & (below > lowest) & (above > lowest) & (below != usual)
@@ -93,23 +95,25 @@ def _of_volume(values: _Array, body: NDArray[np.bool_]) -> float:
 
 
 CONTRAST: Final = 0.05
-"""From this `enhancement` on contrast came between two volumes."""
+"""`enhancement` from which on contrast came between two volumes."""
 NO_CONTRAST: Final = 0.04
-"""Below this `enhancement` none came; in between nobody knows."""
+"""`enhancement` below which no contrast came; between the two limits it is unclear."""
 _SOLID_RISE: Final = 0.3
 _SOLID: Final = 3
-"""How many blocks wide and high a rise of 30 % is at least that is no moved edge: 12 voxels. A pre
-moved by up to 3 voxels in its plane has none; a lesion of 10 mm has some."""
+"""Least width and height, in blocks, of a rise of 30 % that is no moved edge: 12 voxels. A
+pre-contrast phase moved by up to 3 voxels in its plane has none; a lesion of 10 mm has one.
+"""
 _FINE: Final = 24
-"""Images of fewer rows or columns of blocks are too coarse for that: one block counts."""
+"""Rows or columns of blocks below which images are too coarse for that: one block is enough."""
 _PLANES: Final = 5
 _FLOOR: Final = 0.05
 _RISE: Final = 0.15
 _GAIN: Final = 0.05
 _GAIN_CHANGED: Final = 0.12
-"""Air gets no brighter by contrast than by ghosts: by 0 to 16 % in five real exams, no darker."""
+"""Least change of air that is a gain: ghosts brighten it by 0 to 16 % in five real exams."""
 _LEAST_CHANGED: Final = 25
-"""Of the body a quarter, fat and muscle, takes up little contrast: this percentile is the gain."""
+"""Percentile of the body that gives the gain: fat and muscle, a quarter, take up little contrast.
+"""
 _VOXELS: Final = 4000
 _FIT: Final = 0.97
 _OPPOSITE: Final = (0.9, 1.1)
@@ -117,12 +121,13 @@ _FEWEST_BLOCKS: Final = 20
 _LEAST_WEIGHT: Final = 0.05
 _MOST_WEIGHT: Final = 10.0
 _NEARLY: Final = 0.999
-"""Correlation from which on two volumes may be copies; the noise of two scans keeps below it, or
-differs by more than the rounding of values."""
+"""Correlation from which on two volumes may be copies; two scans stay below it because of noise, or
+differ by more than the rounding of values.
+"""
 
 
 class Contrast(Enum):
-    """Whether contrast came between two volumes; UNCLEAR is what must be asked about."""
+    """Whether contrast came between two volumes; for UNCLEAR the user is asked."""
 
     NONE = "none"
     UNCLEAR = "unclear"
@@ -148,12 +153,12 @@ class Looks:
         self._sliding: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def require_values(self, stacks: Sequence[Sequence[Slice]]) -> None:
-        """Raise `FormatError` where a plane that was read breaks off in one volume only."""
+        """Raise `FormatError` if a plane that was read breaks off in one volume only."""
         looks = [self._find_look(stack) for stack in stacks]
         require_values([look.pieces for look in looks], [look.tails for look in looks])
 
     def enhancement(self, before: Sequence[Slice], after: Sequence[Slice]) -> float:
-        """Return the share of the body that rises less the share that falls, -1 .. 1."""
+        """Return the share of the body that rises minus the share that falls, -1 .. 1."""
         return enhancement(self._find_look(before).blocks, self._find_look(after).blocks)
 
     def contrast(self, before: Sequence[Slice], after: Sequence[Slice]) -> Contrast:
@@ -161,25 +166,25 @@ class Looks:
         return contrast_between(self._find_look(before).blocks, self._find_look(after).blocks)
 
     def shows_contrast(self, volumes: Sequence[Sequence[Slice]]) -> bool:
-        """Whether contrast came or went between the first volume and another one."""
+        """Return whether contrast came or went between the first volume and another one."""
         first = volumes[0]
         return any(abs(self.enhancement(first, other)) >= CONTRAST for other in volumes[1:])
 
     def are_equal(self, a: Sequence[Slice], b: Sequence[Slice]) -> bool:
-        """Whether two volumes have the same values."""
+        """Return whether two volumes have the same values."""
         return self._find_look(a).digest == self._find_look(b).digest
 
     def is_difference(
         self, volume: Sequence[Slice], of: Sequence[Slice], less: Sequence[Slice]
     ) -> bool:
-        """Whether a volume is another one less a third, up to a factor and an offset."""
-        return is_difference(*(self._find_look(one).voxels for one in (volume, of, less)))
+        """Return whether a volume is another one minus a third, up to a factor and an offset."""
+        return is_difference(*(self._find_look(stack).voxels for stack in (volume, of, less)))
 
     def likeness(self, a: Sequence[Slice], b: Sequence[Slice]) -> float:
         """Return the correlation of two volumes inside the body, -1 .. 1.
 
-        The body's border does not count: it makes all images of one body alike. 1 where too little
-        is left to tell, 0 where a volume shows one value.
+        The body's border is ignored, because it makes all images of one body similar. 1 where too
+        few voxels remain, 0 where a volume has one value.
         """
         one, other = self._find_look(a), self._find_look(b)
         inner = one.inner & other.inner
@@ -191,7 +196,7 @@ class Looks:
         return float(np.corrcoef(x, y)[0, 1])
 
     def same_values(self, stacks: Sequence[Sequence[Slice]]) -> tuple[int, int] | None:
-        """Return the first two volumes of which one is the other times a factor, None if none."""
+        """Return the first two volumes that are equal up to a factor, None if there are none."""
         voxels = np.stack([self._find_look(stack).voxels for stack in stacks]).astype(np.float64)
         if len(voxels) < 2:
             return None
@@ -204,12 +209,12 @@ class Looks:
         return None
 
     def borrowed(self, stacks: Sequence[Sequence[Slice]]) -> Borrowed:
-        """Return which volumes, in order of time, have no noise of their own."""
+        """Return the volumes, in order of time, without noise of their own."""
         self._look_into(stacks)
         return self._borrowed[_make_key(stacks)]
 
     def sliding(self, stacks: Sequence[Sequence[Slice]]) -> tuple[int, ...]:
-        """Return the volumes, in order of time, of which neighbouring planes share values."""
+        """Return the volumes, in order of time, whose neighbouring planes share values."""
         self._look_into(stacks)
         return self._sliding[_make_key(stacks)]
 
@@ -225,7 +230,7 @@ class Looks:
         return self._find_look(stack).blocks
 
     def _find_look(self, stack: Sequence[Slice]) -> _Look:
-        # The look keeps its slices, so that no other slice can be given this id later.
+        # The slices are kept, so that no other slice can get this id later.
         key = id(stack[0])
         if key not in self._known:
             self._known[key] = _make_look(stack)
@@ -233,16 +238,14 @@ class Looks:
 
 
 def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
-    """Return the share of the body that rises by 15 % less the share that falls so.
+    """Return the share of the body that rises by 15 % minus the share that falls by it.
 
-    A gain that changes everything alike is taken off. Near 0 where the body only moved.
+    A gain that changes everything alike is removed first. Near 0 where the body only moved.
 
     Parameters
     ----------
     before, after
         Means over blocks of the same places.
-    least
-        From which change on, of air and body, it is the gain.
     """
     brightest = np.maximum(before, after)
     white = float(np.percentile(brightest, 99))
@@ -259,16 +262,16 @@ def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> floa
 def gain_between(
     before: NDArray[np.float32], after: NDArray[np.float32], least: float = _GAIN_CHANGED
 ) -> float:
-    """Return how many times brighter a volume was received than another one; 1.0 where it was not.
+    """Return the receiver gain of a volume relative to another one; 1.0 where it did not change.
 
-    Contrast leaves the noise of air as it is; a receiver's gain changes it as it does the body.
+    Contrast leaves the noise of air unchanged; a receiver's gain changes air and body alike.
 
     Parameters
     ----------
     before, after
         Means over blocks of the same places.
     least
-        From which change on, of air and body, it is the gain.
+        Least relative change, of air and body, that is a gain.
     """
     brightest = np.maximum(before, after)
     white = float(np.percentile(brightest, 99))
@@ -285,8 +288,9 @@ def gain_between(
 def contrast_between(before: NDArray[np.float32], after: NDArray[np.float32]) -> Contrast:
     """Return whether contrast came, by `enhancement` and by whether a whole patch rises.
 
-    CAME: `enhancement` is .05 and more, and somewhere a patch rises by 30 %. NONE: it is below .04
-    either way, and no patch rises. A moved body alone shows no patch, a lesion alone no share.
+    CAME: `enhancement` is at least .05, and some patch rises by 30 %. NONE: it is between -.04 and
+    .04, and no patch rises. A moved body alone gives no patch, a lesion alone a small
+    `enhancement`.
 
     Parameters
     ----------
@@ -301,7 +305,7 @@ def contrast_between(before: NDArray[np.float32], after: NDArray[np.float32]) ->
 
 
 def _has_patch(before: NDArray[np.float32], after: NDArray[np.float32]) -> bool:
-    """Whether a square of blocks rises by 30 % more than the body does in the middle."""
+    """Return whether a square of blocks rises by 30 % more than the median of the body."""
     brightest = np.maximum(before, after)
     white = float(np.percentile(brightest, 99))
     body = brightest > _BODY * white
@@ -316,7 +320,7 @@ def _has_patch(before: NDArray[np.float32], after: NDArray[np.float32]) -> bool:
 
 
 def _is_scaled(a: NDArray[np.float64], b: NDArray[np.float64], steps: Sequence[float]) -> bool:
-    """Whether one volume is the other times a factor, rounded to a step of its own."""
+    """Return whether one volume is the other times a factor, up to rounding steps."""
     for x, y, step in ((a, b, steps[1]), (b, a, steps[0])):
         factor = float(x @ y) / float(x @ x)
         if float(np.abs(y - factor * x).max()) <= abs(step):
@@ -327,10 +331,11 @@ def _is_scaled(a: NDArray[np.float64], b: NDArray[np.float64], steps: Sequence[f
 def is_difference(
     found: NDArray[np.float32], after: NDArray[np.float32], before: NDArray[np.float32]
 ) -> bool:
-    """Whether ``found = a * after + b * before + c`` with -b/a near 1: a subtraction.
+    """Return whether ``found = a * after + b * before + c`` with -b/a near 1: a subtraction.
 
-    Values at the lowest of `found` do not count, because subtractions are cut at zero. The body
-    stands out of the air less than in `before`: else that is the difference, and this a scan.
+    Values at the lowest of `found` are ignored, because subtractions are cut at zero. The contrast
+    of body to air must be less than in `before`; else `before` is the difference, and `found` a
+    scan.
     """
     white = float(np.percentile(np.maximum(after, before), 99))
     body = np.maximum(after, before) > _BODY * white
@@ -353,7 +358,7 @@ def is_difference(
 
 
 def _above_air(values: NDArray[np.float32], body: NDArray[np.bool_]) -> float:
-    """Return how far the body lies above the air in the middle; nothing where there is no air."""
+    """Return how far the body is above the air in the median; 0 where there is no air."""
     air = values[~body]
     return float(np.median(values[body]) - np.median(air)) if len(air) else 0.0
 
@@ -364,7 +369,7 @@ def _make_look(stack: Sequence[Slice]) -> _Look:
     planes = np.stack([_read_quantity(image) for image in pieces])
     blocks = block_means(planes)
     flat = planes.ravel()
-    # Rows mostly have an even length: an odd step does not take the same columns of each.
+    # Rows mostly have an even length: an odd step takes other columns in each row.
     step = max(1, len(flat) // _VOXELS) | 1
     return _Look(
         blocks,
@@ -383,11 +388,11 @@ def _make_key(stacks: Sequence[Sequence[Slice]]) -> tuple[int, ...]:
 def _read_slab(stack: Sequence[Slice]) -> NDArray[np.float32]:
     """Return neighbouring planes in the middle of a volume."""
     first = max((len(stack) - SLAB) // 2, 0)
-    return np.stack([_read_quantity(piece) for piece in stack[first : first + SLAB]])
+    return np.stack([_read_quantity(plane) for plane in stack[first : first + SLAB]])
 
 
 def _find_inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return which blocks (plane, row, column) are body, as are the four beside them."""
+    """Return which blocks (plane, row, column) are body and have four neighbours of body."""
     body = np.pad(blocks > _BODY * float(np.percentile(blocks, 99)), ((0, 0), (1, 1), (1, 1)))
     rows, columns = slice(1, -1), slice(1, -1)
     inner: NDArray[np.bool_] = body[:, rows, columns].copy()

@@ -1,7 +1,7 @@
-"""Images that the headers of an exam promise and that did not come: a copy that is not whole.
+"""Find images that the headers of an exam announce and that are missing, as in a partial copy.
 
-Only what cannot be otherwise is told. Numbers of images jump in whole exams too (Philips numbers
-several images of each place, archives go on from one series to the next).
+Only certain losses are reported. Image numbers have gaps in complete exams too (Philips numbers
+several images of each place, archives continue from one series to the next).
 """
 
 from collections import Counter
@@ -15,20 +15,20 @@ from napari_mamamia.io.dicom.parts import Image
 from napari_mamamia.io.dicom.slices import Slice
 
 _FEWEST_PHASES: Final = 3
-"""Between two phases nobody knows whether a gap of numbers is a loss or how the scanner counts."""
+"""Least number of phases: between two, a gap of numbers may be the scanner's way of counting."""
 
 
 def loss_warnings(
     images: Sequence[Image], slices: Sequence[Slice], stacks: Sequence[Sequence[Slice]]
 ) -> tuple[str, ...]:
-    """Return a sentence for each loss that the headers of an exam's series prove.
+    """Return a warning for each loss that the headers of an exam's series prove.
 
     Parameters
     ----------
     images
-        All of the study.
+        All images of the study.
     slices
-        Their planes, each once, whatever became of them.
+        Their planes, each once, used or not.
     stacks
         The planes of each phase.
     """
@@ -54,14 +54,14 @@ def loss_warnings(
 def _is_partly_known(images: Sequence[Image], uid: str, own: Sequence[Slice]) -> bool:
     """Whether a series has images that are no planes, or planes that are no files."""
     others = (i.header for i in images if not isinstance(i, tuple))
-    return any(piece.frame for piece in own) or any(h and h.series_uid == uid for h in others)
+    return any(plane.frame for plane in own) or any(h and h.series_uid == uid for h in others)
 
 
 def _check_images(countable: dict[str, list[Slice]], exam_uids: Sequence[str]) -> dict[str, str]:
-    """Return a sentence for each series that has fewer images than ImagesInAcquisition.
+    """Return a warning for each series that has fewer images than ImagesInAcquisition.
 
-    An acquisition may be one series, or stand in several: then all of the study that promise the
-    same are counted together.
+    An acquisition may be one series or several: all series of the study with the same number are
+    counted together.
     """
     promise = {uid: max(p.header.images for p in pieces) for uid, pieces in countable.items()}
     warnings = {}
@@ -79,13 +79,15 @@ def _check_images(countable: dict[str, list[Slice]], exam_uids: Sequence[str]) -
         pieces = countable[uid]
         warnings[uid] = (
             f"by its header {pieces[0].series_name} has {n_promised} images (ImagesInAcquisition), "
-            f"but {count} are here{_describe_missing(_list_instances(pieces))}: is the copy whole?"
+            f"but {count} are here{_describe_missing(_list_instances(pieces))}: check that the "
+            "copy is "
+            "complete"
         )
     return warnings
 
 
 def _check_numbers(own: Sequence[Slice], n_slices: int) -> str:
-    """Return a sentence where image numbers lack whole phases among whole phases, else ""."""
+    """Return a warning if whole phases are missing in the image numbers, else ""."""
     numbers = _list_instances(own)
     if len(numbers) < len(own) or len(numbers) < _FEWEST_PHASES * n_slices:
         return ""
@@ -99,17 +101,17 @@ def _check_numbers(own: Sequence[Slice], n_slices: int) -> str:
         return ""
     return (
         f"the image numbers of {own[0].series_name} lack {sum(gaps) // n_slices} whole phase(s) of "
-        f"{n_slices} slices{_describe_missing(numbers)}: is the copy whole?"
+        f"{n_slices} slices{_describe_missing(numbers)}: check that the copy is complete"
     )
 
 
 def _list_instances(own: Sequence[Slice]) -> list[int]:
-    numbers = {piece.clocks.get(Clock.INSTANCE_NUMBER) for piece in own} - {None}
+    numbers = {plane.clocks.get(Clock.INSTANCE_NUMBER) for plane in own} - {None}
     return sorted(int(number) for number in numbers if number is not None)
 
 
 def _describe_missing(numbers: Sequence[int]) -> str:
-    """Return the image numbers that are missing inside a row of them, "" where none is."""
+    """Return the image numbers that are missing inside a sequence of them, "" for none."""
     gaps = [(a + 1, b - 1) for a, b in pairwise(numbers) if b > a + 1]
     spans = [f"{a} to {b}" if b > a else f"{a}" for a, b in gaps[:4]]
     more = ", ..." * (len(gaps) > len(spans))
@@ -117,7 +119,7 @@ def _describe_missing(numbers: Sequence[int]) -> str:
 
 
 def _check_positions(series: Sequence[Sequence[Slice]]) -> list[str]:
-    """Return a sentence where series have fewer temporal positions than they say, or lack one.
+    """Return a warning for series that have fewer temporal positions than announced, or lack one.
 
     Series of one position each are counted together.
     """
@@ -143,25 +145,25 @@ def _list_identifiers(pieces: Sequence[Slice]) -> set[float]:
 
 
 def _describe_absent(names: str, promise: int, n_shown: int, numbers: Collection[float]) -> str:
-    """Return the sentence, "" where nothing is absent."""
+    """Return the warning, "" where nothing is missing."""
     losses = [k for k in range(1, promise + 1) if k not in numbers]
     if n_shown < promise:
         which = f" (missing: {', '.join(map(str, losses))})" if len(losses) < promise else ""
         return (
             f"by its header {names} has {promise} temporal positions (NumberOfTemporalPositions), "
-            f"but images of {n_shown} are here{which}: is the copy whole?"
+            f"but images of {n_shown} are here{which}: check that the copy is complete"
         )
     inside = _find_jumps(sorted(numbers))
     if promise or not inside:
         return ""
     return (
         f"the temporal positions of {names} (TemporalPositionIdentifier) lack "
-        f"{', '.join(map(str, inside))}: is the copy whole?"
+        f"{', '.join(map(str, inside))}: check that the copy is complete"
     )
 
 
 def _find_jumps(numbers: Sequence[float]) -> list[int]:
-    """Return the numbers missing among some that mostly follow each other."""
+    """Return the numbers missing in a mostly continuous sequence."""
     steps = [b - a for a, b in pairwise(numbers)]
     if not steps or median(steps) != 1:
         return []

@@ -1,10 +1,10 @@
-"""Whether each volume of a study was measured by itself: whether it carries noise of its own.
+"""Find whether each volume of a study was measured, by whether it has noise of its own.
 
-Two scans have independent noise; what was computed from scans (subtraction, maximum, mean, map,
-smoothed, moved or registered copy) repeats theirs. So the fine grain of each volume is explained
-by that of the others, block by block: what cannot be explained is its own. Any function of other
-volumes leaves the noise of a real scan unexplained, so the features can be as many as needed.
-Measured on real exams and on what was computed from them: table in docs/methods/dicom_import.md.
+Two scans have independent noise; an image computed from scans (subtraction, maximum, mean, map,
+smoothed, moved or registered copy) repeats theirs. So the grain of each volume is predicted from
+that of the others, block by block; the unexplained rest is its own noise. Any function of other
+volumes leaves the noise of a real scan unexplained, so many features can be used. Measured on real
+exams and on images computed from them: table in docs/methods/dicom_import.md.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from napari_mamamia.core.block_means import block_means
 from napari_mamamia.io.exam.noise_blocks import Block, find_groups, grain_of
 
-# How much of one volume's fine grain the other volumes explain, block by block.
+# How much of one volume's grain the other volumes explain, block by block.
 
 _Array = NDArray[np.float32]
 _MOST_OTHERS: Final = 6
 _DIFFERENCES: Final = 4
 MANY: Final = 10
-"""Of more volumes only planes at one depth are compared, and half of those in doubt go at once."""
+"""Number of volumes above which only planes at one depth are compared, and half of the suspects are
+removed at once.
+"""
 
 
 def unexplained(block: Block, k: int, kept: Sequence[int]) -> float:
@@ -34,21 +36,21 @@ def unexplained(block: Block, k: int, kept: Sequence[int]) -> float:
         return 0.0
     others = [j for j in kept if j != k]
     features = _collect_features(block, grain, k, others)
-    # einsum, not `@`: BLAS starts threads for it, which on busy processors take ten times as long
+    # einsum, not `@`: BLAS starts threads for it, which take ten times as long on busy processors
     products = np.einsum("iv,jv->ij", features, features)
     index = np.arange(len(products))
-    # A little on the diagonal: with copies among the features the matrix is singular.
+    # Regularise the diagonal: with copies among the features the matrix is singular.
     products[index, index] += 1e-5 * float(np.trace(products)) / len(index) + 1e-6
     rest = grain - np.linalg.solve(products, features @ grain) @ features
-    # So many features explain some of any grain by chance: that part is given back.
+    # So many features explain some of any grain by chance: correct for that.
     freedom = len(grain) / max(len(grain) - len(features), 1)
     return float(rest @ rest) / whole * freedom
 
 
 def _collect_features(block: Block, own: _Array, k: int, others: Sequence[int]) -> _Array:
-    """Return what may explain a volume's grain: (feature, voxel).
+    """Return the features that may explain a volume's grain: (feature, voxel).
 
-    The volumes most like it, each also moved by a voxel; the best match with a greater move, and
+    The most similar volumes, each also moved by a voxel; the best match with a larger shift, and
     the voxels around it, which smoothing and registration mix; maximum, minimum and median of all,
     and maximum and minimum along the stack.
     """
@@ -67,9 +69,9 @@ def _collect_features(block: Block, own: _Array, k: int, others: Sequence[int]) 
 
 
 def _collect_extremes(block: Block, nearest: int, others: Sequence[int]) -> _Array:
-    """Return the grain of what no sum of volumes gives, where each voxel chooses.
+    """Return the grain of images that are no linear sum of volumes.
 
-    Maximum, minimum and median of volumes, sliding projections, and sizes of differences.
+    Maximum, minimum and median of volumes, sliding projections, and absolute differences.
     """
     values = block.values[others]
     ranks = [values.max(axis=0), values.min(axis=0), np.median(values, axis=0)]
@@ -84,7 +86,7 @@ def _collect_extremes(block: Block, nearest: int, others: Sequence[int]) -> _Arr
 
 
 def _match_moved_grain(block: Block, k: int, others: Sequence[int]) -> _Array:
-    """Return the grain of the volume that matches best when moved, with its neighbours."""
+    """Return the grain of the volume that matches best after a shift, with its neighbours."""
     best, place = 0.0, None
     depth = block.values.shape[1]
     width = block.grain.shape[-1]
@@ -96,7 +98,7 @@ def _match_moved_grain(block: Block, k: int, others: Sequence[int]) -> _Array:
         match = np.fft.irfft2((spectra * template).sum(axis=1), s=(width, width))
         match = np.abs(np.roll(match, (block.margin, block.margin), (1, 2))[:, :most, :most])
         match /= norms
-        if first == block.first:  # `near` has these
+        if first == block.first:  # `near` includes these
             middle = slice(block.margin - 1, block.margin + 2)
             match[:, middle, middle] = 0
         index = np.unravel_index(int(np.argmax(match)), match.shape)
@@ -143,38 +145,45 @@ def _cut_surroundings(block: Block, place: tuple[int, int, int, int]) -> _Array:
 
 
 SLAB: Final = 7
-"""Neighbouring planes of each volume that are looked at: a registered copy may lie some off."""
+"""Neighbouring planes of each volume that are compared: a registered copy may be shifted by some.
+"""
 _Groups = Sequence[Sequence[Block]]
 _BODY: Final = 0.1
 _QUIET: Final = 3
-"""Of the blocks of air and of body the quietest third counts: least anatomy, most noise."""
+"""Fraction of the blocks of air and of body that are used, the quietest third: least anatomy, most
+noise.
+"""
 _OWN: Final = 0.55
-"""Below this share of own noise a volume repeats others: computed ones keep below .5, real scans
-of breasts above .92."""
+"""Share of own noise below which a volume repeats others: computed ones have below .5, real scans
+of
+breasts above .92.
+"""
 _INDEPENDENT: Final = 0.75
-"""From this share on volumes are scans of their own; the others can be judged by them."""
+"""Share of own noise from which on volumes are independent scans, by which others can be judged."""
 _FAINT: Final = 0.5
-"""A volume with less than this share of the noise that the others have is smoothed or averaged:
-.08 to .46 where it is, above .9 in real scans of breasts. A receiver of less gain makes less noise
-too, and less signal."""
+"""Share of the others' noise below which a volume is smoothed or averaged: .08 to .46 if it is,
+above
+.9 in real scans of breasts. A lower receiver gain reduces noise and signal alike.
+"""
 _GAIN: Final = (0.5, 2.0)
 _ODD: Final = 1.33
 """Of volumes that explain each other, the one with so many times more or less noise than usual was
-computed: averaged, sharpened, or a map."""
+computed: averaged, sharpened, or a map.
+"""
 _OPPOSITE: Final = -0.3
 """`_measure_likeness` of two volumes below which one was subtracted: -.5 in theory, -.41 where
-values were cut at zero, in a block of 192 voxels with a deviation of .07. View sharing makes it
-positive."""
+values
+were cut at zero, in a block of 192 voxels with a deviation of .07. View sharing makes it positive.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Borrowed:
     """Volumes without noise of their own, in ascending order.
 
-    `is_certain` where the others have noise of their own, by which these can be judged; else there
-    is too little noise, or too much that all volumes have in common, to tell. `instead` are volumes
-    of which any one may be the one without, in place of that in `volumes`: without any of them the
-    others have noise of their own.
+    `is_certain` says that the others have noise of their own, by which these can be judged; else
+    there is too little noise, or too much that all volumes share. `instead` are alternatives to the
+    volume in `volumes`: without any one of them, the others have noise of their own.
     """
 
     volumes: tuple[int, ...] = ()
@@ -185,17 +194,17 @@ class Borrowed:
 def find_borrowed(slabs: _Array, steps: Sequence[float]) -> Borrowed:
     """Return which volumes repeat the noise of others.
 
-    Those that had another one subtracted are. Where the others have noise of their own without one
-    certain volume, that is the one: of several such the one with more or less noise than usual,
-    or if there is none, the last in time. Else the last in time that repeats others is taken away,
-    until the rest have noise of their own.
+    Volumes from which another one was subtracted do. If the others have noise of their own without
+    one volume, that is the one; of several such volumes, the one with more or less noise than
+    usual, or else the last in time. Otherwise the last volume that repeats others is removed, until
+    the rest have noise of their own.
 
     Parameters
     ----------
     slabs
         Some neighbouring planes of each volume, in order of time: (volume, z, y, x).
     steps
-        The difference of two neighbouring values of each volume, as stored.
+        The difference of two neighbouring stored values of each volume.
     """
     groups = find_groups(slabs, steps)
     if not groups:
@@ -205,7 +214,7 @@ def find_borrowed(slabs: _Array, steps: Sequence[float]) -> Borrowed:
     volumes = [k for k in range(len(slabs)) if k not in gone]
     repeated = volumes
     while len(volumes) > 1:
-        # With fewer others a share only grows.
+        # With fewer other volumes a share only grows.
         repeated = [k for k in repeated if k in volumes and shares.find(k, volumes) < _OWN]
         if not repeated:
             is_clear = not gone or shares.has_independent(volumes)
@@ -223,9 +232,9 @@ def find_borrowed(slabs: _Array, steps: Sequence[float]) -> Borrowed:
 
 
 def own_noise(slabs: _Array, steps: Sequence[float]) -> NDArray[np.float64]:
-    """Return the share of each volume's noise that no other volume explains, 0 .. 1; NaN: none.
+    """Return the share of each volume's noise that no other volume explains, 0 .. 1; NaN: no noise.
 
-    Takes the same as `find_borrowed`.
+    Same parameters as `find_borrowed`.
     """
     groups = find_groups(slabs, steps)
     if not groups:
@@ -236,38 +245,38 @@ def own_noise(slabs: _Array, steps: Sequence[float]) -> NDArray[np.float64]:
 
 @dataclass(slots=True)
 class _Shares:
-    """How much own noise volumes have among others, each found once: several steps ask the same."""
+    """Shares of own noise of volumes among others, each computed once for several steps."""
 
     groups: _Groups
     gains: NDArray[np.float64]
     found: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
 
     def find(self, k: int, kept: Sequence[int]) -> float:
-        """Return the share of own noise of a volume among `kept`: in air or body, where it is more.
+        """Return the share of own noise of a volume among `kept`: the larger of air and body.
 
         A volume of much less noise than the others has none of its own, unless its signal is less
-        too; what is brighter needs no more noise for that.
+        too; a brighter one needs no more noise.
         """
-        place = k, tuple(kept)
-        if place not in self.found:
+        key = k, tuple(kept)
+        if key not in self.found:
             inside = []
             for blocks in self.groups:
                 loudness = _measure_loudness(blocks, kept, np.minimum(self.gains, 1.0))
                 is_faint = len(kept) > 2 and loudness[k] < _FAINT
                 shares = [0.0] if is_faint else [unexplained(block, k, kept) for block in blocks]
                 inside.append(float(np.median(shares)))
-            self.found[place] = max(inside)
-        return self.found[place]
+            self.found[key] = max(inside)
+        return self.found[key]
 
     def has_independent(self, kept: Sequence[int]) -> bool:
-        """Return whether a scan of its own is among `kept`, by which others can be judged."""
+        """Return whether `kept` has an independent scan, by which others can be judged."""
         return any(self.find(k, kept) >= _INDEPENDENT for k in kept)
 
 
 def _measure_loudness(
     blocks: Sequence[Block], kept: Sequence[int], gains: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the power of each volume's noise over the usual one of `kept`, by their gains."""
+    """Return the power of each volume's noise over the usual one of `kept`, corrected for gain."""
     levels = np.array([block.levels for block in blocks]) / gains**2
     usual = np.median(levels[:, list(kept)], axis=1, keepdims=True)
     loudness: NDArray[np.float64] = np.median(levels / np.maximum(usual, 1e-9), axis=0)
@@ -275,7 +284,7 @@ def _measure_loudness(
 
 
 def _measure_gains(slabs: _Array) -> NDArray[np.float64]:
-    """Return how bright the body of each volume is over the usual one, .5 .. 2.
+    """Return the brightness of the body of each volume over the usual one, .5 .. 2.
 
     Contrast changes less than half of the body.
     """
@@ -294,9 +303,9 @@ def _find_keys(shares: _Shares, repeated: Sequence[int], kept: Sequence[int]) ->
     if len(kept) > MANY:
         return []
     return [
-        one
-        for one in kept
-        if _is_key(shares, [k for k in repeated if k != one], [k for k in kept if k != one])
+        other
+        for other in kept
+        if _is_key(shares, [k for k in repeated if k != other], [k for k in kept if k != other])
     ]
 
 
@@ -307,13 +316,15 @@ def _is_key(shares: _Shares, doubtful: Sequence[int], rest: Sequence[int]) -> bo
 
 
 def _by_guilt(shares: _Shares, keys: Sequence[int], kept: Sequence[int]) -> list[int]:
-    """Return that of `keys` which was computed, and behind it those that may be it instead.
+    """Return the volume of `keys` that was computed, followed by its alternatives.
 
-    Contrast in most of a body looks like gain, so noise is odd only where it is with and without.
+    Contrast in most of a body looks like gain, so noise is odd only if it is so with and without
+    correction.
     """
     every = [block for blocks in shares.groups for block in blocks]
     both = [
-        _measure_loudness(every, kept, one) for one in (shares.gains, np.ones(len(shares.gains)))
+        _measure_loudness(every, kept, gains)
+        for gains in (shares.gains, np.ones(len(shares.gains)))
     ]
     odd = [
         k
@@ -324,7 +335,7 @@ def _by_guilt(shares: _Shares, keys: Sequence[int], kept: Sequence[int]) -> list
 
 
 def _find_turned(groups: _Groups, n_volumes: int) -> list[int]:
-    """Return volumes with the noise of an earlier one, its sign turned: that one was subtracted."""
+    """Return volumes with the noise of an earlier one in reversed sign, which was subtracted."""
     blocks = [block for group in groups for block in group]
     volumes = []
     for later in range(1, n_volumes):
@@ -334,12 +345,12 @@ def _find_turned(groups: _Groups, n_volumes: int) -> list[int]:
 
 
 def _measure_likeness(blocks: Sequence[Block], a: int, b: int) -> float:
-    """Return how much more often than not two volumes deviate to one side, -1 .. 1, where quiet.
+    """Return the excess of voxels where two volumes deviate to the same side, -1 .. 1.
 
-    An edge counts by its few voxels, not by its height: contrast turns edges too.
+    An edge counts by its few voxels, not by its height, because contrast reverses edges too.
     """
     pairs = np.array([block.levels[[a, b]] for block in blocks])
-    # A block without noise is blank, not quiet: it is left out below.
+    # A block without noise is blank, not quiet, and is left out below.
     pairs[pairs <= 0] = np.inf
     quiet = (pairs <= _QUIET * pairs.min(axis=0)).all(axis=1) & np.isfinite(pairs).all(axis=1)
     quiet_blocks = [block for block, is_quiet in zip(blocks, quiet, strict=True) if is_quiet]

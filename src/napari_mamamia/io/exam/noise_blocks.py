@@ -1,7 +1,6 @@
-"""Quiet blocks of air and of body in some planes of each volume, and their fine grain.
+"""Find quiet blocks of air and of body in some planes of each volume, and their grain.
 
-The grain is the value less the mean of 3 x 3 around it in its plane: mostly noise, where it is
-quiet.
+The grain is the value minus the mean of 3 x 3 around it in its plane: mostly noise in quiet blocks.
 """
 
 from collections.abc import Sequence
@@ -17,22 +16,26 @@ _LARGE: Final = 96
 _BLOCKS: Final = 8
 _FEWEST_BLOCKS: Final = 2
 _QUIET: Final = 3
-"""Of the blocks of air and of body the quietest third counts: least anatomy, most noise."""
+"""Fraction of the blocks of air and of body that are used, the quietest third: least anatomy, most
+noise.
+"""
 _LOUDER: Final = 2.0
 _EDGES: Final = 8.0
-"""How many times the power of the quieter of air and body the other one may have: above that it is
-edges, which all volumes share."""
+"""Largest ratio of the power of air and body: above that the louder one holds edges, which all
+volumes
+share.
+"""
 _AIR: Final = 0.1
 _AT_ONCE: Final = 1 << 17
 _LEAST_STEPS: Final = 0.6
-"""Grain of fewer steps of the stored values than this is rounding."""
+"""Grain in steps of the stored values below which it is rounding."""
 _EMPTY: Final = 0.7
-"""Share of voxels of a block at its lowest value from which on it was masked."""
+"""Share of voxels of a block at its lowest value from which on it is masked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """One place of all volumes: values and grain, with `margin` voxels around it in the plane."""
+    """One place in all volumes: values and grain, with `margin` voxels around it in the plane."""
 
     values: _Array
     around: _Array
@@ -93,7 +96,7 @@ def _sample_blocks(found: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _find_quietest(found: NDArray[np.intp], loudness: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the blocks of `found` that are the quietest, none much louder than those."""
+    """Return the quietest blocks of `found`, none of them much louder than the others."""
     ordered = found[np.argsort(loudness[found])][: max(len(found) // _QUIET, _FEWEST_BLOCKS)]
     if not len(ordered):
         return ordered
@@ -154,9 +157,9 @@ def _cut_block(
 
 
 def grain_of(values: _Array) -> _Array:
-    """Return values less the mean of 3 x 3 around each of them in its plane.
+    """Return values minus the mean of 3 x 3 around each of them in its plane.
 
-    Large arrays are taken apart, so that what is in between stays in the processor's cache.
+    Large arrays are split, so that intermediate results stay in the processor's cache.
     """
     if values.ndim > 2 and values.size > _AT_ONCE:
         whole: _Array = np.empty_like(values)

@@ -1,8 +1,8 @@
-"""A folder of DICOM files -> ordered phases with times, for the window; and their voxels.
+"""Open a folder of DICOM files as ordered phases with times, and read their voxels.
 
-One series with all phases, or one for each phase; classic or enhanced multi-frame. Which clock
-orders them is judged in `napari_mamamia.io.dicom.clocks`. Whatever leaves a doubt is refused with
-the reason.
+One series with all phases, or one for each phase; classic or enhanced multi-frame. The clock that
+orders them is chosen in `napari_mamamia.io.dicom.clocks`. Uncertain exams are refused with the
+reason.
 """
 
 import logging
@@ -34,14 +34,22 @@ def find_phases(
 ) -> CaseFiles:
     """Return the phases of the exam in a folder and below it, in order of time.
 
-    The case id is the folder's name: headers may hold the patient's. Images that cannot be phases
-    are left out, and those that `selection` leaves out; `allow_thin` takes one or two slices.
-    `time_s` of a phase is None where no element tells it; `warnings` name what was assumed.
+    The case id is the folder's name, because headers may hold the patient's. Images that cannot be
+    phases are left out. `time_s` of a phase is None where unknown; `warnings` name assumptions.
+
+    Parameters
+    ----------
+    folder
+        The folder of the exam.
+    selection
+        The parts to use and to leave out; None lets the import decide.
+    allow_thin
+        Whether exams of one or two slices are accepted.
 
     Raises
     ------
     FormatError
-        If there is no MR image, or a file is damaged or lacks what its place depends on.
+        If there is no MR image, or a file is damaged or lacks its position.
     CaseError
         If there are several exams, or the exam contradicts itself; see `find_exam`.
     MissingExtraError
@@ -74,8 +82,8 @@ def find_phases(
 def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> VolumeHeader:
     """Return shape, type and place of one phase; `files` are in slice order.
 
-    Voxel (x, y, z) counts along a row, down a column, and up the stack. Where slices are scaled
-    differently, `slope` and `intercept` are those of one slice and a warning says so.
+    Voxel (x, y, z) counts along a row, down a column, and up the stack. If slices are scaled
+    differently, `slope` and `intercept` are those of one slice, with a warning.
 
     Parameters
     ----------
@@ -97,8 +105,8 @@ def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> Volu
     places = find_places(slices)
     if [row[0] for row in places.rows] != slices:
         raise FormatError(
-            f"expected the files of {places.name} in slice order, but {files[0]} is not where it "
-            "belongs: open the folder again"
+            f"expected the files of {places.name} in slice order, but {files[0]} is out of "
+            "order: open the folder again"
         )
     scalings = {image.scaling.pair for image in slices}
     slope, intercept = max(scalings, key=lambda scaling: (scaling != (1.0, 0.0), scaling))
@@ -113,7 +121,7 @@ def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> Volu
 def read_dicom_into(
     files: Sequence[Path], header: VolumeHeader, out: NDArray[Any], frames: Sequence[int] = ()
 ) -> None:
-    """Fill `out`, (z, y, x) of the header's dtype, plane by plane; each slice's scaling applied.
+    """Fill `out`, (z, y, x) of the header's dtype, plane by plane, with each slice's scaling.
 
     Raises
     ------
@@ -152,12 +160,12 @@ def _read_planes(files: Sequence[Path], frames: Sequence[int]) -> list[Slice]:
 
 def _list_sources(exam: Exam) -> tuple[PhaseSource, ...]:
     times = exam.times_s or (None,) * len(exam.stacks)
-    has_frames = any(piece.frame for stack in exam.stacks for piece in stack)
+    has_frames = any(plane.frame for stack in exam.stacks for plane in stack)
     return tuple(
         PhaseSource(
-            tuple(piece.file for piece in stack),
+            tuple(plane.file for plane in stack),
             time_s=time,
-            frames=tuple(piece.frame for piece in stack) if has_frames else (),
+            frames=tuple(plane.frame for plane in stack) if has_frames else (),
         )
         for stack, time in zip(exam.stacks, times, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Refusals that ask which images count, each with the remedies that answer it."""
+"""Errors that ask which images to use, each with the remedies that answer it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,26 +16,30 @@ from napari_mamamia.io.exam.selectors import selectors_of
 
 _MOST_REMEDIES: Final = 6
 _NO_DYNAMIC: Final = frozenset({Role.LOCALISER, Role.DIFFUSION, Role.ECHO_TRAIN, Role.FIELD_MAP})
-"""Roles of which several stacks are no phases."""
+"""Roles whose repeated stacks are no phases."""
 _NONE: Final = (
-    "none of them is a dynamic of two phases and more: choose the folder of the DCE series"
+    "none of them is a dynamic of two phases or more: choose the folder of the DCE series"
 )
 
 
 def ask_which(found: Sequence[Acquisition], name: str) -> CaseError:
-    """Return the question which of several acquisitions counts, and in what the first differ."""
+    """Return the error that asks which acquisition to use, with the first two's differences."""
     a, b = found[:2]
     if is_turned_midway(a.parts[0], b.parts[0]):
         return two_turns(a.parts[0], b.parts[0])
     others = f", and {len(found) - 2} more" * (len(found) > 2)
-    dynamic = [one for one in found if one.n_times > 1]
-    remedies = [remedy for one in dynamic[:_MOST_REMEDIES] for remedy in _find_remedy(one, found)]
-    if {"left", "right"} <= {one.parts[0].side for one in dynamic}:
+    dynamic = [acquisition for acquisition in found if acquisition.n_times > 1]
+    remedies = [
+        remedy
+        for acquisition in dynamic[:_MOST_REMEDIES]
+        for remedy in _find_remedy(acquisition, found)
+    ]
+    if {"left", "right"} <= {acquisition.parts[0].side for acquisition in dynamic}:
         remedies = [Remedy("sides", (Sides.JOIN,)), Remedy("sides", (Sides.TWO,)), *remedies]
     return CaseError(
         f"expected series of one size and place in {name}, but {_add_count(a)} and {_add_count(b)}"
         f"{others} differ: {difference(a.parts[0], b.parts[0])}; "
-        + ("name what counts" if remedies else _NONE),
+        + ("choose the ones to use" if remedies else _NONE),
         remedies=remedies,
     )
 
@@ -45,7 +49,7 @@ def _add_count(one: Acquisition) -> str:
 
 
 def _find_remedy(one: Acquisition, found: Sequence[Acquisition]) -> list[Remedy]:
-    """Return the remedy under which one acquisition counts and no other one."""
+    """Return the remedy that uses one acquisition and no other one."""
     others = [part for other in found if other is not one for part in other.parts]
     side = one.parts[0].side
     if side and all(other.side not in ("", side) for other in others):
@@ -66,26 +70,32 @@ def _find_remedy(one: Acquisition, found: Sequence[Acquisition]) -> list[Remedy]
 
 
 def or_named(left_out: Sequence[LeftOut]) -> tuple[str, list[Remedy]]:
-    """Return the advice to name images that are no phases by their headers, and the remedies.
+    """Return the advice to use images that are no phases by their headers, and the remedies.
 
     The text is "" where none of the images have two phases.
 
-    Where only a word of the description speaks against images, these alone are named.
+    If only a word of the description is the evidence against some images, only these are offered.
     """
-    parts = [one.part for one in left_out if one.part.role not in _NO_DYNAMIC]
+    parts = [
+        acquisition.part for acquisition in left_out if acquisition.part.role not in _NO_DYNAMIC
+    ]
     by_name = [part for part in parts if part.kind.is_by_name]
-    named = [one for one in acquisitions_of(by_name) if one.n_times > 1]
+    named = [acquisition for acquisition in acquisitions_of(by_name) if acquisition.n_times > 1]
     if named:
-        words = dict.fromkeys(part.kind.evidence for one in named for part in one.parts)
-        series = " and ".join(one.name for one in named)
-        return (
-            f"; of {series} only a word of the name says so ({', '.join(words)}), and ImageType "
-            "does not call them derived: name them if they are the scans themselves, with the one "
-            "before contrast",
-            [_use_all(one) for one in named],
+        words = dict.fromkeys(
+            part.kind.evidence for acquisition in named for part in acquisition.parts
         )
-    others = [one for one in acquisitions_of(parts) if one.n_times > 1]
-    advice = ", or name what is to be taken all the same" if others else ""
+        series = " and ".join(acquisition.name for acquisition in named)
+        return (
+            f"; for {series} only a word of the description is the reason ({', '.join(words)}), "
+            "and ImageType "
+            "does not call them derived: if they are the scans themselves, choose them together "
+            "with the one "
+            "before contrast",
+            [_use_all(acquisition) for acquisition in named],
+        )
+    others = [acquisition for acquisition in acquisitions_of(parts) if acquisition.n_times > 1]
+    advice = ", or choose the series to use nevertheless" if others else ""
     return advice, [_use_all(other) for other in others]
 
 
@@ -95,16 +105,16 @@ def _use_all(one: Acquisition) -> Remedy:
 
 
 def not_whole(part: Part, remedies: Sequence[Remedy]) -> CaseError:
-    """Return the refusal of a part whose images make no stack; `remedies` leave some of it out."""
-    advice = "; or leave out what is no whole phase" if remedies else ""
+    """Return the error for a part whose images make no stack; `remedies` leave some of it out."""
+    advice = "; or leave out the incomplete phases" if remedies else ""
     return CaseError(f"{part.problem}{advice}", remedies=[*part.remedies, *remedies])
 
 
 def without_odd_phases(part: Part) -> list[Remedy]:
-    """Return the remedy that leaves out the phases without which a part is whole."""
+    """Return the remedy that leaves out the phases without which a part makes whole stacks."""
     by_phase: dict[int, list[Slice]] = {}
-    for piece in part.slices:
-        by_phase.setdefault(piece.phase, []).append(piece)
+    for plane in part.slices:
+        by_phase.setdefault(plane.phase, []).append(plane)
     for facts in (_describe_places, _describe_sizes):
         facts_by_phase = {phase: facts(pieces) for phase, pieces in by_phase.items()}
         usual, _ = Counter(facts_by_phase.values()).most_common(1)[0]
@@ -139,16 +149,16 @@ def _is_whole(pieces: Sequence[Slice]) -> bool:
 
 
 def is_turned_midway(a: Part, b: Part) -> bool:
-    """Whether two parts are images of one series in two orientations."""
+    """Return whether two parts are images of one series in two orientations."""
     return a.header.series_uid == b.header.series_uid and a.turn != b.turn
 
 
 def two_turns(a: Part, b: Part) -> CaseError:
-    """Return the question which orientation of a series counts."""
+    """Return the error that asks which orientation of a series to use."""
     dynamic = [part for part in (a, b) if part.n_times > 1] or (a, b)
     return CaseError(
         f"expected one orientation in {a.header.series_name}, but it holds {len(a.slices)} "
-        f"{a.plane} and {len(b.slices)} {b.plane} images: name those that count",
+        f"{a.plane} and {len(b.slices)} {b.plane} images: choose one of them",
         remedies=[
             Remedy("use", (f"{series_selector(part.slices)},orientation={part.plane}",))
             for part in dynamic

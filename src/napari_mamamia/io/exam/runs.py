@@ -1,7 +1,7 @@
-"""Phases in order of time: which one is the last before contrast, gaps, and second injections.
+"""Find the last pre-contrast phase, gaps, and second injections among phases in order of time.
 
-An aborted and a repeated dynamic, or a pre-contrast scan that was taken twice, are one acquisition
-by their headers; only the pixels tell where contrast came.
+An aborted and a repeated dynamic, or a repeated pre-contrast scan, are one acquisition by their
+headers; only the pixels show where contrast came.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.io.dicom.clocks import use_clock
 from napari_mamamia.io.dicom.parts import Part
-from napari_mamamia.io.dicom.remedies import leave_out, use_series
+from napari_mamamia.io.dicom.remedies import leave_out, leave_out_each, use_series
 from napari_mamamia.io.dicom.roles import PHASES, Role
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.trust import span_text
@@ -24,36 +24,38 @@ from napari_mamamia.io.exam.acquisitions import Acquisition, Volume, is_same_pla
 from napari_mamamia.io.exam.looks import CONTRAST, Contrast, Looks, enhancement, gain_between
 
 ULTRAFAST_GAP_S: Final = 20.0
-"""Phases closer than this are an ultrafast series, which has several phases before contrast."""
+"""Gap below which phases are an ultrafast series, which has several phases before contrast."""
 _LONG: Final = 3.0
-"""How many usual gaps part one run of a dynamic from the next."""
+"""Number of usual gaps that separate one run of a dynamic from the next."""
 _MISSING: Final = 1.7
-"""From how many usual gaps on a phase may be missing in a gap."""
+"""Number of usual gaps from which on a phase may be missing in a gap."""
 
 
 _LEAST_GAIN: Final = 0.2
-"""By how much air and body are brighter alike where it is the gain: ghosts brighten air by up to
-16 %, and a quarter of the body by 0 % in ISPY1_1002. Our own choice."""
+"""Least equal brightening of air and body that is a gain: ghosts brighten air by up to 16 %, and a
+quarter of the body by 0 % in ISPY1_1002. Our own choice.
+"""
 _MOST_REMEDIES: Final = 4
 _CONVERT: Final = "convert the exam to NIfTI with the phases in the right order, or"
 _NEVER: Final = (
-    "contrast comes between no phase and the next: is the series before contrast missing, or was "
-    "none given?"
+    "no contrast comes between any two phases: check whether the series before contrast is "
+    "missing, "
+    "or whether none was given"
 )
 
 
 _UNCLEAR: Final = (
-    "whether and when contrast comes is not clear from the pixels, so all phases are kept, the "
-    "first one as the scan before contrast: look at them; at most "
+    "it is not clear from the pixels whether and when contrast comes, so all phases were kept, the "
+    "first one as the scan before contrast: check them; at most "
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The phases of a dynamic with its own pre: `first` of all in time; `evidence` says why.
+    """The phases of a dynamic from its pre-contrast phase `first` on; `evidence` gives the reason.
 
     The phases before `first` show no contrast, nor does contrast come between them and it.
-    `warning` says that it comes nowhere.
+    `warning` says that no contrast comes at all.
     """
 
     first: int = 0
@@ -68,13 +70,26 @@ def find_run(
     name: str,
     clocks: Sequence[Clock] = (),
 ) -> Run:
-    """Return the run of phases that enhances from its own pre; `clocks` give them another order.
+    """Return the run of phases that enhances from its own pre-contrast phase.
+
+    Parameters
+    ----------
+    stacks
+        The planes of each phase.
+    times_s
+        Seconds of each phase, None where unknown.
+    looks
+        The planes read so far.
+    name
+        Name of the exam or series, for messages.
+    clocks
+        Clocks that would order the phases differently.
 
     Raises
     ------
     CaseError
-        If contrast was injected twice, or whether it came is not clear where it decides which
-        phase is the pre.
+        If contrast was injected twice, or if it is unclear whether contrast came, and this decides
+        which phase is the pre-contrast phase.
     """
     _require_one_injection(stacks, times_s, looks, name)
     _require_contrast_to_stay(stacks, looks, name, clocks)
@@ -97,65 +112,64 @@ def find_run(
         until = len(seen) if came is None else came + 1
         shares = ", ".join(f"{looks.enhancement(stacks[0], s):.1%}" for s in stacks[1 : until + 1])
         raise CaseError(
-            f"expected contrast between the first two phases of {name}, but of the body "
-            f"{shares} rises from phase 0 to phases 1 to {until}, so which phase is the last "
-            "before contrast is not clear: look at them, and keep them all, or leave out what was "
-            "taken before the last one",
+            f"expected contrast between the first two phases of {name}, but "
+            f"{shares} of the body rises from phase 0 to phases 1 to {until}, so the last phase "
+            "before contrast is not clear: check them, and keep all phases, or leave out those "
+            "before "
+            "the last one",
             remedies=[
                 _keep_all(stacks),
-                *(
-                    remedy
-                    for first in range(1, min(until, _MOST_REMEDIES))
-                    for remedy in leave_out(stacks[:first], stacks)
+                *leave_out_each(
+                    (stacks[:first] for first in range(1, min(until, _MOST_REMEDIES))), stacks
                 ),
             ],
         )
-    return Run(came, f"no contrast comes before phase {came + 1} of {len(stacks)}, by the pixels")
+    return Run(came, f"no contrast before phase {came + 1} of {len(stacks)} in the pixels")
 
 
 def _keep_all(stacks: Sequence[Sequence[Slice]]) -> Remedy:
-    """Return the remedy that keeps the phases before the last pre-contrast phase too."""
+    """Return the remedy that also keeps the phases before the last pre-contrast phase."""
     roles = [*dict.fromkeys(stack[0].kind.role for stack in stacks), Role.EARLIER_PRE]
     return Remedy("use", (f"role={','.join(roles)}",))
 
 
 def gap_warnings(times_s: Sequence[float] | None) -> tuple[str, ...]:
-    """Return a sentence for each gap in which a phase may be missing.
+    """Return a warning for each gap in which a phase may be missing.
 
-    The first one, in which contrast is given, may be of any length.
+    The first gap, in which contrast is given, may be of any length.
     """
     if times_s is None or len(times_s) < 4:
         return ()
     gaps = [b - a for a, b in pairwise(times_s)]
     usual = float(np.median(gaps[1:]))
     return tuple(
-        f"there are {span_text(gap)} between phase {k} and phase {k + 1}, and usually "
-        f"{np.median([*gaps[1:k], *gaps[k + 1 :]]):g} s: is a phase missing there, or taken later?"
+        f"there are {span_text(gap)} between phase {k} and phase {k + 1}, but usually "
+        f"{np.median([*gaps[1:k], *gaps[k + 1 :]]):g} s: check whether a phase is missing there"
         for k, gap in enumerate(gaps)
         if k and gap >= _MISSING * usual
     )
 
 
 def gain_warnings(stacks: Sequence[Sequence[Slice]], looks: Looks) -> tuple[str, ...]:
-    """Return a sentence where air and body of phases are brighter alike than those of phase 0."""
+    """Return a warning if air and body of phases are equally brighter than those of phase 0."""
     first = looks.blocks(stacks[0])
     gains = [gain_between(first, looks.blocks(stack), _LEAST_GAIN) for stack in stacks]
     gains = [max(gain, 1.0) for gain in gains]
     if max(gains) == 1.0:
         return ()
     return (
-        f"{_describe_gains(gains)}, so enhancement may come out too large by this factor: look at "
-        "the images, and at the scale and the receiver's gain in their headers",
+        f"{_describe_gains(gains)}, so enhancement may be too large by this factor: check "
+        "the images, and the scale and the receiver's gain in their headers",
     )
 
 
 def lost_pre_warnings(
     stacks: Sequence[Sequence[Slice]], like: Part, gone: Sequence[Part], looks: Looks
 ) -> tuple[str, ...]:
-    """Return a sentence where the user left out a scan without the contrast of phase 0.
+    """Return a warning if the user left out a scan without the contrast of phase 0.
 
-    Whatever was left out and why: `gone` is all that the selectors took away, of which what was
-    taken later than phase 0, or elsewhere than `like`, does not count.
+    `gone` are all parts that the selectors left out; those taken later than phase 0, or elsewhere
+    than `like`, are ignored.
     """
     volumes = [volume for part in gone if is_same_place(part, like) for volume in _volumes_of(part)]
     before = [volume for volume in volumes if _lacks_contrast(volume.stack, stacks[0], looks)]
@@ -163,7 +177,7 @@ def lost_pre_warnings(
         return ()
     names = " and ".join(dict.fromkeys(_phase_name(volume.stack[0]) for volume in before))
     return (
-        f"{names} was left out, as asked for, and contrast came between it and phase 0: phase 0 is "
+        f"{names} was left out, as requested, and contrast came between it and phase 0: phase 0 is "
         "no scan before contrast, so all enhancement is measured against a phase that enhances",
     )
 
@@ -173,7 +187,7 @@ def _volumes_of(part: Part) -> list[Volume]:
 
 
 def _lacks_contrast(gone: Sequence[Slice], first: Sequence[Slice], looks: Looks) -> bool:
-    starts = [one[0].clocks.get(Clock.ACQUISITION_TIME) for one in (gone, first)]
+    starts = [stack[0].clocks.get(Clock.ACQUISITION_TIME) for stack in (gone, first)]
     if starts[0] is None or starts[1] is None:
         return looks.contrast(gone, first) is Contrast.CAME
     if starts[0] >= starts[1]:
@@ -194,13 +208,19 @@ def _require_one_injection(
     looks: Looks,
     name: str,
 ) -> None:
-    told = (stack[0].header.contrast_start_s for stack in stacks)
-    starts = {start for start in told if start is not None}
+    all_starts = (stack[0].header.contrast_start_s for stack in stacks)
+    starts = {start for start in all_starts if start is not None}
     if len(starts) > 1:
         raise CaseError(
-            f"expected one injection in {name}, but its phases name {len(starts)} times of it "
-            "(ContrastBolusStartTime): leave out the runs that do not count",
-            remedies=[remedy for start in sorted(starts) for remedy in _keep_run(stacks, start)],
+            f"expected one injection in {name}, but its phases have {len(starts)} injection times "
+            "(ContrastBolusStartTime): leave out the other runs",
+            remedies=leave_out_each(
+                (
+                    [s for s in stacks if s[0].header.contrast_start_s not in (None, start)]
+                    for start in sorted(starts)
+                ),
+                stacks,
+            ),
         )
     if times_s is None or len(stacks) < 4:
         return
@@ -217,21 +237,15 @@ def _require_one_injection(
                 f"expected one injection in {name}, but contrast comes among the first {index} "
                 f"phases and, {span_text(gaps[index - 1])} later, again in the other "
                 f"{len(second)}: "
-                "leave out the run that does not count",
-                remedies=[*leave_out(second, stacks), *leave_out(first, stacks)],
+                "leave out one of the runs",
+                remedies=leave_out_each((second, first), stacks),
             )
-
-
-def _keep_run(stacks: Sequence[Sequence[Slice]], start_s: float) -> list[Remedy]:
-    """Return the remedy that leaves out the phases of other injections."""
-    others = [s for s in stacks if s[0].header.contrast_start_s not in (None, start_s)]
-    return leave_out(others, stacks)
 
 
 def _require_contrast_to_stay(
     stacks: Sequence[Sequence[Slice]], looks: Looks, name: str, clocks: Sequence[Clock]
 ) -> None:
-    """Refuse an order in which contrast goes: reversed, or a second set behind the first."""
+    """Refuse an order in which contrast goes: reversed, or a second run after the first."""
     blocks = [looks.blocks(stack) for stack in stacks]
     came, gone, has_fallen = _find_departures(blocks)
     if not gone:
@@ -247,17 +261,17 @@ def _require_contrast_to_stay(
     if not first:
         remedies += leave_out([stacks[k] for k in gone], stacks)
     remedies += leave_out(stacks[: first or index], stacks)
-    clock = "name the clock that counts, or" if clocks else _CONVERT
+    clock = "choose the right clock, or" if clocks else _CONVERT
     raise CaseError(
         f"expected contrast to come and stay in {name}, but phase {index} looks as before "
-        f"contrast, behind phase {0 if has_fallen else came}: the order is wrong, or a second run "
-        f"or copies follow the first; {clock} leave out the phases that do not count",
+        f"contrast, after phase {0 if has_fallen else came}: the order is wrong, or a second run "
+        f"or copies follow the first; {clock} leave out the wrong phases",
         remedies=remedies,
     )
 
 
 def _find_departures(blocks: Sequence[NDArray[np.float32]]) -> tuple[int, list[int], bool]:
-    """Return where contrast came, the phases without it behind that, and if they fall below all."""
+    """Return where contrast came, later phases without it, and whether they fall below all."""
     rises = [enhancement(blocks[0], other) for other in blocks]
     came = next((k for k, rise in enumerate(rises) if rise >= CONTRAST), len(rises))
     falls = [k for k, rise in enumerate(rises) if rise <= -CONTRAST]
@@ -270,14 +284,14 @@ def _find_departures(blocks: Sequence[NDArray[np.float32]]) -> tuple[int, list[i
 
 
 def _other_gain(stacks: Sequence[Sequence[Slice]], gains: Sequence[float], name: str) -> CaseError:
-    """Return the refusal of phases that are brighter throughout, air and body alike."""
+    """Return the error for phases that are brighter throughout, air and body alike."""
     odd = [k for k, gain in enumerate(gains) if gain != 1.0]
     remedies = [use_series(stacks)]
     if len(odd) == 1:
         remedies += leave_out([stacks[odd[0]]], stacks)
     return CaseError(
         f"expected one brightness in {name}, but {_describe_gains(gains)}: such a signal cannot be "
-        "compared with that of phase 0 unless it is scaled; name the series to go on with the "
+        "compared with that of phase 0 unless it is scaled; choose the series to use the "
         "values as they are, or leave out what was not measured",
         remedies=remedies,
     )
@@ -290,14 +304,14 @@ def _describe_gains(gains: Sequence[float]) -> str:
     phases = f"phase {odd[0]} is" if len(odd) == 1 else f"phases {', '.join(map(str, odd))} are"
     return (
         f"{phases} about {factor} times as bright as phase 0 throughout, air and body alike, as "
-        "where the receiver's gain changed between them, or in an image computed from others"
+        "if the receiver's gain changed between them, or in an image computed from others"
     )
 
 
 def _begin_of_whole(stacks: Sequence[Sequence[Slice]], until: int, looks: Looks) -> int:
-    """Return from which phase on contrast comes and stays, up to `until`; 0 for none.
+    """Return the phase from which on contrast comes and stays, up to `until`; 0 for none.
 
-    What lies before is odd: a scan without fat saturation, or images from after contrast.
+    The phases before it are odd: a scan without fat saturation, or images from after contrast.
     """
     for first in range(1, until + 1):
         rises = [looks.enhancement(stacks[first], stack) for stack in stacks[first + 1 :]]

@@ -1,4 +1,4 @@
-"""What a user says of the parts of a study: `series=5,role=water` are used, or left out."""
+"""Selectors such as `series=5,role=water`, by which a user chooses parts of a study."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -26,33 +26,34 @@ _SIDES: Final = ("left", "right")
 _ORIENTATION: Final = re.compile(r"(?:axial|coronal|sagittal)(?:-\d+)?")
 _NUMBERS: Final = frozenset({_Key.SERIES, _Key.ECHO, _Key.TRIGGER, _Key.PHASE})
 _NO_NUMBER: Final = "none"
-"""What is said as the number of series that have none."""
+"""Value of the selector for series without a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """One condition, such as series 5; `value` is in the form that `text` has."""
+    """One condition, such as series 5; `value` is in the form of `text`."""
 
     key: str
     value: str
 
     @property
     def text(self) -> str:
-        """The selector as it is typed."""
+        """The selector as a user types it."""
         return f"{self.key}={self.value}"
 
 
 Group: TypeAlias = tuple[Selector, ...]
-"""Selectors that belong together: of one key alternatives, of different keys conditions that must
-all hold, as in ``series=5,6,role=water``."""
+"""Selectors that belong together: alternatives if of one key, conditions that must all hold if of
+different keys, as in ``series=5,6,role=water``.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The groups of parts that a user counts in and leaves out; empty: the import decides.
+    """The groups of parts that a user chose and left out; if empty, the import decides.
 
-    A part counts where one of the groups fits it; groups that name phases are for parts of one
-    phase each. `side` leaves out the other breast's parts, and names nothing.
+    A part is used if one of the groups matches it; groups with phases match parts of one phase
+    each. `side` leaves out the parts of the other breast, and chooses none.
     """
 
     use: tuple[Group, ...] = ()
@@ -60,28 +61,28 @@ class Selection:
     side: str = ""
 
     def names_role_of(self, part: Part) -> bool:
-        """Whether a part was named by its role, and so counts whatever the import thinks of it."""
+        """Return whether the user chose a part by its role, whatever its header says."""
         return any(
             _is_match(part, group)
             for group in self.use
-            if any(one.key == _Key.ROLE for one in group)
+            if any(selector.key == _Key.ROLE for selector in group)
         )
 
     @property
     def names_phases(self) -> bool:
-        """Whether single phases of a series were named."""
-        return any(one.key == _Key.PHASE for group in self.groups for one in group)
+        """Whether the user chose single phases of a series."""
+        return any(selector.key == _Key.PHASE for group in self.groups for selector in group)
 
     def wants_role(self, role: Role) -> bool:
-        """Whether a role was named to be used."""
+        """Return whether the user chose a role."""
         return any(Selector(_Key.ROLE, role.value) in group for group in self.use)
 
     def leaves_out_role(self, role: Role) -> bool:
-        """Whether a role was named to be left out, whatever the series."""
+        """Return whether the user left out a role, in any series."""
         return (Selector(_Key.ROLE, role.value),) in self.leave_out
 
     def uses(self, part: Part) -> bool:
-        """Whether a part may count, by what the user said."""
+        """Return whether a part may be used, by the user's selection."""
         if self.side and part.side not in ("", self.side):
             return False
         if self.use and not any(_is_match(part, group) for group in self.use):
@@ -89,12 +90,12 @@ class Selection:
         return not any(_is_match(part, group) for group in self.leave_out)
 
     def uses_series(self, number: int | None) -> bool:
-        """Whether a series may count of which nothing but the number is known."""
+        """Return whether a series may be used of which only the number is known."""
         used_numbers = [_list_values(group, _Key.SERIES) for group in self.use]
         unwanted = [
             _list_values(group, _Key.SERIES)
             for group in self.leave_out
-            if all(one.key == _Key.SERIES for one in group)
+            if all(selector.key == _Key.SERIES for selector in group)
         ]
         value = _series_value(number)
         return (
@@ -103,28 +104,28 @@ class Selection:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """All groups, of what counts and of what does not."""
+        """All groups, chosen and left out."""
         return (*self.use, *self.leave_out)
 
     def names_series(self, number: int | None) -> bool:
-        """Whether the user named a series to be used."""
+        """Return whether the user chose a series."""
         return any(Selector(_Key.SERIES, _series_value(number)) in group for group in self.use)
 
 
 def idle_groups(
     groups: Iterable[Group], parts: Sequence[Part], numbers: Iterable[int | None]
 ) -> list[Group]:
-    """Return the groups, and the single values of a group, that fit nothing of a study.
+    """Return the groups, and the single values of a group, that match nothing in a study.
 
-    `numbers` are those of series of which nothing else is known. Roles that only pixels give, and
-    those of files, fit wherever they are said.
+    `numbers` are those of series of which nothing else is known. Roles that depend on pixels or
+    files always match.
     """
     series = [{Selector(_Key.SERIES, _series_value(number))} for number in numbers]
     idle: list[Group] = []
     for group in groups:
-        if any(one.key == _Key.ROLE for one in group):
+        if any(selector.key == _Key.ROLE for selector in group):
             continue
-        alone = [(one,) for one in group if not _has_match((one,), parts, series)]
+        alone = [(selector,) for selector in group if not _has_match((selector,), parts, series)]
         idle += alone or ([] if _has_match(group, parts, series) else [group])
     return idle
 
@@ -136,15 +137,15 @@ def _has_match(group: Group, parts: Sequence[Part], series: Sequence[set[Selecto
 
 
 def named_series(numbers: Iterable[int]) -> tuple[Group, ...]:
-    """Return the one group of series numbers, none where there are none."""
+    """Return the only group of series numbers, none where there are none."""
     group = tuple(Selector(_Key.SERIES, str(number)) for number in numbers)
     return (group,) if group else ()
 
 
 def selectors_of(part: Part) -> Group:
-    """Return the group that names a part and no other, empty where nothing tells it from others.
+    """Return the group that matches a part and no other, empty where there is none.
 
-    Phases stand in it where others of the same series, role, echo, ... are of another part.
+    It has phases if parts of the same series, role, echo, ... hold other phases.
     """
     values = _values_of(part)
     if not part.turn:
@@ -165,7 +166,7 @@ def read_selectors(texts: Sequence[str]) -> tuple[Group, ...]:
     Raises
     ------
     CaseError
-        If a key or value is not known.
+        If a key or value is unknown.
 
     Examples
     --------
@@ -175,7 +176,7 @@ def read_selectors(texts: Sequence[str]) -> tuple[Group, ...]:
     groups = []
     for text in texts:
         key, group = "", []
-        for part in filter(None, (piece.strip() for piece in text.split(","))):
+        for part in filter(None, (plane.strip() for plane in text.split(","))):
             name, mark, value = part.partition("=")
             key, value = (name.strip().casefold(), value.strip()) if mark else (key, part)
             group.append(_parse_selector(key, value.casefold(), part))
@@ -208,10 +209,10 @@ def _is_match(part: Part, group: Group) -> bool:
     values = _values_of(part)
     phases = {str(number) for number in part.phases}
     return all(
-        bool(phases & _list_values(group, one.key))
-        if one.key == _Key.PHASE
-        else values[_Key(one.key)] in _list_values(group, one.key)
-        for one in group
+        bool(phases & _list_values(group, selector.key))
+        if selector.key == _Key.PHASE
+        else values[_Key(selector.key)] in _list_values(group, selector.key)
+        for selector in group
     )
 
 
@@ -220,7 +221,7 @@ def _series_value(number: int | None) -> str:
 
 
 def _values_of(part: Part) -> dict[_Key, str]:
-    """Return what selectors can say of a part, "" where nothing is to be said."""
+    """Return the values of a part by key of a selector, "" where there is none."""
     return {
         _Key.SERIES: _series_value(part.header.series_number),
         _Key.ROLE: part.role.value,
@@ -232,4 +233,4 @@ def _values_of(part: Part) -> dict[_Key, str]:
 
 
 def _list_values(group: Group, key: str) -> set[str]:
-    return {one.value for one in group if one.key == key}
+    return {selector.value for selector in group if selector.key == key}

@@ -1,7 +1,7 @@
-"""Two breasts that were taken as two sagittal stacks -> one exam on one grid, or why not.
+"""Join two breasts that were taken as two sagittal stacks into one exam on one grid.
 
 Nothing is resampled: the slices of both lie on one grid as they are, and the slices between them
-are padded. Where geometry, sequence or times of the two do not agree, joining is refused.
+are padded. If geometry, sequence or times of the two disagree, joining is refused.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,13 @@ from napari_mamamia.io.exam.values import name_scaling
 SIDES: Final = ("left", "right")
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
-"""How far, as a share of the gap between slices and at most, a side may lie off the other's grid:
-as much as the table may move between two phases (`dicom_stack`)."""
+"""Largest distance, as a share of the gap between slices and in mm, of one side from the grid of
+the
+other: as far as the table may move between two phases (`stack`).
+"""
 _SAME: Final = 1e-3
 _ALONE_S: Final = 300.0
-"""How far apart two sides of one phase each may be taken. Our own choice."""
+"""Largest time between two sides of one phase each. Our own choice."""
 _AS_TWO: Final = "import them as two cases"
 _TWO: Final = Remedy("sides", (Sides.TWO,))
 
@@ -43,9 +45,9 @@ def is_split(
     selection: Selection,
     allow_thin: bool = False,
 ) -> bool:
-    """Whether the exam of a study is two stacks, of the left and of the right breast.
+    """Return whether the exam of a study is two stacks, of the left and of the right breast.
 
-    Also where one of them is refused: whoever asks for both hears why.
+    Also true if one of them is refused, so that the user sees the reason.
     """
     if not _has_both(images, selection):
         return False
@@ -91,19 +93,19 @@ def find_joined(
 
 
 def _has_both(images: Sequence[Image], selection: Selection) -> bool:
-    """Whether parts of a left and of a right breast may be phases."""
-    slices = [piece for image in images if isinstance(image, tuple) for piece in image]
+    """Return whether parts of a left and of a right breast may be phases."""
+    slices = [plane for image in images if isinstance(image, tuple) for plane in image]
     chosen = [part for part in parts_of(slices, allow_thin=True) if selection.uses(part)]
     return set(SIDES) <= {part.side for part in chosen if part.role in PHASES}
 
 
 def shows_both(exam: Exam) -> bool:
-    """Whether the phases of an exam are two stacks, of the left and of the right breast."""
+    """Return whether the phases of an exam are two stacks, of the left and of the right breast."""
     return all(_has_side(exam, side) for side in SIDES)
 
 
 def _has_side(exam: Exam, side: str) -> bool:
-    """Whether the phases of an exam are of one breast."""
+    """Return whether the phases of an exam are of one breast."""
     return any(_is_of(row, side) for row in exam.rows if row.phases)
 
 
@@ -123,9 +125,9 @@ def _join_sides(left: Exam, right: Exam, name: str) -> Exam:
     )
     padded = f"slices {n_low} to {start - 1} between them hold {joined.padding}"
     notes += [
-        f"the left and the right breast were joined, as was asked for; "
+        f"the left and the right breast were joined, as requested; "
         f"{padded if start > n_low else 'they touch'}"
-        + f", and the {high_side} one lies {off_mm:.2f} mm off the grid"
+        + f", and the {high_side} one is {off_mm:.2f} mm off the grid"
         * (off_mm >= 0.01)
     ]
     rows = [row for row in left.rows if not _is_of(row, "right")]
@@ -150,7 +152,7 @@ def _is_of(row: SeriesRow, side: str) -> bool:
 
 
 def _require_same(left: Exam, right: Exam, name: str) -> None:
-    """Refuse sides that differ in what one grid and one dynamic have in common."""
+    """Refuse sides that differ in number of phases, size, scaling, sequence or spacing."""
     a, b = left.stacks[0][0], right.stacks[0][0]
     facts: tuple[tuple[str, object, object], ...] = (
         ("number of phases", len(left.stacks), len(right.stacks)),
@@ -158,9 +160,9 @@ def _require_same(left: Exam, right: Exam, name: str) -> None:
     )
     if a.scaling.pair != b.scaling.pair:
         facts = (*facts, ("scaling", name_scaling(a.scaling), name_scaling(b.scaling)))
-    for what, one, other in facts:
-        if one != other:
-            raise _make_side_error(what, one, other, name)
+    for what, mine, other in facts:
+        if mine != other:
+            raise _make_side_error(what, mine, other, name)
     if not a.sequence.is_same(b.sequence):
         raise _make_side_error("sequence", a.sequence.text, b.sequence.text, name)
     ours, theirs = (exam.grid.affine[:3, :3] for exam in (left, right))
@@ -172,14 +174,15 @@ def _require_same(left: Exam, right: Exam, name: str) -> None:
 
 def _make_side_error(what: str, one: object, other: object, name: str) -> CaseError:
     return CaseError(
-        f"expected one {what} of the left and the right breast in {name} to join them, but they "
+        f"expected the same {what} in the left and the right breast of {name} to join them, but "
+        "they "
         f"have {one} and {other}: {_AS_TWO}",
         remedies=[_TWO],
     )
 
 
 def _place_on(low: Grid, high: Grid, name: str) -> tuple[int, float]:
-    """Return the slice of `low`'s grid at which `high` begins, and how far beside it lies in mm."""
+    """Return the slice of `low`'s grid at which `high` begins, and the distance from it in mm."""
     step = low.affine[:3, 2]
     between = high.affine[:3, 3] - low.affine[:3, 3]
     height = float(np.linalg.norm(step))
@@ -190,7 +193,8 @@ def _place_on(low: Grid, high: Grid, name: str) -> tuple[int, float]:
         along = abs(float(off @ step)) / height
         raise CaseError(
             f"expected the left and the right breast of {name} on one grid to join them, but "
-            f"{off_mm:.2f} mm lie between it and the nearest place of the other one "
+            "they are "
+            f"{off_mm:.2f} mm off the nearest common grid "
             f"({along:.2f} mm of them from slice to slice, the rest within a slice), and nothing "
             f"is resampled: {_AS_TWO}",
             remedies=[_TWO],
@@ -205,16 +209,16 @@ def _place_on(low: Grid, high: Grid, name: str) -> tuple[int, float]:
 
 
 def _make_padding(last: Slice, count: int) -> tuple[Slice, ...]:
-    """Return slices without values behind a plane; their places are not asked for again."""
+    """Return slices without values after a plane; their positions are not used."""
     return (replace(last, is_padding=True),) * count
 
 
 def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...], list[str]]:
-    """Return seconds since the first phase began on one of the sides; refuse times that differ."""
+    """Return seconds since the first phase of either side; refuse sides with different times."""
     ours, theirs = _find_starts(left), _find_starts(right)
     if ours is None or theirs is None:
         raise CaseError(
-            f"expected times of both breasts in {name} to join them, but the headers do not tell "
+            f"expected times of both breasts in {name} to join them, but the headers do not show "
             f"whether they were taken together: {_AS_TWO}",
             remedies=[_TWO],
         )
@@ -227,7 +231,7 @@ def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...],
         raise CaseError(
             f"expected the left and the right breast of {name} taken together to join them, but "
             f"phase {worst} of the right one begins {apart[worst]:+.0f} s from that of the left "
-            f"one, and half a gap between phases is {most:.0f} s: {_AS_TWO}",
+            f"one, more than half a gap between phases ({most:.0f} s): {_AS_TWO}",
             remedies=[_TWO],
         )
     earliest: NDArray[np.float64] = both.min(axis=0)
@@ -235,20 +239,20 @@ def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...],
     if abs(apart[worst]) >= 1:
         notes = [
             f"the right breast was taken up to {abs(apart[worst]):.0f} s "
-            f"{'after' if apart[worst] > 0 else 'before'} the left one: the times are those of the "
-            "earlier one"
+            f"{'after' if apart[worst] > 0 else 'before'} the left one: the earlier times were "
+            "used"
         ]
     return tuple(round(float(t - earliest[0]), 3) for t in earliest), notes
 
 
 def _find_starts(exam: Exam) -> list[float] | None:
-    """Return when each phase began on a clock that both sides share, None where none tells it."""
+    """Return when each phase began on a clock that both sides share, None where unknown."""
     name = exam.choice.chosen.timed_by or Clock.ACQUISITION_TIME.value
-    if name == Clock.TRIGGER_TIME:  # it starts anew with each series
+    if name == Clock.TRIGGER_TIME:  # it restarts with each series
         name = Clock.ACQUIRED.value
     starts = []
     for stack in exam.stacks:
-        times = [piece.clocks[name] for piece in stack if name in piece.clocks]
+        times = [plane.clocks[name] for plane in stack if name in plane.clocks]
         if len(times) < len(stack):
             return None
         starts.append(min(times))

@@ -1,4 +1,4 @@
-"""The folder that holds the DICOM study which a case was imported from."""
+"""Find the folder of the DICOM study that a case was imported from."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -12,25 +12,26 @@ from napari_mamamia.io.files.foreign import explained
 
 
 def imported_study(root: Path, study_uid: str) -> Path | None:
-    """Return the folder, `root` or below it, with the study of a remapped UID; None if none has it.
+    """Return the folder, `root` or below it, with the study of a remapped UID; None for none.
 
     Parameters
     ----------
     root
         A folder with one subfolder for each study, or the folder of one study.
     study_uid
-        As ``import.study_uid_remapped`` of ``patient_info_files/ID.json`` has it. Only the user who
-        imported the study can find it again, because UIDs are remapped under a secret of his own.
+        The value of ``import.study_uid_remapped`` in ``patient_info_files/ID.json``. Only the user
+        who
+        imported the study can find it again, because UIDs are remapped under that user's secret.
     """
     return _studies_below(root).get(study_uid) if study_uid else None
 
 
 @lru_cache(maxsize=4)
 def _studies_below(root: Path) -> Mapping[str, Path]:
-    """Return the folders by remapped UID; of each subfolder one file is opened, once a process.
+    """Return the folders by remapped UID; one file of each subfolder is opened, once per process.
 
-    Where all is one study, such as a folder for each series, that is `root`. A study that several
-    folders share with others is left out: nothing says which of its images are all of it.
+    If all is one study, such as a folder for each series, the folder is `root`. A study spread over
+    several folders with other studies is left out, because its folder is unknown.
     """
     secret = user_secret()
     places: dict[str, list[Path]] = {}
@@ -53,14 +54,16 @@ def _list_folders(root: Path) -> Iterator[tuple[Path, Iterable[Path]]]:
 
 
 def _first_uid(files: Iterable[Path]) -> Iterator[str]:
-    """Yield the study's UID of the first whole image, if there is one."""
+    """Yield the study's UID of the first readable image, if there is one."""
     for path in files:
         if not is_dicom_file(path):
             continue
         try:
             header = open_dicom(path, path, stop_before_pixels=True)
             with explained(path, "a readable DICOM file", "export the series again"):
-                uid = str(header.get("StudyInstanceUID") or "")  # pydicom reads it only now
+                uid = str(
+                    header.get("StudyInstanceUID") or ""
+                )  # pydicom reads the element only here
         except FormatError:
             continue
         if uid:

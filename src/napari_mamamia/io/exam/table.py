@@ -1,4 +1,4 @@
-"""The table of a DICOM study: what each part of each series is, and what becomes of it."""
+"""The table of a DICOM study: role, evidence and use of each part of each series."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ from napari_mamamia.io.exam.selectors import (
 )
 
 UNREADABLE_FILES: Final = read_selectors([f"role={Role.UNREADABLE}"])[0]
-"""The selectors of files that cannot be read at all: they can be left out, and nothing else."""
+"""The selectors of files that cannot be read at all, which can only be left out."""
 _EARLIER_PRE: Final = read_selectors([f"role={Role.EARLIER_PRE}"])[0]
 _UNKNOWN: Final = (float("nan"), float("nan"), float("nan"))
 _UNDECIDED: Final = "not decided"
@@ -28,15 +28,15 @@ _NOT_CHOSEN: Final = "not chosen"
 
 @dataclass(frozen=True, slots=True)
 class SeriesRow:
-    """One line of the table of a study: a series, or the part of it that is one kind of image.
+    """One row of the table of a study: a series, or the part of it that is one kind of image.
 
-    `role` says what the part is (a value of `Role`), `evidence` how that is known, `use` what
-    becomes of it and `fate` why, in a sentence; `short_fate` the same without the names of files.
-    `part` tells the parts of one series from each other ("water", "echo 2", "left"). `n_slices` is
-    0 where the images were not looked at further. `kind` says in a word or two what it is,
-    `problem` what is wrong with it, "" where nothing is. `phases` are the phases it gives, counted
-    in order of time. `selectors` name the part, empty where nothing can. `middle` is a
-    plane of the middle of the part, None where the files are no MR images.
+    `role` is the part's role (a value of `Role`), `evidence` the reason for it, `use` its use in
+    the import and `fate` the reason in a sentence; `short_fate` the same without names of files.
+    `part` distinguishes the parts of one series ("water", "echo 2", "left"). `n_slices` is 0 where
+    the images were not examined further. `kind` names the part in a word or two, `problem` is its
+    error, "" for none. `phases` are its phases, counted in order of time. `selectors` select the
+    part, empty where none can. `middle` is a plane from the middle of the part, None where the
+    files are no MR images.
     """
 
     number: int | None
@@ -67,7 +67,7 @@ def table_of(
     stacks: Sequence[Sequence[Slice]],
 ) -> tuple[SeriesRow, ...]:
     """Return the table of an exam; `stacks` are the planes of its phases, in order of time."""
-    gone = {id(image) for one in chosen.left_out for image in one.part.slices}
+    gone = {id(image) for entry in chosen.left_out for image in entry.part.slices}
     used = {id(image) for part in chosen.parts for image in part.slices}
     others = [
         LeftOut(part, Role.OTHER_SEQUENCE, part.sequence.text)
@@ -75,14 +75,14 @@ def table_of(
         if not any(id(image) in gone or id(image) in used for image in part.slices)
     ]
     rows = [_make_used_row(part, stacks) for part in chosen.parts]
-    rows += [_make_left_row(one) for one in (*chosen.left_out, *others, *candidates.left_out)]
+    rows += [_make_left_row(entry) for entry in (*chosen.left_out, *others, *candidates.left_out)]
     return _sort_rows(
         (*rows, *map(_make_unwanted_row, candidates.not_chosen), *_rows_of_others(images))
     )
 
 
 def undecided_table(images: Sequence[Image], candidates: Candidates) -> tuple[SeriesRow, ...]:
-    """Return the table of a study of which nothing becomes a case, because it was refused."""
+    """Return the table of a refused study, of which no part is used."""
     rows = [
         replace(_row_of(part), fate=_UNDECIDED, short_fate=_UNDECIDED, kind=_UNDECIDED,
                 use=Use.ASKED)
@@ -90,7 +90,7 @@ def undecided_table(images: Sequence[Image], candidates: Candidates) -> tuple[Se
         else _make_left_row(LeftOut(part, part.role, part.kind.evidence))
         for part in candidates.parts
     ]  # fmt: skip
-    rows += [_make_left_row(one) for one in candidates.left_out]
+    rows += [_make_left_row(entry) for entry in candidates.left_out]
     return _sort_rows(
         (*rows, *map(_make_unwanted_row, candidates.not_chosen), *_rows_of_others(images))
     )
@@ -115,15 +115,15 @@ def others_named(images: Sequence[Image], candidates: Candidates) -> str:
     for image in images:
         if isinstance(image, OtherImage):
             counts[image.kind] = counts.get(image.kind, 0) + 1
-    for one in candidates.left_out:
-        counts[one.role.words] = counts.get(one.role.words, 0) + len(one.part.slices)
+    for entry in candidates.left_out:
+        counts[entry.role.words] = counts.get(entry.role.words, 0) + len(entry.part.slices)
     for part in candidates.not_chosen:
         counts[_NOT_CHOSEN] = counts.get(_NOT_CHOSEN, 0) + len(part.slices)
     return ", ".join(f"{count} x {kind}" for kind, count in sorted(counts.items())) or "no image"
 
 
 def _sort_rows(table: Sequence[SeriesRow]) -> tuple[SeriesRow, ...]:
-    """Return the rows in an order that does not change with what becomes of them."""
+    """Return the rows in an order that does not depend on their use."""
     return tuple(
         sorted(
             table,
@@ -171,7 +171,7 @@ def _make_left_row(one: LeftOut) -> SeriesRow:
 
 
 def _is_told_apart(one: LeftOut, row: SeriesRow) -> bool:
-    """Whether a part is a phase but for the time it was taken at, which its role names."""
+    """Return whether a part is no phase only because of its time, as its role says."""
     return one.role is Role.EARLIER_PRE and bool(row.selectors)
 
 
@@ -181,7 +181,7 @@ def _make_unwanted_row(part: Part) -> SeriesRow:
 
 
 def _row_of(part: Part) -> SeriesRow:
-    header, piece = part.header, part.slices[0]
+    header, plane = part.header, part.slices[0]
     places = part.places
     return SeriesRow(
         header.series_number,
@@ -189,8 +189,8 @@ def _row_of(part: Part) -> SeriesRow:
         len(part.slices),
         0 if places is None else len(places.rows),
         part.n_times,
-        piece.shape,
-        (float("nan"), *piece.spacing_mm) if places is None else places.grid.spacing_mm,
+        plane.shape,
+        (float("nan"), *plane.spacing_mm) if places is None else places.grid.spacing_mm,
         part.sequence.text,
         "",
         "",
@@ -209,7 +209,7 @@ def _middle_of(part: Part) -> Slice:
 
 
 def _name_of(part: Part) -> str:
-    """Return what tells a part from the others of its series."""
+    """Return what distinguishes a part from the others of its series."""
     words = [part.sequence.contrast] if part.sequence.contrast else []
     if part.echo > 1:
         words.append(f"echo {part.echo}")
@@ -222,7 +222,7 @@ def _name_of(part: Part) -> str:
 
 
 def spans(numbers: Sequence[int]) -> str:
-    """Return ascending numbers, three and more in a row as a span.
+    """Return ascending numbers, with three or more in a row as a range.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def spans(numbers: Sequence[int]) -> str:
 
 
 def _rows_of_others(images: Sequence[Image]) -> list[SeriesRow]:
-    """Return a row for the images of each series and kind that cannot be placed or be a phase."""
+    """Return a row for the images of each series and kind that cannot be a phase."""
     groups: dict[tuple[int | None, str, str], list[OtherImage | BadImage]] = {}
     for image in images:
         if not isinstance(image, tuple):

@@ -1,7 +1,7 @@
-"""What DICOM headers tell of the time axis besides starts: resolution, injection, centres, ends.
+"""Read the time axis besides starts from DICOM headers: resolution, injection, centres, ends.
 
 Source of the resolution: UCSF's program (rnadkarni2/SlicerBreast_DCEMRI_FTV,
-chooseEarly_LateByManufacturer.py at f0e9ca57), whose choice of phases rests on it.
+chooseEarly_LateByManufacturer.py at f0e9ca57), whose choice of phases depends on it.
 """
 
 import math
@@ -24,21 +24,23 @@ _MILLISECONDS_FROM: Final = 1000.0
 _WHOLE_FROM: Final = 150.0
 _GE_DURATION: Final = PrivateElement(0x0019, "gems_acqu_01", 0x5A, "FL")
 _MOST_S: Final = 7200.0
-"""An exam takes no two hours from its pre-contrast scan to the injection."""
+"""Longest time from the pre-contrast scan to the injection in an exam."""
 
 
 _LEAST_S: Final = 0.1
-"""A reference time this close to the start is the start, as some scanners write it."""
+"""Difference below which a reference time is the start, as some scanners write it."""
 _LEAST_SHARE: Final = 1.05
-"""Up to how many least gaps a frame's duration may be that of one phase; else it is the scan's."""
-_UNKNOWN: Final = "unknown: no element tells it"
+"""Ratio of a frame's duration to the least gap up to which it is that of one phase, not of the
+scan.
+"""
+_UNKNOWN: Final = "unknown: no element gives it"
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Centre and end of each phase, seconds since the start of phase 0; None where not told.
+    """Centre and end of each phase, seconds since the start of phase 0; None where unknown.
 
-    `centres_are` and `ends_are` say by which element, or that nothing tells it.
+    `centres_are` and `ends_are` name the element, or say that none gives them.
     """
 
     centres_s: tuple[float, ...] | None = None
@@ -48,11 +50,11 @@ class Moments:
 
 
 def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
-    """Return which moments of each phase its frames tell besides the start, AcquisitionTime.
+    """Return the times of each phase that its frames have besides the start, AcquisitionTime.
 
-    FrameReferenceDateTime is the centre where it differs from the start and lies before the next
-    phase. Else the centre is nominal: the start and half of FrameAcquisitionDuration, where that is
-    one phase's and not the whole scan's. Neither is known to be the centre of k-space.
+    FrameReferenceDateTime is the centre if it differs from the start and is before the next phase.
+    Otherwise the centre is nominal: the start plus half of FrameAcquisitionDuration, if that is one
+    phase's and not the whole scan's. Neither is known to be the centre of k-space.
     """
     starts = _find_least(stacks, Clock.ACQUISITION_TIME)
     if starts is None:
@@ -61,7 +63,7 @@ def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
     longest = _LEAST_SHARE * min(gaps) if gaps else math.inf
     lasting = _find_least(stacks, DURATION)
     ends, ends_are = None, _UNKNOWN
-    if lasting is not None and all(0 < one <= longest for one in lasting):
+    if lasting is not None and all(0 < duration <= longest for duration in lasting):
         ends, ends_are = _count_from_start(starts, lasting), f"start and {DURATION}"
     centres, centres_are = None, _UNKNOWN
     reference_times = _find_least(stacks, REFERENCE_TIME)
@@ -70,10 +72,10 @@ def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
             reference_time - start
             for reference_time, start in zip(reference_times, starts, strict=True)
         ]
-        if all(_LEAST_S <= one <= longest for one in behind):
+        if all(_LEAST_S <= duration <= longest for duration in behind):
             centres, centres_are = _count_from_start(starts, behind), REFERENCE_TIME
     if centres is None and ends is not None and lasting is not None:
-        centres = _count_from_start(starts, [one / 2 for one in lasting])
+        centres = _count_from_start(starts, [duration / 2 for duration in lasting])
         centres_are = f"nominal: start and half of {DURATION}"
     return Moments(centres, centres_are, ends, ends_are)
 
@@ -81,10 +83,10 @@ def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
 def _find_least(stacks: Sequence[Sequence[Slice]], name: str) -> list[float] | None:
     """Return the least value of each phase, None where a plane has none."""
     minima = []
-    if len(find_units_s(name, [piece for stack in stacks for piece in stack])) > 1:
+    if len(find_units_s(name, [plane for stack in stacks for plane in stack])) > 1:
         return None
     for stack in stacks:
-        times = [piece.clocks[name] for piece in stack if name in piece.clocks]
+        times = [plane.clocks[name] for plane in stack if name in plane.clocks]
         if len(times) < len(stack):
             return None
         minima.append(min(times))
@@ -125,7 +127,7 @@ def read_scan_timing(post: Path, pre: Path) -> ScanTiming:
 
 
 def _read_resolution(header: Any, maker: str, positions: int | None) -> float | None:
-    """Return the temporal resolution in s as UCSF's program reads it; None where it is not said."""
+    """Return the temporal resolution in s as UCSF's program reads it; None where it is missing."""
     resolution_s = optional_number(header, "TemporalResolution")
     if resolution_s is not None and resolution_s > _MILLISECONDS_FROM:
         resolution_s /= 1000
@@ -138,7 +140,7 @@ def _read_resolution(header: Any, maker: str, positions: int | None) -> float | 
 
 
 def _read_injection(after: Any, before: Any) -> float | None:
-    """Return the second of the injection since the start of phase 0, over midnight too."""
+    """Return the time of the injection in seconds since the start of phase 0, over midnight too."""
     times = (read_time_s(header.get("ContrastBolusStartTime")) for header in (after, before))
     given_s = next((time_s for time_s in times if time_s is not None), None)
     start_s = read_time_s(before.get("AcquisitionTime"))

@@ -1,4 +1,4 @@
-"""Stored values of an exam that headers scale in several ways, or call signed in some images."""
+"""Check the stored values of an exam: different scalings, and signed values among unsigned ones."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ _NAMELESS: Final = (
     "Philips' Scale Slope (2005,100E), whose block of private elements does not name its creator"
 )
 _SAME_SCALE: Final = 1.001
-"""Factors that differ less are one: RescaleSlope is rounded."""
+"""Ratio below which factors are equal: RescaleSlope is rounded."""
 
 
-def value_doubts(stacks: Sequence[Sequence[Slice]], name: str) -> tuple[CaseError, ...]:
-    """Return what speaks against the values of an exam: two scales, or bright turned to dark."""
+def check_values(stacks: Sequence[Sequence[Slice]], name: str) -> tuple[CaseError, ...]:
+    """Return errors about the values of an exam: two scalings, or bright voxels turned dark."""
     doubts = (
         _find_two_scales(stacks, name),
         _find_unnamed_slopes(stacks, name),
@@ -30,7 +30,7 @@ def value_doubts(stacks: Sequence[Sequence[Slice]], name: str) -> tuple[CaseErro
 
 
 def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
-    """Return a sentence for elements about values that were ignored, or differ within an exam."""
+    """Return warnings about elements that were ignored, or that differ within an exam."""
     faults = Counter(p.scaling.fault for p in slices if p.scaling.fault)
     notes = [
         f"{fault} in {n_slices} of {len(slices)} slices cannot be a calibration and was ignored: "
@@ -39,15 +39,14 @@ def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
     ]
     unused = Counter(p.scaling.unused for p in slices if p.scaling.unused)
     notes += [
-        f"{mapping} in {n_slices} of {len(slices)} slices was not applied: the values there are "
-        "not those it tells"
+        f"{mapping} in {n_slices} of {len(slices)} slices was not applied to the values"
         for mapping, n_slices in unused.items()
     ]
     nameless = [p.scaling.nameless for p in slices if p.scaling.nameless is not None]
     if nameless:
         notes.append(
             f"{_NAMELESS} ({min(nameless):g} to {max(nameless):g} in {len(nameless)} of "
-            f"{len(slices)} slices), was not applied: the scale of the values is not that of "
+            f"{len(slices)} slices), was not applied: the scale of the values differs from that of "
             "other exams"
         )
     n_dark = sum(p.header.photometric == "MONOCHROME1" for p in slices)
@@ -55,13 +54,13 @@ def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
         notes.append(
             f"PhotometricInterpretation is MONOCHROME1 in {n_dark} of {len(slices)} slices, which "
             "viewers show with high values dark: the values there are the stored ones; check that "
-            "what enhances rises in them"
+            "enhancement raises them"
         )
     n_signed = sum(map(_is_signed, slices))
     if 0 < n_signed < len(slices):
         notes.append(
             f"PixelRepresentation differs: the values of {n_signed} of {len(slices)} slices are "
-            "signed and those of the others are not; each slice was read by its own"
+            "signed and those of the others are not; each slice was read by its own element"
         )
     return tuple(notes)
 
@@ -74,29 +73,29 @@ def _describe_result(fault: str, slices: Sequence[Slice]) -> str:
 
 
 def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return the doubt where slices are scaled by different elements, or some of them by none."""
-    scalings = {piece.scaling for stack in stacks for piece in stack}
-    kinds = Counter(name_scaling(piece.scaling) for stack in stacks for piece in stack)
+    """Return an error if slices are scaled by different elements, or some of them by none."""
+    scalings = {plane.scaling for stack in stacks for plane in stack}
+    kinds = Counter(name_scaling(plane.scaling) for stack in stacks for plane in stack)
     faults = {scaling.fault for scaling in scalings} - {""}
     if len(kinds) < 2 or (len({scaling.pair for scaling in scalings}) == 1 and len(faults) < 2):
         return None
     sound = {scaling.source for scaling in scalings if not scaling.fault}
     odd = min(kinds, key=lambda kind: (kind in sound, kinds[kind]))
-    first, gone = _find_slices(stacks, lambda piece: name_scaling(piece.scaling) == odd)
+    first, gone = _find_slices(stacks, lambda plane: name_scaling(plane.scaling) == odd)
     other = next(kind for kind in kinds if kind != odd)
     return CaseError(
         f"expected one scaling in {name}, but {kinds[odd]} of {kinds.total()} slices have "
         f"{odd} (the first is {first}) and others {other}, so their values are on different "
-        "scales: export the series again, leave out the phases concerned, or name all that count "
-        "to take the values as they are",
+        "scales: export the series again, leave out the phases concerned, or use all with "
+        "their values as they are",
         remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )
 
 
 def _find_unnamed_slopes(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return the doubt where Philips' Scale Slope lost its creator and would change the values.
+    """Return an error if Philips' Scale Slope lost its creator and would change the values.
 
-    The signal is stored / SS; by RescaleSlope it is the same but for RescaleSlope x SS.
+    The signal is stored / SS; by RescaleSlope it differs by the factor RescaleSlope x SS.
     """
     factors = {
         None if p.scaling.nameless is None else p.scaling.slope * p.scaling.nameless
@@ -107,34 +106,34 @@ def _find_unnamed_slopes(stacks: Sequence[Sequence[Slice]], name: str) -> CaseEr
     if not numbers or (None not in factors and max(numbers) <= _SAME_SCALE * min(numbers)):
         return None
     return CaseError(
-        f"expected one scaling in {name}, but {_NAMELESS}, differs between its slices against "
+        f"expected one scaling in {name}, but {_NAMELESS}, differs between its slices relative to "
         "RescaleSlope, so their values may be on different scales, by up to "
         f"{max(numbers) / min(numbers):.3g} times: export the series again with Philips' private "
-        "elements, or name all that count to take the values by RescaleSlope",
+        "elements, or use all with the values by RescaleSlope",
         remedies=[use_series(stacks)],
     )
 
 
 def _find_unused_mappings(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return the doubt where images are mapped to a quantity in ways that are not applied here."""
-    counts = Counter(piece.scaling.unused for stack in stacks for piece in stack)
+    """Return an error if images are mapped to a quantity in different ways that are not applied."""
+    counts = Counter(plane.scaling.unused for stack in stacks for plane in stack)
     if len(counts) < 2:
         return None
     odd = min((text for text in counts if text), key=lambda text: counts[text])
-    first, gone = _find_slices(stacks, lambda piece: piece.scaling.unused == odd)
+    first, gone = _find_slices(stacks, lambda plane: plane.scaling.unused == odd)
     other = next(text for text in counts if text != odd)
     return CaseError(
         f"expected one mapping to values in {name}, but {counts[odd]} of {counts.total()} slices "
         f"have {odd} (the first is {first}) and others {other or 'none but RescaleSlope'}, which "
         "is not applied here, so their values are on different scales: export the series again "
-        "with it applied, or convert it to NIfTI so; leave out the phases concerned, or name all "
-        "that count to take the values as they are",
+        "with it applied, or convert it to NIfTI so; leave out the phases concerned, or use all "
+        "with their values as they are",
         remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )
 
 
 def name_scaling(scaling: Scaling) -> str:
-    """Return by which element values are scaled, or why by none."""
+    """Return the element that scales the values, or why none does."""
     return scaling.fault or scaling.source or "no RescaleSlope"
 
 
@@ -145,14 +144,14 @@ def _find_negative_slope(stacks: Sequence[Sequence[Slice]], name: str) -> CaseEr
     return CaseError(
         f"expected RescaleSlope above 0 in {name}, but it is below in {len(gone)} phases (the "
         f"first is {first}), where it turns bright into dark: export the series again, leave out "
-        "the phases concerned, or name all that count to scale them so all the same",
+        "the phases concerned, or use all with this scaling",
         remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )
 
 
 def _find_wrapped(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return the doubt where images called signed, beside unsigned ones, have values below 0."""
-    pieces = [piece for stack in stacks for piece in stack]
+    """Return an error if images called signed, among unsigned ones, have values below 0."""
+    pieces = [plane for stack in stacks for plane in stack]
     n_signed = sum(map(_is_signed, pieces))
     if n_signed in (0, len(pieces)):
         return None
@@ -163,7 +162,7 @@ def _find_wrapped(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | N
         f"expected values of 0 and more in {name}, of which {len(pieces) - n_signed} slices are "
         f"unsigned (PixelRepresentation 0), but {first} is signed (1) and has values below 0, so "
         "bright voxels may have turned dark: export the series again, leave out the phases "
-        "concerned, or name all that count to take the values as they are",
+        "concerned, or use all with their values as they are",
         remedies=[*leave_out(gone, stacks), use_series(stacks)],
     )
 
@@ -175,12 +174,12 @@ def _is_signed(piece: Slice) -> bool:
 def _find_slices(
     stacks: Sequence[Sequence[Slice]], is_odd: Callable[[Slice], bool]
 ) -> tuple[str, list[Sequence[Slice]]]:
-    """Return the first odd slice in words (no name of a file: records keep them), and its like."""
+    """Return the first odd slice in words (no file name, as records keep it), and its phases."""
     places = [
         (phase, number)
         for phase, stack in enumerate(stacks)
-        for number, piece in enumerate(stack)
-        if is_odd(piece)
+        for number, plane in enumerate(stack)
+        if is_odd(plane)
     ]
     first = "slice {1} of phase {0}, from 0".format(*places[0]) if places else ""
     return first, [stacks[phase] for phase in dict.fromkeys(phase for phase, _ in places)]

@@ -1,7 +1,7 @@
-"""A file that one writer only ever adds whole lines to, and that is the writer's own.
+"""A file to which a single writer only ever appends whole lines.
 
-The name may lie where others can prepare it (an output folder, a share): a link is never followed,
-a file that has a second name is copied first, and nothing is emptied in place.
+It may be in a folder that others can write to (an output folder, a share): a link is never
+followed, a file with a second hard link is copied first, and nothing is emptied in place.
 """
 
 import os
@@ -24,42 +24,44 @@ from napari_mamamia.core.program.system import (
 from napari_mamamia.io.files.save import saving
 
 SYNC_EVERY_S: Final = 1.0
-"""A power failure costs at most the lines of this time; the end of the program costs none."""
+"""A power failure loses at most the lines of this many seconds; a crash of the program loses none.
+"""
 
 _LOCKED_BYTE: Final = 1 << 40
-"""On Windows a locked byte cannot be read by others: one far behind any line."""
+"""On Windows others cannot read a locked byte: this one is far beyond any line."""
 
 _BLOCK: Final = 1 << 20
 
 _own_locks: Final[set[tuple[int, int, int]]] = set()
-"""What this process has open (process, device, file): the system's locks tell nobody whose they
-are, and some file systems have none."""
+"""Files that this process has open (process, device, file): system locks do not reveal their owner,
+and some file systems have none.
+"""
 _own_locks_turn: Final = threading.Lock()
 
 
 class AppendFile:
-    """The file at `path`, open for one writer that only ever adds lines.
+    """The file at `path`, open for one writer that only appends lines.
 
-    A line goes to the system in one write, so that it is there after a kill -9 of this process; it
-    is forced to the disk at most `SYNC_EVERY_S` later, if `sync` is called that often, and by
-    `close`. A last line that a crash left without its end is cut off on opening.
+    A line goes to the system in one write, so that it survives a kill -9 of this process; it is
+    forced to the disk at most `SYNC_EVERY_S` later, if `sync` is called that often, and by `close`.
+    A last line that a crash left incomplete is cut off on opening.
 
     Parameters
     ----------
     path
         Made if missing, its folder too.
     keep
-        Whether the lines of an existing file stay; if not, a new file takes its name.
+        Whether the lines of an existing file stay; if not, a new file replaces it.
     sync_every_s
-        How long `append` may leave lines unforced; infinite where the caller calls `sync`, from
-        another thread if it likes.
+        How long `append` may leave lines unforced; infinite if the caller calls `sync`,
+        possibly from another thread.
 
     Raises
     ------
     SaveConflictError
-        If another writer has the file open (not noticed on file systems without locks).
+        If another writer has the file open (not detected on file systems without locks).
     SaveError
-        If the system refuses to open or write, or a link or something else than a file is there.
+        If the system refuses to open or write, or the path is not a plain file.
     """
 
     def __init__(self, path: Path, *, keep: bool, sync_every_s: float = SYNC_EVERY_S) -> None:
@@ -82,7 +84,7 @@ class AppendFile:
         self._is_dirty = False
 
     def append(self, line: bytes) -> None:
-        """Add one line, its end included; nothing of it stays if it cannot be written whole.
+        """Append one line including its line end; if that fails, nothing of it stays.
 
         Raises
         ------
@@ -92,8 +94,7 @@ class AppendFile:
             If the system refuses to write, such as on a full disk; earlier lines stay.
         """
         try:
-            # Some file systems have no locks: there only a size that is not ours tells of another
-            # writer.
+            # On file systems without locks only an unexpected size reveals another writer.
             if os.fstat(self._handle).st_size != self._size:
                 raise _make_conflict_error(self.path)
             os.lseek(self._handle, self._size, os.SEEK_SET)
@@ -116,7 +117,7 @@ class AppendFile:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file still lies under its name; somebody may have removed or replaced it."""
+        """Whether the file still has its name; somebody may have removed or replaced it."""
         return _is_at(self.path, self._handle)
 
     def last_line(self) -> bytes:
@@ -129,12 +130,12 @@ class AppendFile:
         return tail[tail.rfind(b"\n", 0, -1) + 1 :]
 
     def count_lines(self) -> int:
-        """Return how many lines there are; reads the whole file."""
+        """Return the number of lines; reads the whole file."""
         starts = range(0, self._size, _BLOCK)
         return sum(_read_at(self._handle, _BLOCK, start).count(b"\n") for start in starts)
 
     def put_back(self) -> Self:
-        """Return a copy of the file under its name, from which it was removed; let go of this one.
+        """Write a copy under the removed file's name; close this one and return the copy.
 
         Raises
         ------
@@ -154,10 +155,10 @@ class AppendFile:
         return copy
 
     def sync(self, *, every_s: float = SYNC_EVERY_S) -> None:
-        """Force to the disk what was appended, unless that was done less than `every_s` ago."""
+        """Force appended lines to the disk, unless that was done less than `every_s` ago."""
         if not self._is_dirty or time.monotonic() - self._synced_at < every_s:
             return
-        self._is_dirty = False  # before, so that a line appended meanwhile counts as unforced
+        self._is_dirty = False  # set before, so that a line appended meanwhile counts as unforced
         try:
             force_to_disk(self._handle)
         except OSError as error:
@@ -166,7 +167,7 @@ class AppendFile:
         self._synced_at = time.monotonic()
 
     def close(self) -> None:
-        """Force all lines to the disk and let go of the file; closing twice is harmless."""
+        """Force all lines to the disk and close the file; closing twice is harmless."""
         if self._handle < 0:
             return
         try:
@@ -196,7 +197,7 @@ class AppendFile:
 
 
 def is_open_here(path: Path) -> bool:
-    """Whether this very process has the file at `path` open as its writer."""
+    """Return whether this process has the file at `path` open as its writer."""
     try:
         status = path.lstat()
     except OSError:
@@ -205,12 +206,12 @@ def is_open_here(path: Path) -> bool:
 
 
 def opened_to_add(path: Path) -> IO[bytes]:
-    """Return the plain file at `path`, open for adding bytes to, such as a log; made if missing.
+    """Return the plain file at `path`, open for appending bytes, such as a log; made if missing.
 
     Raises
     ------
     OSError
-        If the system refuses, or a link or something else than a file is there.
+        If the system refuses, or the path is not a plain file.
     """
     return os.fdopen(_open_own_file(path, os.O_APPEND), "ab")
 
@@ -222,22 +223,22 @@ def _claim_file(path: Path) -> int:
             _lock_file(handle, path)
             if _is_at(path, handle):
                 return handle
-        _let_go(handle)  # another writer gave the name to a new file meanwhile
+        _let_go(handle)  # another writer replaced the file meanwhile
 
 
 def _open_own_file(path: Path, more: int = 0) -> int:
-    """Open for reading and writing what lies under this very name, if it is a plain file."""
-    # `open_own` refuses a link as well; here the user is told that it is one.
+    """Open the file at `path` for reading and writing if it is a plain file and no link."""
+    # `open_own` refuses a link as well; this check names it in the error.
     if path.is_symlink():
         raise _not_own(path, "a link to another place")
     with _closed_on_error(open_own(path, os.O_RDWR | os.O_CREAT | more)) as handle:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise _not_own(path, "no plain file")
+            raise _not_own(path, "not a plain file")
         return handle
 
 
 def _must_be_new(handle: int, size: int) -> bool:
-    """Whether another name shows the same bytes, or lines would have to be emptied in place."""
+    """Return whether the file has another hard link, or lines would have to be emptied in place."""
     if not CAN_REPLACE_OPEN_FILES:
         return False
     now = os.fstat(handle)
@@ -245,13 +246,13 @@ def _must_be_new(handle: int, size: int) -> bool:
 
 
 def _copy_file(handle: int, path: Path, size: int) -> int:
-    """Give the name to a new file with the first `size` bytes, locked; return its handle."""
+    """Replace the file by a new one with the first `size` bytes, locked; return its handle."""
     copy = -1
     try:
         with saving(path, overwrite=True) as temporary:
             copy = open_own(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
             _copy_bytes(handle, copy, size)
-            # Before it gets its name, under which others could claim it.
+            # Locked before it gets its name, under which others could claim it.
             _lock_file(copy, path)
     except BaseException:
         if copy >= 0:
@@ -262,7 +263,7 @@ def _copy_file(handle: int, path: Path, size: int) -> int:
 
 
 def _let_go(handle: int) -> None:
-    # While it is open: afterwards nothing tells which file it was.
+    # Read while it is open: after closing, its identity is unknown.
     _own_locks.discard(_identify_file(handle))
     os.close(handle)
 
@@ -315,7 +316,7 @@ def _length_of_whole_lines(handle: int, block: int = 1 << 16) -> int:
 
 
 def _lock_file(handle: int, path: Path) -> None:
-    """Claim the file for this writer; the system lets go of it when the process ends."""
+    """Lock the file for this writer; the system releases it when the process ends."""
     with _own_locks_turn:
         identity = _identify_file(handle)
         if identity in _own_locks:
@@ -335,14 +336,14 @@ def _lock_against_others(handle: int, path: Path) -> None:
 
 def _make_conflict_error(path: Path) -> SaveConflictError:
     return SaveConflictError(
-        f"expected to be the only run that writes {path}, but another one is at work: wait "
+        f"expected to be the only run that writes {path}, but another one is running: wait "
         "for it, or choose another output folder"
     )
 
 
 def _not_own(path: Path, what: str) -> SaveError:
     return SaveError(
-        f"expected a file of its own to add lines to at {path}, but it is {what}: nothing was "
+        f"expected a plain file to append to at {path}, but it is {what}: nothing was "
         "written there; remove it, or choose another folder"
     )
 
@@ -350,6 +351,6 @@ def _not_own(path: Path, what: str) -> SaveError:
 def _make_save_error(path: Path, error: OSError) -> SaveError:
     return SaveError(
         f"expected to add a result to {path}, but {error.strerror or error}: free some space or "
-        "check the folder, then continue; the results saved before are kept",
+        "check the folder, then continue; earlier results are kept",
         remedies=(Remedy("resume"),),
     )

@@ -1,11 +1,11 @@
-"""An append-only file of JSON lines that form a chain: each carries the hash of the one before.
+"""An append-only file of JSON lines in a hash chain: each line holds the hash of the previous one.
 
-A line is ``{"hash":H,"prev":P,"seq":N,"entry":...}``: H is the SHA-256 of all that stands behind
-it in the line, P the H of the line before, N counts from 0. The P of the first line is what the
-file is bound to, see `ChainedLines`. So a line that was changed, removed, doubled, moved or put in
-from another file is found; that the *last* lines are missing cannot be seen from the file itself.
-A file that was begun without a chain (checked lines) goes on with one: the first chained line
-carries the SHA-256 of the line before it.
+A line is ``{"hash":H,"prev":P,"seq":N,"entry":...}``: H is the SHA-256 of the rest of the line
+after it, P the H of the previous line, N counts from 0. The P of the first line is the origin of
+the file, see `ChainedLines`. So a line that was changed, removed, duplicated, moved or inserted
+from another file is detected; missing *last* lines cannot be detected from the file itself. A file
+that was begun without a chain (checked lines) continues with one: the first chained line holds the
+SHA-256 of the line before it.
 """
 
 import hashlib
@@ -17,42 +17,43 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.io.files.append_file import SYNC_EVERY_S, AppendFile
 from napari_mamamia.io.files.checked_lines import checked_text, parsed_entry
 from napari_mamamia.io.files.foreign import open_plain
 
 NO_ORIGIN: Final = "0" * 64
-"""What the first line of a file that is bound to nothing else names as the line before it."""
+"""Previous hash of the first line in a file without an origin."""
 
 _LINE: Final = re.compile(
     rb'\{"hash":"([0-9a-f]{64})",("prev":"([0-9a-f]{64})","seq":(0|[1-9][0-9]{0,17}),"entry":(.*)\})\n',
     re.DOTALL,
 )
 _BEGIN: Final = b'{"hash":"'
-_TORN: Final = "it is not whole"
-_CHANGED: Final = "its checksum does not fit"
-_NO_CHAIN: Final = "it carries no chain, though those before it do"
+_TORN: Final = "it is incomplete"
+_CHANGED: Final = "its checksum does not match"
+_NO_CHAIN: Final = "it has no chain hash, unlike the lines before it"
 
 
 @dataclass(frozen=True, slots=True)
 class ChainedLine:
-    """A line as it stands in the file.
+    """A line of the file.
 
     Parameters
     ----------
     number
-        Place among the lines, from 1.
+        Line number, from 1.
     start, stop
-        First byte, and the one behind its end.
+        First byte, and the byte after its end.
     hash, prev
-        Its own hash and that of the line before it as it was written; both "" where the line
-        cannot be read, `prev` "" for a line of the time before chains.
+        Its own hash and that of the previous line when it was written; both "" if the line
+        cannot be read, `prev` "" for a line written before chains existed.
     seq
-        The count that it carries; -1 where it carries none.
+        Its sequence number; -1 if it has none.
     entry
-        Its JSON value; None where the line cannot be read.
+        Its JSON value; None if the line cannot be read.
     problem
-        Why it cannot be read, or does not follow the line before it; "" where all is well.
+        Why it cannot be read, or does not follow the previous line; "" if it is valid.
     """
 
     number: int
@@ -66,30 +67,30 @@ class ChainedLine:
 
     @property
     def is_torn(self) -> bool:
-        """Whether its end is missing: a crash or a write under way left it so."""
+        """Whether its end is missing, because of a crash or a write in progress."""
         return self.problem == _TORN
 
     @property
     def is_chained(self) -> bool:
-        """Whether it carries the hash of the line before it."""
+        """Whether it holds the hash of the previous line."""
         return bool(self.prev)
 
 
 class ChainedLines(AppendFile):
-    """A chained file, open for its one writer, see `AppendFile`.
+    """A chained file, open for its single writer, see `AppendFile`.
 
     Parameters
     ----------
     origin
-        What the first line is bound to: the SHA-256 (64 digits) of a header file.
+        Previous hash of the first line: the SHA-256 (64 digits) of a header file.
 
     Attributes
     ----------
     head
-        Hash of the last line: what the next one carries, and what proves that all lines up to
-        here were there. `origin` while there is none.
+        Hash of the last line: the next line stores it, and it proves that all lines up to
+        here existed. `origin` for an empty file.
     count
-        How many lines there are.
+        Number of lines.
     """
 
     def __init__(
@@ -109,9 +110,9 @@ class ChainedLines(AppendFile):
             self.count = self.count_lines() if parts is None else parts[2] + 1
 
     def add(self, text: bytes) -> None:
-        """Add one line whose entry is the JSON value `text`, UTF-8 without a line end.
+        """Append one line whose entry is the JSON value `text`, UTF-8 without a line end.
 
-        It is not looked at, so that megabytes of base64 cost little; see `canonical`. Raises as
+        It is not parsed, so that megabytes of base64 cost little; see `canonical`. Raises as
         `AppendFile.append`.
         """
         body = b'"prev":"%s","seq":%d,"entry":%s}' % (self.head.encode(), self.count, text)
@@ -120,7 +121,7 @@ class ChainedLines(AppendFile):
         self.head, self.count = digest, self.count + 1
 
     def put_back(self) -> "ChainedLines":
-        """Return a copy under the file's name, see `AppendFile.put_back`."""
+        """Write a copy under the file's name and return it, see `AppendFile.put_back`."""
         copy = super().put_back()
         copy.head, copy.count = self.head, self.count
         return copy
@@ -129,13 +130,13 @@ class ChainedLines(AppendFile):
 def scan_chained_lines(
     path: Path, head: str = NO_ORIGIN, *, start: int = 0, seq: int = 0
 ) -> Iterator[ChainedLine]:
-    """Yield all lines in order, damaged ones too; reading goes on behind a damaged line.
+    """Yield all lines in order, including damaged ones.
 
     Parameters
     ----------
     head, start, seq
-        Where reading begins: the hash of the line before it (of the header file, for the first
-        line), its first byte, and how many lines come before it.
+        Where reading begins: the hash of the previous line (of the header file, for the first
+        line), the first byte, and the number of earlier lines.
 
     Raises
     ------
@@ -157,7 +158,7 @@ def scan_chained_lines(
                     record = ChainedLine(number, start, record.stop, problem=_NO_CHAIN)
                 else:
                     seq += 1
-                head = record.hash  # "" behind a line that cannot be read: nobody knows what it was
+                head = record.hash  # "" after a line that cannot be read: its hash is unknown
                 yield record
                 start += len(line)
     except OSError as error:
@@ -187,12 +188,12 @@ def line_at(path: Path, start: int) -> ChainedLine:
 
 
 def canonical(value: object) -> bytes:
-    """Return a value as JSON in its one form: sorted keys, no blanks, UTF-8.
+    """Return a value as canonical JSON: sorted keys, no blanks, UTF-8.
 
     Raises
     ------
     TypeError, ValueError
-        If it is not JSON; nan and infinite numbers are not.
+        If it cannot be JSON; nan and infinite numbers cannot.
     """
     text = json.dumps(
         value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
@@ -201,7 +202,7 @@ def canonical(value: object) -> bytes:
 
 
 def _split_lines(stream: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Yield the lines; two that a damaged line end joined are parted again, the first is marked."""
+    """Yield the lines, and whether a damaged line end joined each to the next; split those."""
     for line in stream:
         index = line.find(_BEGIN, 1)
         if index > 0:
@@ -212,7 +213,7 @@ def _split_lines(stream: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 def parse_line(line: bytes, number: int, start: int) -> ChainedLine:
-    """Return a line that is the `number`-th and begins at byte `start`, alone: no place checked."""
+    """Return the `number`-th line, which begins at byte `start`, without checking its place."""
     stop = start + len(line)
     if not line.endswith(b"\n"):
         return ChainedLine(number, start, stop, problem=_TORN)
@@ -227,7 +228,7 @@ def parse_line(line: bytes, number: int, start: int) -> ChainedLine:
 
 
 def _parse_parts(line: bytes) -> tuple[str, str, int, bytes] | None:
-    """Return hash, previous hash, count and entry of a chained line that is as it was written."""
+    """Return hash, previous hash, sequence number and entry of a valid line, else None."""
     match = _LINE.fullmatch(line)
     if match is None or hashlib.sha256(match[2]).hexdigest().encode() != match[1]:
         return None
@@ -235,15 +236,17 @@ def _parse_parts(line: bytes) -> tuple[str, str, int, bytes] | None:
 
 
 def _check_order(found: ChainedLine, head: str, expected: int) -> ChainedLine:
-    """Return the line with what is wrong about its place."""
-    # Behind a line that cannot be read there is no hash to compare with: the count alone tells.
+    """Return the line with its problem if it does not follow the previous line."""
+    # After a line that cannot be read there is no hash to compare with, only the sequence number.
     if head in ("", found.prev) and (head or found.seq == expected):
         return found
     missing = max(0, found.seq - expected)
     if missing:
-        problem = f"{missing} record(s) before it are missing"
+        problem = (
+            f"{count_of(missing, 'record')} before it {'is' if missing == 1 else 'are'} missing"
+        )
     elif found.seq < expected:
-        problem = "it stands there twice, or not in its place"
+        problem = "it is a duplicate, or not in its place"
     else:
         problem = "it does not follow the record before it"
     return replace(found, problem=problem)

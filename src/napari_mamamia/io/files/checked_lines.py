@@ -1,4 +1,4 @@
-"""An append-only file of checked JSON lines: what was appended survives the end of the program."""
+"""An append-only file of JSON lines with checksums, which survive a crash of the program."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ _ENTRY_AT: Final = len(_HEAD) + _DIGITS + len(_MIDDLE)
 
 
 class CheckedLines(AppendFile):
-    r"""An append-only file whose lines know when they are damaged, see `AppendFile`.
+    """An append-only file whose lines have checksums, see `AppendFile`.
 
     Each line is ``{"check":"...","entry":...}``: valid JSON, with the BLAKE2b-64 of the entry's
     text.
@@ -36,7 +36,7 @@ class CheckedLines(AppendFile):
     """
 
     def add(self, entry: object) -> None:
-        """Add one line; nothing of it stays if it cannot be written whole.
+        """Append one line; nothing of it stays if it cannot be written whole.
 
         Raises
         ------
@@ -50,7 +50,7 @@ class CheckedLines(AppendFile):
 
 
 def read_checked_lines(path: Path) -> Iterator[Any]:
-    """Yield the entry of each whole line in order; a torn or damaged line is passed over.
+    """Yield the entry of each valid line in order; skip incomplete and damaged lines.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def read_checked_lines(path: Path) -> Iterator[Any]:
 
 
 def scan_checked_lines(path: Path, start: int = 0) -> Iterator[tuple[int, Any]]:
-    """Yield the place and the entry of each line from `start` on; None for a damaged line.
+    """Yield the start and the entry of each line from byte `start` on; None for a damaged line.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def scan_checked_lines(path: Path, start: int = 0) -> Iterator[tuple[int, Any]]:
 
 
 def parsed_entry(text: bytes) -> Any:
-    """Return the JSON value of an entry, None where it is none that Python can hold."""
+    """Return the JSON value of an entry, None if Python cannot hold it."""
     try:
         return parsed_json(text.decode("utf-8"))
     except ValueError:
@@ -98,7 +98,7 @@ def _encode_entry(entry: object) -> bytes:
 
 
 def checked_text(line: bytes) -> bytes | None:
-    """Return the entry's text if the line is whole and its check fits."""
+    """Return the entry's text if the line is complete and its checksum matches."""
     text = line[_ENTRY_AT : -len(_END)]
     return text if line == _HEAD + _compute_checksum(text) + _MIDDLE + text + _END else None
 

@@ -1,4 +1,4 @@
-"""SHA-256 of files, as provenance and manifests carry it."""
+"""SHA-256 of files, for provenance and manifests."""
 
 import hashlib
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def sha256_of(path: Path) -> str:
 
 
 def sha256_of_large(path: Path) -> str:
-    """Return the same, for files that take longer; raises as `sha256_of`."""
+    """Return the same as `sha256_of`, with progress, for large files; raises as `sha256_of`."""
     text = f"Checksum of {path.name}"
     report_progress(0, 1, text)
     digest = hashlib.sha256()

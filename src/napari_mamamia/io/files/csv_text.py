@@ -1,9 +1,9 @@
-"""Texts in .csv files: one that a spreadsheet program would run as a formula gets an apostrophe.
+"""Texts in .csv files: a text that a spreadsheet program would run as a formula gets an apostrophe.
 
-A case id, a reader's tag or a column's name comes from others, and ``=HYPERLINK(...)`` in a table
-that somebody opens is run. The apostrophe is what spreadsheet programs themselves put before a text
-that is no formula; reading our tables takes it away again. Numbers stay numbers.
-Source: OWASP, "CSV Injection"; the wide forms are read as the plain ones by East Asian editions.
+A case id, a reader's tag or a column's name comes from others, and a spreadsheet program runs
+``=HYPERLINK(...)`` in a table. It puts an apostrophe before a text that is no formula itself;
+reading our tables removes it again. Numbers stay numbers. Source: OWASP, "CSV Injection"; East
+Asian editions read the wide forms as the plain ones.
 """
 
 import csv
@@ -16,7 +16,7 @@ _FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 
 
 def as_csv_text(text: str) -> str:
-    """Return a text as it stands in a .csv file.
+    """Return a text as written into a .csv file.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def as_csv_text(text: str) -> str:
 
 
 def from_csv_text(cell: str) -> str:
-    """Return the text that `as_csv_text` made a cell of; every other cell as it is.
+    """Return the text from which `as_csv_text` made a cell; return other cells unchanged.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def write_csv(rows: Iterable[Sequence[object]], out: TextIO, line_end: str = "\n
 
 
 def _is_formula(text: str) -> bool:
-    """Whether a text, apostrophes before it left aside, would be run; so the two are inverse."""
+    """Return whether a text, without apostrophes before it, would run as a formula."""
     core = text.lstrip(_MARK)
     return _FORMULA.match(core) is not None and not _is_number(core)
 

@@ -1,4 +1,4 @@
-"""What names tell: that two spellings mean one case."""
+"""Comparison of case ids that are spelled differently."""
 
 import re
 import unicodedata
@@ -9,7 +9,7 @@ _LEADING_ZEROS: Final = re.compile(r"(?<!\d)0+(?=\d)")
 
 
 def case_key(case_id: str) -> str:
-    """Return what two spellings of one case id have in common.
+    """Return a key that is equal for different spellings of one case id.
 
     The MAMA-MIA files of case DUKE_001 are named ``duke_001`` in some releases, and systems differ
     in how they store accents: letter case and the form of accents do not matter.
@@ -18,7 +18,7 @@ def case_key(case_id: str) -> str:
 
 
 def alike_ids(ids: Iterable[str]) -> tuple[tuple[str, ...], ...]:
-    """Return ids that differ by letter case, blanks or leading zeros alone, group by group.
+    """Return groups of ids that differ only in letter case, blanks or leading zeros.
 
     Examples
     --------

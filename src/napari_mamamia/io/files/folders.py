@@ -1,4 +1,4 @@
-"""Names in folders: listed without hidden ones, and ordered as people count."""
+"""List the names in a folder without hidden ones, and sort them naturally."""
 
 import os
 import re
@@ -11,7 +11,7 @@ _DIGITS: Final = re.compile(r"(\d+)")
 
 
 def natural_key(text: str) -> tuple[tuple[str, int, str], ...]:
-    """Return a sort key under which PH_2 stands before PH_10.
+    """Return a sort key that puts PH_2 before PH_10.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The door of every reader: what a foreign file makes of a library becomes one error that names it.
+"""Guard every reader: a library's error about a foreign file becomes one that names the file.
 
-Files come from others, damaged, cut or made to harm. A reader returns, or raises an error of
-`core.errors`: `reads` stands at each public one and sees to that, whatever a library below raises.
+Files come from others, damaged, truncated or made to harm. A reader returns, or raises an error of
+`core.errors`: the decorator `reads` on each public reader ensures that, whatever a library raises.
 """
 
 import errno
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 READS: Final = "__reads__"
-"""Attribute of a reader: what it expects of a file, in words. Tests find the readers by it."""
+"""Attribute of a reader: the content that it expects, in words. Tests find the readers by it."""
 
 
 _ASKED: Final = 1 << 20
@@ -40,19 +40,19 @@ class _Bounded(io.BufferedReader):
 
 
 def open_bounded(path: Path, buffering: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
-    """Open a file for a library that reads as many bytes as a damaged length says: up to 4 GB."""
+    """Open a file for a library that trusts lengths in it, which damage can raise to 4 GB."""
     return _Bounded(io.FileIO(path, opener=_open_at_once), buffering)
 
 
 def open_plain(path: Path) -> io.BufferedReader:
-    """Open a file that lies in somebody's folder; one that is a pipe, socket or device is refused.
+    """Open a plain file; refuse a pipe, socket or device.
 
-    A pipe that nobody writes to would be waited for without end, a device read without end.
+    Reading a pipe without a writer, or a device, would never end.
 
     Raises
     ------
     OSError
-        If it cannot be opened, or is no plain file.
+        If it cannot be opened, or is not a plain file.
     """
     return io.BufferedReader(io.FileIO(path, opener=_open_at_once))
 
@@ -60,14 +60,14 @@ def open_plain(path: Path) -> io.BufferedReader:
 def _open_at_once(path: str, flags: int) -> int:
     number = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     mode = os.fstat(number).st_mode
-    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # a folder has an error of its own
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # a folder has its own error
         return number
     os.close(number)
     raise OSError(errno.EINVAL, "it is a pipe, socket or device", path)
 
 
 def said(error: BaseException) -> str:
-    """Return what an error says in one line; its kind where it says nothing.
+    """Return the message of an error in one line; the error's type if it has no message.
 
     Examples
     --------
@@ -88,9 +88,9 @@ def said(error: BaseException) -> str:
 def explained(
     where: object, expected: str, remedy: str, kind: type[MamamiaError] = FormatError
 ) -> Iterator[None]:
-    """Turn whatever goes wrong in the block into one error of `kind` that names `where`.
+    """Convert any exception in the block into one error of `kind` that names `where`.
 
-    Errors of this software and `Cancelled` pass as they are.
+    Errors of this software and `Cancelled` are not converted.
     """
     try:
         yield
@@ -102,9 +102,9 @@ def explained(
 
 
 def reads(expected: str, remedy: str, kind: type[MamamiaError] = FormatError) -> Callable[[F], F]:
-    """Make a function the door of a reader; its first argument is what errors name.
+    """Return a decorator that guards a reader; its first argument is named in errors.
 
-    One that yields is guarded while it is read from, not only as it is called.
+    A generator is guarded while it is iterated, not only when it is called.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def reads(expected: str, remedy: str, kind: type[MamamiaError] = FormatError) ->
 
 
 def _find_source(args: tuple[Any, ...], named: dict[str, Any]) -> object:
-    """Return what a reader is asked to read: the first of several files stands for all."""
+    """Return the source that a reader reads: for several files, the first."""
     given = args[0] if args else next(iter(named.values()), "")
     files = getattr(given, "files", given)
     first = files[0] if isinstance(files, list | tuple) and files else given

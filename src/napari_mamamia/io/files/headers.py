@@ -1,4 +1,4 @@
-"""`VolumeHeader`: what a volume file says of itself, whatever its format."""
+"""`VolumeHeader`: the header of a volume file of any format."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +12,12 @@ from napari_mamamia.core.grid import Grid
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VolumeHeader:
-    """Shape, type and place of one volume file, or of one DICOM series.
+    """Shape, type and affine of one volume file, or of one DICOM series.
 
-    `stored` is the type of the values in the file; `slope` and `intercept` turn them into the
-    quantity (1 and 0 where the file says nothing). `n_volumes` counts a fourth axis. `warnings`
-    are plain sentences, each naming what is unusual and what was assumed. `voxels` is the second
-    file of a format that keeps them apart from the header.
+    `stored` is the type of the values in the file; `slope` and `intercept` scale them to the
+    quantity (1 and 0 if the file has none). `n_volumes` counts a fourth axis. `warnings` are
+    sentences, each about something unusual and the assumption made. `voxels` is the second file of
+    a format that stores them apart from the header.
     """
 
     path: Path
@@ -36,7 +36,7 @@ class VolumeHeader:
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """Type in memory: the stored one in native byte order; float32 where values are scaled."""
+        """Type in memory: the stored one in native byte order; float32 if values are scaled."""
         return np.dtype(np.float32) if self.is_scaled else self.stored.newbyteorder("=")
 
     def scaled(self, stored: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""JSON that somebody else may have written: sizes, depth and digits have limits."""
+"""Read JSON of other software with limits on size, depth and digits."""
 
 import json
 from collections.abc import Callable
@@ -8,16 +8,17 @@ from typing import Any, Final
 from napari_mamamia.io.files.foreign import open_plain
 
 MOST_BYTES: Final = 64 << 20
-"""Our own limit: the largest of these files, a manifest of 100,000 files, has some 40 MB."""
+"""Our choice: the largest of these files, a manifest of 100,000 files, has about 40 MB."""
 _DEEPEST: Final = 64
 _CONTAINERS: Final = frozenset({dict, list})
 _MOST_DIGITS: Final = 20
-"""Of an integer: 64 bits have at most 20. Longer ones are refused by `float`, by numpy and by
-`math` with errors of many kinds, and no file of this field holds one."""
+"""Most digits of an integer: 64 bits have at most 20. `float`, numpy and `math` refuse longer ones
+with errors of many kinds, and no file of this field holds one.
+"""
 
 
 def read_json(path: Path, most_bytes: int = MOST_BYTES) -> Any:
-    """Return the JSON in a file, UTF-8 with or without a mark.
+    """Return the JSON in a file, UTF-8 with or without a byte order mark.
 
     Raises
     ------
@@ -39,18 +40,18 @@ def parsed_json(text: str) -> Any:
     Raises
     ------
     ValueError
-        If it is no JSON, has an integer of more than 20 digits or half a character (one surrogate
-        alone, which no file can hold), or is nested over 64 levels deep.
+        If it is not JSON, has an integer of more than 20 digits or a lone surrogate, which
+        no file can hold, or is nested over 64 levels deep.
     """
     try:
         value = _DECODER.decode(text)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
-    # Counting is quick, and spares nearly every file the walk.
+    # Counting brackets is fast, and nearly every file needs no further check.
     if text.count("[") + text.count("{") > _DEEPEST and _is_deep(value):
         raise ValueError(f"it is nested over {_DEEPEST} levels deep")
     if ("\\ud" in text or "\\uD" in text) and _has_half_characters(value):
-        raise ValueError("it has half a character, a surrogate without the other")
+        raise ValueError("it has a lone surrogate (half a character)")
     return value
 
 
@@ -63,16 +64,16 @@ def _has_half_characters(value: Any) -> bool:
 
 
 def _is_deep(value: Any) -> bool:
-    """Whether a value has more than `_DEEPEST` levels; goes level by level, without recursion."""
+    """Return whether a value has more than `_DEEPEST` levels, level by level without recursion."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(_DEEPEST - 1):
         children = (one.values() if type(one) is dict else one for one in level)
         level = [item for some in children for item in some if type(item) in _CONTAINERS]
-    return any(level)  # with anything in it
+    return any(level)  # not empty
 
 
 class _Integers(dict[str, int]):
-    """Whole numbers by their text; a small one is found without a call, at a third of the time."""
+    """Integers by their text; a small one is found without a call, in a third of the time."""
 
     def __missing__(self, text: str) -> int:
         if len(text) > _MOST_DIGITS and len(text.lstrip("-")) > _MOST_DIGITS:
@@ -83,5 +84,7 @@ class _Integers(dict[str, int]):
 _INTEGERS: Final = _Integers((str(number), number) for number in range(1000))
 _DECODER: Final = json.JSONDecoder(parse_int=_INTEGERS.__getitem__)
 scan_json: Final[Callable[[str, int], tuple[Any, int]]] = _DECODER.scan_once  # type: ignore[attr-defined]
-"""Reads one value from a place on, and tells where it ends; StopIteration or ValueError where there
-is none. Depth and half characters are for the caller to look at, see `parsed_json`."""
+"""Reads one value at a position, and returns it with its end; StopIteration or ValueError if there
+is
+none. The caller has to check depth and surrogates, see `parsed_json`.
+"""

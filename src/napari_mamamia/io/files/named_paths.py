@@ -1,4 +1,4 @@
-"""What an option ``NAME=PATH`` says: a name may hold an equals sign, and so may a path."""
+"""Parse ``NAME=PATH``, of which both parts may hold an equals sign."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ from napari_mamamia.core.errors import CaseError
 def read_named_path(text: str) -> tuple[str, Path]:
     """Return the name and the path of ``NAME=PATH``, "" and the path of ``PATH`` alone.
 
-    What exists decides: the whole text, or what stands behind one of its equals signs. A name has
-    no slash, so that ``./a=b`` is a path. Where nothing exists the first sign divides.
+    An existing path decides: the whole text, or the part after one of its equals signs. A name has
+    no slash, so that ``./a=b`` is a path. If nothing exists, the first sign separates.
 
     Raises
     ------

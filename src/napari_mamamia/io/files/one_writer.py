@@ -1,7 +1,7 @@
-"""One writer at a time: a lock file that the system lets go of when its holder ends, killed or not.
+"""One writer at a time: a lock file that the system releases even if its holder is killed.
 
-For files that several programs change by reading and writing them anew, such as the clinical table
-of a data set that two imports add to.
+For files that several programs read and rewrite, such as the clinical table of a data set that two
+imports add to.
 """
 
 import os
@@ -19,9 +19,9 @@ _POLL_S: Final = 0.05
 
 
 class Turn:
-    """The right to change a file until the block ends; the lock file goes with it.
+    """The right to change a file until the block ends; then the lock file is removed.
 
-    `is_alone` is off on a file system without locks, where nothing keeps others away.
+    `is_alone` is False on a file system without locks, where others are not kept away.
     """
 
     def __init__(self, handle: int, lock: Path, *, is_alone: bool) -> None:
@@ -37,7 +37,7 @@ class Turn:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Let go; removed while it is still held, so that nobody waits at a file that is gone."""
+        """Remove the lock file while it is locked, so that nobody waits for a removed one."""
         if not CAN_REPLACE_OPEN_FILES:
             os.close(self._handle)
         with suppress(OSError):
@@ -47,11 +47,11 @@ class Turn:
 
 
 def wait_for_turn(path: Path) -> Turn:
-    """Wait until nobody else has a turn at `path`, and return it.
+    """Wait until nobody else has a turn at `path`, and return a turn.
 
-    Use what it returns in a ``with`` block at once. The lock is ``.NAME.lock`` beside the file. It
-    is the system's own (flock, on Windows a locked byte), so that one of a program that was killed
-    holds nobody up; it also keeps threads of one program apart.
+    Use the result in a ``with`` block at once. The lock is ``.NAME.lock`` beside the file. It is
+    the system's own (flock, on Windows a locked byte), so that a killed program blocks nobody; it
+    also separates threads of one program.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def wait_for_turn(path: Path) -> Turn:
 
 def _open_lock(lock: Path, path: Path) -> int:
     try:
-        # a link that somebody put there would make a file wherever it leads
+        # following a link here would create a file at its target
         return open_own(lock, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise SaveError(
@@ -86,7 +86,7 @@ def _open_lock(lock: Path, path: Path) -> int:
 
 
 def _is_same(handle: int, lock: Path) -> bool:
-    """Whether the file that was locked still has its name; its last holder may have removed it."""
+    """Return whether the locked file still has its name; its last holder may have removed it."""
     try:
         return os.path.samestat(os.fstat(handle), lock.stat())
     except (FileNotFoundError, PermissionError):  # Windows: it is being removed

@@ -1,10 +1,10 @@
-"""Temporary files and folders: each names the process it belongs to, and outlives it by one run.
+"""Temporary files and folders whose names identify the process that owns them.
 
-The one place that makes them. A program that is killed removes nothing, so the next one does: the
-first temporary path that a process makes in a folder, and `sweep`, `sweep_below` and
-`sweep_temporary` at a command's start, take away those whose process has ended. Names are
-``.mamamia-OWNER-CODE.part``; a folder set aside for a new one, ``.mamamia-OWNER-CODE.was-NAME``,
-gets its name back where that is free.
+The only module that makes them. A killed program removes nothing, so later ones do: the first
+temporary path that a process makes in a folder, and `sweep`, `sweep_below` and `sweep_temporary` at
+a command's start, remove those whose process has ended. Names are ``.mamamia-OWNER-CODE.part``; a
+folder moved away for a new one, ``.mamamia-OWNER-CODE.was-NAME``, gets its name back if that is
+free.
 """
 
 import functools
@@ -29,17 +29,17 @@ _PART: Final = ".part"
 _WAS: Final = ".was-"
 _IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - only looked into, for names of our own
 _LEASE_S: Final = 7 * 24 * 3600.0
-"""How long a path of another computer, whose processes cannot be asked for, is left alone."""
+"""Seconds for which a path of another computer, whose processes are unknown, is kept."""
 _DEPTH: Final = 4
-"""Folders of one of ours below its root: ``nnunet/DatasetNNN/imagesTr`` of an export, and one."""
+"""Depth of our folders below their root: ``nnunet/DatasetNNN/imagesTr`` of an export, and one."""
 _PRIVATE: Final = stat.S_IRWXU
 _REMOVE_S: Final = 60.0
 
 
 def new_path_in(folder: Path) -> Path:
-    """Return a free path in `folder` that belongs to this process; nothing is made there.
+    """Return an unused path in `folder` that belongs to this process; nothing is made there.
 
-    Whoever writes to it renames it to its final name, or removes it.
+    The caller renames the file written there to its final name, or removes it.
     """
     _sweep_once(folder, os.getpid())
     return folder / f"{_PREFIX}{this_process()}-{secrets.token_hex(4)}{_PART}"
@@ -47,12 +47,12 @@ def new_path_in(folder: Path) -> Path:
 
 @contextmanager
 def own_folder(place: Path | None = None) -> Iterator[Path]:
-    """Give an empty folder that only this account may open; in the end it is removed.
+    """Yield an empty folder that only this account may open; remove it afterwards.
 
     Parameters
     ----------
     place
-        The folder that it lies in, made where it is missing; None for the system's own for
+        Its parent folder, made if missing; None for the system's folder for
         temporary files. `place_folder` may rename it meanwhile.
 
     Raises
@@ -77,10 +77,10 @@ def own_folder(place: Path | None = None) -> Iterator[Path]:
 
 
 def place_folder(folder: Path, target: Path, earlier: Path | None = None) -> None:
-    """Give a folder of `own_folder` its final name, and the mode that a new folder has here.
+    """Give a folder of `own_folder` its final name, and the default mode of new folders here.
 
-    `target` may be an empty folder. `earlier` is one that it replaces, with whatever is in it: it
-    is removed when the new one has its name, and comes back if that fails or the program is killed.
+    `target` may be an empty folder. `earlier` is a folder that it replaces with all content: it is
+    removed after the renaming, and restored if that fails or the program is killed.
 
     Raises
     ------
@@ -104,39 +104,39 @@ def place_folder(folder: Path, target: Path, earlier: Path | None = None) -> Non
 
 
 def can_write_in(folder: Path) -> bool:
-    """Whether a file can be made in a folder; permissions alone do not tell on every system."""
+    """Return whether a file can be made in a folder; permissions do not always tell."""
     try:
-        with tempfile.TemporaryFile(dir=folder):  # it has no name wherever the system allows that
+        with tempfile.TemporaryFile(dir=folder):  # the file has no name if the system allows that
             return True
     except OSError:
         return False
 
 
 def temporary_places() -> tuple[Path, ...]:
-    """Return where temporary things of this account may lie: in memory first, if there is that."""
+    """Return the folders for temporary files of this account, in memory first if possible."""
     temporary = Path(tempfile.gettempdir())
     usable = _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK)
     return (_IN_MEMORY, temporary) if usable else (temporary,)
 
 
 def sweep_temporary() -> None:
-    """Remove what ended processes left where the system keeps temporary files."""
+    """Remove temporary files of ended processes from the system's folders for them."""
     for place in temporary_places():
         sweep(place)
 
 
 def sweep_below(root: Path) -> None:
-    """Remove what ended processes left in a folder of ours and the folders in it."""
+    """Remove temporary files of ended processes from a folder of ours and its subfolders."""
     folders = [root]
     for _ in range(_DEPTH):
         folders = [inner for folder in folders for inner in sweep(folder)]
 
 
 def sweep(folder: Path) -> list[Path]:
-    """Remove what ended processes left in `folder`, and return its other folders.
+    """Remove temporary files of ended processes from `folder`, and return its other folders.
 
     Only paths of this account count. A path that cannot be removed stays, without an error: this
-    must not keep anybody from work.
+    must not block other work.
     """
     others = []
     try:
@@ -153,7 +153,7 @@ def sweep(folder: Path) -> list[Path]:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder whatever was done in it: closed subfolders, very deep ones; never raises."""
+    """Remove a folder with all content, even closed or very deep subfolders; never raise."""
     try:
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -163,7 +163,7 @@ def remove_tree(folder: Path) -> None:
                 place.chmod(_PRIVATE)
         shutil.rmtree(folder, ignore_errors=True)
     except RecursionError:
-        # Python's own removal calls itself for each level, `rm` does not.
+        # Python's own removal recurses for each level, `rm` does not.
         answer_of(("/bin/rm", "-rf", "--", str(folder.absolute())), _REMOVE_S)
     except OSError:
         return
@@ -171,7 +171,7 @@ def remove_tree(folder: Path) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def _sweep_once(folder: Path, pid: int) -> None:
-    """Sweep where this process has not yet; `pid` tells a forked child from its parent."""
+    """Sweep a folder once in this process; `pid` distinguishes a forked child from its parent."""
     del pid
     sweep(folder)
 
@@ -182,7 +182,7 @@ def _is_abandoned(entry: "os.DirEntry[str]") -> bool:
     owner = owner_named(entry.name.removeprefix(_PREFIX))
     about = entry.stat(follow_symlinks=False)
     if owner is None or not _is_own(about):
-        return False  # somebody else's processes may be hidden from us
+        return False  # processes of other accounts may be hidden from us
     if owner.runs is None:
         return time.time() - _find_last_change(Path(entry.path), about.st_mtime) > _LEASE_S
     return not owner.runs
@@ -200,7 +200,7 @@ def _find_last_change(path: Path, since: float) -> float:
 
 
 def _clear_path(path: Path) -> None:
-    """Remove one path, or give it back its name."""
+    """Remove one path, or restore its name."""
     name = path.name.partition(_WAS)[2]
     if name and not os.path.lexists(path.with_name(name)):
         path.rename(path.with_name(name))
@@ -211,7 +211,7 @@ def _clear_path(path: Path) -> None:
 
 
 def _usual_mode(folder: Path) -> int:
-    """Return the mode that a new folder in `folder` gets, which the process's mask decides."""
+    """Return the mode of new folders in `folder`, which the process's umask decides."""
     probe = new_path_in(folder)
     probe.mkdir()
     try:

@@ -1,7 +1,7 @@
-"""Records as plain JSON values and back, by the types of their fields: the one codec.
+"""Convert records to plain JSON values and back, by the types of their fields.
 
-A wrong value is one error that names the file and the field. cattrs would convert what is of a
-wrong type ("3" to 3) unless each type got a rule of its own, and it costs every start.
+A wrong value gives one error that names the file and the field. cattrs would convert values of a
+wrong type ("3" to 3) unless each type got its own rule, and it slows down every start.
 """
 
 import math
@@ -21,24 +21,24 @@ Writer = Callable[[Any], Any]
 
 _LONGEST: Final = 80
 _LARGEST: Final = int(sys.float_info.max)
-"""JSON's whole numbers have no end; Python raises an error of its own for a float beyond this."""
+"""JSON's integers are unlimited; Python raises an error of its own for a float above this."""
 _OBJECT_KEY: Final = "float"
 
 
 class NotFinite(Enum):
-    """How nan and infinity are written, which JSON does not have."""
+    """How nan and infinity are written, which JSON lacks."""
 
     TEXT = "text"
     """``"nan"``, ``"inf"``, ``"-inf"``."""
     OBJECT = "object"
-    """``{"float": "inf"}``, where a field may be a text too."""
+    """``{"float": "inf"}``, for a field that may be a text too."""
     AS_IT_IS = "as it is"
-    """Left to whoever writes the values."""
+    """Left to the writer of the values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How one field is written where its type does not say it; `read` raises ValueError."""
+    """How one field is written if its type does not define it; `read` raises ValueError."""
 
     write: Writer
     read: Reader
@@ -51,16 +51,16 @@ class Layout:
     Parameters
     ----------
     record
-        The dataclass, itself or one inside.
+        The dataclass, itself or a nested one.
     forms
         By field: how it is written and read.
     keys
-        By field: its key, where that is not its name.
+        By field: its key, if that is not its name.
     pairs
         Fields of (name, value) pairs that are written as an object.
     later
-        Fields that files of earlier versions lack, which their defaults stand for. Without it all
-        that have a default.
+        Fields that files of earlier versions lack, which get their defaults. By default all
+        fields with a default.
     """
 
     record: type
@@ -74,7 +74,7 @@ _BY_TYPES: Final = Layout(object)
 
 
 class _WrongError(ValueError):
-    """What was expected and what came, and the way to it from outside, innermost step last."""
+    """The expected and the actual value, and the path to it from outside, innermost step last."""
 
     def __init__(self, expected: str, got: object, words: str = "") -> None:
         super().__init__(expected)
@@ -83,39 +83,39 @@ class _WrongError(ValueError):
 
     @property
     def place(self) -> str:
-        """The field, such as "cases[2].files"."""
+        """Path of the field, such as "cases[2].files"."""
         return "".join(reversed(self.way)).removeprefix(".")
 
 
 class _RefusedError(Exception):
-    """What a record says of its values, in three parts, but not where they stand."""
+    """A record refuses its values: a message in three parts, without the path to the record."""
 
 
 class RecordCodec(Generic[R]):
-    """How records of one dataclass are written as plain values and read back the same.
+    """The JSON codec of one dataclass: records read back are equal to those written.
 
-    Fields are str, int, float, bool, None, enums, `Path`, such dataclasses again, tuples, lists and
-    mappings by text of them, unions with None, and unions of single values.
+    Fields are str, int, float, bool, None, enums, `Path`, further such dataclasses, tuples, lists
+    and mappings from text, unions with None, and unions of single values.
 
     Parameters
     ----------
     record
         The dataclass.
     remedy
-        What to do about a file that cannot be read, for the error.
+        How to fix a file that cannot be read, for the error.
     layouts
-        Of this dataclass and those inside, where types do not say how they are written.
+        Of this dataclass and nested ones, if their types do not define how they are written.
     not_finite
         How nan and infinity are written and read.
     passes_unknown
-        Whether keys that are no field are passed over: those of later versions.
+        Whether unknown keys, such as those of later versions, are ignored.
     kind
-        Of the error.
+        Type of the error.
 
     Raises
     ------
     TypeError
-        When the first record is read, if a field is of a type that has no form.
+        When the first record is read, if the type of a field is not supported.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class RecordCodec(Generic[R]):
         raise TypeError(f"expected a value of a record, got {type(value).__name__}")
 
     def record(self, content: object, where: object) -> R:
-        """Return the record that plain values stand for; `where` names their file in errors.
+        """Return the record of plain values; `where` names their file in errors.
 
         Raises
         ------
@@ -200,11 +200,11 @@ class RecordCodec(Generic[R]):
     def _make_record_reader(self, record: type) -> Reader:
         if record not in self._readers:
             readers: dict[str, tuple[str, Reader]] = {}
-            # Noted before its fields are looked at, which may be of the same record.
+            # Registered before its fields are examined, which may be of the same record.
             self._readers[record] = lambda content: self._read_record(record, readers, content)
             layout = self._layouts.get(record, _BY_TYPES)
             hints = get_type_hints(record)
-            # A value of the class is no field, and is not kept.
+            # A class attribute is no field, and is not stored.
             for name, hint in ((one.name, hints[one.name]) for one in fields(record)):
                 if name in layout.forms:
                     reader = _guard_form(layout.forms[name])
@@ -224,12 +224,15 @@ class RecordCodec(Generic[R]):
     def _read_record(
         self, record: type, readers: Mapping[str, tuple[str, Reader]], content: object
     ) -> Any:
-        """Return the record; `readers` are, by key, its field and what reads it."""
+        """Return the record; `readers` maps keys to a field's name and its reader."""
         if not isinstance(content, Mapping):
             raise _WrongError("an object {...}", content)
         if not (self._passes_unknown or content.keys() <= readers.keys()):
             unknown = content.keys() - readers.keys()
-            words = f"the unknown key(s) {', '.join(sorted(map(str, unknown)))}"
+            words = (
+                f"the unknown {'key' if len(unknown) == 1 else 'keys'} "
+                f"{', '.join(sorted(map(str, unknown)))}"
+            )
             raise _WrongError(f"an object with the keys {', '.join(readers)}", unknown, words)
         values: dict[str, Any] = {}
         key = ""
@@ -245,7 +248,7 @@ class RecordCodec(Generic[R]):
         return _make_record(record, values)
 
     def _require_all(self, record: type, values: Mapping[str, Any]) -> None:
-        """Raise where a field has no value that must have one."""
+        """Raise if a required field has no value."""
         layout = self._layouts.get(record, _BY_TYPES)
         for one in fields(record):
             has_default = one.default is not MISSING or one.default_factory is not MISSING
@@ -276,7 +279,7 @@ class RecordCodec(Generic[R]):
             return _make_items_reader(self._make_reader(parts[0]), origin)
         if isinstance(origin, type) and issubclass(origin, Mapping) and parts[0] is str:
             return _make_mapping_reader(self._make_reader(parts[1]))
-        raise TypeError(f"expected a type that has a form in JSON, got {hint}: give it a Form")
+        raise TypeError(f"expected a type that can be stored as JSON, got {hint}: give it a Form")
 
     def _make_union_reader(self, parts: tuple[Any, ...]) -> Reader:
         has_none = type(None) in parts
@@ -310,7 +313,7 @@ class RecordCodec(Generic[R]):
 
 
 def _quote_value(value: object) -> str:
-    """Return a value as an error shows it, cut where it is long."""
+    """Return a value as an error shows it, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
@@ -333,9 +336,9 @@ def _make_record(record: type, values: Mapping[str, Any]) -> Any:
 
 
 def _make_plain_reader(record: type, kinds: Mapping[str, type], read_any: Reader) -> Reader:
-    """Return a quicker reader of records of texts and whole numbers, such as 60,000 tasks.
+    """Return a faster reader of records of texts and whole numbers, such as 60,000 tasks.
 
-    What is not just as it was written is left to `read_any`, which says what is wrong with it.
+    Any unexpected value is left to `read_any`, which reports what is wrong with it.
     """
     keys, types = list(kinds), list(kinds.values())
 

@@ -1,4 +1,4 @@
-"""Saving that leaves either the whole new file or the old one, never half of something."""
+"""Saving that leaves either the complete new file or the old one."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ from napari_mamamia.io.files.own_paths import new_path_in
 _POLL_S: Final = 0.1
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_ALLOWED: Final = {errno.EACCES, errno.EPERM, errno.EROFS}
-# What systems answer where there are no hard links, as on FAT and many shares.
+# Error numbers of systems without hard links, as on FAT and many shares.
 _NO_HARD_LINKS: Final = {
     errno.EPERM,
     errno.ENOTSUP,
@@ -34,12 +34,12 @@ _NO_HARD_LINKS: Final = {
 
 @contextmanager
 def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Give a temporary path beside `target` to write to; it becomes `target` when the block ends.
+    """Yield a temporary path beside `target`; it becomes `target` when the block ends.
 
     Missing folders are made. After the block the temporary file is forced to the disk and renamed.
     If the block or the renaming fails, the temporary file is removed and an existing `target` is
-    as it was. The temporary name (`own_paths`) starts with a dot and ends in ``.part``, so that no
-    listing of cases or masks takes it for one.
+    unchanged. The temporary name (`own_paths`) starts with a dot and ends in ``.part``, so that no
+    listing of cases or masks includes it.
 
     Parameters
     ----------
@@ -88,15 +88,15 @@ def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 def write_text_atomically(path: Path, text: str, *, overwrite: bool = False) -> None:
-    """Write `text` to `path` as UTF-8 with Unix line ends, whole or not at all.
+    """Write `text` to `path` as UTF-8 with Unix line ends, completely or not at all.
 
     Raises
     ------
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
-        If the system refuses to write, or `text` holds half a character, as a file name has for
-        each byte that is no UTF-8.
+        If the system refuses to write, or `text` holds a lone surrogate, as a file name has for
+        each byte that is not UTF-8.
     """
     try:
         data = text.encode("utf-8")
@@ -104,16 +104,16 @@ def write_text_atomically(path: Path, text: str, *, overwrite: bool = False) -> 
         half = ascii(text[max(0, error.start - 20) : error.end])
         raise SaveError(
             f"expected text that UTF-8 can hold for {str(path)!a}, but {half} ends with half "
-            "a character: rename the file or folder whose name it is"
+            "a character: rename the file or folder of that name"
         ) from error
     with saving(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(data)
 
 
 def flushed(path: Path) -> Iterator[None]:
-    """Force a file to the disk in a thread; yields every 100 ms while it takes.
+    """Force a file to the disk in a thread; yield every 100 ms meanwhile.
 
-    A slow disk takes seconds for a volume. Closed before its end, it waits for the disk.
+    A slow disk takes seconds for a volume. If the generator is closed early, it waits for the disk.
 
     Raises
     ------
@@ -128,10 +128,10 @@ def flushed(path: Path) -> Iterator[None]:
 
 
 def _rename_to_free_name(temporary: Path, target: Path) -> None:
-    """Rename without ever replacing: `target` must not exist, not even since a moment ago."""
+    """Rename without ever replacing: `target` must not exist, even if it appeared just now."""
     try:
         if RENAMING_REPLACES:
-            # Renaming would replace what is there; a second name is refused.
+            # Renaming would replace an existing file; a hard link is refused.
             target.hardlink_to(temporary)
         else:
             temporary.rename(target)
@@ -144,7 +144,7 @@ def _rename_to_free_name(temporary: Path, target: Path) -> None:
 
 
 def _claim_and_replace(temporary: Path, target: Path) -> None:
-    """Do the same where the file system has no hard links: an empty file claims the name."""
+    """Rename without replacing where hard links are missing: an empty file claims the name."""
     try:
         target.touch(exist_ok=False)
     except FileExistsError as error:
@@ -157,7 +157,7 @@ def _claim_and_replace(temporary: Path, target: Path) -> None:
 
 
 def _force_to_disk(path: Path) -> None:
-    # For writing, though nothing is written: Windows forces no file that is open for reading only.
+    # Opened for writing, since Windows cannot sync a file opened read-only.
     with path.open("r+b") as stream:
         force_to_disk(stream.fileno())
 

@@ -1,4 +1,4 @@
-"""Where a case's files are: records that layouts find and readers open. No file is touched here."""
+"""Records of a case's files: layouts create them, readers open them. No file is touched here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
 
 _NO_COLUMNS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -30,9 +31,9 @@ class LayoutKind(StrEnum):
 class PhaseSource:
     """The file or files of one phase.
 
-    One NIfTI or NRRD file, of which `volume` is the index along a fourth axis; or the DICOM files
-    of one stack in slice order, with `frames`, the frame in each, where files hold several.
-    `time_s` is set where the files themselves say it.
+    One NIfTI or NRRD file, with `volume` as the index along a fourth axis; or the DICOM files of
+    one stack in slice order, with `frames`, the frame in each, if files hold several. `time_s` is
+    set if the files themselves state it.
     """
 
     files: tuple[Path, ...]
@@ -67,19 +68,18 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class CaseFiles:
-    """What a data set holds of one case.
+    """The files of one case in a data set.
 
     `phases` are in order of time. `reference` is the expert mask, `automatic` the data set's own
-    automatic one. `info` is the MAMA-MIA patient JSON. `problems` are plain sentences that say why
-    the case cannot be opened as it is, such as "phase 1 is missing". `hides_box` says that the
-    breast box of `info`, which tells the side of the lesion, is not to be used. `warnings` are
-    sentences on what was assumed when the phases were found, such as in DICOM, and on files
-    that carry the case's name and are not used. `patient`, `visit` and `side` are "" or None where
-    the layout does not tell them. `masks` are all masks by name, `columns` the case's row of the
-    layout's table. `source` is a folder of a DICOM study or a scene of 3D Slicer, whose
-    phases are found when the case is opened (`io.layouts.complete`).
-    `person` names the person where a table says that two patients are one; `split` is the part of
-    the data set that the case is in.
+    automatic one. `info` is the MAMA-MIA patient JSON. `problems` are sentences about why the case
+    cannot be opened, such as "phase 1 is missing". `hides_box` says that the breast box of `info`,
+    which reveals the side of the lesion, must not be used. `warnings` are sentences about
+    assumptions made when the phases were found, such as in DICOM, and about files that carry the
+    case's name and are not used. `patient`, `visit` and `side` are "" or None if the layout does
+    not state them. `masks` are all masks by name, `columns` the case's row of the layout's table.
+    `source` is a folder of a DICOM study or a scene of 3D Slicer, whose phases are found when the
+    case is opened (`io.layouts.complete`). `person` identifies the person if a table says that two
+    patients are one; `split` is the part of the data set that the case belongs to.
     """
 
     case_id: str
@@ -101,7 +101,7 @@ class CaseFiles:
 
     @property
     def is_series(self) -> bool:
-        """Whether all phases lie in one 4-D file, which is best read in one pass."""
+        """Whether all phases are in one 4-D file, which is best read in one pass."""
         if any(source.frames for source in self.phases):
             return False
         return len(self.phases) > 1 and len({source.files for source in self.phases}) == 1
@@ -109,10 +109,10 @@ class CaseFiles:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A folder (or file) of cases that follows one layout. It is only ever read.
+    """A folder (or file) of cases that follows one layout. It is only read.
 
-    `layout` names the layout file where `kind` is PATTERN. `others` are files that are no phase,
-    with their role; `leftover` matched nothing; `refused` cannot be read as images, and why.
+    `layout` names the layout file if `kind` is PATTERN. `others` are files that are not phases,
+    with their role; `leftover` matched nothing; `refused` are unreadable images with the reason.
     """
 
     root: Path
@@ -151,7 +151,7 @@ class DataSet:
         if files is None:
             case_ids = ", ".join(case.case_id for case in self.cases[:5])
             raise CaseError(
-                f"no case {case_id!r} in {self.root}: it holds {len(self.cases)} case(s), "
-                f"the first are {case_ids}; check the spelling"
+                f"no case {case_id!r} in {self.root}: it holds "
+                f"{count_of(len(self.cases), 'case')}, the first are {case_ids}; check the spelling"
             )
         return files

@@ -1,4 +1,4 @@
-"""The text of a .csv file in whichever encoding it was saved; one that is no UTF-8 is said."""
+"""Decode the text of a .csv file; report an encoding other than UTF-8."""
 
 import re
 from typing import Final
@@ -10,17 +10,17 @@ _MARKS: Final = {
     b"\xfe\xff": "utf-16",
 }
 _CONTROL: Final = re.compile("[\x00-\x08\x0e-\x1f]")
-"""No text has these; what has is another kind of file, or UTF-16 without its mark."""
+"""No text has these: they indicate another kind of file, or UTF-16 without its mark."""
 _LOOKED_AT: Final = 4096
 _MOSTLY: Final = 0.4
 
 
 def decoded(data: bytes) -> tuple[str, str]:
-    """Return a text and, where it is not UTF-8, a sentence that says what it was read as.
+    """Return a text and, if it is not UTF-8, a sentence about the encoding that was used.
 
-    UTF-8 with or without a mark; UTF-16 with one, or without where every other byte of its first
-    letters is 0; else Windows-1252, of which Latin-1's letters are a part, where nothing speaks
-    against it.
+    UTF-8 with or without a byte order mark; UTF-16 with one, or without if every other byte of its
+    first letters is 0; else Windows-1252, which includes Latin-1's letters, unless the text
+    contradicts it.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def decoded(data: bytes) -> tuple[str, str]:
     try:
         return data.decode("utf-8-sig"), ""
     except UnicodeDecodeError as error:
-        # Whole UTF-8 letters beside the bad bytes: a damaged file of UTF-8, and not Windows-1252.
+        # Valid UTF-8 letters beside the bad bytes: a damaged UTF-8 file, not Windows-1252.
         rest = data.decode("utf-8", errors="ignore")
         if _CONTROL.search(rest) or not rest.isascii():
             raise ValueError(f"its text is damaged or in an unknown encoding ({error})") from error

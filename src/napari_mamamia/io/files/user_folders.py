@@ -1,4 +1,4 @@
-"""The folders of this user: settings, keys and what waits to be sent, documents."""
+"""Folders of this user: settings, keys and data waiting to be sent, documents."""
 
 import hashlib
 import os
@@ -18,19 +18,19 @@ _FOLDER_VARIABLE: Final = "MAMAMIA_CONFIG_DIR"
 
 
 def preferences_path() -> Path:
-    """Return the preferences file; its folder is ``MAMAMIA_CONFIG_DIR`` where that is set."""
+    """Return the preferences file; its folder is ``MAMAMIA_CONFIG_DIR`` if that is set."""
     folder = os.environ.get(_FOLDER_VARIABLE)
     return Path(folder or platformdirs.user_config_dir(_APP, appauthor=False)) / "preferences.json"
 
 
 def review_folder() -> Path:
-    """Return where this computer keeps keys, and what waits to be sent to a study's folder."""
+    """Return the folder of keys, and of data waiting to be sent to a study's folder."""
     folder = os.environ.get(_FOLDER_VARIABLE)
     return Path(folder or platformdirs.user_data_dir(_APP, appauthor=False)) / "review"
 
 
 def cache_folder() -> Path:
-    """Return the folder of what can be made again (``MAMAMIA_CACHE_DIR`` moves it).
+    """Return the folder of data that can be made again (``MAMAMIA_CACHE_DIR`` moves it).
 
     It may be deleted at any time.
     """
@@ -39,12 +39,12 @@ def cache_folder() -> Path:
 
 
 def documents_folder() -> Path:
-    """Return our folder in the user's documents, whether or not it is there."""
+    """Return our folder in the user's documents, whether or not it exists."""
     return Path(platformdirs.user_documents_dir()) / _APP
 
 
 def napari_settings() -> Path:
-    """Return the file of napari's own settings, whether or not it is there.
+    """Return the file of napari's own settings, whether or not it exists.
 
     Source: napari 0.9.2, napari/utils/_platformdirs.py and settings/_napari_settings.py.
     """
@@ -58,9 +58,9 @@ def napari_settings() -> Path:
 
 
 def copy_read_only_settings() -> Path | None:
-    """Copy napari's settings where they cannot be written, and return the copy, else None.
+    """Copy napari's settings if they cannot be written, and return the copy, else None.
 
-    napari 0.9.2 writes them while its window is made, and Qt ends the program where that fails.
+    napari 0.9.2 writes them while its window is made, and Qt ends the program if that fails.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def copy_read_only_settings() -> Path | None:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether a path can be reached; one in a folder that is closed to this account cannot."""
+    """Return whether a path can be reached; not one in a folder that this account may not open."""
     try:
         return path.exists()
     except OSError:

@@ -1,4 +1,4 @@
-"""Opening a zip that somebody else made: its directory is checked before anything is read."""
+"""Open a zip of other software: its directory is checked before anything is read."""
 
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -9,11 +9,11 @@ from typing import Any, BinaryIO, Final, cast
 from napari_mamamia.io.files.foreign import open_plain
 
 _MOST_DIRECTORY_BYTES: Final = 64 << 20
-"""500,000 names of 80 letters; Python takes some 15 times as much memory. Our own limit."""
+"""500,000 names of 80 letters; Python needs about 15 times as much memory. Our choice."""
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""Of bzip2 and LZMA Python unpacks a whole block at once: 1 MB of them can be 10 GB."""
+"""From bzip2 and LZMA Python unpacks a whole block at once: 1 MB of them can be 10 GB."""
 _HEADER_BYTES: Final = 30
-"""What a member has in front of its bytes at least. Source: PKWARE, APPNOTE.TXT, 4.3.7."""
+"""Least bytes in front of a member's content. Source: PKWARE, APPNOTE.TXT, 4.3.7."""
 
 
 @contextmanager
@@ -25,8 +25,8 @@ def open_zip(file: Path | BinaryIO) -> Iterator[zipfile.ZipFile]:
     OSError
         If it cannot be opened, or is a pipe, socket or device.
     zipfile.BadZipFile
-        If it is no zip, its directory is too large, or a member has no name, is packed by another
-        method than deflate, ends after the file or overlaps another one.
+        If it is not a zip, its directory is too large, or a member has no name, another
+        compression than deflate, ends after the file or overlaps another member.
     """
     with (
         open_plain(file) if isinstance(file, Path) else nullcontext(file) as stream,
@@ -37,7 +37,7 @@ def open_zip(file: Path | BinaryIO) -> Iterator[zipfile.ZipFile]:
 
 
 def is_zip(path: Path) -> bool:
-    """Whether a path is a zip archive, by its contents; never raises, never waits."""
+    """Return whether a path is a zip archive, by its contents; never raise, never wait."""
     try:
         with open_plain(path) as stream:
             return zipfile.is_zipfile(stream)
@@ -46,12 +46,12 @@ def is_zip(path: Path) -> bool:
 
 
 def find_surplus(members: Iterable[zipfile.ZipInfo], ratio: int) -> int:
-    """Return how many bytes members unpack to beyond `ratio` times what each has in the zip."""
+    """Return by how many bytes members unpack beyond `ratio` times their size in the zip."""
     return sum(max(0, member.file_size - ratio * member.compress_size) for member in members)
 
 
 class _BoundedStream:
-    """A stream from which no directory of any length is read into memory."""
+    """A stream that refuses to read a directory above the limit into memory."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -73,11 +73,11 @@ def _require_sound(members: list[zipfile.ZipInfo], size: int) -> None:
         if not member.filename:
             reason = "has no name"
         elif end > size:
-            reason = f"of {member.compress_size:,} bytes cannot be in {size:,} bytes"
+            reason = f"of {member.compress_size:,} bytes does not fit into {size:,} bytes"
         elif end > following:
-            reason = "shares its bytes with another one"
+            reason = "overlaps another member"
         elif member.compress_type not in _METHODS:
-            reason = "is packed by another method than deflate; make the zip with that"
+            reason = "has another compression than deflate; make the zip with deflate"
         else:
             continue
         raise zipfile.BadZipFile(f"a member {member.filename!r} {reason}")

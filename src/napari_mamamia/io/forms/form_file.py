@@ -1,4 +1,4 @@
-"""Lexicons and a study's own questions: JSON in, forms out; and a form as JSON again."""
+"""Read lexicons and a study's own questions from JSON, and write a form as JSON."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from napari_mamamia.io.files.record_codec import Form as Written
 from napari_mamamia.io.files.record_codec import Layout, RecordCodec
 
 LEXICONS: Final = ("breast-mri-2013",)
-"""Those that are shipped."""
+"""Names of the shipped lexicons."""
 _SCHEMA_KEY: Final = "mamamia_lexicon"
 _SCHEMA: Final = 1
 _MOST_BYTES: Final = 4 << 20
@@ -44,29 +44,29 @@ _FORM: Final = RecordCodec(Form, _REMEDY, (*_LAYOUTS, Layout(Form, later=_LATER)
 
 @reads("a lexicon (JSON)", _REMEDY)
 def read_lexicon(path: Path) -> Lexicon:
-    """Return the lexicon in a file; keys that a later version added are passed over.
+    """Return the lexicon in a file; keys of a later version are ignored.
 
     Raises
     ------
     FormatError
-        If it is none, or contradicts itself.
+        If the file is no lexicon, or contradicts itself.
     """
     content = read_json(path, _MOST_BYTES)
     if not isinstance(content, dict) or content.pop(_SCHEMA_KEY, None) != _SCHEMA:
         raise FormatError(
-            f"expected a lexicon of version {_SCHEMA} at {path}, got something else: update this "
-            "software, or name another file"
+            f"expected a lexicon of version {_SCHEMA} at {path}, but found something else: update "
+            "this software, or name another file"
         )
     return _LEXICON.record(content, path)
 
 
 def read_shipped_lexicon(name: str) -> Lexicon:
-    """Return a lexicon that comes with this software.
+    """Return a shipped lexicon.
 
     Raises
     ------
     FormatError
-        If there is none of this name; says which there are.
+        If there is none with this name; the message lists the names.
 
     Examples
     --------
@@ -75,29 +75,29 @@ def read_shipped_lexicon(name: str) -> Lexicon:
     """
     if name not in LEXICONS:
         raise FormatError(
-            f"expected a lexicon that comes with this software ({', '.join(LEXICONS)}), got "
-            f"{name!r}: name one of these, or write questions of your own"
+            f"expected a lexicon that comes with this software ({', '.join(LEXICONS)}), but found "
+            f"{name!r}: use one of these, or write your own questions"
         )
     with as_file(files(__package__) / f"{name}.json") as path:
         return read_lexicon(path)
 
 
 def parse_form(lexicon: str, questions: Sequence[Any], where: object) -> Form:
-    """Return the form that a protocol asks for: a shipped lexicon, then its own questions.
+    """Return the form of a protocol: a shipped lexicon, then the protocol's own questions.
 
     Parameters
     ----------
     lexicon
-        Its name; "" for none.
+        Name of the lexicon; "" for none.
     questions
-        As JSON values; keys that are not known are refused, so that a typing error is seen.
+        JSON values; unknown keys are refused, so that typing errors are noticed.
     where
-        What errors name.
+        The name of the source in error messages.
 
     Raises
     ------
     FormatError
-        If a question is not as it should be, or two have one id.
+        If a question is invalid, or two have the same id.
     """
     added = tuple(
         _FIELD.record(question, f"question {number} of {where}")
@@ -115,7 +115,7 @@ def parse_form(lexicon: str, questions: Sequence[Any], where: object) -> Form:
 def with_digest(form: Form) -> Form:
     """Return the form with the SHA-256 of its name, edition and fields.
 
-    What a question leaves out does not count: a later version may know more that it leaves out.
+    Omitted options of a question are not hashed, so that later versions may add options.
     """
     content = [form.name, form.edition, [_list_given(_FIELD.plain(field)) for field in form.fields]]
     text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
@@ -123,7 +123,7 @@ def with_digest(form: Form) -> Form:
 
 
 def _list_given(content: Any) -> Any:
-    """Return JSON values without what is empty: None, "", [] and false."""
+    """Return JSON values without empty ones: None, "", [] and false."""
     if isinstance(content, list):
         return [_list_given(one) for one in content]
     if not isinstance(content, dict):
@@ -136,30 +136,30 @@ def _list_given(content: Any) -> Any:
 
 
 def form_text(form: Form) -> str:
-    """Return a form as its file holds it: every question and code, so that no edition is needed."""
+    """Return the JSON text of a form with every question and code, independent of any lexicon."""
     content = {_FORM_KEY: _SCHEMA, **_list_given(_FORM.plain(form))}
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
-@reads("a study's form (JSON)", "bring the file back as it was when the study began")
+@reads("a study's form (JSON)", "restore the file as it was when the study began")
 def read_form(path: Path) -> Form:
-    """Return the form in a file that `form_text` made.
+    """Return the form in a file written from `form_text`.
 
     Raises
     ------
     FormatError
-        If it is none, or its hash is not that of its questions.
+        If it is no form, or its hash does not match its questions.
     """
     content = read_json(path, _MOST_BYTES)
     if not isinstance(content, dict) or content.pop(_FORM_KEY, None) != _SCHEMA:
         raise FormatError(
-            f"expected a form of version {_SCHEMA} at {path}, got something else: update this "
-            "software, or bring the file back as it was"
+            f"expected a form of version {_SCHEMA} at {path}, but found something else: update "
+            "this software, or restore the file"
         )
     form = _FORM.record(content, path)
     if with_digest(form) != form:
         raise FormatError(
-            f"expected the questions in {path} to have the hash {form.sha256[:16]}, got others: "
-            "bring the file back as it was when the study began"
+            f"expected the questions in {path} to have the hash {form.sha256[:16]}, but found "
+            "others: restore the file as it was when the study began"
         )
     return form

@@ -23,6 +23,7 @@ _PRE: Final = re.compile(r"(?:.*[^a-z])?pre(?:[^a-z].*)?", re.IGNORECASE)
 _NUMBERED: Final = re.compile(
     r"(?:.*[^a-z0-9])?(?:post|phase|p|dce)?[-_ ]?(\d{1,4})", re.IGNORECASE
 )
+_TIME: Final = re.compile(r"(?:.*[^a-z0-9])?t(\d{1,3})", re.IGNORECASE)
 _POST: Final = re.compile(r"(?:.*[^a-z])?post(?:[^a-z].*)?", re.IGNORECASE)
 
 
@@ -112,7 +113,12 @@ def order_phases(names: Sequence[str]) -> list[int] | None:
     >>> order_phases(["T1.nii.gz", "T2.nii.gz"]) is None
     True
     """
-    orders = [_phase_number(mask_stem(name) or name) for name in names]
+    stems = [mask_stem(name) or name for name in names]
+    numbers = [_TIME.fullmatch(stem) for stem in stems]
+    counted = [int(number[1]) for number in numbers if number is not None]
+    if len(counted) == len(stems) == len(set(counted)) and {0, 3} & set(counted):
+        return counted  # t0, t1, t2: times, and no T1 or T2
+    orders = [_phase_number(stem) for stem in stems]
     known = [order for order in orders if order is not None]
     return known if len(known) == len(names) == len(set(known)) else None
 

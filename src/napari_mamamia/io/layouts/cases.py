@@ -34,8 +34,9 @@ from napari_mamamia.io.layouts.matching import (
 )
 from napari_mamamia.io.layouts.tree import Tree
 from napari_mamamia.io.tables.cells import is_missing
+from napari_mamamia.io.tables.headers import Column
 from napari_mamamia.io.tables.spreadsheets import TABLES
-from napari_mamamia.io.tables.table import Column, read_table
+from napari_mamamia.io.tables.table import read_table
 from napari_mamamia.io.volumes.formats import mask_stem
 from napari_mamamia.io.volumes.segments import read_segment_names
 

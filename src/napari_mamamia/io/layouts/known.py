@@ -73,8 +73,13 @@ def read_own_layout(path: Path) -> tuple[Layout, ...]:
     FormatError
         If the file cannot be read, or names no known layout.
     """
-    named = _NAMED.fullmatch(path.read_text("utf-8-sig").strip()) if path.is_file() else None
-    return find_layout(named[1]) if named else read_layouts(path)
+    return parse_own_layout(path.read_text("utf-8-sig"), str(path))
+
+
+def parse_own_layout(text: str, source: str) -> tuple[Layout, ...]:
+    """Return the layouts of the text of a data set's own file; raises as `read_own_layout`."""
+    named = _NAMED.fullmatch(text.strip())
+    return find_layout(named[1]) if named else parse_layouts(text, source)
 
 
 def layout_text(name_or_path: str) -> str:

@@ -39,7 +39,8 @@ def propose_layout(tree: Tree, name: str = "mine") -> str:
         If there is no volume file that may be a phase.
     """
     stems = [stem for path in tree.files if (stem := _stem_path(path)) is not None]
-    others = [stem for stem in stems if _OTHER_WORDS.search(stem)]
+    numbered = set(find_numbered(stems))
+    others = [stem for stem in stems if stem not in numbered and _OTHER_WORDS.search(stem)]
     masks = [stem for stem in stems if _MASK_WORDS.search(stem) and stem not in set(others)]
     images = sorted(set(stems) - set(masks) - set(others))
     rules, patients = _propose_images(images)
@@ -57,6 +58,27 @@ def propose_layout(tree: Tree, name: str = "mine") -> str:
     if words:
         lines += ["other = [", *(f'    {{path = "**/*{w}*", role = "{w}"}},' for w in words), "]"]
     return "\n".join(lines) + "\n"
+
+
+def find_numbered(stems: Iterable[str]) -> list[str]:
+    """Return the names t0, t1, t2, ...: with t0 or t3 in a series, t2 is a time and not T2.
+
+    Examples
+    --------
+    >>> find_numbered(["a/x_t0", "a/x_t1", "a/x_t2", "b/T1", "b/T2"])
+    ['a/x_t0', 'a/x_t1', 'a/x_t2']
+    """
+    series: dict[str, list[str]] = {}
+    for stem in stems:
+        match = _NUMBER.fullmatch(stem)
+        if match is not None and match[1].lower().endswith("t"):
+            series.setdefault(match[1], []).append(stem)
+    return [
+        stem
+        for head, names in series.items()
+        for stem in names
+        if {f"{head}0", f"{head}00", f"{head}3", f"{head}03"} & set(names)
+    ]
 
 
 def _stem_path(path: str) -> str | None:

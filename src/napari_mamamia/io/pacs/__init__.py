@@ -1,1 +1,1 @@
-"""A PACS over DICOMweb: list, fetch, store; every transfer ends by time, silence, pace or size."""
+"""Access to a PACS over DICOMweb: list, fetch and store, each transfer with limits."""

@@ -1,9 +1,9 @@
-"""A session with one PACS that comes to an end: time, silence, pace and size are bounded.
+"""An HTTP session with one PACS whose transfers are limited in time, silence, speed and size.
 
-A server that sends a byte a second, headers without end or a packed bomb would otherwise hold this
-program, or fill its memory, for as long as it likes: the time-out of a socket counts silence only.
-Nothing is sent to another server than the one that the user named, whatever an answer points to:
-a request holds the UIDs and the patient's id that it asks for.
+Without limits, a server that sends a byte a second, endless headers or a compression bomb could
+block this program or fill its memory: the time-out of a socket counts silence only. Nothing is sent
+to another server than the one that the user named, whatever an answer redirects to, because a
+request holds UIDs and the patient's id.
 """
 
 import io
@@ -19,18 +19,18 @@ from requests import PreparedRequest, Request, Response, Session
 from requests.adapters import HTTPAdapter
 
 _PIECE: Final = 1 << 16
-# zlib's 15 for the window, and 32 to tell from the head which of the two it is.
+# 15 is zlib's window, and 32 detects the format from the header.
 _ZLIB_OR_GZIP: Final = 47
 
 
 @dataclass(frozen=True, slots=True)
 class TransferLimits:
-    """What a PACS may take and send.
+    """Limits of the transfers with a PACS.
 
-    `idle_s` is the longest silence. From `grace_s` on a transfer must have brought
-    `bytes_per_s` on average. `list_s` and `list_bytes` bound a whole list, all its pages, and each
-    answer to a stored file; `image_s` and `image_bytes` one image; `study_bytes` all images of one
-    study; `n_images` and `n_studies` the entries of a list.
+    `idle_s` is the longest silence. After `grace_s` a transfer must have brought `bytes_per_s` on
+    average. `list_s` and `list_bytes` limit a whole list with all its pages, and each answer to a
+    stored file; `image_s` and `image_bytes` one image; `study_bytes` all images of one study;
+    `n_images` and `n_studies` the entries of a list.
     """
 
     idle_s: float = 20.0
@@ -46,7 +46,7 @@ class TransferLimits:
 
 
 class Pace:
-    """How long and how much a transfer may still be; `reason` says what ended it, "" nothing."""
+    """The remaining time and size of a transfer; `reason` says what ended it, "" for nothing."""
 
     def __init__(self, limits: TransferLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
@@ -63,11 +63,11 @@ class Pace:
 
     @property
     def most_bytes(self) -> int:
-        """How many bytes the transfer may bring, unpacked."""
+        """How many bytes the transfer may bring, uncompressed."""
         return self._most_bytes
 
     def wait_s(self) -> float:
-        """Return how long the next bytes may take to come or go.
+        """Return how long to wait for the next bytes, in seconds.
 
         Raises
         ------
@@ -76,18 +76,18 @@ class Pace:
         """
         limits, spent = self._limits, self._clock() - self._start
         n_bytes = self._n_sent + self._n_received
-        left = min(self._most_s, limits.grace_s + n_bytes / limits.bytes_per_s) - spent
-        if left <= 0:
+        remaining_s = min(self._most_s, limits.grace_s + n_bytes / limits.bytes_per_s) - spent
+        if remaining_s <= 0:
             self.stop(f"it took {spent:.3g} s for {n_bytes} bytes, and was stopped")
-        return min(limits.idle_s, left)
+        return min(limits.idle_s, remaining_s)
 
     def silent(self) -> None:
-        """Say that nothing came for as long as `wait_s` allowed."""
+        """Raise, because nothing came for as long as `wait_s` allowed."""
         self.wait_s()
         self.stop(f"nothing came for {self._limits.idle_s:g} s")
 
     def took(self, n_sent: int, n_received: int) -> None:
-        """Count bytes that went and came.
+        """Count bytes that were sent and received.
 
         Raises
         ------
@@ -96,15 +96,15 @@ class Pace:
         """
         self._n_sent += n_sent
         self._n_received += n_received
-        if self._n_received > self._most_bytes + _PIECE:  # the headers beside it
+        if self._n_received > self._most_bytes + _PIECE:  # the headers, which count extra
             self.too_large()
 
     def too_large(self) -> None:
-        """Say that more came than was asked for."""
+        """Raise, because more came than was requested."""
         self.stop(f"it sends more than {self._most_bytes / (1 << 20):.4g} MiB")
 
     def stop(self, reason: str) -> None:
-        """End the transfer; the reason survives what the libraries between make of it."""
+        """End the transfer; `reason` survives how the libraries in between change the error."""
         self.reason = reason
         raise TimeoutError(reason)
 
@@ -112,7 +112,7 @@ class Pace:
 def limited_session(pace: Pace, url: str) -> Session:
     """Return a session with the server of `url` alone.
 
-    Its answers are read whole, unpacked and within the limits of `pace`.
+    Its answers are read whole, uncompressed and within the limits of `pace`.
 
     Raises
     ------
@@ -131,18 +131,21 @@ def limited_session(pace: Pace, url: str) -> Session:
 
 _PORTS: Final = {"http": 80, "https": 443}
 _KEEPS_METHOD: Final = (307, 308)
-"""Other redirects make a POST a GET: a file would not be stored. Source: RFC 9110, 15.4."""
+"""Redirects that keep the method. Others turn a POST into a GET, so a file would not be stored.
+Source: RFC 9110, 15.4.
+"""
 
 
 def _list_starts(url: str) -> set[str]:
-    """Return how every address on the server of `url` begins: its scheme, name and port.
+    """Return the start of every address on the server of `url`: its scheme, name and port.
 
-    From ``http`` also those of ``https`` at the same port, or at its usual one from the usual one.
+    For ``http`` also those of ``https`` at the same port, or at the default port for the default
+    port.
     """
     parts = urlsplit((Request("GET", url).prepare().url or "").lower())
     usual = _PORTS.get(parts.scheme)
     if usual is None or not parts.hostname:
-        raise ValueError("an address begins with http:// or https:// and a name")
+        raise ValueError("an address begins with http:// or https:// and a host name")
     user = parts.netloc.rpartition("@")[0]
     name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     port = parts.port or usual
@@ -156,9 +159,10 @@ def _list_starts(url: str) -> set[str]:
 
 
 class _OneServerSession(Session):
-    """Sends to the addresses that it has an adapter for, and stops its pace with the first other.
+    """A session that sends to addresses with an adapter only, and ends the transfer at any other.
 
-    The beginning of an address decides as it is written: no two programs read it differently.
+    The start of an address is compared as it is written, so that no two programs read it
+    differently.
     """
 
     def __init__(self, pace: Pace) -> None:
@@ -171,13 +175,14 @@ class _OneServerSession(Session):
             parts = urlsplit(url)
             where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
             self._pace.stop(
-                f"it redirects to another server, {where[:100]}, which was not asked: give that "
+                f"it redirects to another server, {where[:100]}, which was not requested: give "
+                "that "
                 "address if you trust it"
             )
         return super().get_adapter(url)
 
     def get_redirect_target(self, resp: Response) -> str | None:
-        """Return where an answer redirects to, None where it does not."""
+        """Return the address that an answer redirects to, None where it does not."""
         target = super().get_redirect_target(resp)
         request: PreparedRequest = resp.request
         if target and request.method != "GET" and resp.status_code not in _KEEPS_METHOD:
@@ -189,14 +194,14 @@ class _OneServerSession(Session):
 
 
 class _Adapter(HTTPAdapter):
-    """Makes connections whose sockets keep to a pace."""
+    """Makes connections whose sockets keep the limits of a transfer."""
 
     def __init__(self, pace: Pace) -> None:
         super().__init__()
         self._pace = pace
 
     def get_connection_with_tls_context(self, *args: Any, **named: Any) -> Any:
-        """Return the pool of a request, as always, but with our connections in it."""
+        """Return the connection pool of a request, with our own connections in it."""
         pool = super().get_connection_with_tls_context(*args, **named)
         if not hasattr(pool.ConnectionCls, "keeps_pace"):
             pool.ConnectionCls = _pace_connection(pool.ConnectionCls, self._pace)
@@ -212,7 +217,7 @@ def _pace_connection(connection: type[Any], pace: Pace) -> type[Any]:
 
 
 class _PacedSocket:
-    """A socket whose every read and write ends in time; all else is the socket's own."""
+    """A socket whose every read and write has a time limit; all else is the socket's own."""
 
     def __init__(self, sock: Any, pace: Pace) -> None:
         self._sock = sock
@@ -222,7 +227,7 @@ class _PacedSocket:
         return getattr(self._sock, name)
 
     def makefile(self, *_: Any, **__: Any) -> io.BufferedReader:
-        """Return a stream that is read at the pace."""
+        """Return a stream that is read within the limits."""
         raw = self._sock.makefile("rb", buffering=0)
         return io.BufferedReader(_PacedStream(raw, self._sock, self._pace))
 
@@ -264,7 +269,7 @@ class _PacedStream(io.RawIOBase):
 
 
 def _take_body(answer: Response, pace: Pace) -> None:
-    """Put the whole body, unpacked, in place of the stream of an answer; else hang up."""
+    """Replace the stream of an answer by its whole uncompressed body, or close the connection."""
     with closing(answer.raw) as stream:
         answer.raw = io.BytesIO(_whole_body(answer, stream, pace))
 
@@ -272,14 +277,14 @@ def _take_body(answer: Response, pace: Pace) -> None:
 def _whole_body(answer: Response, stream: Any, pace: Pace) -> bytes | bytearray:
     packing = answer.headers.pop("Content-Encoding", "identity").strip().lower()
     if packing not in ("identity", "", "gzip", "x-gzip", "deflate"):
-        pace.stop(f"it packs its answer as {packing[:20]!r}, which was not asked for")
+        pace.stop(f"it compresses its answer as {packing[:20]!r}, which was not requested")
     length = answer.headers.get("Content-Length", "")
     # Twenty digits are enough; Python refuses to read thousands.
     if length.isdigit() and int(length[:20]) > pace.most_bytes:
         pace.too_large()
     body = bytearray()
-    while piece := stream.read(_PIECE):
-        body += piece
+    while plane := stream.read(_PIECE):
+        body += plane
         if len(body) > pace.most_bytes:
             pace.too_large()
     return body if packing in ("identity", "") else _unpack_body(body, pace)
@@ -293,5 +298,5 @@ def _unpack_body(packed: bytearray, pace: Pace) -> bytes:
     if len(whole) > pace.most_bytes:
         pace.too_large()
     if not inflate.eof:
-        pace.stop("its packed answer ends too early")
+        pace.stop("its compressed answer ends too early")
     return whole

@@ -1,7 +1,7 @@
-"""A PACS over DICOMweb: find studies, fetch one to a folder (and resume), store objects back.
+"""Find studies on a PACS over DICOMweb, fetch one to a folder (with resume), and store objects.
 
-What is fetched is the original with the patient's name in it: the folder is the user's own, and
-`mamamia import` makes a case of it.
+Fetched files are the originals with the patient's name in them, so the folder is the user's own;
+importing them makes a case.
 """
 
 import hashlib
@@ -28,14 +28,14 @@ _STUDY_UID: Final = "0020000D"
 _SERIES_UID: Final = "0020000E"
 _INSTANCE_UID: Final = "00080018"
 _UID: Final = re.compile(r"[0-9.]{1,64}")
-# Without a transfer syntax a PACS may unpack an image; "*" asks for it as it is stored.
+# Without a transfer syntax a PACS may decompress an image; "*" requests it as it is stored.
 _IMAGE: Final = 'multipart/related; type="application/dicom"; transfer-syntax=*'
 _BOUNDARY: Final = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class PacsStudy:
-    """One study as the PACS lists it; `date` is ``YYYYMMDD``, "" where it is not told."""
+    """One study as the PACS lists it; `date` is ``YYYYMMDD``, "" where unknown."""
 
     study_uid: str
     date: str
@@ -46,7 +46,7 @@ class PacsStudy:
 
 @dataclass(frozen=True, slots=True)
 class FoundStudies:
-    """The studies that a PACS lists, in order of date; `has_more`: it may have others."""
+    """The studies that a PACS lists, by date; `has_more` says that it may have others."""
 
     studies: tuple[PacsStudy, ...]
     has_more: bool
@@ -54,7 +54,7 @@ class FoundStudies:
 
 @dataclass(frozen=True, slots=True)
 class FetchedStudy:
-    """Where a study was fetched to; `n_kept` of its images were there from an earlier attempt."""
+    """A study fetched to a folder; `n_kept` of its images were there from an earlier attempt."""
 
     folder: Path
     n_images: int
@@ -83,14 +83,14 @@ def find_studies_on(
     url
         DICOMweb root, such as ``http://pacs:8042/dicom-web``.
     patient_id, date
-        What the study must have; the date is ``YYYYMMDD`` or a range ``YYYYMMDD-YYYYMMDD``.
+        Filters; the date is ``YYYYMMDD`` or a range ``YYYYMMDD-YYYYMMDD``.
     limits
-        What the PACS may take and send; None for those of `TransferLimits`.
+        Limits of the transfer; None for those of `TransferLimits`.
 
     Raises
     ------
     PacsError
-        If the PACS cannot be reached, refuses, or goes over the limits.
+        If the PACS cannot be reached, refuses, or exceeds the limits.
     MissingExtraError
         If dicomweb-client is not installed.
     """
@@ -115,13 +115,23 @@ def fetch_study(
     """Fetch a study, image by image, each whole or not at all.
 
     Files are named by a digest of their UID and hold the bytes that the PACS sent. Images that are
-    in `folder` already are not fetched again: after a transfer that broke off, the same call goes
-    on where it ended.
+    in `folder` already are not fetched again, so the same call resumes an interrupted transfer.
+
+    Parameters
+    ----------
+    url
+        DICOMweb root.
+    study_uid
+        StudyInstanceUID.
+    folder
+        Folder for the files, made where it is missing.
+    limits
+        Limits of the transfer; None for those of `TransferLimits`.
 
     Raises
     ------
     PacsError
-        If the PACS cannot be reached, has no such study, goes over the limits, or the transfer
+        If the PACS cannot be reached, has no such study, exceeds the limits, or the transfer
         breaks off; the message says how many images are there.
     MissingExtraError
         If dicomweb-client is not installed.
@@ -136,8 +146,8 @@ def fetch_study(
         listed = _all_images(line, _require_uid(study_uid))
     if not listed:
         raise PacsError(
-            f"expected study {study_uid} at {url}, but it has no image of it: look for the study "
-            "again, it may have been moved"
+            f"expected study {study_uid} at {url}, but it has no image of it: list the studies "
+            "again, because it may have been moved"
         )
     n_kept = n_bytes = 0
     for number, entry in enumerate(listed):
@@ -166,12 +176,12 @@ def fetch_study(
 
 
 def store_files(url: str, files: Sequence[Path], *, limits: "TransferLimits | None" = None) -> int:
-    """Store DICOM files, such as a DICOM SEG, one by one; returns how many.
+    """Store DICOM files, such as a DICOM SEG, one by one, and return how many.
 
     Raises
     ------
     PacsError
-        If the PACS cannot be reached, refuses a file or goes over the limits; the message names it.
+        If the PACS cannot be reached, refuses a file or exceeds the limits; the message names it.
     FormatError
         If a file is no DICOM file.
     MissingExtraError
@@ -191,7 +201,7 @@ def store_files(url: str, files: Sequence[Path], *, limits: "TransferLimits | No
 
 
 def _all_images(line: _Line, study_uid: str) -> list[Mapping[str, Any]]:
-    """Return what the PACS lists, page by page; one that knows no pages repeats the first."""
+    """Return the list of the PACS, page by page; a PACS without pages repeats the first."""
     images: dict[str, Mapping[str, Any]] = {}
     line.pace.begin(line.limits.list_bytes, line.limits.list_s)
     while True:
@@ -207,13 +217,13 @@ def _all_images(line: _Line, study_uid: str) -> list[Mapping[str, Any]]:
 
 
 def _image_bytes(line: _Line, series: str, instance: str) -> bytes:
-    """Return one image as the PACS sends it: the one part of a message that was sent to its end."""
+    """Return one image as the PACS sends it: the only part of a complete message."""
     line.pace.begin(line.limits.image_bytes, line.limits.image_s)
     address = f"{line.client.base_url}/studies/{series}/instances/{instance}"
     answer = line.session.get(address, headers={"Accept": _IMAGE}, timeout=line.limits.idle_s)
     answer.raise_for_status()
     kind = answer.headers.get("Content-Type", "")
-    if kind.lower().startswith("application/dicom"):  # not as the standard says, but seen
+    if kind.lower().startswith("application/dicom"):  # not according to the standard, but seen
         return bytes(answer.content)
     named = _BOUNDARY.search(kind)
     if named is None:
@@ -222,19 +232,19 @@ def _image_bytes(line: _Line, series: str, instance: str) -> bytes:
     head, _, rest = bytes(answer.content).partition(edge)
     part, separator, after = rest.partition(b"\r\n" + edge)
     if head.strip() or not separator or after[:2] != b"--":
-        raise ValueError("its message is not one image sent to its end")
+        raise ValueError("its message is not one complete image")
     return part.partition(b"\r\n\r\n")[2]
 
 
 def _require_image(path: Path, sent: bytes, instance: str) -> None:
-    """Refuse a file that is not, read again, the image that was asked for."""
+    """Refuse a file that, read back, is not the requested image."""
     if path.read_bytes() != sent:
-        raise ValueError("what was written reads back otherwise")
+        raise ValueError("the written file reads back differently")
     try:
         image = open_dicom(path, path)
     except FormatError as error:
         why = said(error.__cause__ or error)
-        raise ValueError(f"it sent no image that can be read ({why})") from error
+        raise ValueError(f"it sent no readable image ({why})") from error
     if str(image.get("SOPInstanceUID")) != instance:
         raise ValueError(f"it sent another image than {instance}")
 
@@ -268,13 +278,13 @@ def _open_line(url: str, limits: "TransferLimits | None") -> _Line:
 
 @contextmanager
 def _explain_failures(line: _Line, state: str = "nothing was changed") -> Iterator[None]:
-    """Turn what goes wrong on the way into one error that says what is done so far."""
-    remedy = f"{state}; check address, network and rights, then run it again to go on"
+    """Turn any failure of a transfer into one error that says how far it came."""
+    remedy = f"{state}; check address, network and rights, then run it again to continue"
     with explained(line.url, "an answer from the PACS", remedy, PacsError):
         try:
             yield
         finally:
-            if line.pace.reason:  # in place of what the libraries made of it
+            if line.pace.reason:  # in place of the libraries' own message
                 raise TimeoutError(line.pace.reason)
 
 

@@ -1,4 +1,4 @@
-"""What tells a person: identifiers, how they show in a text, the search in every byte.
+"""Patient identifiers: how they appear in text, and the search for them in every byte of a file.
 
-Where they come from: `io.dicom.persons` and `io.dicom.volume_persons`.
+They come from `io.dicom.persons` and `io.dicom.volume_persons`.
 """

@@ -1,4 +1,4 @@
-"""Every byte of a file, searched for what tells a patient; packed files are unpacked."""
+"""Search every byte of a file for patient identifiers, including compressed content."""
 
 import base64
 import binascii
@@ -10,15 +10,15 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, MissingExtraError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.foreign import open_bounded, reads
 from napari_mamamia.io.privacy.identifiers import Among, Sign, folded
 from napari_mamamia.io.tables.budget import MOST_CELLS, TEXT_BYTES
+from napari_mamamia.io.tables.flat_tables import import_parquet
 
 _DEPTH: Final = 5
 _CHUNK: Final = 1 << 23
@@ -32,9 +32,9 @@ _NIFTI: Final = (b"n+1\0", b"ni1\0")
 _SEALED: Final = (
     b"7z\xbc\xaf'\x1c", b"Rar!\x1a", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\x89HDF\r\n",
 )  # fmt: skip
-"""How 7z, rar, zstandard, lz4 and HDF5 begin, which are not unpacked here."""
+"""Magic bytes of 7z, rar, zstandard, lz4 and HDF5, which are not unpacked here."""
 _DEFLATED: Final = re.compile(rb"(?:stream|LOCAL|\n)\r?\n(?=\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda])")
-"""Before what is packed inside a PDF, an MHA, an NRRD: zlib's or gzip's own head follows."""
+"""Matches the text before a zlib or gzip header inside a PDF, MHA or NRRD."""
 _ZLIB: Final = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
 _GZIP: Final = b"\x1f\x8b"
 _ANY_HEAD: Final = 32 + zlib.MAX_WBITS
@@ -45,7 +45,7 @@ _PACKERS: Final[Mapping[bytes, Callable[[], Any]]] = {
 }
 _PACKED_CHUNK: Final = 1 << 16
 _LOCAL_HEAD: Final = 30
-"""Bytes of a member's own head in a zip, before its name."""
+"""Bytes of a local file header in a zip, before the file name."""
 _BASE64: Final = re.compile(rb"[A-Za-z0-9+/_-]{11,}")
 _HEX: Final = re.compile(rb"(?:[0-9a-f]{2}){5,}|(?:[0-9A-F]{2}){5,}")
 _READABLE: Final = re.compile(rb"[\x09\x0a\x0d\x20-\x7e\x80-\xff]+")
@@ -54,29 +54,29 @@ _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
 _PNG_TEXT: Final = frozenset({b"tEXt", b"zTXt", b"iTXt", b"eXIf"})
 
 Piece = tuple[bool, bytes]
-"""Whether it is text (short words count), and the bytes."""
+"""Whether it is text (in which short words count), and the bytes."""
 
 
-@reads("a file that can be searched for what tells the patient", "get the bundle again")
+@reads("a file that can be searched for patient identifiers", "get the bundle again")
 def search_file(path: Path, signs: Sequence[Sign | Among]) -> tuple[str, ...]:
-    """Return the elements, by name, of which some byte of a file tells.
+    """Return the names of the elements of which some bytes of a file reveal the value.
 
-    Unpacked and searched: gzip, bzip2, xz, zip (with the names in it, so .xlsx too), parquet,
-    pictures inside HTML, the texts of PNG, streams of PDF, MHA and NRRD, words in base64 or hex.
-    Voxels and other binary data are searched for words of at least 6 letters, everything else for
-    all signs. The file's own name is not looked at.
+    Unpacked and searched: gzip, bzip2, xz, zip (with its file names, so .xlsx too), parquet, images
+    inside HTML, PNG text chunks, streams of PDF, MHA and NRRD, words in base64 or hex. Voxels and
+    other binary data are searched only for words of at least 6 letters, all other content for every
+    sign. The file's own name is not searched.
 
     Raises
     ------
     FormatError
-        If it cannot be unpacked (7z, rar, zstandard, lz4, HDF5 never are), or a text in it is
+        If the file cannot be unpacked (7z, rar, zstandard, lz4, HDF5 never are), or a text in it is
         larger than 128 MiB.
     """
     elements: dict[str, None] = {}
     with open_bounded(path) as stream:
         for number, (is_text, piece) in enumerate(_unpack_stream(stream, _DEPTH)):
             for start in range(0, len(piece), _CHUNK):
-                report_progress(number, number + 1, "Searching for what tells the patient")
+                report_progress(number, number + 1, "Searching for patient identifiers")
                 part = piece[max(0, start - _OVERLAP) : start + _CHUNK]
                 open_signs = [sign for sign in signs if sign.element not in elements]
                 hits = _in_text(part, open_signs) if is_text else _in_voxels(part, open_signs)
@@ -87,7 +87,7 @@ def search_file(path: Path, signs: Sequence[Sign | Among]) -> tuple[str, ...]:
 def _in_text(piece: bytes, signs: Sequence[Sign | Among]) -> Iterator[str]:
     views = [piece.decode("utf-8", "replace"), piece.decode("latin-1")]
     if b"\0" in piece:
-        views.append(piece.replace(b"\0", b"").decode("latin-1"))  # ASCII as UTF-16
+        views.append(piece.replace(b"\0", b"").decode("latin-1"))  # ASCII characters in UTF-16
     if not piece.isascii() or b"\0" in piece:
         views += [piece.decode(name, "replace") for name in ("utf-16-le", "utf-16-be")]
     for text in map(folded, dict.fromkeys(views)):
@@ -100,9 +100,9 @@ def _in_voxels(piece: bytes, signs: Sequence[Sign | Among]) -> Iterator[str]:
 
 
 def _unpack_stream(stream: BinaryIO, depth: int) -> Iterator[Piece]:
-    """Yield all bytes of a stream, unpacked, in pieces that overlap a little."""
+    """Yield all bytes of a stream, unpacked, in overlapping pieces."""
     if depth == 0:
-        raise FormatError("expected files packed in each other at most five times: unpack them")
+        raise FormatError("expected at most five levels of nested archives: unpack them")
     head = stream.read(_HEAD)
     rest = _Joined(head, stream)
     _require_open(head)
@@ -127,12 +127,12 @@ def _unpack_stream(stream: BinaryIO, depth: int) -> Iterator[Piece]:
 def _require_open(head: bytes) -> None:
     if head.startswith(_SEALED):
         raise FormatError(
-            "expected a file that can be looked into, got 7z, rar, zstd, lz4 or HDF5: unpack it"
+            "expected a searchable file, but found 7z, rar, zstd, lz4 or HDF5: unpack it"
         )
 
 
 class _Joined(io.RawIOBase):
-    """A stream whose first bytes were read already."""
+    """A stream whose first bytes have already been read."""
 
     def __init__(self, head: bytes, stream: BinaryIO) -> None:
         super().__init__()
@@ -155,22 +155,23 @@ def _read_whole(stream: io.RawIOBase) -> bytes:
         size += len(piece)
         if size > _MOST_TEXT:
             raise FormatError(
-                f"expected a text of at most {_MOST_TEXT >> 20} MiB, got more: search it by hand"
+                f"expected a text of at most {_MOST_TEXT >> 20} MiB, but found more: search it by "
+                "hand"
             )
     return b"".join(parts)
 
 
 def _make_seekable(rest: io.RawIOBase, stream: BinaryIO) -> BinaryIO:
-    """Return a file as it is; what is packed in another one, as bytes."""
+    """Return a top-level file unchanged, and the content of an archive member as bytes."""
     is_file = isinstance(stream, io.BufferedReader) and stream.seekable()
     return stream if is_file else io.BytesIO(_read_whole(rest))
 
 
 class _Unpacked(io.RawIOBase):
-    """What is packed in a stream, one packed part after the other.
+    """The decompressed content of a stream with one or more compressed parts.
 
-    `beside` gets what is not packed: the texts in the heads of gzip, and what follows the last
-    part, which programs that unpack pass over in silence.
+    `beside` receives what is not compressed: text in gzip headers, and bytes after the last part,
+    which decompression programs ignore.
     """
 
     def __init__(self, packed: io.RawIOBase) -> None:
@@ -192,13 +193,13 @@ class _Unpacked(io.RawIOBase):
             elif not data and getattr(self._part, "needs_input", not self._waiting):
                 self._waiting = self._packed.read(_PACKED_CHUNK) or b""
                 if not self._waiting:
-                    raise EOFError("it ends within what is packed")
+                    raise EOFError("the file ends within compressed data")
             if data:
                 buffer[: len(data)] = data
                 return len(data)
 
     def _begin_part(self) -> bool:
-        """Begin the next packed part; False behind the last one, whose rest is kept."""
+        """Begin the next compressed part; after the last keep the trailing bytes, return False."""
         while len(self._waiting) < _HEAD and (more := self._packed.read(_PACKED_CHUNK)):
             self._waiting += more
         opener = next(
@@ -215,7 +216,7 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def _keep_gzip_texts(self) -> None:
-        """Keep what a gzip head tells: extra field, name of the packed file, comment (RFC 1952)."""
+        """Keep the text fields of a gzip header: extra field, file name, comment (RFC 1952)."""
         flags, index = self._waiting[3] if len(self._waiting) > 3 else 0, 10
         if flags & 4:
             index += 2 + int.from_bytes(self._waiting[index : index + 2], "little")
@@ -223,7 +224,7 @@ class _Unpacked(io.RawIOBase):
             while flags & flag and (end := self._waiting.find(b"\0", index)) < 0:
                 more = self._packed.read(_PACKED_CHUNK)
                 if not more or len(self._waiting) > _MOST_TEXT:
-                    raise EOFError("its head has no end")
+                    raise EOFError("its header is incomplete")
                 self._waiting += more
             index = end + 1 if flags & flag else index
         if index > 10:
@@ -242,7 +243,7 @@ def _read_members(data: BinaryIO, depth: int) -> Iterator[Piece]:
         yield True, archive.comment
         members = archive.infolist()
         for member in members:
-            raw_name = member.orig_filename.encode("cp437", "replace")  # as it lies there
+            raw_name = member.orig_filename.encode("cp437", "replace")  # as stored
             texts = (member.filename.encode(), raw_name, member.comment, member.extra)
             yield True, b"\n".join(texts)
             with archive.open(member) as inner:
@@ -251,7 +252,7 @@ def _read_members(data: BinaryIO, depth: int) -> Iterator[Piece]:
 
 
 def _read_between(data: BinaryIO, members: Sequence[zipfile.ZipInfo]) -> Iterator[Piece]:
-    """Yield what lies in a zip and in no member: heads, gaps, the directory, what follows it."""
+    """Yield the bytes of a zip outside its members: headers, gaps, directory, trailing data."""
     index = 0
     for member in sorted(members, key=lambda member: member.header_offset):
         data.seek(member.header_offset)
@@ -267,24 +268,27 @@ def _read_between(data: BinaryIO, members: Sequence[zipfile.ZipInfo]) -> Iterato
 def _read_range(data: BinaryIO, start: int, stop: int) -> bytes:
     if stop - start > _MOST_TEXT:
         raise FormatError(
-            f"expected at most {_MOST_TEXT >> 20} MiB beside the members of a zip, got "
-            f"{(stop - start) >> 20}: pack them again"
+            f"expected at most {_MOST_TEXT >> 20} MiB outside the members of a zip, but found "
+            f"{(stop - start) >> 20}: pack it again"
         )
     data.seek(start)
     return data.read(max(stop - start, 0))
 
 
 def _read_columns(data: bytes) -> Iterator[Piece]:
-    parquet: Any = import_module("pyarrow.parquet")
+    try:
+        parquet = import_parquet("pyarrow.parquet")
+    except MissingExtraError as error:
+        raise FormatError(f"expected a .parquet table that can be read, but {error}") from error
     file = parquet.ParquetFile(io.BytesIO(data))
     about = file.metadata
     n_bytes = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
     if about.num_rows * about.num_columns > MOST_CELLS or n_bytes > TEXT_BYTES:
         raise FormatError(
             f"expected a .parquet table of at most {MOST_CELLS:,} cells and {TEXT_BYTES >> 20} MB, "
-            f"got {about.num_rows:,} rows of {about.num_columns:,} columns: search it by hand"
+            f"but found {about.num_rows:,} rows of {about.num_columns:,} columns: search it by hand"
         )
-    # A text that is stored once may stand in a million rows.
+    # A text that is stored once may be used in a million rows.
     texts = [field.name for field in file.schema_arrow if str(field.type) == "string"]
     table = parquet.read_table(io.BytesIO(data), read_dictionary=texts)
     yield True, str(table.schema.to_string(show_schema_metadata=True)).encode()
@@ -324,17 +328,17 @@ def _read_picture(data: bytes) -> Iterator[Piece]:
         else:
             yield False, value
         index += 12 + length
-    # Behind the last part of a picture anything may hang.
+    # An image file may have any bytes after its last chunk.
     yield True, data[index:]
 
 
 def _read_text(data: bytes, depth: int) -> Iterator[Piece]:
-    """Yield a text, or of other bytes the printable runs; what is packed in it apart."""
+    """Yield a text or the printable runs of binary data, with compressed content unpacked."""
     for match in _DATA_URI.finditer(data):
         try:
             inner = base64.b64decode(match[1])
         except binascii.Error:
-            continue  # it is searched as text below
+            continue  # searched as text below
         yield from _unpack_stream(io.BytesIO(inner), depth - 1)
     for mark in _DEFLATED.finditer(data):
         yield True, _inflate_bytes(data[mark.end() :])
@@ -350,18 +354,18 @@ def _read_text(data: bytes, depth: int) -> Iterator[Piece]:
 
 
 def _inflate_bytes(packed: bytes) -> bytes:
-    """Return what begins with the head of zlib or gzip, as far as it can be unpacked."""
+    """Return the decompressed content of zlib or gzip data, as far as possible."""
     try:
         return zlib.decompressobj(_ANY_HEAD).decompress(packed, _MOST_TEXT)
     except zlib.error:
-        return b""  # a chance likeness
+        return b""  # only resembles compressed data
 
 
 def _decode_words(data: bytes) -> Iterator[bytes]:
-    """Yield the words in base64 and hex that a text holds, as far as they are readable."""
+    """Yield the decoded base64 and hex words of a text that are readable."""
     for match in _BASE64.finditer(data):
         text = match[0].translate(_URL_SAFE)
-        # One letter over is no byte, and padding cannot make it one.
+        # A single letter after full groups is no byte, and padding cannot complete it.
         word = base64.b64decode(text[: len(text) // 4 * 4] if len(text) % 4 == 1 else text + b"==")
         if _READABLE.fullmatch(word):
             yield word
@@ -372,7 +376,7 @@ def _decode_words(data: bytes) -> Iterator[bytes]:
 
 
 def _keep_undecodable(found: re.Match[bytes]) -> bytes:
-    """Return what stays of a packed part: nothing if it was unpacked."""
+    """Return a compressed part unchanged if it could not be unpacked, otherwise nothing."""
     try:
         base64.b64decode(found[1])
     except binascii.Error:

@@ -1,7 +1,7 @@
-"""What tells a patient, and whether a text holds it: names, numbers, dates and UIDs of a study.
+"""Detect patient identifiers in text: names, numbers, dates and UIDs of a study.
 
-Texts are compared without case, accents and signs between words. What is too short to mean anybody,
-such as a number of four digits, is no sign of anyone.
+Texts are compared without case, accents and punctuation between words. A value that is too short to
+identify anybody, such as a number of four digits, is ignored.
 """
 
 import html
@@ -13,7 +13,7 @@ from itertools import permutations
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-# Words that thousands of names, places and files share, and that tell nobody by themselves.
+# Words shared by thousands of names, places and files, which identify nobody by themselves.
 
 OWN_WORDS: Final = frozenset(
     {
@@ -32,7 +32,7 @@ OWN_WORDS: Final = frozenset(
         "use", "value", "voxel", "weight", "wide", "width", "worst", "yes",
     }
 )  # fmt: skip
-"""Surnames that are words of our own files too: they count only beside another name."""
+"""Surnames that are also words in our own files; they count only next to another name."""
 PARTICLES: Final = frozenset(
     {
         "von", "van", "der", "den", "del", "dem", "des", "dos", "das", "della", "bin", "ibn", "abu",
@@ -41,7 +41,7 @@ PARTICLES: Final = frozenset(
         "jan", "jun", "april", "june", "august", "true", "null", "left", "right",
     }
 )  # fmt: skip
-"""Parts of names, titles and words of any table, which tell nobody by themselves."""
+"""Name particles, titles and frequent words of tables, which identify nobody by themselves."""
 PLACE_WORDS: Final = frozenset(
     {
         "hospital", "university", "clinic", "clinics", "medical", "center", "centre",
@@ -51,7 +51,7 @@ PLACE_WORDS: Final = frozenset(
         "klinik", "klinikum", "krankenhaus", "universitat", "hopital", "ospedale", "radiologie",
     }
 )  # fmt: skip
-"""Words of many institutions, which tell none."""
+"""Words common to many institutions."""
 
 
 _LEAST_LETTERS: Final = 3
@@ -60,31 +60,31 @@ _LEAST_NUMBER: Final = 5
 _LEAST_PLACE: Final = 5
 _LEAST_UID: Final = 10
 _LEAST_RAW: Final = 6
-"""Letters from which on a word counts in voxels and inside other words, where few are by chance."""
+"""Minimum length of a word to be searched in voxels and inside other words."""
 _FEW: Final = 32
 _RAW_RUN: Final = re.compile(rb"[a-z0-9]{6,}")
 _LEAST_IN_HEX: Final = 7
 _LEAST_TWO: Final = 5
-"""Letters from which on two of a word may stand for an umlaut (Boehm, not Joe)."""
+"""Minimum length of a word in which two letters may stand for an umlaut (Boehm, not Joe)."""
 _MOST_NAMES: Final = 4
 _LEAST_WORDS: Final = 2
 _LEAST_PHRASE: Final = 12
 _NOT_OUR_TIME: Final = r"(?!t\d\d:\d\d:\d\d\+00:00)"
-"""When a mask was made stands in its provenance in this form, on the day of the exam too."""
+"""Time of creation in the provenance of a mask, which may be on the day of the exam."""
 _MONTHS: Final = (
     ("jan", "ene", "gen"), ("feb", "fev"), ("mar", "mrz"), ("apr", "avr", "abr"),
     ("may", "mai", "mag"), ("jun", "juin", "giu"), ("jul", "juil", "lug"),
     ("aug", "aou", "ago"), ("sep", "set"), ("oct", "okt", "ott"), ("nov",),
     ("dec", "dez", "dic"),
 )  # fmt: skip
-"""How months begin in English, German, French, Spanish and Italian, without accents."""
+"""First letters of months in English, German, French, Spanish and Italian, without accents."""
 
 _PERSONAL: Final = {
     "person": re.compile(r"[^\W\d_]+(?:\^[^\W\d_]*)+"),
     "exam": re.compile(r"(?<!\d)(?:19|20)\d\d([-./]?)[01]\d\1[0-3]\d(?!\d)"),
     "id": re.compile(r"[A-Za-z]{1,4}-?\d{5,}|(?<![\d.])\d{7,}(?!\.?\d)"),
 }
-"""What looks like a name, a day and a number in a text that nobody has explained, by kind."""
+"""Patterns of names, dates and numbers in text of unknown meaning, by kind."""
 _LETTER: Final = r"[^\W\d_]"
 _RUN_OF_UID: Final = rf"(?<![\d.])[\d.]{{{_LEAST_UID},}}"
 _LONG_RUN_OF_DIGITS: Final = rf"(?<!\d)(?<!\d\.)\d{{{_LEAST_IN_HEX},}}"
@@ -96,11 +96,11 @@ _BETWEEN: Final = r"[\W_]"
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """One element of a source that tells the patient.
+    """One element of a source that identifies the patient.
 
-    `kind` is "name", "person" (what looks like a name in a text of unknown meaning), "id", "date"
-    (of birth), "exam" (the day of the exam), "place", "uid" or "text" (a comment or description);
-    it is `certain` where the file says that the identity was not removed.
+    `kind` is "name", "person" (resembles a name in a text of unknown meaning), "id", "date" (of
+    birth), "exam" (date of the exam), "place", "uid" or "text" (comment or description); `certain`
+    means that the file states that the identity was not removed.
     """
 
     element: str
@@ -111,9 +111,9 @@ class Identifier:
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """How an identifier shows in a folded text: all `words` in it, and the `pattern`.
+    """How an identifier appears in normalised text: all `words` in it, and the `pattern`.
 
-    `raws` are bytes that tell it among voxels, none where it is too short for that.
+    `raws` are byte strings to search among voxels, none if the identifier is too short for that.
     """
 
     element: str
@@ -122,20 +122,20 @@ class Sign:
     raws: tuple[bytes, ...] = field(default=(), repr=False)
 
     def is_in(self, text: str) -> bool:
-        """Whether a folded text holds the identifier."""
+        """Return whether a normalised text contains the identifier."""
         return all(word in text for word in self.words) and self.pattern.search(text) is not None
 
     def is_in_bytes(self, lower: bytes) -> bool:
-        """Whether bytes in lower case hold it."""
+        """Return whether bytes in lower case contain it."""
         return any(raw in lower for raw in self.raws)
 
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """How the UIDs or numbers of one element show, however many: a `run` that is one of them.
+    """The UIDs or numbers of one element, however many: a `run` that equals one of them.
 
-    A text is gone through once. Of a run with dots its beginnings count too: a UID that was
-    made longer still tells the one that it was made of.
+    A text is scanned once. The leading components of a UID count too, because a UID derived by
+    adding components still reveals the original.
     """
 
     element: str
@@ -144,7 +144,7 @@ class Among:
     raws: tuple[bytes, ...] = field(default=(), repr=False)
 
     def is_in(self, text: str) -> bool:
-        """Whether a folded text holds one of them."""
+        """Return whether a normalised text contains one of them."""
         return any(map(self._has_known_start, self.run.findall(text)))
 
     def _has_known_start(self, run: str) -> bool:
@@ -153,10 +153,10 @@ class Among:
         return bool(run)
 
     def is_in_bytes(self, lower: bytes) -> bool:
-        """Whether bytes in lower case hold one of them.
+        """Return whether bytes in lower case contain one of them.
 
-        Many are looked for together: in each run of letters and digits, which voxels seldom are,
-        every part as long as one of them.
+        All are searched together: every run of letters and digits, which are rare among voxels, is
+        compared with those of the same length.
         """
         if len(self.raws) <= _FEW:
             return any(raw in lower for raw in self.raws)
@@ -170,7 +170,7 @@ class Among:
 
 
 def folded(text: str) -> str:
-    """Return a text in lower case, without accents, JSON, HTML and URL escapes undone.
+    """Return a text in lower case, without accents, with JSON, HTML and URL escapes decoded.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def folded(text: str) -> str:
 
 
 def signs_of(identifiers: Iterable[Identifier]) -> tuple[Sign | Among, ...]:
-    """Return the signs of identifiers, each once; of UIDs and numbers one for each element."""
+    """Return the unique signs of identifiers; UIDs and numbers of one element share a sign."""
     signs: dict[tuple[str, str], Sign] = {}
     runs: dict[tuple[str, str], dict[str, None]] = {}
     for identifier in dict.fromkeys(identifiers):
@@ -207,20 +207,20 @@ def signs_of(identifiers: Iterable[Identifier]) -> tuple[Sign | Among, ...]:
 
 
 class _Run(NamedTuple):
-    """One text that must be a whole run of the pattern `run`."""
+    """A text that must equal a whole run of the pattern `run`."""
 
     run: str
     text: str
 
 
 def _list_raws(run: str, texts: Iterable[str]) -> Iterator[bytes]:
-    """Yield the bytes that tell numbers with letters among voxels."""
+    """Yield byte strings for numbers with letters, to be searched among voxels."""
     if run == _RUN_OF_LETTERS:
         yield from (raw for text in texts if not text.isdigit() and (raw := _encode_raw(text)))
 
 
 def without_signs(text: str, signs: Iterable[Sign | Among]) -> str:
-    """Return a text for the user in which each word that tells the patient is ``***``."""
+    """Return a text for the user in which each identifying word is replaced by ``***``."""
     all_signs = tuple(signs)
     if not any(sign.is_in(folded(text)) for sign in all_signs):
         return text
@@ -228,12 +228,12 @@ def without_signs(text: str, signs: Iterable[Sign | Among]) -> str:
     shown = "".join(
         "***" if any(s.is_in(folded(part)) for s in all_signs) else part for part in parts
     )
-    # A sign may stretch over several words, none of which tells it alone.
+    # A sign may extend over several words that do not identify anybody separately.
     return shown if not any(sign.is_in(folded(shown)) for sign in all_signs) else "***"
 
 
 def looks_personal(element: str, text: str) -> Iterator[Identifier]:
-    """Yield what looks like a name, a day or a number in a text that nobody has explained."""
+    """Yield parts that resemble a name, date or number in a text of unknown meaning."""
     for kind, pattern in _PERSONAL.items():
         for match in pattern.finditer(text):
             yield Identifier(element, match[0], kind, certain=False)
@@ -256,7 +256,7 @@ def _sign_names(one: Identifier) -> Iterator[Sign]:
 
 
 def _list_spellings(text: str) -> tuple[str, ...]:
-    """Return a name as it is folded, with German umlauts as two letters, and with one for two."""
+    """Return the spellings of a name: normalised, umlauts as two letters, and two as one."""
     umlauts = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa", "æ": "ae"})
     composed = unicodedata.normalize("NFC", text.casefold())
     plain = folded(text)
@@ -265,7 +265,7 @@ def _list_spellings(text: str) -> tuple[str, ...]:
 
 
 def _one_letter(word: str) -> str:
-    """Return a word in which ``ae``, ``oe``, ``ue`` are a, o, u: Mueller is Müller, folded."""
+    """Return a word with ``ae``, ``oe``, ``ue`` as a, o, u: Mueller is Müller, normalised."""
     return re.sub("(?<![aeq])([aou])e", r"\1", word)
 
 
@@ -277,7 +277,9 @@ def _make_word_sign(element: str, word: str) -> Sign:
     if len(word) >= _LEAST_RAW:
         raw = _encode_raw(word)
         return Sign(element, (word,), re.compile(re.escape(word)), (raw,) * bool(raw))
-    edge = r"[^\W_]" if _HEX.issuperset(word) else _LETTER  # Ada stands in many a checksum
+    edge = (
+        r"[^\W_]" if _HEX.issuperset(word) else _LETTER
+    )  # short names such as Ada occur by chance in checksums
     return Sign(element, (word,), re.compile(f"(?<!{edge}){re.escape(word)}(?!{edge})"))
 
 
@@ -317,14 +319,14 @@ def _exam_days(one: Identifier) -> Iterator[Sign]:
 
 
 def _day_digits(text: str) -> str:
-    """Return year, month and day as eight digits, "" for what is no date or a placeholder."""
+    """Return year, month and day as eight digits, "" for an invalid date or a placeholder."""
     digits = re.sub(r"\D", "", text)[:8]
     is_day = len(digits) == 8 and digits[:4] > "1900" and "01" <= digits[4:6] <= "12"
     return digits if is_day and "01" <= digits[6:] <= "31" else ""
 
 
 def _make_day_pattern(text: str) -> str:
-    """Return the pattern of a day in its usual spellings, months by number or by name."""
+    """Return the pattern of a date in its usual spellings, with months as numbers or names."""
     digits = _day_digits(text)
     if not digits:
         return ""
@@ -341,7 +343,7 @@ def _make_day_pattern(text: str) -> str:
 
 
 def _sign_phrases(one: Identifier) -> Iterator[Sign]:
-    """Yield each sentence of a free text that is long enough to be no chance."""
+    """Yield each sentence of a free text that is long enough not to match by chance."""
     for sentence in re.split(r"[.;\r\n]+", folded(one.text)):
         words = re.findall(r"[^\W_]+", sentence)
         if len(words) >= _LEAST_WORDS and len("".join(words)) >= _LEAST_PHRASE:

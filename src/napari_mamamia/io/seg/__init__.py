@@ -1,4 +1,4 @@
-"""DICOM SEG: read, and written on the slices that it was drawn on.
+"""Read DICOM SEG, and write it on the slices that the mask was drawn on.
 
-`ucsf` reads what UCSF's program wrote into its own.
+`ucsf` reads the private elements of UCSF's program.
 """

@@ -1,4 +1,4 @@
-"""What a DICOM segment is, in codes: category, type, region, and how it was made."""
+"""DICOM codes of a segment: category, type, region, and how it was made."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ pydicom 3.0 lists them."""
 
 @dataclass(frozen=True, slots=True)
 class SegmentMeaning:
-    """Who made a mask, in DICOM's words. `name` and `version` are the algorithm's or reader's."""
+    """Who made a mask, in DICOM's terms. `name` and `version` are the algorithm's or reader's."""
 
     algorithm: AlgorithmType
     name: str
@@ -86,7 +86,7 @@ def segment_description(hd: Any, number: int, name: str, meaning: SegmentMeaning
 
 
 def load_highdicom() -> Any:
-    """Return the package highdicom with its parts for segmentations.
+    """Return the package highdicom with its submodules for segmentations.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""DICOM SEG as a map of labels, for whatever reads masks."""
+"""Read DICOM SEG as a label map."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def read_seg_labels(path: Path, label: float | str | None) -> tuple[VolumeHeader
     Raises
     ------
     FormatError
-        As `read_segmentation`; also if no segment goes by the name `label`.
+        As `read_segmentation`; also if no segment has the name `label`.
     MissingExtraError
         If highdicom is not installed.
     """

@@ -1,4 +1,4 @@
-"""DICOM SEG -> masks: binary, fractional with its threshold stated, overlapping ones kept apart."""
+"""Read DICOM SEG as masks: binary, fractional with its threshold, overlapping segments separate."""
 
 import math
 from dataclasses import dataclass, replace
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.io.files.foreign import open_bounded, reads
 from napari_mamamia.io.seg.codes import load_highdicom
 
@@ -18,7 +19,7 @@ FRACTION_THRESHOLD: Final = 0.5
 """Share of the largest value from which a fractional voxel counts as inside, as for soft masks."""
 
 _MOST_VOXELS: Final = 1 << 32
-"""Of all segments together, each of which is a volume in memory: our own choice."""
+"""Most voxels of all segments together, each of which is a volume in memory: our choice."""
 _BACKGROUND: Final = ("125040", "DCM")
 _LPS_TO_RAS: Final = np.diag([-1.0, -1.0, 1.0, 1.0])
 
@@ -27,9 +28,9 @@ _LPS_TO_RAS: Final = np.diag([-1.0, -1.0, 1.0, 1.0])
 class Segment:
     """One segment of a SEG object.
 
-    `mask` is bool ``(z, y, x)`` on the segmentation's grid; of a fractional one, where the value is
-    at least `threshold` of the largest (None for a binary one). `algorithm` is AUTOMATIC,
-    SEMIAUTOMATIC or MANUAL; `kind` and `region` are code meanings, "" where there is none.
+    `mask` is bool ``(z, y, x)`` on the segmentation's grid; for a fractional one, voxels from
+    `threshold` of the largest value on (None for a binary one). `algorithm` is AUTOMATIC,
+    SEMIAUTOMATIC or MANUAL; `kind` and `region` are code meanings, "" if there is none.
     """
 
     number: int
@@ -44,9 +45,9 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segmentation:
-    """What a SEG object holds. `grid` spans the stored frames only, not the whole image.
+    """The content of a SEG object. `grid` spans the stored frames only, not the whole image.
 
-    `warnings` are plain sentences, such as the threshold of a fractional object.
+    `warnings` are sentences, such as the threshold of a fractional object.
     """
 
     grid: Grid
@@ -70,7 +71,7 @@ class Segmentation:
         Raises
         ------
         GridMismatchError
-            If the stored frames do not fall on voxels of `grid`.
+            If the stored frames do not coincide with voxels of `grid`.
         """
         stored = LabelMap.of(segment.mask, self.grid)
         on_image: NDArray[np.bool_] = replace(stored, is_part=True).on_grid(grid).dense()
@@ -110,12 +111,14 @@ def read_segmentation(path: Path) -> Segmentation:
             f"voxels of at least {FRACTION_THRESHOLD:g} are taken as inside"
         )
     if n_left := len(described) - len(indices):
-        warnings.append(f"{path.name} lists the background as {n_left} segment(s): left out")
+        warnings.append(
+            f"{path.name} lists the background as {count_of(n_left, 'segment')}: left out"
+        )
     return Segmentation(grid, segments, source, tuple(warnings))
 
 
 def _require_room(path: Path, dataset: Any) -> None:
-    """Refuse segments that would take more memory than a segmentation of an exam can."""
+    """Raise FormatError if segments would need more memory than a segmentation of an exam can."""
     geometry = dataset.get_volume_geometry()
     shape = () if geometry is None else geometry.spatial_shape
     n_voxels = math.prod(shape) * dataset.number_of_segments
@@ -128,10 +131,10 @@ def _require_room(path: Path, dataset: Any) -> None:
 
 
 def _is_background(description: Any) -> bool:
-    """Whether a segment is what lies around: of a label map, or of a program that lists it.
+    """Return whether a segment is the background, which label maps and some programs list.
 
     Source: DICOM PS3.3, C.8.20.2 (only a label map may number a segment 0, its background) and
-    PS3.16, code (125040, DCM, "Background"). highdicom leaves it out itself where the object says
+    PS3.16, code (125040, DCM, "Background"). highdicom leaves it out itself if the object has a
     Pixel Padding Value.
     """
     kind = description.segmented_property_type

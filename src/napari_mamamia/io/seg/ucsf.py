@@ -1,4 +1,4 @@
-"""What UCSF's program writes into a DICOM SEG of its own: VOI, thresholds, phases and FTV.
+"""Read the private elements of UCSF's program in a DICOM SEG: VOI, thresholds, phases and FTV.
 
 Source: private block "UCSF BIRP PRIVATE CREATOR 011710xx" (group 0117) of the SEG objects in the
 ISPY1 collection of TCIA, as read on ISPY1_1002.
@@ -33,13 +33,13 @@ OTHER_WAY: Final = (
     "count FTV without the SEG, around the masks of a folder (such as a prediction's), by the "
     "variant ucsf-ispy1 (9 of 26 neighbours) or ucsf-extension (4)"
 )
-"""How FTV is counted where a SEG does not say enough."""
+"""Alternatives for counting FTV if a SEG lacks information."""
 _REMEDY: Final = f"take a SEG that UCSF's FTV program wrote with VOI and thresholds, or {OTHER_WAY}"
 
 
 @dataclass(frozen=True, slots=True)
 class UcsfRegion:
-    """A box that counts (VOI) or not (omitted): centre and three half-axes, LPS mm."""
+    """A VOI or an omitted box: centre and three half-axes, LPS mm."""
 
     is_inside: bool
     centre_mm: tuple[float, float, float]
@@ -64,9 +64,9 @@ class UcsfMeasure:
 class UcsfFrames:
     """The stored frames: `mask` bool ``(frame, row, column)``, `places_mm` of their first pixels.
 
-    `along_row` and `along_column` are the directions in which columns and rows count, of
-    length 1, LPS; `spacing_mm` is between rows and between columns. Within a slice the place is off
-    by half a pixel against the images: UCSF's program writes a corner for a centre.
+    `along_row` and `along_column` are the directions in which columns and rows count, of length 1,
+    LPS; `spacing_mm` is between rows and between columns. Within a slice the position is off by
+    half a pixel against the images: UCSF's program writes a corner instead of a centre.
     """
 
     mask: NDArray[np.bool_]
@@ -78,26 +78,26 @@ class UcsfFrames:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UcsfAnalysis:
-    """What a SEG says of UCSF's analysis.
+    """UCSF's analysis as a SEG describes it.
 
     Parameters
     ----------
     patient_id, study_uid, name
-        Whose SEG, of which study, and what it calls itself.
+        Patient, study and name of the SEG.
     frames
-        The mask and where it lies.
+        The mask and its position.
     regions
-        VOI and omitted boxes, in the places of `frames`.
+        VOI and omitted boxes, in the coordinates of `frames`.
     enhancement, background, neighbours
-        PE in percent, share of the 95th percentile of phase 0, neighbours of 26 (None where an
-        older block does not say them).
+        PE in percent, share of the 95th percentile of phase 0, neighbours of 26 (None if an
+        older block lacks them).
     least_signal
-        Threshold of phase 0 that followed, in the signal's unit; None where it is not said.
+        Threshold of phase 0 that resulted, in the signal's unit; None if missing.
     phases, times_s, resolution_s
-        Phases that were used (pre, early, late), when they stood on UCSF's clock, and the temporal
+        Phases that were used (pre, early, late), their times on UCSF's clock, and the temporal
         resolution, seconds.
     measures
-        What UCSF counted, pe first.
+        FTVs that UCSF counted, pe first.
     """
 
     patient_id: str
@@ -126,7 +126,7 @@ def is_segmentation(path: Path) -> bool:
 
 @reads("a DICOM SEG of UCSF's FTV program", _REMEDY)
 def read_ucsf_seg(path: Path) -> UcsfAnalysis:
-    """Return what UCSF's program wrote into a SEG object.
+    """Return the analysis that UCSF's program wrote into a SEG object.
 
     Raises
     ------
@@ -141,15 +141,15 @@ def read_ucsf_seg(path: Path) -> UcsfAnalysis:
     block = _find_block(header)
     if block is None:
         raise FormatError(
-            f"expected UCSF's private block (creator {CREATOR}) in {path}, got a SEG of somebody "
-            f"else: {_REMEDY}"
+            f"expected UCSF's private block (creator {CREATOR}) in {path}, got a SEG of other "
+            f"software: {_REMEDY}"
         )
     parameters = _read_parameters(block)
     method = str(parameters.get("tissue_masking_method", _METHOD))
     if method != _METHOD:
         raise FormatError(
-            f"expected tissue_masking_method {_METHOD} in {path}, got {method!r}: FTV under "
-            f"another one is not known here; {_REMEDY}"
+            f"expected tissue_masking_method {_METHOD} in {path}, got {method!r}: FTV by "
+            f"another method is not supported; {_REMEDY}"
         )
     neighbours = parameters.get("minimum_neighbor_count")
     least = parameters.get("pre_contrast_threshold")
@@ -209,7 +209,7 @@ def _require_parameter(path: Path, said: dict[str, Any], name: str) -> float:
     if said.get(name) is None:
         got = ", ".join(sorted(said)) or "no parameter"
         raise FormatError(
-            f"expected {name} in UCSF's block of {path}, got {got}: FTV cannot be counted under "
+            f"expected {name} in UCSF's block of {path}, got {got}: FTV cannot be counted with "
             f"it; {_REMEDY}"
         )
     return _require_finite(path, name, said[name])
@@ -227,8 +227,8 @@ def _read_regions(path: Path, block: Any) -> tuple[UcsfRegion, ...]:
     for item in _read_values(block, 0x20):
         if _read_inner(item, 0x50) is not None or _read_inner(item, 0x42) is None:
             raise FormatError(
-                f"expected boxes as regions of {path}, got a polygon: FTV under such a SEG is not "
-                f"known here; {_REMEDY}"
+                f"expected boxes as regions of {path}, got a polygon: FTV of such a SEG is not "
+                f"supported; {_REMEDY}"
             )
         vectors = [_read_vector(_read_inner(item, offset)) for offset in (0x42, 0x43, 0x44, 0x45)]
         if any(vector is None for vector in vectors):
@@ -281,11 +281,11 @@ def _read_frames(path: Path, header: Any) -> UcsfFrames:
     shape = shape_of(path, header)
     cosines = numbers(path, shared.PlaneOrientationSequence[0], "ImageOrientationPatient", 6)
     x, y, z, p, q, r = cosines
-    # The dot product plus 1, so that of all three the same is asked: to be 1.
+    # The dot product plus 1, so that all three values must be 1.
     length = (math.hypot(x, y, z), math.hypot(p, q, r), abs(x * p + y * q + z * r) + 1)
     if not all(math.isclose(one, 1, abs_tol=1e-3) for one in length):
         raise FormatError(
-            f"expected two upright axes of length 1 in {path}, got {cosines}: {_REMEDY}"
+            f"expected two perpendicular axes of length 1 in {path}, got {cosines}: {_REMEDY}"
         )
     places = tuple(
         _read_position(path, frame.PlanePositionSequence[0])
@@ -294,7 +294,7 @@ def _read_frames(path: Path, header: Any) -> UcsfFrames:
     n_frames = int(needed(path, header, "NumberOfFrames"))
     if n_frames != len(places):
         raise FormatError(
-            f"expected a place for each of the {n_frames} frames of {path}, got {len(places)}: "
+            f"expected a position for each of the {n_frames} frames of {path}, got {len(places)}: "
             f"{_REMEDY}"
         )
     return UcsfFrames(

@@ -1,4 +1,4 @@
-"""Masks -> DICOM SEG, on the very slices of the series that they were drawn on."""
+"""Write masks as DICOM SEG, on the slices of the series that they were drawn on."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,8 @@ from napari_mamamia.io.files.sources import PhaseSource
 from napari_mamamia.io.seg.codes import SegmentMeaning, load_highdicom, segment_description
 from napari_mamamia.io.seg.seg import read_segmentation
 
-# What a DICOM SEG refers to: one file for each slice, or the frames of one phase of one file.
+# The images that a DICOM SEG refers to: one file for each slice, or frames of one phase in one
+# file.
 
 _PATIENT: Final = (
     "PatientID", "PatientName", "PatientBirthDate", "PatientSex", "AccessionNumber", "StudyID",
@@ -33,23 +34,23 @@ _PATIENT: Final = (
 def source_images(source: PhaseSource) -> list[Any]:
     """Return the data sets that highdicom refers to, without voxels, in slice order.
 
-    One for each slice; or one multi-frame file, cut down to the frames of this phase, whose numbers
-    `name_frames` puts right afterwards: highdicom takes all frames of a file for one stack, and
-    another phase would lie at the same places.
+    One for each slice; or one multi-frame file, reduced to the frames of this phase, whose numbers
+    `name_frames` corrects afterwards: highdicom takes all frames of a file for one stack, and
+    another phase would have the same positions.
 
     Raises
     ------
     CaseError
-        If the phase is a mosaic, or lies in several files of many frames.
+        If the phase is a mosaic, or is stored in several multi-frame files.
     FormatError
-        If a file cannot be read or lacks what a segmentation must name.
+        If a file cannot be read or lacks an element that a segmentation must refer to.
     """
     if not source.frames:
         images = [_source_image(path) for path in source.files]
         if len({image.SOPInstanceUID for image in images}) < len(images):
             raise CaseError(
                 "a DICOM SEG names each image by its SOPInstanceUID, but several images of one "
-                f"phase share one, such as {source.files[0]}, as when an anonymiser repeats them: "
+                f"phase share one, such as {source.files[0]}; some anonymisers repeat it: "
                 "write NIfTI"
             )
         return images
@@ -57,15 +58,15 @@ def source_images(source: PhaseSource) -> list[Any]:
     image = _source_image(first)
     if is_mosaic(image):
         raise CaseError(
-            f"a DICOM SEG refers to pictures of one slice, but {first} is a Siemens mosaic, which "
-            "has no place in space for each: export the series again as single slices, or write "
+            f"a DICOM SEG refers to single slices, but {first} is a Siemens mosaic, which has no "
+            "position for each slice: export the series again as single slices, or write "
             "NIfTI"
         )
     if len(set(source.files)) > 1:
         raise CaseError(
-            f"a DICOM SEG refers to one file for each slice, or to one file of many frames, but a "
-            f"phase lies in frames of {len(set(source.files))} files such as {first}: export the "
-            "study with one file for each phase, or write NIfTI"
+            f"a DICOM SEG refers to one file for each slice, or to one multi-frame file, but a "
+            f"phase is stored in frames of {len(set(source.files))} files such as {first}: export "
+            "the study with one file for each phase, or write NIfTI"
         )
     _keep_frames(image, source.frames)
     _share_groups(image)
@@ -75,9 +76,9 @@ def source_images(source: PhaseSource) -> list[Any]:
 def name_frames(made: Any, frames: Sequence[int]) -> None:
     """Put the file's own frame numbers into a SEG that was made on `source_images`.
 
-    Each frame names the one that it was drawn on; the list of source images names them all, because
-    the reference does not hold for every frame of the file. Source: DICOM PS3.3, table 10-3,
-    Referenced Frame Number.
+    Each frame refers to the one that it was drawn on; the list of source images lists them all,
+    because the reference does not hold for every frame of the file. Source: DICOM PS3.3, table
+    10-3, Referenced Frame Number.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def name_frames(made: Any, frames: Sequence[int]) -> None:
         for group in made.PerFrameFunctionalGroupsSequence
         for derivation in group.DerivationImageSequence
         for item in derivation.SourceImageSequence
-    }  # segments at one place share their item
+    }  # segments at one position share their item
     for item in items.values():
         item.ReferencedFrameNumber = frames[int(item.ReferencedFrameNumber) - 1] + 1
     (whole,) = made.SourceImageSequence
@@ -106,11 +107,11 @@ def name_frames(made: Any, frames: Sequence[int]) -> None:
 
 @contextmanager
 def referring_to(path: Path) -> Iterator[None]:
-    """Turn what highdicom and pydicom say of a source into one error that names it."""
+    """Convert the errors of highdicom and pydicom about a source into one that names its file."""
     expected = "a DICOM series that a segmentation can refer to"
-    remedy = "export the series again, or write against another one"
+    remedy = "export the series again, or use another one as reference"
     with explained(path, expected, remedy), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # values of scanners that break the standard's rules
+        warnings.simplefilter("ignore")  # scanners write values that violate the standard
         yield
 
 
@@ -121,7 +122,7 @@ def _keep_frames(image: Any, frames: Sequence[int]) -> None:
 
 
 def _share_groups(image: Any) -> None:
-    """Say once for all frames what each says alike, which is where highdicom looks for it."""
+    """Move values that all frames share into the shared groups, where highdicom looks for them."""
     shared, first = (
         image.SharedFunctionalGroupsSequence[0],
         image.PerFrameFunctionalGroupsSequence[0],
@@ -138,8 +139,8 @@ def _source_image(path: Path) -> Any:
     for name in ("FrameOfReferenceUID", "StudyInstanceUID", "SOPInstanceUID"):
         if not image.get(name):
             raise FormatError(
-                f"expected {name} in {path}, but it is missing, and a segmentation must name it: "
-                "export the series again with it"
+                f"expected {name} in {path}, but it is missing, and a segmentation must refer to "
+                "it: export the series again with it"
             )
     for name in _PATIENT:
         if name not in image:
@@ -164,20 +165,20 @@ def write_segmentation(
     software: str = "",
     overwrite: bool = False,
 ) -> None:
-    """Write a binary DICOM SEG and read it back before it gets its name.
+    """Write a binary DICOM SEG, read back for verification before it gets its name.
 
     Parameters
     ----------
     labels
         ``(z, y, x)`` on `grid`. Each label of `names` that occurs becomes a segment of its name.
     source, source_grid
-        One phase that is DICOM, and its grid: the same place as `grid`, whose axes may run the
+        One phase that is DICOM, and its grid: the same grid as `grid`, with axes that may run the
         other way. Either one file for each slice, or one multi-frame file, which may hold other
-        phases too: the segmentation names the frames of this one.
+        phases too: the segmentation refers to the frames of this one.
     meaning
-        What the segments are said to be made by.
+        Who made the segments.
     pseudonym
-        What stands in place of the patient, with remapped UIDs; None writes the source's patient,
+        Replaces the patient, with remapped UIDs; None writes the source's patient,
         study and UIDs, as a PACS needs them.
     software
         This software's name and version, as ``SoftwareVersions``.
@@ -185,12 +186,12 @@ def write_segmentation(
     Raises
     ------
     CaseError
-        If a label has no coded name, the mask is empty, or the source is a mosaic or spread over
+        If a label has no coded name, the mask is empty, or the source is a mosaic or stored in
         several multi-frame files.
     GridMismatchError
-        If the two grids are not one place.
+        If the two grids differ.
     FormatError
-        If a source file cannot be read or lacks what a segmentation must refer to.
+        If a source file cannot be read or lacks an element that a segmentation must refer to.
     MissingExtraError
         If highdicom is not installed.
     SaveConflictError, SaveError
@@ -262,7 +263,7 @@ def _require_equal(
             for segment, mask in zip(seen.segments, wanted, strict=True)
         )
     except MamamiaError as error:
-        raise SaveError(f"expected {path} to read back, but {error}: save again") from error
+        raise SaveError(f"expected {path} to be readable, but {error}: save again") from error
     if not same:
         raise SaveError(
             f"expected {path} to read back as it was written, but its masks differ: save again; "

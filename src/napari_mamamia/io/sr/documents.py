@@ -1,6 +1,6 @@
-"""Numbers and words of an exam as a DICOM SR (TID 1500), and its key images as a selection.
+"""Write measurements and answers as a DICOM SR (TID 1500), and key images as a KO selection.
 
-Source: DICOM PS3.16, TID 1500 and TID 2010; codes are the caller's.
+Source: DICOM PS3.16, TID 1500 and TID 2010; the caller provides the codes.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from napari_mamamia.io.seg.writer import referring_to, source_images
 
 _REPORT_OFFSET: Final = 1100
 _KEYS_OFFSET: Final = 1200
-"""Added to the source's series number, so that both sort behind images and segmentation."""
+"""Added to the source's series number, so that both sort after images and segmentation."""
 _TITLE: Final[Code] = ("126000", "DCM", "Imaging Measurement Report")
 _PROCEDURE: Final[Code] = ("241615005", "SCT", "Magnetic resonance imaging of breast")
 _LESION: Final[Code] = ("52988006", "SCT", "Lesion")
@@ -40,14 +40,14 @@ _COMPUTED: Final[Code] = ("computed", "99MAMAMIA", "Computed, not touched by the
 _MANUFACTURER: Final = "napari-mamamia developers"
 
 CodedLine: TypeAlias = tuple[str, tuple[str, ...], float, str]
-"""A number as it is compared: of which group, its code and scheme, value, unit."""
+"""A measurement for comparison: group, code with scheme, value, unit."""
 WordLine: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], bool]
-"""An answer as it is compared: of which group, both codes with scheme and words, computed."""
+"""An answer for comparison: group, both codes with scheme and meaning, computed or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodedNumber:
-    """A number: its concept, value, a unit of UCUM; whether the program computed it."""
+    """A measurement: concept, value, UCUM unit, and whether the program computed it."""
 
     concept: Code
     value: float
@@ -57,7 +57,7 @@ class CodedNumber:
 
 @dataclass(frozen=True, slots=True)
 class CodedWord:
-    """An answer: what was asked, the term, and whether the program filled it in."""
+    """An answer: question, chosen term, and whether the program filled it in."""
 
     concept: Code
     value: Code
@@ -66,9 +66,9 @@ class CodedWord:
 
 @dataclass(frozen=True, slots=True)
 class CodedGroup:
-    """What is said of one lesion, or of the exam: `segment` is its number in the segmentation.
+    """Content about one lesion or the exam: `segment` is its number in the segmentation.
 
-    `side` is "right", "left" or "" where it is not known.
+    `side` is "right", "left" or "" if unknown.
     """
 
     name: str
@@ -80,9 +80,9 @@ class CodedGroup:
 
 @dataclass(frozen=True, slots=True)
 class CodedReport:
-    """A report: its groups, the reader ("" for none), and this software's name and version.
+    """A report: its groups, the reader ("" for none), and name and version of this software.
 
-    `is_complete` is false where questions that must be answered are open.
+    `is_complete` is False if required questions are open.
     """
 
     groups: tuple[CodedGroup, ...]
@@ -100,21 +100,29 @@ def write_measurement_report(
     pseudonym: Pseudonym | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a report as Comprehensive 3D SR; numbers and words are read back before it has a name.
+    """Write a report as Comprehensive 3D SR and verify it by reading it back before renaming.
 
     Parameters
     ----------
+    report
+        The content.
     source
         The DICOM phase that was measured.
     segmentation
-        The SEG that the groups' segments lie in; None where no group has one.
+        The SEG that contains the groups' segments; None if no group has one.
+    path
+        The file.
+    pseudonym
+        Replacement for the patient's identity; None to keep it.
+    overwrite
+        Whether an existing file may be replaced.
 
     Raises
     ------
     MissingExtraError
         If highdicom is not installed.
     FormatError
-        If a source file cannot be read or lacks what a report must name.
+        If a source file cannot be read or lacks required attributes.
     SaveConflictError, SaveError
         As for every file that is written; `SaveError` also if it does not read back equal.
     """
@@ -170,7 +178,7 @@ def write_key_objects(
 ) -> None:
     """Write a key object selection of the slices `places` of a phase.
 
-    Of a multi-frame file the whole file is selected: a selection names no frames of it.
+    A multi-frame file is selected as a whole, because the selection does not refer to frames.
 
     Raises
     ------
@@ -205,7 +213,7 @@ def write_key_objects(
 
 
 def list_document_numbers(document: Any) -> tuple[CodedLine, ...]:
-    """Return the numbers of a report, those of segments first."""
+    """Return the measurements of a document, those of segments first."""
     return tuple(
         (
             str(group.tracking_identifier),
@@ -219,10 +227,10 @@ def list_document_numbers(document: Any) -> tuple[CodedLine, ...]:
 
 
 def list_document_words(document: Any) -> tuple[WordLine, ...]:
-    """Return the answers of a report, those of segments first."""
+    """Return the answers of a document, those of segments first."""
     lines = []
     for group in _list_document_groups(document):
-        # highdicom makes its evaluations anew, without what lies below them
+        # highdicom rebuilds its evaluations without their child content items
         computed = [
             _read_code(item.name)
             for item in group[0].ContentSequence
@@ -255,7 +263,7 @@ def _read_code(code: Any) -> Code:
 def list_numbers(
     report: CodedReport,
 ) -> tuple[CodedLine, ...]:
-    """Return the numbers of a report as `list_document_numbers` has to read them."""
+    """Return the measurements of a report in the form of `list_document_numbers`."""
     return tuple(
         (group.name, number.concept[:2], _round_number(number.value), number.unit)
         for group in _order_groups(report)
@@ -264,7 +272,7 @@ def list_numbers(
 
 
 def list_words(report: CodedReport) -> tuple[WordLine, ...]:
-    """Return the answers of a report as `list_document_words` has to read them."""
+    """Return the answers of a report in the form of `list_document_words`."""
     return tuple(
         (group.name, word.concept, word.value, word.is_computed)
         for group in _order_groups(report)
@@ -277,7 +285,7 @@ def _order_groups(report: CodedReport) -> list[CodedGroup]:
 
 
 def list_key_uids(document: Any) -> list[str]:
-    """Return which images a key object selection names."""
+    """Return the UIDs of the images that a key object selection refers to."""
     return [
         str(item.ReferencedSOPSequence[0].ReferencedSOPInstanceUID)
         for item in document.ContentSequence
@@ -288,7 +296,8 @@ def list_key_uids(document: Any) -> list[str]:
 def _save_verified(
     document: Any, path: Path, overwrite: bool, is_equal: Callable[[Any], bool]
 ) -> None:
-    # Names of readers have letters that the default set has not; highdicom takes the source's set.
+    # Reader names need letters outside the default character set; highdicom copies the source's
+    # set.
     document.SpecificCharacterSet = "ISO_IR 192"
     with saving(path, overwrite=overwrite) as temporary:
         document.save_as(temporary)
@@ -313,7 +322,7 @@ def _make_concept(hd: Any, code: Code) -> Any:
 
 
 def _round_number(value: float) -> float:
-    """Return a number with the digits that a report keeps: a decimal string has 16 characters."""
+    """Return a number rounded to what a decimal string (DS, 16 characters) can hold."""
     return float(f"{value:.6g}")
 
 
@@ -384,7 +393,7 @@ def _make_group(
 
 
 def _make_word(hd: Any, word: CodedWord) -> Any:
-    """Return an answer; one that the program filled in says so by a modifier of its concept."""
+    """Return an answer; a modifier of its concept marks one that the program filled in."""
     evaluation = hd.sr.QualitativeEvaluation(
         _make_concept(hd, word.concept), _make_concept(hd, word.value)
     )

@@ -1,6 +1,6 @@
-"""Tables as files: .csv, .xlsx, .ods in and out.
+"""Read and write tables: .csv, .xlsx, .ods, .parquet.
 
-`table` is the one reader of what others made: `spreadsheets` and `text_rows` open it within the
-`budget`, `cells` says what a cell means, `summary_rows` which row is no case, `sheet_gaps` which
-cell only looks empty. `tables` and `flat_tables` write ours, without loss.
+`table` reads all tables of other software: `spreadsheets` and `text_rows` open them within the
+`budget`, `cells` interprets cells, `summary_rows` finds rows that are not cases, `sheet_gaps` cells
+that only look empty. `tables` and `flat_tables` write our tables without loss.
 """

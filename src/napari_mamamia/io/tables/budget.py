@@ -1,9 +1,9 @@
-"""How much a table may hold: bytes, rows, columns and cells, whichever library reads its format.
+"""Limits of a table in any format: bytes, rows, columns and cells.
 
 A workbook is a zip of XML: 330 kB can hold 300 MB of text, one cell in the last column stands for
-16,384, and 1.5 MB of zip were 9 GB of memory. Every reader of a table asks here before and while it
-reads, so that one takes less than about 1 GB. A table beyond raises ``ValueError``, of which each
-reader makes a `FormatError` with the file's name.
+16,384, and 1.5 MB of zip needed 9 GB of memory. Every reader of a table checks these limits before
+and while it reads, so that one table needs less than about 1 GB. A larger table raises
+``ValueError``, which each reader converts to a `FormatError` with the file's name.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import IO, BinaryIO, Final
 from napari_mamamia.io.files.zip_files import open_zip
 
 TEXT_BYTES: Final = 128 << 20
-"""Of a .csv file and other text: a million rows of 128 bytes."""
+"""Most bytes of a .csv file and other text: a million rows of 128 bytes."""
 LINE_CHARACTERS: Final = 1 << 20
 MOST_ROWS: Final = 1 << 20
 MOST_COLUMNS: Final = 1 << 14
@@ -21,15 +21,15 @@ MOST_COLUMNS: Final = 1 << 14
 MOST_CELLS: Final = 8 << 20
 
 WORKBOOK_BYTES: Final = 512 << 20
-"""Of a workbook's XML, of which a cell takes some 40."""
+"""Most bytes of a workbook's XML; a cell has about 40."""
 SHARED_BYTES: Final = 64 << 20
-"""Of the texts that cells of an .xlsx file share: its library keeps all of them."""
+"""Most bytes of the shared texts of an .xlsx file: its library keeps all of them."""
 _FREE_BYTES: Final = 16 << 20
 _MOST_RATIO: Final = 100
 _MOST_SMALL_BYTES: Final = 8 << 20
-"""Our own limits: real tables shrink 5 to 30 times; styles and names have some kB."""
+"""Our choice: real tables shrink 5 to 30 times; styles and names have some kB."""
 ROW_BYTES: Final = 16 << 20
-"""Of one row's XML: the libraries keep a row as a tree, ten times as large."""
+"""Most bytes of one row's XML: the libraries keep a row as a tree, ten times as large."""
 _ROW: Final = re.compile(rb"[<:-](row|si)\b")
 _HIDES: Final = re.compile(rb"<!--|<!\[CDATA\[")
 _CHUNK: Final = 1 << 20
@@ -37,18 +37,19 @@ _SHARED: Final = "xl/sharedStrings"
 _LARGE: Final = ("xl/worksheets/", "content.xml")
 _FREE_CELLS: Final = 1 << 20
 _CELL_BYTES: Final = 8
-"""A cell with a value takes more than this of XML; empty ones before it in its row count too."""
+"""A cell with a value has more bytes of XML than this; empty ones before it in its row count too.
+"""
 
 
 def most_cells(stream: BinaryIO) -> int:
-    """Return how many cells a workbook of this size may have; the stream is at its start again.
+    """Return the most cells that a workbook of this size may have; rewind the stream.
 
     Raises
     ------
     ValueError
-        If the file would unpack to far more than it is, or than a table may hold.
+        If the file would unpack to a multiple of its size, or beyond the limits of a table.
     zipfile.BadZipFile
-        If it is no whole zip.
+        If it is not a complete zip.
     """
     with open_zip(stream) as archive:
         total = 0
@@ -80,13 +81,15 @@ def most_cells(stream: BinaryIO) -> int:
 
 
 def _require_short_rows(content: IO[bytes], name: str) -> None:
-    """Raise ValueError where a row of a large part is too long, or could hide where rows begin."""
+    """Raise ValueError if a row of a large part is too long, or comments could hide row starts."""
     begun = position = 0
     before = b""
     while data := content.read(_CHUNK):
         text = before + data
         if _HIDES.search(text):
-            raise ValueError(f"{name} has comments between its cells, as no spreadsheet writes")
+            raise ValueError(
+                f"{name} has comments between its cells, which no spreadsheet program writes"
+            )
         for tag in _ROW.finditer(text):
             begun = position - len(before) + tag.start()
         position += len(data)
@@ -96,29 +99,29 @@ def _require_short_rows(content: IO[bytes], name: str) -> None:
 
 
 class Room:
-    """Counts down the cells that are left to a table."""
+    """Countdown of the cells that a table may still have."""
 
     def __init__(self, cells: int = MOST_CELLS) -> None:
         self._left = cells
 
     def taken(self, rows: Iterable[Sequence[object]]) -> Iterator[Sequence[object]]:
-        """Pass on the rows of a sheet; ValueError where there are too many, or too many cells."""
+        """Yield the rows of a sheet; raise ValueError if there are too many rows or cells."""
         for number, row in enumerate(rows, start=1):
             self.take(len(row), number)
             yield row
 
     def take(self, cells: int, row: int) -> None:
-        """Count cells of a row; ValueError where they, or the rows, are too many."""
+        """Count cells of a row; raise ValueError if there are too many cells or rows."""
         self._left -= cells
         if row > MOST_ROWS or self._left < 0:
             raise ValueError(
                 f"row {row} of a sheet has more rows or empty cells before it than a file "
-                f"of this size can mean (limits: {MOST_ROWS:,} rows, {MOST_CELLS:,} cells)"
+                f"of this size can hold (limits: {MOST_ROWS:,} rows, {MOST_CELLS:,} cells)"
             )
 
 
 def read_text_bytes(stream: BinaryIO) -> bytes:
-    """Return the bytes of a text; ValueError where there are more than a table may hold."""
+    """Return the bytes of a text; raise ValueError if there are more than a table may hold."""
     data = stream.read(TEXT_BYTES + 1)
     if len(data) > TEXT_BYTES:
         raise ValueError(f"it has more than {TEXT_BYTES >> 20} MB, the limit of a table of text")
@@ -126,7 +129,7 @@ def read_text_bytes(stream: BinaryIO) -> bytes:
 
 
 def short_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Pass on the lines of a text; ValueError at one that is longer than a table may have."""
+    """Yield the lines of a text; raise ValueError for a line above the limit."""
     for number, line in enumerate(lines, start=1):
         if len(line) > LINE_CHARACTERS:
             raise ValueError(

@@ -1,8 +1,8 @@
-"""What a cell of anybody's table means: an id, a missing value, a number, yes or no.
+"""Interpret cells of foreign tables: ids, missing values, numbers, yes and no.
 
-Each ``parse_...`` raises ``ValueError`` with the reason for a cell that it does not understand;
-nothing is guessed. How a column writes its numbers (`NumberStyle`) is asked of all its cells: in
-``1,234`` alone nobody knows whether the comma is a decimal one.
+Each ``parse_...`` raises ``ValueError`` with the reason for a cell that it cannot read; nothing is
+guessed. The number format of a column (`NumberStyle`) is derived from all its cells: in ``1,234``
+alone the comma may separate decimals or thousands.
 """
 
 import math
@@ -16,10 +16,10 @@ MISSING: Final = frozenset(
      "<na>", "nan", "nat", "none", "null", "unk", "unknown", "missing", "k.a.", "k. a.",
      "not available", "not applicable", "not known", "no info", "no information"}
 )  # fmt: skip
-"""Texts that stand for a missing value, in any letter case."""
+"""Texts for a missing value, in any letter case."""
 
 _LONGEST_MISSING: Final = 40
-"""Blanks within such a text count as one."""
+"""Several blanks within such a text count as one."""
 
 YES: Final = frozenset(
     {"1", "1.0", "1,0", "yes", "y", "true", "positive", "pos", "ja", "oui", "si", "s\u00ed",
@@ -33,14 +33,15 @@ NO: Final = frozenset(
      "b\u00e9nigne", "falsch", "faux"}
 )  # fmt: skip
 """Texts of a label, in any letter case, with blanks for ``-`` and ``_`` between words. ``rd`` is
-residual disease, as public tables of response name what is no pCR."""
+residual disease: public tables of response use it for non-pCR.
+"""
 
 UNSEEN: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-"""Signs that nobody sees: soft hyphens, joiners, marks of direction and of byte order."""
+"""Invisible characters: soft hyphens, joiners, direction and byte order marks."""
 FORMULA_ERROR: Final = re.compile(
     r"#(REF!|VALUE!|DIV/0!|NAME\?|NUM!|NULL!|SPILL!|CALC!|FIELD!|GETTING_DATA|BLOCKED!)|Err:\d+"
 )
-"""What spreadsheet programs show where a formula fails; #N/A means a missing value."""
+"""Texts that spreadsheet programs show if a formula fails; #N/A means a missing value."""
 _ROUNDED: Final = re.compile(r"\d[.,]\d+E\+\d+")
 
 PLAIN_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
@@ -55,7 +56,7 @@ _WORDS: Final = re.compile(r"[\s_-]+(?=\w)")
 
 
 def is_missing(value: object) -> bool:
-    """Whether a cell is empty, not a number, or one of `MISSING`."""
+    """Return whether a cell is empty, NaN, or one of `MISSING`."""
     if isinstance(value, float) and math.isnan(value):
         return True
     if not isinstance(value, str):
@@ -64,25 +65,25 @@ def is_missing(value: object) -> bool:
 
 
 def is_blank(value: object) -> bool:
-    """Whether a cell is empty or holds nothing that anybody sees."""
+    """Return whether a cell is empty or holds only invisible characters."""
     if not isinstance(value, str):
         return value is None
     return not (value if value.isascii() else UNSEEN.sub("", value)).strip()
 
 
 class AmbiguousNumberError(ValueError):
-    """A cell can mean two numbers, and nothing in its column tells which."""
+    """A cell may mean two numbers, and no other cell of its column decides."""
 
 
 def lower_text(text: str) -> str:
-    """Return a text in lower case, one blank for several."""
+    """Return a text in lower case, with single blanks."""
     return " ".join(text.casefold().split())
 
 
 def parse_id(value: object) -> str:
-    """Return a case id: text without blanks around it; a whole number without ``.0``.
+    """Return a case id: text without blanks at its ends; a whole number without ``.0``.
 
-    Signs that nobody sees are left out.
+    Invisible characters are removed.
 
     Examples
     --------
@@ -92,19 +93,19 @@ def parse_id(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, str | int) or isinstance(value, bool):
-        raise ValueError("the case id is empty" if value is None else f"{value} is no case id")  # noqa: TRY004
+        raise ValueError("the case id is empty" if value is None else f"{value} is not a case id")  # noqa: TRY004
     text = UNSEEN.sub("", str(value)).strip()
     if not text:
         raise ValueError("the case id is empty")
     if FORMULA_ERROR.fullmatch(text):
-        raise ValueError(f"{text} is no case id but an error of a formula")
+        raise ValueError(f"{text} is the error of a formula, not a case id")
     if _ROUNDED.fullmatch(text):
-        raise ValueError(f"{text} is no case id but a number that a spreadsheet program rounded")
+        raise ValueError(f"{text} is a number that a spreadsheet program rounded, not a case id")
     return text
 
 
 def parse_label(value: object) -> bool | None:
-    """Return yes or no of a cell such as ``1``, ``yes``, ``negative``, ``non-pCR``; None: missing.
+    """Return the boolean of a cell: ``1``, ``yes``, ``negative``, ``non-pCR``; None if missing.
 
     Examples
     --------
@@ -122,9 +123,9 @@ def parse_label(value: object) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class NumberStyle:
-    """What comma and point mean in numbers whose comma or point could part thousands.
+    """The meaning of comma and point in numbers where they could separate thousands.
 
-    "" where nothing tells; else "decimal" or "thousands".
+    "" if unknown; else "decimal" or "thousands".
     """
 
     comma: str = ""
@@ -132,7 +133,7 @@ class NumberStyle:
 
 
 def parse_number(value: object, style: NumberStyle = NumberStyle()) -> float:
-    """Return a finite number; ``46.1%`` is 0.461, and a decimal comma is understood.
+    """Return a finite number; ``46.1%`` is 0.461, and a decimal comma is accepted.
 
     Examples
     --------
@@ -154,24 +155,24 @@ def parse_number(value: object, style: NumberStyle = NumberStyle()) -> float:
 
 
 def is_percent(value: object) -> bool:
-    """Whether a cell is a number with a percent sign."""
+    """Return whether a cell is a number with a percent sign."""
     return isinstance(value, str) and value.rstrip().endswith("%")
 
 
 def style_of(cells: Iterable[object], hint: NumberStyle | None = None) -> NumberStyle:
-    """Return how cells of a column write their numbers.
+    """Return the number format of a column's cells.
 
     Parameters
     ----------
     cells
-        The column; cells that are no text tell nothing.
+        The column; only texts are informative.
     hint
-        How the whole table writes them, for a column that does not tell.
+        The number format of the whole table, for a column that is ambiguous.
 
     Raises
     ------
     ValueError
-        If the cells contradict each other, and one can mean two numbers.
+        If the cells contradict each other, and one is ambiguous.
     """
     texts = [
         _number_text(cell).removesuffix("%").rstrip() for cell in cells if isinstance(cell, str)
@@ -201,7 +202,7 @@ def style_of(cells: Iterable[object], hint: NumberStyle | None = None) -> Number
 
 
 def is_plain_column(cells: Iterable[object]) -> bool:
-    """Whether no number of a column has a comma, or a point that could part thousands."""
+    """Return whether no number of a column has a comma, or a point that may separate thousands."""
     return not any(
         isinstance(cell, str) and ("," in cell or _POINT_GROUP.fullmatch(cell.strip()))
         for cell in cells
@@ -209,7 +210,7 @@ def is_plain_column(cells: Iterable[object]) -> bool:
 
 
 def mixed_percent(cells: Sequence[object]) -> tuple[int, int] | None:
-    """Return the places of a cell with a percent sign and of one without, None where they agree."""
+    """Return the indices of a cell with a percent sign and of one without, None if they agree."""
     signs = [index for index, cell in enumerate(cells) if is_percent(cell)]
     if not signs:
         return None
@@ -241,7 +242,7 @@ def _parse_text(text: str, style: NumberStyle, value: object) -> float:
         if pattern.fullmatch(text) and not meaning:
             name = "comma" if mark == "," else "point"
             raise AmbiguousNumberError(
-                f"{_shown(value)} may have a decimal {name} or one of thousands"
+                f"{_shown(value)} may have a decimal {name} or a {name} between thousands"
             )
     if _COMMA_GROUPS.fullmatch(text):
         return float(text.replace(",", ""))

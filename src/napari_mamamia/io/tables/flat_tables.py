@@ -1,14 +1,14 @@
-"""Any flat records as a table: .csv, .xlsx and .parquet, one row for each record."""
+"""Write flat records as a table: .csv, .xlsx and .parquet, one row for each record."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import chain
-from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, MissingExtraError
 from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.io.files.csv_text import as_csv_text
 from napari_mamamia.io.files.save import saving
@@ -28,16 +28,18 @@ def write_flat_table(
     name: str = "table",
     overwrite: bool = False,
 ) -> None:
-    """Write a head line and rows; the suffix says how, ``.csv``, ``.xlsx`` or ``.parquet``.
+    """Write a header and rows in the format of the suffix: ``.csv``, ``.xlsx`` or ``.parquet``.
 
-    Numbers have as many digits as it takes to read back the same, whole ones no point; nan and
-    infinite ones are empty cells. `n_rows` is for the progress, `name` is the sheet's. Nothing
-    stays of work that is cancelled.
+    Numbers have as many digits as are needed to read them back exactly, whole ones no point; nan
+    and infinite ones are empty cells. `n_rows` is for the progress, `name` is the sheet's.
+    Cancelled work leaves no file.
 
     Raises
     ------
     FormatError
         If `path` has another suffix.
+    MissingExtraError
+        If it is ``.parquet`` and pyarrow is not installed.
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
@@ -45,34 +47,37 @@ def write_flat_table(
     """
     suffix = path.suffix.lower()
     if suffix == ".xlsx":
-        # counts are numbers like all others in such a table: 5.0, so that a column has one type
+        # counts are floats like all other numbers of such a table: 5.0, so that a column has one
+        # type
         plain = ([cell if isinstance(cell, str) else float(cell) for cell in row] for row in rows)
         cells = chain([columns], plain)
         return write_workbook(cells, n_rows + 1, path, name=name, overwrite=overwrite)
     if suffix == ".csv":
         return _write_csv(columns, rows, n_rows, path, overwrite)
     if suffix == ".parquet":
-        return _write_parquet(columns, rows, path, overwrite)
+        return write_parquet_table(columns, list(rows), path, overwrite=overwrite)
     raise FormatError(
         f"expected a table as .csv, .xlsx or .parquet, got {path}: choose one of them"
     )
 
 
-def _write_parquet(
-    columns: Sequence[str], rows: Iterable[Sequence[Cell]], path: Path, overwrite: bool
-) -> None:
-    arrow: Any = import_module("pyarrow")  # 0.1 s, which only such a table should cost
-    cells = list(rows)
-    table = {}
-    for index, name in enumerate(columns):
-        values = [row[index] for row in cells]
-        if all(isinstance(value, str) for value in values):
-            table[name] = arrow.array(values, type=arrow.string())
-        else:
-            numbers = [float(value) if math.isfinite(float(value)) else None for value in values]
-            table[name] = arrow.array(numbers, type=arrow.float64())
-    with saving(path, overwrite=overwrite) as temporary:
-        import_module("pyarrow.parquet").write_table(arrow.table(table), temporary)
+def can_write_parquet() -> bool:
+    """Return whether the extra ``parquet`` (pyarrow) is installed."""
+    return find_spec("pyarrow") is not None
+
+
+def import_parquet(module: str = "pyarrow") -> Any:
+    """Return a module of pyarrow, imported only here: it takes 0.1 s.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError("pyarrow", "parquet") from error
 
 
 def write_parquet_table(
@@ -80,30 +85,48 @@ def write_parquet_table(
     rows: Sequence[Sequence[Cell]],
     path: Path,
     *,
+    texts: Collection[str] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a table as ``.parquet``: a column that holds a number is float64, others are texts.
+    """Write a table as ``.parquet`` with columns of texts and of float64.
 
-    In a column of numbers "" and nan are missing.
+    In a column of numbers, texts and values that are not finite are missing.
+
+    Parameters
+    ----------
+    columns, rows
+        The names of the columns, and the cells of each row.
+    path
+        The file.
+    texts
+        Columns of texts; by default those without a number.
+    overwrite
+        Whether an existing file is replaced.
 
     Raises
     ------
+    MissingExtraError
+        If pyarrow is not installed.
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
         If the system refuses to write.
     """
-    arrow: Any = import_module("pyarrow")  # 0.1 s, which only writing a table should cost
+    arrow = import_parquet()
     arrays = {}
     for index, name in enumerate(columns):
+        report_progress(index, len(columns), f"Writing {path.name}")
         cells = [row[index] for row in rows]
-        if any(isinstance(cell, float) for cell in cells):
-            plain = [cell if isinstance(cell, float) and isfinite(cell) else None for cell in cells]
-            arrays[name] = arrow.array(plain, type=arrow.float64())
-        else:
-            arrays[name] = arrow.array(cells, type=arrow.string())
+        if name in texts if texts is not None else all(isinstance(cell, str) for cell in cells):
+            arrays[name] = arrow.array(map(str, cells), type=arrow.string())
+            continue
+        numbers = [
+            cell if not isinstance(cell, str) and math.isfinite(cell) else None for cell in cells
+        ]
+        arrays[name] = arrow.array(numbers, type=arrow.float64())
     with saving(path, overwrite=overwrite) as temporary:
-        import_module("pyarrow.parquet").write_table(arrow.table(arrays), temporary)
+        import_parquet("pyarrow.parquet").write_table(arrow.table(arrays), temporary)
+    report_progress(len(columns), len(columns), f"Writing {path.name}")
 
 
 def _write_csv(

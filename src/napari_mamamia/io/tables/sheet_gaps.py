@@ -1,7 +1,7 @@
 """Cells of a workbook that look empty and are not: formulas without result, merged-away cells.
 
-A formula that no spreadsheet program has computed yet has no value in the file, and of merged
-cells only the first has one. Read as empty, both would be values lost without a word.
+A formula that no spreadsheet program has computed yet has no value in the file, and of merged cells
+only the first has one. Read as empty, both values would be lost silently.
 """
 
 import re
@@ -10,14 +10,14 @@ from typing import IO, Final, TypeAlias
 from xml.etree.ElementTree import Element, iterparse
 
 Gaps: TypeAlias = Mapping[int, Mapping[int, str]]
-"""By row, by column (both from 0): why a cell has no value."""
+"""Reasons why cells have no value, by row and by column (both from 0)."""
 
 _SUSPICIOUS: Final = re.compile(rb"<(\w+:)?(f[\s/>]|mergeCell\b)")
 _HIDDEN_ROW: Final = re.compile(rb"<(?:\w+:)?row\b[^<>]*\bhidden=[\"'](?:1|true)[\"']")
 _CHUNK: Final = 1 << 20
 _OVERLAP: Final = 64
 _MOST: Final = 1 << 20
-"""Our own limit of such cells: one merged range can name 17 thousand million."""
+"""Our choice: most cells of this kind; one merged range can name 17 thousand million."""
 _REFERENCE: Final = re.compile(r"([A-Za-z]{1,3})([0-9]{1,7})")
 
 
@@ -47,7 +47,7 @@ def gaps_of_sheet(part: Callable[[], IO[bytes]], rows: Sequence[Sequence[object]
     Raises
     ------
     ValueError
-        If there are more than a table can mean.
+        If there are more than the limit.
     """
     with part() as stream:
         if not _is_suspicious(stream):
@@ -63,12 +63,12 @@ def gaps_of_sheet(part: Callable[[], IO[bytes]], rows: Sequence[Sequence[object]
 
 
 def n_hidden_rows(part: Callable[[], IO[bytes]]) -> int:
-    """Return how many rows of a sheet spreadsheet programs do not show, such as filtered ones."""
+    """Return the number of hidden rows of a sheet, such as rows that a filter hides."""
     count, before = 0, b""
     with part() as stream:
         while data := stream.read(_CHUNK):
             text = before + data
-            # The last tag may not be whole yet: it waits for the next read, and is counted once.
+            # The last tag may be incomplete: it waits for the next read, and is counted once.
             whole, _, before = text.rpartition(b"<")
             count += len(_HIDDEN_ROW.findall(whole))
     return count + len(_HIDDEN_ROW.findall(b"<" + before))
@@ -77,9 +77,9 @@ def n_hidden_rows(part: Callable[[], IO[bytes]]) -> int:
 def merged_gaps(
     ranges: Sequence[MergedRange], rows: Sequence[Sequence[object]]
 ) -> dict[int, dict[int, str]]:
-    """Return the cells that merged ranges took the value of.
+    """Return the cells that lost their value to a merged range.
 
-    A range without a value in its first cell took none.
+    A range without a value in its first cell is ignored.
     """
     width = max(map(len, rows), default=0)
     gaps: dict[int, dict[int, str]] = {}
@@ -90,7 +90,7 @@ def merged_gaps(
         last_row, last_column = min(bottom, len(rows) - 1), min(right, width - 1)
         room -= (last_row - top + 1) * max(last_column - left + 1, 1)
         if room < 0:
-            raise ValueError("its merged cells cover more than a table can mean")
+            raise ValueError("its merged cells cover more than a table can hold")
         text = f"merged with {cell_name(top, left)}"
         for row in range(top, last_row + 1):
             for column in range(left, last_column + 1):
@@ -110,7 +110,7 @@ def _is_suspicious(stream: IO[bytes]) -> bool:
 
 
 def _scan_sheet(stream: IO[bytes]) -> tuple[list[tuple[int, int]], list[MergedRange]]:
-    """Return the places of formulas without result, and the merged ranges."""
+    """Return the positions of formulas without result, and the merged ranges."""
     formulas: list[tuple[int, int]] = []
     merged: list[MergedRange] = []
     for name, row, column, element in _iterate_cells(stream):
@@ -119,12 +119,12 @@ def _scan_sheet(stream: IO[bytes]) -> tuple[list[tuple[int, int]], list[MergedRa
         elif _is_uncomputed(element):
             formulas.append((row, column))
         if len(formulas) + len(merged) > _MOST:
-            raise ValueError("it has more formulas without result than a table can mean")
+            raise ValueError("it has more formulas without result than a table can hold")
     return formulas, merged
 
 
 def _iterate_cells(stream: IO[bytes]) -> Iterator[tuple[str, int, int, Element]]:
-    """Give the cells and merged ranges of a sheet's XML: name, row, column, element."""
+    """Yield the cells and merged ranges of a sheet's XML: name, row, column, element."""
     row = column = -1
     for event, element in iterparse(stream, ("start", "end")):  # noqa: S314 - expat has limits
         name = element.tag.rpartition("}")[2]
@@ -140,7 +140,7 @@ def _iterate_cells(stream: IO[bytes]) -> Iterator[tuple[str, int, int, Element]]
 
 
 def _is_uncomputed(cell: Element) -> bool:
-    """Whether a cell has a formula and no result; one that gives an empty text has one."""
+    """Return whether a cell has a formula without result; an empty text is a result."""
     parts = {part.tag.rpartition("}")[2]: part for part in cell}
     if "f" not in parts or cell.get("t") == "str":
         return "f" in parts and "v" not in parts
@@ -148,7 +148,7 @@ def _is_uncomputed(cell: Element) -> bool:
 
 
 def _parse_reference(reference: str | None, row: int, column: int) -> tuple[int, int]:
-    """Return the place that ``B7`` names, else the one that was counted."""
+    """Return the position in a reference like ``B7``; without one, the counted position."""
     match = _REFERENCE.fullmatch(reference or "")
     if match is None:
         return row, column

@@ -1,7 +1,7 @@
-"""Sheets of .xlsx, .ods and .csv files as rows of cells, and the first and last back.
+"""Read sheets of .xlsx, .ods and .csv files as rows of cells; write .xlsx and .csv.
 
-Source of .ods: OASIS OpenDocument 1.3, part 3, tables. A cell or row may say that it stands for a
-million of its kind: empty ones at the end mean nothing, others are counted before they are made.
+Source of .ods: OASIS OpenDocument 1.3, part 3, tables. A cell or row may be repeated a million
+times: empty ones at the end are ignored, others are counted before they are made.
 """
 
 import csv
@@ -66,14 +66,14 @@ class OdsSheet:
 
 
 def ods_sheets(stream: BinaryIO, text: str) -> Iterator[OdsSheet]:
-    """Give the sheets of a file one after the other; `text` is told meanwhile.
+    """Yield the sheets of a file; `text` is the progress text.
 
     Raises
     ------
     ValueError
-        If it would unpack to far more than it is, or is no table.
+        If it would unpack to a multiple of its size, or is not a table.
     zipfile.BadZipFile
-        If it is no whole zip.
+        If it is not a complete zip.
     """
     room = Room(most_cells(stream))
     with open_zip(stream) as archive, archive.open("content.xml") as content:
@@ -87,14 +87,14 @@ def ods_sheets(stream: BinaryIO, text: str) -> Iterator[OdsSheet]:
 
 @dataclass(slots=True)
 class _Found:
-    """The sheet in hand, and how many empty rows wait for one with a value."""
+    """The current sheet, and the number of pending empty rows before the next row with a value."""
 
     sheet: OdsSheet | None = None
     empty_rows: int = 0
     hidden_styles: set[str] = field(default_factory=set)
 
     def take(self, event: str, element: Element, room: Room) -> OdsSheet | None:
-        """Take the start or end of an element; return a sheet at its end."""
+        """Process the start or end of an element; return a sheet at its end."""
         if element.tag == f"{_TABLE}table" and event == "start":
             style = element.get(f"{_TABLE}style-name", "")
             name = element.get(f"{_TABLE}name", "")
@@ -116,7 +116,7 @@ class _Found:
 
 
 def _take_row(sheet: OdsSheet, element: Element, empty_rows: int, room: Room) -> int:
-    """Add a row as often as it says; return how many empty ones wait for one with a value."""
+    """Add a row with its repetitions; return the number of pending empty rows."""
     times = _read_count(element, "number-rows-repeated")
     start = len(sheet.rows) + empty_rows
     row, formulas, merged = _read_row(element, start, room)
@@ -164,7 +164,7 @@ def _read_count(element: Element, name: str, space: str = _TABLE) -> int:
 
 
 def _read_value(cell: Element) -> object:
-    """Return what a cell holds, None where it is empty."""
+    """Return the value of a cell, None if it is empty."""
     kind = cell.get(f"{_OFFICE}value-type")
     if kind is None or cell.tag == _CELLS[1]:
         return None
@@ -176,11 +176,11 @@ def _read_value(cell: Element) -> object:
     if kind in {"date", "time"}:
         return cell.get(f"{_OFFICE}{kind}-value")
     shown = "\n".join(_read_line(part) for part in cell if part.tag == f"{_TEXT}p")
-    return cell.get(f"{_OFFICE}string-value") or shown  # of an error the value is empty
+    return cell.get(f"{_OFFICE}string-value") or shown  # an error has an empty value
 
 
 def _as_shown(cell: Element, number: int) -> object:
-    """Return a whole number; as its text where zeros or letters stand before it, as in an id."""
+    """Return a whole number; as its text if zeros or letters precede it, as in an id."""
     shown = "".join(_read_line(part) for part in cell if part.tag == f"{_TEXT}p")
     before = shown.removesuffix(str(number))
     is_more = before not in ("", shown) and _BEFORE_NUMBER.fullmatch(before) and number >= 0
@@ -188,7 +188,7 @@ def _as_shown(cell: Element, number: int) -> object:
 
 
 def _read_line(part: Element) -> str:
-    """Return a paragraph's text; runs of blanks, tabs and line breaks are elements of their own."""
+    """Return a paragraph's text; runs of blanks, tabs and line breaks are separate elements."""
     texts = [part.text or ""]
     for inner in part:
         times = min(_read_count(inner, "c", _TEXT), _MOST_BLANKS) if inner.tag == f"{_TEXT}s" else 1
@@ -208,11 +208,11 @@ _DAMAGED: Final = (zipfile.BadZipFile, OSError, EOFError, KeyError, ValueError, 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The rows of one sheet; all cells are text where `all_text`.
+    """The rows of one sheet; all cells are text if `all_text`.
 
     Rows may have unequal lengths; an empty cell is None, in a text sheet "". `gaps` are the cells
-    that only look empty. `note` says what was taken for granted, as an encoding; "" for nothing.
-    `is_hidden` and `n_hidden_rows` tell what a spreadsheet program does not show of a workbook.
+    that only look empty. `note` is about an assumption, such as an encoding; "" for none.
+    `is_hidden` and `n_hidden_rows` say what spreadsheet programs hide.
     """
 
     name: str
@@ -226,11 +226,11 @@ class Sheet:
 
 @reads("a readable table", "save it again as .xlsx or CSV UTF-8")
 def read_sheets(path: Path, text: str) -> Iterator[Sheet]:
-    """Give the sheets of a table one after the other; `text` is told meanwhile.
+    """Yield the sheets of a table; `text` is the progress text.
 
     An .xlsx, .xlsm or .ods file has its sheets, hidden ones last. A text has one, as
-    `text_rows.part_text` parts it; where a title stands above its table that may be the wrong way,
-    so the same rows follow as the other separators part them.
+    `text_rows.part_text` splits it; since a title above the table may suggest a wrong separator,
+    the same rows follow as the other separators split them.
 
     Raises
     ------
@@ -238,7 +238,7 @@ def read_sheets(path: Path, text: str) -> Iterator[Sheet]:
         If the file cannot be read or has another suffix.
     """
     if not path.exists():
-        raise FormatError(f"expected a table at {path}, but nothing is there: correct its name")
+        raise FormatError(f"expected a table at {path}, but nothing is there: check its name")
     suffix = path.suffix.lower()
     if suffix in TEXT_TABLES:
         yield from _read_text_table(path, text)
@@ -279,7 +279,7 @@ def write_sheet(
 
 
 def as_written(text: str) -> Cell:
-    """Return the number or yes/no that is written exactly as `text`, else the text.
+    """Return the number or boolean that is written exactly as `text`, else the text.
 
     Examples
     --------
@@ -299,10 +299,10 @@ def as_written(text: str) -> Cell:
 
 
 def wrong_length(sheet: Sheet, cells: Sequence[object], width: int) -> str:
-    """Return why the cells of a text row cannot be told apart, "" where they can.
+    """Return why the cells of a text row cannot be assigned to columns, "" if they can.
 
-    A separator that was lost, or one within a value, moves all values after it by a column. Rows of
-    a workbook know their columns.
+    A lost separator, or one within a value, shifts all values after it by a column. Rows of a
+    workbook know their columns.
     """
     if not sheet.all_text or len(cells) == width or (len(cells) > width and not any(cells[width:])):
         return ""
@@ -314,16 +314,18 @@ def _keep_finite(cell: Cell) -> Cell:
 
 
 def _read_xlsx(path: Path, text: str) -> Iterator[Sheet]:
-    openpyxl: Any = import_module("openpyxl")  # 0.2 s, which only reading a table should cost
+    openpyxl: Any = import_module(
+        "openpyxl"
+    )  # imported here: it takes 0.2 s, which only reading a table should cost
     try:
         with open_plain(path) as stream:
             room = Room(most_cells(stream))
             book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
-            # Cells with their formats take longer to read than bare values, so only where one
+            # Cells with their formats take longer to read than plain values, so only if a format
             # matters.
             shown_as = any(map(_SHOWN_AS.fullmatch, book._number_formats))
             for sheet in sorted(book.worksheets, key=_is_hidden):
-                sheet.reset_dimensions()  # some programs write them wrong
+                sheet.reset_dimensions()  # some programs write wrong dimensions
                 cells = room.taken(sheet.iter_rows(values_only=not shown_as))
                 rows: list[Sequence[object]] = [
                     [_read_shown(cell) for cell in row] if shown_as else row
@@ -344,7 +346,7 @@ def _is_hidden(sheet: Any) -> bool:
 
 
 def _read_shown(cell: Any) -> object:
-    """Return a cell's value; a whole number whose format puts zeros or letters before it, as shown.
+    """Return a cell's value; a whole number whose format adds a prefix, as shown.
 
     ``0001`` typed into a spreadsheet program is the number 1 with such a format: as an id it must
     stay what the user sees.

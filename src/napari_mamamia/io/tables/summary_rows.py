@@ -1,4 +1,4 @@
-"""Rows of a table that are no case: means, totals and units, in several languages."""
+"""Find rows of a table that are not cases: means, totals and units, in several languages."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ gesamtmittelwert vertrauensintervall konfidenzintervall m\u00e9dia \u015brednia 
 \u0441\u0443\u043c\u043c\u0430 skewness kurtosis aggregate summary qu
 """
 _NUMBERS_OF_ALL: Final = frozenset(_SUMMARY_WORDS.split())
-"""What a program or a person names a row that sums up others."""
+"""Names that programs and people give to rows that summarise others."""
 _OTHER_WORDS: Final = """
 of over all cases case the and patients subjects samples rows values value n dice dsc score scores
 hd nhd norm dev deviation standard error row result results lower upper low high bound limit
@@ -73,11 +73,11 @@ _BRACKETS: Final = re.compile(r"[\[(](.*)[\])]")
 
 
 def is_summary(cell: object) -> bool:
-    """Whether the cell where a case's id is expected names a summary of other rows.
+    """Return whether the cell of a case's id names a summary of other rows.
 
     Examples
     --------
-    >>> [is_summary(text) for text in ("Mean \u00b1 SD", "AVERAGE", "95% CI", "25%", "MEAN_001")]
+    >>> [is_summary(text) for text in ("Mean ± SD", "AVERAGE", "95% CI", "25%", "MEAN_001")]
     [True, True, True, True, False]
     """
     if not isinstance(cell, str) or (cell[-1:].isdigit() and "=" not in cell):
@@ -93,12 +93,12 @@ def is_summary(cell: object) -> bool:
 
 
 def find_odd_ids(cells: Sequence[object]) -> frozenset[str]:
-    """Return the ids of another form than all the others, in whatever language.
+    """Return the ids whose form differs from all others, in any language.
 
-    All others have a digit and this one has none; or a number of three digits and more, and this
-    one has a shorter one in a form of its own that is no cohort's (``NACT_12``, ``TCGA-AR-A1AX``);
-    or all others are numbers alone. Fewer than four others make no rule, nor do more odd ids than a
-    summary has rows.
+    All others have a digit and this one has none; or all others have a number of at least three
+    digits, and this one a shorter number in a form that no cohort uses (``NACT_12``,
+    ``TCGA-AR-A1AX``); or all others are plain numbers. There is no result if there are fewer than
+    four others, or more odd ids than a summary has rows.
 
     Examples
     --------
@@ -131,13 +131,13 @@ def _form(text: str) -> str:
 
 
 def find_statistic(cells: Sequence[tuple[str, NDArray[np.float64]]]) -> str:
-    """Return the statistic that a row holds of the other rows, "" where it holds none.
+    """Return the statistic of the other rows that a row holds, "" if it holds none.
 
     Parameters
     ----------
     cells
-        Of each column of numbers the row's number as it is written, and those of the other rows.
-        All must be the same statistic, each to the digits that it is written with.
+        For each column of numbers the row's number as written, and those of the other rows.
+        All must be the same statistic, each to its written digits.
     """
     return next(
         (
@@ -156,7 +156,7 @@ def _is_written(text: str, value: float) -> bool:
 
 
 def unit_of(cell: object) -> str | None:
-    """Return the unit that a cell names, None where it names none.
+    """Return the unit that a cell names, None if it names none.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def unit_of(cell: object) -> str | None:
 
 
 def is_unit_row(id_cell: object, others: list[object]) -> bool:
-    """Whether the row below a header names units: no id, and each other cell a unit or empty."""
+    """Return whether the row below a header names units: no id, other cells a unit or empty."""
     if id_cell is not None and str(id_cell).strip(" []()").casefold() not in _ID_OF_UNITS:
         return False
     filled = [cell for cell in others if cell is not None and str(cell).strip()]
@@ -181,7 +181,7 @@ def is_unit_row(id_cell: object, others: list[object]) -> bool:
 
 
 def split_unit(name: str) -> tuple[str, str]:
-    """Return a column's name and the unit in brackets behind it, "" without one.
+    """Return a column's name and the unit in brackets after it, "" without one.
 
     Examples
     --------

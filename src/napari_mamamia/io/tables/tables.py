@@ -1,4 +1,4 @@
-"""Score tables and summaries, written and read back without loss."""
+"""Write score tables and summaries, and read them back without loss."""
 
 import csv
 import json
@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,11 +13,10 @@ import numpy as np
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.names import readable_name
-from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.files.save import saving, write_text_atomically
-from napari_mamamia.io.tables.flat_tables import write_flat_table
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.tables.flat_tables import write_flat_table, write_parquet_table
 from napari_mamamia.io.tables.text_rows import read_own_rows
 
 _COLUMNS: Final = tuple(field.name for field in fields(CaseScore))
@@ -43,53 +41,45 @@ _FIRST: Final = frozenset(
         "reason",
     ]
 )
-"""Columns that every table has, from the first version on; tables lack what came after it."""
+"""Columns that every table has had from the first version on; later ones may be missing."""
 
 
 def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
     """Write one row for each case; the columns are the fields of `CaseScore`.
 
-    The suffix says how: ``.csv``, ``.xlsx`` (one sheet "case_scores"; characters that spreadsheets
-    refuse become "?") or ``.parquet`` (texts and float64). Numbers have as many digits as it takes
-    to read back the same. nan and infinite values are empty cells. Nothing stays of work that is
-    cancelled.
+    The suffix decides the format: ``.csv``, ``.xlsx`` (one sheet "case_scores"; characters that
+    spreadsheets refuse become "?") or ``.parquet`` (texts and float64). Numbers have as many digits
+    as are needed to read them back exactly. nan and infinite values are empty cells. Cancelled work
+    leaves no file.
 
     Raises
     ------
     FormatError
         If `path` has another suffix.
+    MissingExtraError
+        If it is ``.parquet`` and pyarrow is not installed.
     SaveConflictError
         If `path` exists and `overwrite` is off.
     SaveError
         If the system refuses to write.
     """
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        return _write_parquet(rows, path, overwrite)
-    if suffix in (".csv", ".xlsx"):
-        return write_flat_table(
-            _COLUMNS,
-            map(_list_values, rows),
-            len(rows),
-            path,
-            name="case_scores",
-            overwrite=overwrite,
-        )
-    raise FormatError(
-        f"expected a score table as .csv, .xlsx or .parquet, got {path}: choose one of them"
-    )
+    cells = [[getattr(row, name) for name in _COLUMNS] for row in rows]
+    if path.suffix.lower() == ".parquet":
+        write_parquet_table(_COLUMNS, cells, path, texts=_TEXTS, overwrite=overwrite)
+    else:
+        write_flat_table(_COLUMNS, cells, len(rows), path, name="case_scores", overwrite=overwrite)
 
 
 @reads("a score table", "score the cases again")
 def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
-    """Return the rows of a score table; empty cells are nan, further columns are passed over.
+    """Return the rows of a score table; empty cells are nan, further columns are ignored.
 
-    In a table of an earlier version what it has no column for is unknown: nan, or "" for a text.
+    Columns that a table of an earlier version lacks are unknown: nan, or "" for a text.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, lacks a column, or a cell is not what its column holds; names
+        If the file cannot be read, lacks a column, or a cell has a wrong type; names
         file, line and column.
     """
     try:
@@ -118,7 +108,7 @@ def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
     """Write dataclasses, mappings, sequences and plain values as JSON.
 
     nan and infinite numbers become null, enum members their values, paths and mapping keys text
-    (names of files as `readable_name` has them), numpy scalars and arrays plain numbers and lists.
+    (file names as in `readable_name`), numpy scalars and arrays plain numbers and lists.
 
     Raises
     ------
@@ -131,26 +121,6 @@ def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
     """
     text = json.dumps(plain_content(content), indent=2, ensure_ascii=False, allow_nan=False)
     write_text_atomically(path, text + "\n", overwrite=overwrite)
-
-
-def _list_values(row: CaseScore) -> list[str | float]:
-    return [getattr(row, name) for name in _COLUMNS]
-
-
-def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> None:
-    arrow: Any = import_module("pyarrow")  # 0.1 s, which only writing a table should cost
-    columns = {}
-    for n_written, name in enumerate(_COLUMNS):
-        report_progress(n_written, len(_COLUMNS), f"Writing {path.name}")
-        if name in _TEXTS:
-            texts = [str(getattr(row, name)) for row in rows]
-            columns[name] = arrow.array(texts, type=arrow.string())
-        else:
-            numbers = np.array([getattr(row, name) for row in rows], dtype=np.float64)
-            columns[name] = arrow.array(numbers, mask=~np.isfinite(numbers))
-    with saving(path, overwrite=overwrite) as temporary:
-        import_module("pyarrow.parquet").write_table(arrow.table(columns), temporary)
-    report_progress(len(_COLUMNS), len(_COLUMNS), f"Writing {path.name}")
 
 
 def _parse_score(
@@ -180,7 +150,7 @@ def _parse_value(name: str, cell: str | None) -> str | float:
 
 
 def plain_content(value: Any) -> Any:
-    """Return `value` as JSON types only, as `write_json` says."""
+    """Return `value` as JSON types, converted as in `write_json`."""
     if isinstance(value, Enum):
         return plain_content(value.value)
     if isinstance(value, np.generic | np.ndarray):

@@ -1,6 +1,7 @@
-"""The rows of a text table (.csv, .tsv, .txt), however a program or a country writes it.
+"""Read the rows of a text table (.csv, .tsv, .txt) in the formats of many programs and countries.
 
-Between cells stands a comma, semicolon, tab or ``|``; Excel's first line ``sep=;`` says which.
+Cells are separated by comma, semicolon, tab or ``|``; Excel's first line ``sep=;`` names the
+separator.
 """
 
 import csv
@@ -20,36 +21,36 @@ _SEP_LINE: Final = re.compile(r'"?sep=(.)"?[,;\t|"]*\r?\n?', re.IGNORECASE)
 _HEAD_BYTES: Final = 512
 _OTHER_KINDS: Final = {
     re.compile(rb"version https://git-lfs"): (
-        "it is a pointer of Git LFS and not the table itself (git lfs pull brings it)"
+        "it is a Git LFS pointer and not the table itself (git lfs pull downloads it)"
     ),
     re.compile(rb"(\xef\xbb\xbf)?\s*<(!doctype html|html|\?xml)", re.IGNORECASE): (
-        "it is a web page or XML, such as a page to sign in, and no table"
+        "it is a web page or XML, such as a page to sign in, and not a table"
     ),
     re.compile(rb"(\xef\xbb\xbf)?\s*(\{\s*[\"}]|\[\s*[\[{])"): (
-        "it is JSON and no table with a row for each case"
+        "it is JSON and not a table with a row for each case"
     ),
 }
 BLANKS_BETWEEN: Final = (
-    "blanks stand between its cells: write it with commas, in R by write.csv(..., row.names=FALSE)"
+    "its cells are separated by blanks: use commas, in R write.csv(..., row.names=FALSE)"
 )
 _LOOKED_AT: Final = 40
-"""Lines that tell the separator: a header may stand below 30 titles."""
+"""Lines that decide the separator: a header may follow 30 titles."""
 
 
 def read_text(path: Path) -> tuple[str, str]:
-    """Return a text within the budget of a table, and a sentence where its encoding was guessed.
+    """Return a text within the budget of a table, and a sentence if its encoding was guessed.
 
     Raises
     ------
     OSError
         If the system refuses it.
     ValueError
-        If it is too large, another kind of file, or in no known encoding.
+        If it is too large, another kind of file, or in an unknown encoding.
     """
     with open_plain(path) as stream:
         data = read_text_bytes(stream)
     if data.startswith(b"PK\x03\x04"):
-        raise ValueError("it is a zip, such as .xlsx or .ods: give it that suffix")
+        raise ValueError("it is a zip, such as .xlsx or .ods: rename it with that suffix")
     for pattern, kind in _OTHER_KINDS.items():
         if pattern.match(data, 0, _HEAD_BYTES):
             raise ValueError(kind)
@@ -57,7 +58,7 @@ def read_text(path: Path) -> tuple[str, str]:
 
 
 def has_blanks_between(line: str, *, quoted: bool = False) -> bool:
-    """Whether a line has several cells between blanks and no separator, as R writes tables."""
+    """Return whether a line has several cells separated by blanks, as R writes tables."""
     is_parted = any(sign in line for sign in _SEPARATORS)
     return not is_parted and len(line.split()) > 1 and (not quoted or line.startswith('"'))
 
@@ -70,7 +71,7 @@ def read_own_rows(path: Path) -> list[Sequence[object]]:
     OSError
         If the system refuses it.
     ValueError
-        If it is too large, or no UTF-8.
+        If it is too large, or not UTF-8.
     csv.Error
         If quotation marks do not pair.
     """
@@ -81,16 +82,16 @@ def read_own_rows(path: Path) -> list[Sequence[object]]:
 
 
 def part_text(content: str, text: str) -> Iterator[list[Sequence[object]]]:
-    """Give the rows of a text as each separator parts it, the likeliest first.
+    """Yield the rows of a text split by each separator, the most likely first.
 
-    A later separator is worth a look where a title stands above the table, which may hold another
-    sign more often. A line ``sep=;`` leaves no choice; its row stays, empty, so that rows keep
-    their numbers.
+    A later separator may be right if a title stands above the table, which may hold another
+    character more often. A line ``sep=;`` decides; its row stays, empty, so that rows keep their
+    numbers.
 
     Raises
     ------
     ValueError
-        If a line, a row or the whole is larger than a table may be.
+        If a line, a row or the whole text exceeds the limits.
     csv.Error
         If quotation marks do not pair.
     """
@@ -121,7 +122,7 @@ def part_text(content: str, text: str) -> Iterator[list[Sequence[object]]]:
 
 
 def _score_separator(lines: Sequence[str], sign: str) -> tuple[bool, int]:
-    """Return how likely a sign parts the cells: as often in each line, then often in the first."""
+    """Return how likely a separator is: equally often in each line, then often in the first."""
     counts = [line.count(sign) for line in lines if line.strip()] or [0]
     usual = max(set(counts), key=counts.count)
     return usual > 0 and counts[0] == usual, counts[0]
@@ -141,7 +142,7 @@ def _part_rows(content: str, separator: str, text: str) -> list[Sequence[object]
 
 
 def _split_lines(content: str) -> Iterator[str]:
-    """Give the lines of a text with their ends, without a second copy of it."""
+    """Yield the lines of a text with their ends, without a second copy of it."""
     if "\n" not in content:
         content = content.replace("\r", "\n")
     start = 0

@@ -1,4 +1,4 @@
-"""A sheet as an .xlsx file, written row by row in little memory, so that the writing can stop."""
+"""Write a sheet as an .xlsx file row by row, in little memory, so that it can be cancelled."""
 
 import math
 import re
@@ -14,12 +14,12 @@ from napari_mamamia.io.files.save import saving
 Cell: TypeAlias = str | float | bool | None
 
 NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""Characters that no XML text holds, and so no cell."""
+"""Characters that XML cannot hold."""
 _LIKE_AN_ESCAPE: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
-"""Spreadsheet programs read ``_x0041_`` as a character; ``_x005F_`` stands for the underscore."""
+"""Spreadsheet programs read ``_x0041_`` as a character; ``_x005F_`` is an escaped underscore."""
 
 _EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
-"""Equal tables give equal bytes; a zip file knows no time before this one."""
+"""The earliest time of a zip file: a constant time gives equal bytes for equal tables."""
 
 _HEAD: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 _FORMATS: Final = "http://schemas.openxmlformats.org"
@@ -51,7 +51,7 @@ _PARTS: Final = (
         "</Relationships>",
     ),
 )
-"""Source: ECMA-376, Office Open XML, part 1, the least parts of a workbook."""
+"""Source: ECMA-376, Office Open XML, part 1, the minimal parts of a workbook."""
 
 
 def write_workbook(
@@ -64,9 +64,9 @@ def write_workbook(
 ) -> None:
     """Write rows as the only sheet of an .xlsx file; nan and None are empty cells.
 
-    Numbers have as many digits as it takes to read back the same. Characters that spreadsheets
-    refuse become "?"; a text that starts with = is no formula. Nothing stays of work that is
-    cancelled.
+    Numbers have as many digits as are needed to read them back exactly. Characters that
+    spreadsheets refuse become "?"; a text that starts with = is no formula. Cancelled work leaves
+    no file.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def _format_cell(place: str, value: Cell) -> str:
 
 
 def _name_column(place: int) -> str:
-    """Return a column's letters, 0 for A, 26 for AA."""
+    """Return a column's letters, A for 0, AA for 26."""
     letters = ""
     place += 1
     while place:

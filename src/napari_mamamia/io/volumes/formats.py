@@ -1,6 +1,6 @@
-"""The one table of volume formats: their suffixes, what reads and writes them, what they need.
+"""The table of volume formats: suffixes, readers, writers, required packages.
 
-No reader is imported before a file is opened: napari asks in its window's thread whether a path is
+Readers are imported only when a file is opened: napari asks in the GUI thread whether a path is
 ours.
 """
 
@@ -12,26 +12,26 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class VolumeFormat:
-    """One format of files.
+    """One file format.
 
     Parameters
     ----------
     suffixes
-        Ends of names, in lower case.
+        Endings of file names, in lower case.
     open_with
-        ``module:function`` that gives a header and a stream of voxels of a path; "" where there
+        ``module:function`` that opens a path and gives a header and a stream of voxels; "" if there
         is none.
     labels_with
         The same for a file of segments: takes a path and a label and returns its header and values.
     write_with
-        The same for writing voxels; "" where it is only read.
+        The same for writing voxels; "" if the format is only read.
     voxel_suffixes
-        Ends of the file beside it that has its voxels.
+        Endings of a separate file with the voxels.
     is_for_masks
-        Whether it holds segments and is never an image.
+        Whether it holds only segments, never an image.
     require_with
-        The same for the function that raises `MissingExtraError` where its package is not
-        installed; "" where the base install reads it.
+        The same for the function that raises `MissingExtraError` if its package is not
+        installed; "" if the base install reads it.
     """
 
     suffixes: tuple[str, ...]
@@ -64,11 +64,11 @@ FORMATS: Final = (
         require_with="dicom.elements:require_pydicom",
     ),
 )
-"""DICOM is here as a segmentation (SEG) alone: images are series of files, see `io.exam`."""
+"""DICOM is listed only as a segmentation (SEG): images are series of files, see `io.exam`."""
 
 
 def _suffixes(wanted: Callable[[VolumeFormat], object]) -> tuple[str, ...]:
-    """Return the ends of names of some formats."""
+    """Return the suffixes of some formats."""
     return tuple(end for one in FORMATS if wanted(one) for end in one.suffixes)
 
 
@@ -78,17 +78,17 @@ WRITTEN_SUFFIXES: Final = _suffixes(lambda one: one.write_with)
 _BY_SUFFIX: Final = {end: one for one in FORMATS for end in one.suffixes}
 _VOXELS: Final = tuple(end for one in FORMATS for end in one.voxel_suffixes)
 MASKS_EXPECTED: Final = "ID.nii.gz, ID.nrrd, ID.seg.nrrd, ID.mha, ID.mhd, ID.hdr or ID.dcm (SEG)"
-"""What a folder of masks may hold, for messages."""
+"""Mask files that a folder may hold, for messages."""
 
 
 def suffix_of(name: str) -> str:
-    """Return the end of a volume file's name, in lower case; "" where it is none."""
+    """Return the suffix of a volume file's name, in lower case; "" if it is none."""
     lower = name.lower()
     return max((end for end in MASK_SUFFIXES if lower.endswith(end)), key=len, default="")
 
 
 def format_of(name: str) -> VolumeFormat | None:
-    """Return the format that a file's name tells, None where it is no volume file."""
+    """Return the format that a file's name indicates, None if it is no volume file."""
     return _BY_SUFFIX.get(suffix_of(name))
 
 
@@ -100,14 +100,14 @@ def require_readers(names: Iterable[str]) -> None:
 
 
 def function_of(reference: str) -> Callable[..., Any]:
-    """Return the function that a ``module:function`` of the table means."""
+    """Return the function that a ``module:function`` of the table refers to."""
     module, _, name = reference.partition(":")
     function: Callable[..., Any] = getattr(import_module(f"napari_mamamia.io.{module}"), name)
     return function
 
 
 def file_stem(name: str) -> str | None:
-    """Return an image file's name without its suffix, None where it is no volume file.
+    """Return an image file's name without its suffix, None if it is no volume file.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def mask_stem(name: str) -> str | None:
     ('DUKE_001', 'DUKE_001', None)
     """
     suffix = suffix_of(name)
-    # A file of voxels stands for nothing: its header, beside it, is the volume.
+    # A file of voxels is ignored: its header, beside it, is the volume.
     if not suffix or suffix in _VOXELS:
         return None
     return name[: -len(suffix)] or None

@@ -1,4 +1,4 @@
-"""Which decompressor, which checksum: isal is fastest on images, zlib-ng on long runs of masks.
+"""Choose decompressor and checksum: isal is fastest on images, zlib-ng on long runs of masks.
 
 Measured on 44 MB of mask written by SimpleITK: zlib-ng 4 ms, isal 15 ms, zlib 113 ms; on 89 MB of
 noisy int16 image: isal 180 ms, zlib-ng 290 ms, zlib 570 ms.
@@ -18,8 +18,9 @@ from zlib_ng import gzip_ng, zlib_ng
 
 _RAW: Final = -15
 _MASK_RATIO: Final = 8
-"""Blocks that shrink more are read faster by zlib-ng: 64 KiB of noise at 1.6:1 take isal 0.11 and
-zlib-ng 0.22 ms, of mask at 125:1 0.017 and 0.006 ms (measured)."""
+"""zlib-ng is faster for blocks with a higher ratio: 64 KiB of noise at 1.6:1 take isal 0.11 and
+zlib-ng 0.22 ms, of mask at 125:1 0.017 and 0.006 ms (measured).
+"""
 
 _PACKED_BYTES: Final = 1 << 16
 
@@ -30,11 +31,11 @@ BROKEN: Final[Any] = (
     isal_zlib.error,
     zlib_ng.error,
 )
-"""What reading a damaged or truncated file may raise."""
+"""Errors that reading a damaged or truncated file may raise."""
 
 
 class Content(Enum):
-    """What a file holds, as far as decompressing it goes."""
+    """The kind of voxels in a file, which decides the decompressor."""
 
     IMAGE = "image"
     MASK = "mask"
@@ -46,7 +47,7 @@ def open_gzip(raw: BinaryIO, content: Content) -> Any:
 
 
 def open_zlib(raw: BinaryIO) -> io.BufferedReader:
-    """Return a reader of the decompressed bytes of a zlib stream; bytes behind it are left out."""
+    """Return a reader of the decompressed bytes of a zlib stream; bytes after it are ignored."""
     return io.BufferedReader(_ZlibReader(raw))
 
 
@@ -63,7 +64,7 @@ class _ZlibReader(io.RawIOBase):
         data = b""
         while not data and not self._inflater.eof:
             packed = self._packed or self._raw.read(_PACKED_BYTES)
-            # All bytes may be taken in while some of what they hold has not come out yet.
+            # All input may be consumed while some output is still pending.
             data = self._inflater.decompress(packed, len(out))
             self._packed = self._inflater.unconsumed_tail
             if not (packed or data or self._inflater.eof):
@@ -73,9 +74,9 @@ class _ZlibReader(io.RawIOBase):
 
 
 def inflate_block(packed: bytes, size: int) -> bytes:
-    """Return what a block of raw deflate holds, cut at one byte more than the `size` expected.
+    """Return the content of a raw deflate block, at most one byte more than the expected `size`.
 
-    Nothing where it is no such block.
+    Return b"" for an invalid block.
     """
     inflater = zlib_ng if len(packed) * _MASK_RATIO < size else isal_zlib
     try:
@@ -86,6 +87,6 @@ def inflate_block(packed: bytes, size: int) -> bytes:
 
 
 def crc32_of(data: Any, before: int = 0) -> int:
-    """Return the CRC-32 of bytes, or contiguous values, that follow those whose CRC is `before`."""
+    """Return the CRC-32 of bytes, or contiguous values, that follow those with CRC `before`."""
     crc: int = zlib_ng.crc32(data, before)
     return crc

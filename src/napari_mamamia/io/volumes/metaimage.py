@@ -1,7 +1,7 @@
-"""MetaImage volumes of ITK: ``.mha`` in one file, ``.mhd`` with ``.raw`` or ``.zraw`` beside it.
+"""Read MetaImage volumes of ITK: ``.mha`` in one file, ``.mhd`` with ``.raw`` or ``.zraw``.
 
-Source: https://itk.org/Wiki/ITK/MetaIO/Documentation; where it leaves room, what ITK's own reader
-does (SimpleITK 2.5), which the tests ask.
+Source: https://itk.org/Wiki/ITK/MetaIO/Documentation; where it is ambiguous, the behaviour of ITK's
+own reader (SimpleITK 2.5), with which the tests compare.
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,13 +46,13 @@ _CONVERT: Final = "convert it with 3D Slicer or SimpleITK to .nii.gz, or to a bi
 def open_metaimage(
     path: Path, content: Content = Content.IMAGE
 ) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
-    """Give the header of a MetaImage and its bytes from the first voxel on.
+    """Yield the header of a MetaImage and its bytes from the first voxel on.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, is no volume of numbers, or names voxels that are not beside it
-        or cannot be there.
+        If the file cannot be read, is no volume of numbers, or names a voxel file that is missing
+        or in another folder.
     """
     fields, start = _read_fields(path)
     header = _parse_header(path, fields)
@@ -68,7 +68,7 @@ def open_metaimage(
 
 
 def _read_fields(path: Path) -> tuple[dict[str, str], int]:
-    """Return the elements by name in lower case, and where the bytes behind the header begin."""
+    """Return the elements by name in lower case, and the position of the bytes after the header."""
     with open_stream(path, is_gzip=False) as stream:
         head = stream.head(_MOST_HEADER)
     fields: dict[str, str] = {}
@@ -117,7 +117,7 @@ def _parse_header(path: Path, fields: Mapping[str, str]) -> VolumeHeader:
 
 
 def _require_plain(path: Path, fields: Mapping[str, str]) -> None:
-    """Refuse what changes how voxels are stored, or what they mean, in a rare way."""
+    """Raise FormatError for elements that change the storage or meaning of voxels in a rare way."""
     expected = (
         ("BinaryData", ("true",), "binary voxels"),
         ("ElementNumberOfChannels", ("1",), "one value in each voxel"),
@@ -134,10 +134,10 @@ def _require_plain(path: Path, fields: Mapping[str, str]) -> None:
 def _read_grid(
     path: Path, fields: Mapping[str, str], shape: tuple[int, int, int], *, is_flat: bool
 ) -> tuple[Grid, tuple[str, ...]]:
-    """Return the grid, whose matrix has a row for each axis in LPS, and what is unusual about it.
+    """Return the grid, whose matrix has a row for each axis in LPS, and warnings about it.
 
-    AnatomicalOrientation places nothing: ITK writes it and never reads it. A flat image is one
-    slice of 1 mm.
+    AnatomicalOrientation is not used for the position: ITK writes it and never reads it. A flat
+    image is one slice of 1 mm.
     """
     spacing = np.array([*_numbers(path, fields, _SPACINGS), *[1.0] * is_flat][:3])
     directions = _numbers(path, fields, _DIRECTIONS, optional=True)
@@ -149,8 +149,8 @@ def _read_grid(
     numbers = _numbers(path, fields, _ORIGINS, optional=True) or [0.0] * 3
     origin = np.array([*numbers, *[0.0] * is_flat][:3])
     if rows is None or rows.shape != (3, 3) or not len(spacing) == len(origin) == 3:
-        came = f"{len(spacing)}, {len(directions)} and {len(origin)} numbers came"
-        raise refusal(path, "spacing, directions and place of three axes", came, _CONVERT)
+        came = f"got {len(spacing)}, {len(directions)} and {len(origin)} numbers"
+        raise refusal(path, "spacing, directions and position of three axes", came, _CONVERT)
     affine = np.eye(4)
     affine[:3, :3] = (rows * spacing[:, None]).T * _LPS_TO_RAS[:, None]
     affine[:3, 3] = origin * _LPS_TO_RAS
@@ -158,7 +158,7 @@ def _read_grid(
         grid = Grid(shape, affine)
     except ValueError as error:
         remedy = "export it again from the scanner's data"
-        raise refusal(path, "an affine that spans space", str(error), remedy) from error
+        raise refusal(path, "an affine of three independent axes", str(error), remedy) from error
     warnings = []
     if is_flat:
         warnings.append(f"{path.name}: a 2-D image, taken as one slice of 1 mm: no volume in ml")
@@ -166,18 +166,18 @@ def _read_grid(
     if "?" not in letters and letters.translate(_FROM) != grid.orientation:
         warnings.append(
             f"{path.name}: its AnatomicalOrientation is {letters}, its matrix says "
-            f"{grid.orientation.translate(_FROM)}; the matrix counts, as in ITK"
+            f"{grid.orientation.translate(_FROM)}; the matrix is used, as in ITK"
         )
     unit = fields.get("distanceunits", "mm")
     if unit.lower() != "mm":
-        warnings.append(f"{path.name}: its header says that lengths are in {unit}; taken as mm")
+        warnings.append(f"{path.name}: its header says that lengths are in {unit}; read as mm")
     return grid, tuple(warnings)
 
 
 def _numbers(
     path: Path, fields: Mapping[str, str], elements: tuple[str, ...], *, optional: bool = False
 ) -> list[float]:
-    """Return the numbers of the first of some elements that is there."""
+    """Return the numbers of the first of the elements that exists."""
     text = next((fields[name.lower()] for name in elements if name.lower() in fields), "")
     try:
         numbers = [float(word) for word in text.split()]
@@ -190,7 +190,7 @@ def _numbers(
 
 
 def _is_big_endian(path: Path, fields: Mapping[str, str]) -> bool:
-    """Return the byte order; the two elements that give it must not contradict each other."""
+    """Return the byte order; raise if the two elements that state it contradict each other."""
     names = ("BinaryDataByteOrderMSB", "ElementByteOrderMSB")
     orders = {name: _is_true(path, fields, name) for name in names if name.lower() in fields}
     if len(set(orders.values())) > 1:
@@ -207,7 +207,7 @@ def _is_true(path: Path, fields: Mapping[str, str], element: str) -> bool:
 
 
 def _skipped(path: Path, fields: Mapping[str, str], voxels: Path, n_bytes: int) -> int:
-    """Return where the voxels begin in their own file; a HeaderSize of -1 puts them at its end."""
+    """Return the offset of the voxels in their file; a HeaderSize of -1 puts them at its end."""
     text = fields.get("headersize", "0")
     size = int(text) if text.removeprefix("-").isdigit() else -2
     if size == -1:

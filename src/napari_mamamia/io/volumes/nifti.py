@@ -1,4 +1,4 @@
-"""NIfTI-1 and NIfTI-2: ``.nii`` and ``.nii.gz`` read and written, ``.hdr`` with ``.img`` read."""
+"""NIfTI-1 and NIfTI-2: read and write ``.nii`` and ``.nii.gz``, read ``.hdr`` with ``.img``."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +27,8 @@ from napari_mamamia.io.volumes.own_nibabel import Nifti1Header, Nifti2Header, da
 from napari_mamamia.io.volumes.streams import VoxelStream, open_stream, refusal
 from napari_mamamia.io.volumes.voxel_writer import Planes, VolumeContent, save_volume, stored_type
 
-# NIfTI geometry: from a `Grid` back to header bytes, the source's own where there is one.
+# NIfTI geometry: from a `Grid` back to header bytes, from the source's own header if there is
+# one.
 
 _MOST_VOXELS_NIFTI1: Final = 32767
 _NEW: Final[tuple[Any, Any]] = (Nifti1Header, Nifti2Header)
@@ -53,10 +54,10 @@ _GEOMETRY: Final = (
 def make_nifti_header(grid: Grid, n_volumes: int, stored: np.dtype[Any]) -> bytes:
     """Return the bytes before the voxels of a NIfTI file on `grid`.
 
-    Where the grid came from a NIfTI file, the fields that say where voxels lie are copied byte for
-    byte, in that file's byte order; free text is left out, because it may name the patient.
-    Elsewhere the affine, rounded to float32, becomes sform and qform (no qform where the affine is
-    sheared, which a qform cannot say), in mm. The voxels must be written in the same byte order.
+    If the grid came from a NIfTI file, the geometry fields are copied byte for byte, in that file's
+    byte order; free text is left out, because it may name the patient. Otherwise the affine,
+    rounded to float32, becomes sform and qform (no qform if the affine is sheared, which a qform
+    cannot express), in mm. The voxels must be written in the same byte order.
     """
     old = None if grid.nifti_header is None else known_fields(grid.nifti_header)
     fields = _make_header_fields(grid) if old is None else type(old)(endianness=old.endianness)
@@ -65,7 +66,7 @@ def make_nifti_header(grid: Grid, n_volumes: int, stored: np.dtype[Any]) -> byte
             fields[name] = old[name]
     n_dims = 3 if n_volumes == 1 else 4
     fields["dim"][1:4] = grid.shape[::-1]
-    # Where the source is 3-D too, its unused extents stay, byte for byte.
+    # If the source is 3-D too, its unused extents stay, byte for byte.
     if fields["dim"][0] != n_dims or n_dims == 4:
         fields["dim"][0] = n_dims
         fields["dim"][4:] = (n_volumes, 1, 1, 1)
@@ -78,7 +79,7 @@ def make_nifti_header(grid: Grid, n_volumes: int, stored: np.dtype[Any]) -> byte
 
 
 def _make_header_fields(grid: Grid) -> Any:
-    """Return a little-endian header that says where `grid` lies."""
+    """Return a little-endian header with the geometry of `grid`."""
     big = max(grid.shape) > _MOST_VOXELS_NIFTI1
     fields = _NEW[big](endianness="<")
     affine: NDArray[np.float32] = grid.affine.astype(np.float32)
@@ -102,15 +103,15 @@ def stored_grid(grid: Grid) -> Grid:
 def open_nifti(
     path: Path, content: Content = Content.IMAGE
 ) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
-    """Give the header of a NIfTI file and its bytes from the first voxel on.
+    """Yield the header of a NIfTI file and its bytes from the first voxel on.
 
-    Whether the file is compressed is seen from its first bytes, not from its name;
-    `content` matters for the speed alone.
+    The first bytes, not the name, reveal whether the file is compressed; `content` affects the
+    speed only.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, is no volume, or cannot hold the voxels its header promises.
+        If the file cannot be read, is no volume, or is too small for the voxels of its header.
     """
     with open_stream(path, content=content) as stream:
         raw = _read_head(stream)
@@ -123,7 +124,7 @@ def open_nifti(
 def open_nifti_pair(
     path: Path, content: Content = Content.IMAGE
 ) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
-    """Give the header of a NIfTI, or of Analyze 7.5, and the bytes of the file beside it.
+    """Yield the header of NIfTI, or of Analyze 7.5, and the bytes of the file beside it.
 
     Either may be compressed, and `path` may name either; else as `open_nifti`.
     """
@@ -137,7 +138,7 @@ def open_nifti_pair(
 
 
 def _find_pair(path: Path) -> tuple[Path, Path]:
-    """Return the files of header and voxels, of which `path` is one; letter case does not count."""
+    """Return the files of header and voxels, one of which is `path`; ignore letter case."""
     packed = ".gz" if path.name.lower().endswith(".gz") else ""
     stem, dot, suffix = path.name[: len(path.name) - len(packed)].rpartition(".")
     other = f"{dot}{'img' if suffix.lower() == 'hdr' else 'hdr'}"
@@ -169,7 +170,7 @@ def _skip_to_voxels(stream: VoxelStream, header: VolumeHeader, offset: int, done
 
 @reads("a readable NIfTI file", "copy or download it again")
 def read_nifti_header(path: Path) -> VolumeHeader:
-    """Return what a NIfTI file says of itself; only its first bytes are read."""
+    """Return the header of a NIfTI file; only its first bytes are read."""
     with open_nifti(path) as (header, _):
         return header
 
@@ -177,8 +178,8 @@ def read_nifti_header(path: Path) -> VolumeHeader:
 def write_nifti(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> None:
     """Write voxels to ``.nii`` or, by the name, ``.nii.gz``; verified.
 
-    Where `grid` came from a NIfTI file, the header's geometry is that file's byte for byte;
-    elsewhere the affine is rounded to float32, as NIfTI-1 stores it.
+    If `grid` came from a NIfTI file, the header's geometry is that file's byte for byte; otherwise
+    the affine is rounded to float32, as NIfTI-1 stores it.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ def write_nifti(array: Planes, grid: Grid, path: Path, *, overwrite: bool = Fals
         ``(z, y, x)`` or ``(n, z, y, x)`` on `grid`; bool (written as uint8), integer, float32 or
         float64.
     grid
-        Shape and place.
+        Shape and affine.
     path
         The file to make.
     overwrite
@@ -200,7 +201,9 @@ def write_nifti(array: Planes, grid: Grid, path: Path, *, overwrite: bool = Fals
         See `save_volume`.
     """
     if array.ndim not in (3, 4) or array.shape[-3:] != grid.shape:
-        raise ValueError(f"the array has shape {array.shape}, its grid {grid.shape} (z, y, x)")
+        raise ValueError(
+            f"expected an array of the grid's shape {grid.shape} (z, y, x), got {array.shape}"
+        )
     fields = None if grid.nifti_header is None else known_fields(grid.nifti_header)
     stored = stored_type(array, "<" if fields is None else fields.endianness)
     n_volumes = array.shape[0] if array.ndim == 4 else 1

@@ -1,4 +1,4 @@
-"""NIfTI headers, and Analyze 7.5: from the 348 or 540 bytes to a `VolumeHeader`."""
+"""Read NIfTI and Analyze 7.5 headers: from the 348 or 540 bytes to a `VolumeHeader`."""
 
 import logging
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from napari_mamamia.io.volumes.streams import refusal
 NIFTI1_BYTES: Final = 348
 NIFTI2_BYTES: Final = 540
 EXTENSION_FLAG: Final = bytes(4)
-"""Stands after the header; zeros say that no extension follows."""
+"""Bytes after the header; zeros mean that no extension follows."""
 
 _SIZES: Final[Mapping[int, Any]] = {NIFTI1_BYTES: Nifti1Header, NIFTI2_BYTES: Nifti2Header}
 _SINGLE_FILE: Final = (b"n+1", b"n+2")
@@ -41,7 +41,7 @@ _SILENT: Final = logging.Logger(__name__, level=logging.CRITICAL + 1)
 def parse_nifti_header(
     path: Path, raw: bytes, *, in_two_files: bool = False
 ) -> tuple[VolumeHeader, int]:
-    """Return what the first bytes of a NIfTI say, and where its voxels begin.
+    """Return the header in the first bytes of a NIfTI, and the offset of its voxels.
 
     The affine is nibabel's: the sform if its code is above 0, else the qform, else the spacing with
     x towards the patient's left and the origin in the middle; in mm, whatever the header's unit.
@@ -53,13 +53,13 @@ def parse_nifti_header(
     raw
         The header: 348 bytes of NIfTI-1, 540 of NIfTI-2, decompressed; fewer are refused.
     in_two_files
-        Whether the voxels are in a file of their own; the header may be Analyze 7.5 then.
+        Whether the voxels are in a separate file; then the header may be Analyze 7.5.
 
     Raises
     ------
     FormatError
         If this is not a volume of a known number type, 3-D or a row of 3-D volumes, with positive
-        spacing and an affine that spans space.
+        spacing and an affine of independent axes.
     """
     fields = _read_fields(path, raw, in_two_files)
     size = int(fields["sizeof_hdr"])
@@ -94,7 +94,7 @@ def known_fields(raw: bytes) -> Any:
 
 
 def _byte_order(raw: bytes, size: int) -> str | None:
-    """Return the byte order in which the first number of `raw` is `size`, if either."""
+    """Return the byte order in which the first number of `raw` is `size`, None if neither."""
     for byte_order in "<>":
         if raw[:4] == np.array(size, f"{byte_order}i4").tobytes():
             return byte_order
@@ -102,24 +102,24 @@ def _byte_order(raw: bytes, size: int) -> str | None:
 
 
 _OF_ANALYZE: Final = (
-    "it is Analyze 7.5, which says nothing of the patient's orientation; its first axis is taken "
+    "it is Analyze 7.5, which does not store the patient's orientation; its first axis is assumed "
     "to run to the patient's left. Check left and right on the images"
 )
 
 
 def _require_no_matrix(path: Path) -> None:
-    """Refuse an Analyze file whose place SPM keeps in a third one."""
+    """Raise FormatError for an Analyze file whose position SPM keeps in a third file."""
     matrix = path.with_name(f"{path.name[: path.name.lower().rindex('.hdr')]}.mat")
     if matrix.is_file():
-        came = f"its place is in SPM's {matrix.name}"
+        came = f"its position is in SPM's {matrix.name}"
         raise refusal(path, "an orientation in the header", came, "convert it with SPM to NIfTI")
 
 
 def _from_analyze(fields: Any, raw: bytes) -> Any:
-    """Return an Analyze 7.5 header as NIfTI without orientation, placed as nibabel places it.
+    """Return an Analyze 7.5 header as NIfTI without orientation, positioned as by nibabel.
 
-    The origin is SPM's where it lies near the volume, else the volume's middle. Bytes that NIfTI
-    gave a meaning to hold anything in Analyze: those are cleared.
+    The origin is SPM's if it is near the volume, else the volume's middle. Bytes that have a
+    meaning only in NIfTI are cleared: in Analyze they may hold anything.
     """
     clean = type(fields)(endianness=fields.endianness)
     for name in ("dim", "datatype", "bitpix", "vox_offset", "scl_slope", "scl_inter"):
@@ -147,7 +147,7 @@ def _read_fields(path: Path, raw: bytes, in_two_files: bool) -> Any:
     magic = bytes(fields["magic"])[:3]
     if in_two_files and magic in _SINGLE_FILE:
         came = "it says that they are in this file"
-        raise refusal(path, "voxels in a file of their own", came, "rename it to .nii")
+        raise refusal(path, "voxels in a separate file", came, "rename it to .nii")
     if not in_two_files and magic not in _SINGLE_FILE:
         came = "header and voxels are two files" if magic in _TWO_FILES else "it is Analyze 7.5"
         raise refusal(path, "a single-file NIfTI", came, "rename it to .hdr beside its .img")
@@ -164,7 +164,7 @@ def _read_extents(path: Path, fields: Any) -> tuple[tuple[int, int, int], int]:
     if len(sizes) not in (3, 4) or min(sizes) < 1:
         raise refusal(path, "a 3-D or 4-D volume", f"its shape is {sizes} (x, y, z, ...)", remedy)
     if int(fields["intent_code"]) in _NOT_VOLUMES:
-        came = f"intent code {int(fields['intent_code'])} says matrices, vectors or points"
+        came = f"intent code {int(fields['intent_code'])} means matrices, vectors or points"
         raise refusal(path, "an image or a mask", came, remedy)
     x, y, z, *more = sizes
     return (x, y, z), more[0] if more else 1
@@ -196,7 +196,7 @@ def _require_spacing(path: Path, fields: Any) -> None:
 
 
 def _read_scaling(path: Path, fields: Any) -> tuple[float, float]:
-    """Return slope and intercept; 1 and 0 where the slope is 0 or not a number."""
+    """Return slope and intercept; 1 and 0 if the slope is 0 or NaN."""
     slope, intercept = float(fields["scl_slope"]), float(fields["scl_inter"])
     if slope == 0 or not np.isfinite(slope):
         return 1.0, 0.0
@@ -207,7 +207,7 @@ def _read_scaling(path: Path, fields: Any) -> tuple[float, float]:
 
 
 def _read_offset(path: Path, fields: Any, least: int) -> int:
-    """Return where voxels begin; never before `least`, where what precedes them ends."""
+    """Return the offset of the voxels; never before `least`, the end of the data before them."""
     offset = float(fields["vox_offset"])
     if not np.isfinite(offset):
         raise refusal(path, "a finite vox_offset", f"it is {offset}", "export the file again")
@@ -217,23 +217,23 @@ def _read_offset(path: Path, fields: Any, least: int) -> int:
 def _read_grid(
     path: Path, shape_xyz: tuple[int, int, int], raw: bytes
 ) -> tuple[Grid, tuple[str, ...]]:
-    """Return the grid, and what is unusual about it."""
+    """Return the grid, and warnings about it."""
     try:
         grid, notes = _make_grid(shape_xyz, raw)
     except (ValueError, HeaderDataError) as error:
         remedy = "export it again from the scanner's data"
-        raise refusal(path, "an affine that spans space", str(error), remedy) from error
+        raise refusal(path, "an affine of three independent axes", str(error), remedy) from error
     return grid, tuple(f"{path.name}: {text}" for text in notes)
 
 
-# The phases and masks of a case often have one header, byte for byte, and so one grid.
+# The phases and masks of a case often have identical headers, and so one grid.
 @lru_cache(maxsize=16)
 def _make_grid(shape_xyz: tuple[int, int, int], raw: bytes) -> tuple[Grid, tuple[str, ...]]:
     fields = known_fields(raw)
     repaired = fields
     if not _is_sound(fields):
         repaired = fields.copy()
-        # nibabel shall neither log nor raise: what is unusual is told by the warnings below.
+        # nibabel must neither log nor raise: the warnings below report what is unusual.
         repaired.check_fix(logger=_SILENT, error_level=logging.CRITICAL + 1)
     x, y, z = shape_xyz
     grid = Grid((z, y, x), _to_mm(repaired.get_best_affine(), fields), raw)
@@ -247,7 +247,7 @@ def _make_grid(shape_xyz: tuple[int, int, int], raw: bytes) -> tuple[Grid, tuple
 
 
 def _is_sound(fields: Any) -> bool:
-    """Whether nibabel's repair would leave the place alone; it takes as long as all the rest."""
+    """Return whether nibabel's repair, which is slow, would not change the position."""
     codes = int(fields["qform_code"]), int(fields["sform_code"])
     return float(fields["pixdim"][0]) in (-1.0, 1.0) and all(0 <= code <= 4 for code in codes)
 
@@ -264,8 +264,8 @@ def _two_forms(repaired: Any, grid: Grid) -> str:
         return ""
     differences = "; ".join(filter(None, (grid.differences(other), f"corners {apart_mm:.4g} mm")))
     return (
-        f"sform and qform disagree: {differences} apart. The sform is used; other software may use "
-        "the qform: check the place on the images"
+        f"sform and qform disagree by {differences}. The sform is used; other software may use "
+        "the qform: check the position on the images"
     )
 
 
@@ -273,7 +273,7 @@ def _no_form(repaired: Any) -> str:
     if int(repaired["qform_code"]) != 0 or int(repaired["sform_code"]) != 0:
         return ""
     return (
-        "it has neither qform nor sform; its first axis is taken to run to the patient's left. "
+        "it has neither qform nor sform; its first axis is assumed to run to the patient's left. "
         "Check left and right on the images"
     )
 
@@ -282,7 +282,7 @@ def _describe_shear(grid: Grid) -> str:
     if not grid.is_sheared:
         return ""
     return (
-        "its axes are not at right angles (sheared affine); it is measured and exported as it is. "
+        "its axes are not at right angles (sheared affine); it is measured and exported unchanged. "
         "Straighten the data set for a copy at right angles"
     )
 
@@ -295,7 +295,7 @@ def _describe_unit(fields: Any) -> str:
 
 
 def unit_of(fields: Any) -> tuple[str, float]:
-    """Return the unit of a header's lengths and how many mm it has."""
+    """Return the unit of a header's lengths and its size in mm."""
     return _UNITS.get(int(fields["xyzt_units"]) & _UNIT_BITS, ("mm", 1.0))
 
 

@@ -1,4 +1,4 @@
-"""Arrays on a grid as nibabel's images in memory, and back; no file is touched."""
+"""Convert arrays on a grid to nibabel images in memory and back; no file is touched."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 def nifti_image(array: NDArray[Any], grid: Grid) -> "Nifti1Image":
-    """Return ``(z, y, x)`` or ``(n, z, y, x)`` voxels as an image ``(x, y, z)`` or with n last.
+    """Return ``(z, y, x)`` or ``(n, z, y, x)`` voxels as an image ``(x, y, z)``, with n last.
 
-    The header's geometry is that of the file the grid came from; voxels are a view of `array`, but
-    bool becomes uint8.
+    The header's geometry is that of the grid's source file; voxels are a view of `array`, but bool
+    becomes uint8.
 
     Raises
     ------
     ArgumentError
-        If NIfTI has no such voxels.
+        If NIfTI does not support the voxel type.
     """
     from nibabel.nifti1 import Nifti1Image
     from nibabel.nifti2 import Nifti2Header, Nifti2Image
@@ -51,15 +51,15 @@ def grid_and_voxels(image: "SpatialImage") -> tuple[Grid, NDArray[Any]]:
     Raises
     ------
     ArgumentError
-        If it has several volumes, or no place in space.
+        If it has several volumes, or no affine.
     """
     voxels: NDArray[Any] = np.asarray(image.dataobj)
     while voxels.ndim > 3 and voxels.shape[-1] == 1:
         voxels = voxels[..., 0]
     if voxels.ndim != 3:
         raise ArgumentError(
-            f"expected an image of one volume, got shape {voxels.shape} (x, y, z, ...): cut one "
-            "out with  image.slicer[..., k]"
+            f"expected an image of one volume, got shape {voxels.shape} (x, y, z, ...): select one "
+            "with  image.slicer[..., k]"
         )
     try:
         x, y, z = voxels.shape
@@ -69,6 +69,6 @@ def grid_and_voxels(image: "SpatialImage") -> tuple[Grid, NDArray[Any]]:
         grid = Grid((z, y, x), affine)
     except (ValueError, TypeError) as error:
         raise ArgumentError(
-            f"expected an image with a place in space, got one without ({error}): set its affine"
+            f"expected an image with an affine, got one without ({error}): set its affine"
         ) from error
     return grid, voxels.T

@@ -1,4 +1,4 @@
-"""NRRD volumes, 3-D, raw or gzip, in one file or two: opened for reading, and written in one."""
+"""NRRD volumes, 3-D, raw or gzip: read one file or two, write one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,16 +27,18 @@ _TO_RAS: Final[Mapping[str, tuple[int, int, int]]] = {
     "left-posterior-superior": (-1, -1, 1),
     "lps": (-1, -1, 1),
 }
-"""Signs that turn each patient space into RAS. Source: NRRD format definition, "space" field,
-https://teem.sourceforge.net/nrrd/format.html."""
+"""Signs that convert each patient space to RAS. Source: NRRD format definition, "space" field,
+https://teem.sourceforge.net/nrrd/format.html.
+"""
 _SPACE_ASSUMED: Final = "left-posterior-superior"
 _GZIP: Final = ("gzip", "gz")
 _DATA_FILE: Final = ("data file", "datafile")
 _ENCODINGS: Final = (*_GZIP, "raw")
 _NAMES: Final[Mapping[str, str]] = {"float32": "float", "float64": "double"}
 _MOST_LAYERS: Final = 1 << 32
-"""Bytes of all layers together, which are in memory at once: our own choice, 400 voxels cubed for
-each of 60 segments."""
+"""Most bytes of all layers together, which are in memory at once: our choice, 400 voxels cubed for
+each of 60 segments.
+"""
 _CONVERT: Final = "convert it with 3D Slicer or SimpleITK to a 3-D gzip NRRD or .nii.gz"
 
 
@@ -44,15 +46,15 @@ _CONVERT: Final = "convert it with 3D Slicer or SimpleITK to a 3-D gzip NRRD or 
 def open_nrrd(
     path: Path, content: Content = Content.IMAGE
 ) -> Iterator[tuple[VolumeHeader, VoxelStream]]:
-    """Give the header of an NRRD file and its bytes from the first voxel on.
+    """Yield the header of an NRRD file and its bytes from the first voxel on.
 
-    `content` matters for the speed alone.
+    `content` affects the speed only.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, is no 3-D volume in a patient space, is packed in another way
-        than raw or gzip, or cannot hold the voxels its header promises.
+        If the file cannot be read, is no 3-D volume in a patient space, has another encoding
+        than raw or gzip, or is too small for the voxels of its header.
     """
     fields, start = _read_fields(path)
     header = _parse_header(path, fields)
@@ -65,7 +67,7 @@ def open_nrrd(
 
 @reads("a readable NRRD file", "copy or download it again")
 def read_nrrd_header(path: Path) -> VolumeHeader:
-    """Return what an NRRD file says of itself; only its header is read."""
+    """Return the header of an NRRD file; only its header is read."""
     with open_nrrd(path) as (header, _):
         return header
 
@@ -74,7 +76,7 @@ def read_nrrd_header(path: Path) -> VolumeHeader:
 def read_layers(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     """Return header and layers ``(layer, z, y, x)`` of label maps, 3-D or with a list axis first.
 
-    That is how 3D Slicer stores segments that overlap.
+    3D Slicer stores overlapping segments in this way.
     """
     fields, start = _read_fields(path)
     sizes = [int(size) for size in fields.get("sizes", ())]
@@ -95,7 +97,7 @@ def read_layers(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
         n_bytes = n_layers * prod(header.grid.shape) * header.stored.itemsize
         stream.require(n_bytes)
         if n_bytes > _MOST_LAYERS:
-            came = f"{n_layers} layers of {header.grid.shape} voxels (z, y, x) take more"
+            came = f"{n_layers} layers of {header.grid.shape} voxels (z, y, x) exceed that"
             remedy = "save fewer segments, or each as its own label map"
             raise refusal(path, f"layers of at most {_MOST_LAYERS >> 30} GiB", came, remedy)
         values = np.frombuffer(stream.take(n_bytes), header.stored)
@@ -121,15 +123,15 @@ def write_nrrd(
 ) -> None:
     """Write voxels as a gzip NRRD in left-posterior-superior space; verified.
 
-    The affine is written in full precision. pynrrd's own writer is not used: it stamps the time
-    into the header, and equal masks shall give equal files.
+    The affine is written in full precision. pynrrd's own writer is not used: it writes the time
+    into the header, and equal masks must give equal files.
 
     Parameters
     ----------
     array
         ``(z, y, x)`` on `grid`; bool (written as uint8), integer, float32 or float64.
     grid
-        Shape and place.
+        Shape and affine.
     path
         The file to make.
     pairs
@@ -145,7 +147,9 @@ def write_nrrd(
         See `save_volume`.
     """
     if array.shape != grid.shape:
-        raise ValueError(f"the array has shape {array.shape}, its grid {grid.shape} (z, y, x)")
+        raise ValueError(
+            f"expected an array of the grid's shape {grid.shape} (z, y, x), got {array.shape}"
+        )
     stored = stored_type(array)
     content = VolumeContent(
         _format_header(grid, stored, pairs).encode("ascii"), b"", array, stored, is_gzip=True
@@ -155,8 +159,8 @@ def write_nrrd(
 
 
 def _read_fields(path: Path) -> tuple[Mapping[str, Any], int]:
-    """Return pynrrd's header fields and where the bytes behind the header begin."""
-    # For its errors alone, which say why a file cannot be opened; pynrrd's do not.
+    """Return pynrrd's header fields and the position of the bytes after the header."""
+    # Opened only for its errors, which say why a file cannot be opened; pynrrd's do not.
     with open_stream(path, is_gzip=False):
         pass
     try:
@@ -179,10 +183,10 @@ def _parse_header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
         grid = Grid((z, y, x), affine)
     except ValueError as error:
         remedy = "export it again from the scanner's data"
-        raise refusal(path, "directions that span space", str(error), remedy) from error
+        raise refusal(path, "three independent directions", str(error), remedy) from error
     if grid.is_sheared:
         text = (
-            "its axes are not at right angles (sheared); it is measured and exported as it is. "
+            "its axes are not at right angles (sheared); it is measured and exported unchanged. "
             "Straighten the data set for a copy at right angles"
         )
         warnings = (*warnings, f"{path.name}: {text}")
@@ -191,14 +195,14 @@ def _parse_header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
 
 
 def _find_voxels(path: Path, fields: Mapping[str, Any]) -> Path | None:
-    """Return the file of a detached header's voxels; refuse those behind a gap or packed rarely."""
+    """Return the voxel file of a detached header; refuse skipped bytes and rare encodings."""
     encoding = str(fields.get("encoding", "none")).lower()
     if encoding not in _ENCODINGS:
         raise refusal(path, "raw or gzip encoding", f"it is {encoding}", _CONVERT)
     for name in ("line skip", "lineskip", "byte skip", "byteskip"):
         if fields.get(name):
             came = f"its header says {name}: {fields[name]}"
-            raise refusal(path, "voxels right behind the header", came, _CONVERT)
+            raise refusal(path, "voxels right after the header", came, _CONVERT)
     named = next((str(fields[name]) for name in _DATA_FILE if name in fields), "")
     return find_voxel_file(path, named, "data file") if named else None
 
@@ -206,7 +210,7 @@ def _find_voxels(path: Path, fields: Mapping[str, Any]) -> Path | None:
 def _read_affine(
     path: Path, fields: Mapping[str, Any]
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return the affine, voxel (x, y, z) to RAS mm, and what had to be assumed."""
+    """Return the affine, voxel (x, y, z) to RAS mm, and warnings about assumptions."""
     warnings: tuple[str, ...] = ()
     space = str(fields.get("space", "")).lower()
     if not space:
@@ -217,7 +221,7 @@ def _read_affine(
         raise refusal(path, "a patient space such as left-posterior-superior", space, _CONVERT)
     units = {str(unit).strip('" ') for unit in fields.get("space units", ())}
     if others := sorted(units - {"", "mm", "millimeter", "millimeters"}):
-        text = f"its header says that lengths are in {', '.join(others)}; taken as mm, as in ITK"
+        text = f"its header says that lengths are in {', '.join(others)}; read as mm, as in ITK"
         warnings = (*warnings, f"{path.name}: {text}")
     affine = np.eye(4)
     affine[:3, :3] = _read_directions(path, fields).T
@@ -238,7 +242,7 @@ def _read_directions(path: Path, fields: Mapping[str, Any]) -> NDArray[np.float6
 
 
 def _find_stored_type(path: Path, fields: Mapping[str, Any]) -> np.dtype[np.generic]:
-    """Return the number type; pynrrd knows its many names, asked here with an empty volume."""
+    """Return the number type; pynrrd resolves its many names, called here with an empty volume."""
     empty = {**fields, "sizes": np.zeros(3, int), "encoding": "raw"}
     empty = {key: value for key, value in empty.items() if key not in _DATA_FILE}
     try:
@@ -251,7 +255,7 @@ def _find_stored_type(path: Path, fields: Mapping[str, Any]) -> np.dtype[np.gene
 
 
 def _format_header(grid: Grid, stored: np.dtype[Any], pairs: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the header; the empty line at its end belongs to it."""
+    """Return the header, including the empty line at its end."""
     signs = np.array(_TO_RAS[_SPACE_ASSUMED])
     lps = grid.affine[:3] * signs[:, None]
     vectors = [f"({','.join(repr(float(v)) for v in column)})" for column in lps.T]
@@ -259,7 +263,7 @@ def _format_header(grid: Grid, stored: np.dtype[Any], pairs: Sequence[tuple[str,
     sizes = " ".join(str(n) for n in grid.shape[::-1])
     texts = "".join(f"{key}:={value}\n" for key, value in pairs)
     if "\\" in texts or texts.count("\n") != len(pairs):
-        raise ValueError(f"texts of an NRRD header need one line each, got {texts!r}")
+        raise ValueError(f"expected texts of one line each for an NRRD header, got {texts!r}")
     return (
         f"NRRD0004\ntype: {name}\ndimension: 3\nspace: {_SPACE_ASSUMED}\nsizes: {sizes}\n"
         f"space directions: {' '.join(vectors[:3])}\nkinds: domain domain domain\n"

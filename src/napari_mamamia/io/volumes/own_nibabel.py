@@ -1,8 +1,8 @@
-"""nibabel's headers, imported so that no socket is opened.
+"""Import nibabel's headers without opening a socket.
 
-nibabel asks for pydicom, which loads `requests` to fetch test files of its own, whose urllib3 opens
-a socket as it is imported, to see whether this computer has IPv6. Nothing is sent by it; but a
-program that says that it talks to nobody should not have to explain one.
+nibabel imports pydicom, which loads `requests` to fetch its test files, whose urllib3 opens a
+socket on import, to see whether this computer has IPv6. It sends nothing; but a program that claims
+to use no network should open no socket.
 """
 
 import sys
@@ -14,7 +14,7 @@ __all__ = ["HeaderDataError", "Nifti1Header", "Nifti2Header", "data_type_codes"]
 
 @contextmanager
 def _without_package(name: str) -> Iterator[None]:
-    """Let what is imported within find no package of a name, unless it was imported before."""
+    """Hide a package from imports in the block, unless it was imported before."""
     if name in sys.modules:
         yield
         return

@@ -1,4 +1,4 @@
-"""Files of named segments to one map of labels, and 3D Slicer's ``.seg.nrrd``."""
+"""Read files of named segments as one label map, and 3D Slicer's ``.seg.nrrd``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,13 +33,13 @@ def join_segments(
 ) -> LabelMap:
     """Return segments as one map of their numbers, on the part of the image that is stored.
 
-    Where segments overlap, the one that is asked for by its number counts, else the first: as
-    foreground all of them count anyway. Asked for by name, one segment comes alone, as 1.
+    Where segments overlap, the one with the number `label` wins, else the first: as foreground all
+    of them count anyway. If `label` is a name, only that segment is returned, as 1.
 
     Raises
     ------
     FormatError
-        If no segment, or more than one, goes by the name of `label`.
+        If no segment, or more than one, has the name `label`.
     """
     if isinstance(label, str):
         chosen = [segment for segment in segments if _folded(segment.name) == _folded(label)]
@@ -64,16 +64,11 @@ def join_segments(
 
 
 def require_no_name(labels: LabelMap, label: float | str | None) -> None:
-    """Refuse a name for a file of several values, none of which has one.
-
-    Raises
-    ------
-    FormatError
-    """
+    """Raise FormatError if a label name is given for a file of several values without names."""
     if isinstance(label, str) and len(labels.values) > 1:
         values = ", ".join(f"{value:g}" for value in labels.values[:5])
         raise FormatError(
-            f"{labels.source}: expected segments with names, of which {label!r} is one, but the "
+            f"{labels.source}: expected segments with names, including {label!r}, but the "
             f"file holds the values {values} without names: choose one by its value"
         )
 
@@ -82,15 +77,15 @@ def require_no_name(labels: LabelMap, label: float | str | None) -> None:
 def read_segment_labels(path: Path, label: float | str | None) -> tuple[VolumeHeader, LabelMap]:
     """Return header and labels of a ``.seg.nrrd``: one layer of values, or several that overlap.
 
-    In one layer the values are those of the file. In several a segment keeps its LabelValue where
-    no other has it; else segments count from 1 in their order.
+    In one layer the values are those of the file. In several layers a segment keeps its LabelValue
+    if it is unique; else segments are numbered from 1 in their order.
 
     Source: 3D Slicer developer guide, "Segmentations", file format.
 
     Raises
     ------
     FormatError
-        If the file is damaged, no labels of segments, or has no segment of the name `label`.
+        If the file is damaged, holds no segment labels, or has no segment of the name `label`.
     """
     texts = read_nrrd_pairs(path, "Segment")
     for name in _REPRESENTATIONS:
@@ -134,7 +129,7 @@ def _find_segments(texts: dict[str, str], layers: NDArray[Any]) -> list[NamedSeg
     )
     order = list(dict.fromkeys(numbers)) or list(range(len(layers)))
     values = [_whole(texts.get(f"Segment{n}_LabelValue"), 1) for n in order]
-    # Before Slicer 4.11 there was one layer for each segment, and no word of it.
+    # Before Slicer 4.11 there was one layer for each segment, without this element.
     default = (lambda n: n) if len(layers) > 1 else (lambda n: 0)
     places = [_whole(texts.get(f"Segment{n}_Layer"), default(n)) for n in order]
     are_unique = len(set(values)) == len(values) and min(values) > 0

@@ -1,4 +1,4 @@
-"""The bytes of a volume file, decompressed as they are asked for; a bad file is a `FormatError`."""
+"""Read the bytes of a volume file, decompressed on demand; a bad file is a `FormatError`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,13 +11,15 @@ from napari_mamamia.io.volumes.inflate import BROKEN, Content, open_gzip, open_z
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _DEFLATE_MOST: Final = 1032
-"""Deflate cannot shrink more than this. Source: zlib technical details, "maximum compression
-factor" (258 bytes in 2 bits), https://zlib.net/zlib_tech.html."""
+"""Deflate cannot compress more than this. Source: zlib technical details, "maximum compression
+factor"
+(258 bytes in 2 bits), https://zlib.net/zlib_tech.html.
+"""
 _SKIP_BYTES: Final = 1 << 20
 
 
 class _Reader(Protocol):
-    """What is needed of an open file."""
+    """The methods that are used of an open file."""
 
     def read(self, size: int, /) -> bytes: ...
     def readinto(self, out: Any, /) -> int | None: ...
@@ -26,7 +28,8 @@ class _Reader(Protocol):
 class VoxelStream:
     """The decompressed bytes of one open file, in order, each read exactly once.
 
-    `path` stands in messages; `at_most` is the number of bytes that the rest of the file can hold.
+    `path` is named in messages; `at_most` is the number of bytes that the rest of the file can
+    hold.
     """
 
     def __init__(self, path: Path, reader: _Reader, at_most: int, *, is_packed: bool) -> None:
@@ -36,21 +39,21 @@ class VoxelStream:
         self._reader = reader
 
     def head(self, size: int) -> bytes:
-        """Return the next `size` bytes, fewer where the file ends."""
+        """Return the next `size` bytes, fewer at the end of the file."""
         try:
             return self._reader.read(size)
         except BROKEN as error:
             raise self._make_damage_error(error) from error
 
     def take(self, size: int) -> bytes:
-        """Return exactly the next `size` bytes, or raise `FormatError` where the file ends."""
+        """Return exactly the next `size` bytes, or raise `FormatError` if the file ends before."""
         data = self.head(size)
         if len(data) != size:
             raise _too_short(self.path)
         return data
 
     def fill(self, out: memoryview) -> None:
-        """Fill `out`, whose format is bytes, or raise `FormatError` where the file ends before."""
+        """Fill `out`, whose format is bytes, or raise `FormatError` if the file ends before."""
         try:
             got = self._reader.readinto(out)
         except BROKEN as error:
@@ -59,23 +62,23 @@ class VoxelStream:
             raise _too_short(self.path)
 
     def skip(self, size: int) -> Iterator[None]:
-        """Pass over `size` bytes, in steps of at most 1 MiB."""
+        """Skip `size` bytes, in steps of at most 1 MiB."""
         while size > 0:
             size -= len(self.take(min(size, _SKIP_BYTES)))
             yield
 
     def finish(self) -> None:
-        """Read a packed file to its end, which compares its checksum; more voxels are no error."""
+        """Read a compressed file to its end to verify its checksum; surplus voxels are no error."""
         for _ in self.rest():
             pass
 
     def rest(self) -> Iterator[None]:
-        """Do what `finish` does, in steps of at most 1 MiB."""
+        """Read to the end like `finish`, in steps of at most 1 MiB."""
         while self.is_packed and self.head(_SKIP_BYTES):
             yield
 
     def require(self, size: int) -> None:
-        """Raise `FormatError` at once where the file cannot hold `size` bytes more."""
+        """Raise `FormatError` at once if the file cannot hold `size` more bytes."""
         if size > self.at_most:
             raise _too_short(self.path)
 
@@ -84,7 +87,7 @@ class VoxelStream:
             self.path,
             "a whole, undamaged file",
             f"reading it fails ({error})",
-            "it is cut off or damaged; copy or download it again",
+            "it is truncated or damaged; copy or download it again",
         )
 
 
@@ -104,13 +107,13 @@ def open_stream(
     path
         The file.
     start
-        Where the bytes asked for, or the gzip stream that holds them, begin.
+        Offset of the wanted bytes, or of the gzip stream that holds them.
     content
-        What the file holds; only the speed depends on it.
+        The kind of voxels; it affects the speed only.
     is_gzip
-        Whether they are compressed; by default their first two bytes say it, not the name.
+        Whether they are compressed; by default decided by their first two bytes, not by the name.
     is_zlib
-        Whether they are a zlib stream (RFC 1950), as MetaImage packs its voxels.
+        Whether they are a zlib stream (RFC 1950), as MetaImage compresses its voxels.
 
     Raises
     ------
@@ -136,16 +139,16 @@ def open_stream(
 
 
 def find_voxel_file(path: Path, name: str, element: str) -> Path:
-    """Return the file of voxels that a header names, which must lie beside the header.
+    """Return the voxel file that a header names, which must be in the header's folder.
 
     Parameters
     ----------
     path
         The header.
     name
-        What it says.
+        The name in the header.
     element
-        The element that says it, for messages.
+        The header element with the name, for messages.
 
     Raises
     ------
@@ -171,7 +174,7 @@ def find_voxel_file(path: Path, name: str, element: str) -> Path:
 
 
 def refusal(path: Path, expected: str, came: str, remedy: str) -> FormatError:
-    """Return the error that says of `path` what was expected, what came, and what to do."""
+    """Return the error about `path` with the expected and actual content, and the remedy."""
     return FormatError(f"{path}: expected {expected}, but {came}: {remedy}")
 
 
@@ -180,7 +183,7 @@ def _too_short(path: Path) -> FormatError:
         path,
         "as many voxels as its header promises",
         "the file ends before",
-        "it is cut off; copy or download it again",
+        "it is truncated; copy or download it again",
     )
 
 

@@ -1,4 +1,4 @@
-"""Voxels to a file: block by block, verified by re-reading, whole or not at all."""
+"""Write voxels block by block, verified by re-reading, completely or not at all."""
 
 import struct
 import zlib
@@ -22,15 +22,18 @@ from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.save import flushed, saving
 from napari_mamamia.io.volumes.inflate import crc32_of, inflate_block
 
-# A gzip file written in blocks, each checked as it is written.
+# A gzip file written in blocks, each verified as it is written.
 
 BLOCK_BYTES: Final = 1 << 16
-"""Compressed, and checked, at a time. Measured: smaller costs Python time, larger leaves more zeros
-in blocks that are not all zero."""
+"""Bytes compressed and verified at a time. Measured: smaller costs Python time, larger leaves more
+zeros in blocks that are not all zero.
+"""
 
 _HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
-"""No file name, no time. Source: RFC 1952, section 2.3. Equal voxels are seldom other bytes all the
-same: isal misses a repetition now and then (3 of 240 files)."""
+"""No file name, no time. Source: RFC 1952, section 2.3. Equal voxels rarely give different bytes:
+isal
+misses a repetition now and then (3 of 240 files).
+"""
 _END: Final = b"\x03\x00"
 """An empty last block. Source: RFC 1951, section 3.2.6."""
 _RAW: Final = -15
@@ -38,14 +41,16 @@ _INVERTED: Final = 0xFFFFFFFF
 _LEVEL: Final = 1
 _ZERO_LEVEL: Final = 3
 """zlib's levels up to 3 write zeros as copies from far enough back that isal and zlib read them 3
-to 7 times faster than those of higher levels (isal 4.5 against 15 ms for 44 MB, measured)."""
+to 7
+times faster than those of higher levels (isal 4.5 against 15 ms for 44 MB, measured).
+"""
 
 
 class BlockGzip:
-    """One gzip member made of blocks that do not refer to each other.
+    """One gzip member made of independent blocks.
 
     Blocks of zeros, most of a tumour mask, are compressed once and repeated. Every other block is
-    inflated again and compared with what went in.
+    decompressed again and compared with its input.
 
     Parameters
     ----------
@@ -63,10 +68,10 @@ class BlockGzip:
         write(_HEADER)
 
     def add(self, data: bytes) -> None:
-        """Add the bytes of one block; raise `ValueError` if they do not come back."""
+        """Add the bytes of one block; raise `ValueError` if it decompresses to other bytes."""
         packed = self._deflate.compress(data) + self._deflate.flush(isal_zlib.Z_FULL_FLUSH)
         if inflate_block(packed, len(data)) != data:
-            raise ValueError("a compressed block does not give back what went in")
+            raise ValueError("a compressed block does not decompress to its input")
         self._write_zeros()
         self._write(packed)
         self._crc = crc32_of(data, self._crc)
@@ -74,7 +79,7 @@ class BlockGzip:
 
     def add_zeros(self, size: int) -> None:
         """Add a block of `size` zero bytes."""
-        # Blocks of zeros follow each other by the hundred: they are written at once.
+        # Hundreds of zero blocks may follow each other: they are written at once.
         self._zeros.append(_packed_zeros(size))
         self._n_zeros += size
 
@@ -88,7 +93,7 @@ class BlockGzip:
         if not self._zeros:
             return
         self._write(b"".join(self._zeros))
-        # Zeros only shift the remainder, which a CRC-32 keeps inverted: one step for any number.
+        # Zeros only shift the remainder, which a CRC-32 stores inverted: one step for any number.
         shifted = isal_zlib.crc32_combine(self._crc ^ _INVERTED, 0, self._n_zeros)
         self._crc = shifted ^ _INVERTED
         self._size += self._n_zeros
@@ -96,7 +101,7 @@ class BlockGzip:
 
 
 class PlainBlocks:
-    """The same for a file that is not compressed: blocks are written as they are."""
+    """The blocks of an uncompressed file."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write = write
@@ -123,20 +128,20 @@ def _packed_zeros(size: int) -> bytes:
 T = TypeVar("T")
 
 _Steps: TypeAlias = Generator[int, None, int]
-"""Yields how many planes are done at every block, returns the CRC-32 of the file's bytes."""
+"""Yields the number of planes done after every block, returns the CRC-32 of the file's bytes."""
 
 
 _BUFFER_BYTES: Final = 1 << 20
 _YIELD_SECONDS: Final = 0.05
 _SLOW_BYTES: Final = 1 << 23
-"""From this size on a file is forced to the disk in a thread, while progress is told."""
+"""From this size on a file is forced to the disk in a thread, with progress."""
 
 
 class Planes(Protocol):
-    """Voxels to be written: an array, or what gives its planes one after the other, once.
+    """Voxels to write: an array, or an iterable of planes that is read once.
 
-    A plane may be used until the next one is asked for; None stands for one of zeros that nobody
-    looks at. Asking may raise `FormatError`.
+    A plane may be used until the next one is requested; None stands for a plane of zeros. Iterating
+    may raise `FormatError`.
     """
 
     @property
@@ -149,16 +154,16 @@ class Planes(Protocol):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of every plane."""
+        """Type of every plane."""
 
     def __iter__(self) -> Iterator[Any]:
-        """Give the planes, of an array with 4 axes its volumes."""
+        """Yield the planes, of an array with 4 axes its volumes."""
 
 
 class LabelPlanes:
-    """The planes of a label map, made from the block that is not zero: there is nothing outside.
+    """The planes of a label map, made from the block that is not zero.
 
-    A box beside a whole array could be wrong, and what lies outside be lost; here it cannot.
+    A box beside a whole array could be wrong and lose voxels outside it; a label map cannot.
     """
 
     ndim = 3
@@ -171,10 +176,10 @@ class LabelPlanes:
         self.dtype: np.dtype[Any] = self._crop.dtype
         width = self.shape[2]
         self.filled = range(self._box.start[1] * width, self._box.stop[1] * width)
-        """Where a flat plane may hold anything but zeros."""
+        """Range of a flat plane that may hold non-zero values."""
 
     def __iter__(self) -> Iterator[NDArray[Any] | None]:
-        """Give one plane after the other, all in the same memory."""
+        """Yield one plane after the other, all in the same memory."""
         (first, top, left), (stop, bottom, right) = self._box.start, self._box.stop
         plane: NDArray[Any] = np.zeros(self.shape[1:], self.dtype)
         for z in range(self.shape[0]):
@@ -187,11 +192,11 @@ class LabelPlanes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VolumeContent:
-    """What goes into a volume file.
+    """The content of a volume file.
 
     `array` is ``(z, y, x)`` or ``(n, z, y, x)``; its values are written as `stored`, which differs
     from the array's type in byte order at most (bool becomes uint8). `plain` comes first and is
-    never compressed; `header` comes next, compressed with the voxels where `is_gzip`.
+    never compressed; `header` comes next, compressed with the voxels if `is_gzip`.
     """
 
     plain: bytes
@@ -202,7 +207,7 @@ class VolumeContent:
 
     @property
     def n_planes(self) -> int:
-        """How many planes all volumes have together."""
+        """Number of planes of all volumes together."""
         return int(np.prod(self.array.shape[:-2]))
 
 
@@ -217,7 +222,9 @@ def stored_type(array: Planes, byte_order: Literal["<", ">"] = "<") -> np.dtype[
     if array.dtype.kind == "b":
         return np.dtype(np.uint8)
     if array.dtype.kind not in "iuf" or not array.dtype.itemsize <= 8 or array.dtype == np.float16:
-        raise ValueError(f"a volume is bool, integer, float32 or float64, got {array.dtype}")
+        raise ValueError(
+            f"expected a volume of type bool, integer, float32 or float64, got {array.dtype}"
+        )
     return array.dtype.newbyteorder(byte_order)
 
 
@@ -231,18 +238,18 @@ def save_volume(
 ) -> None:
     """Write `content`, read it back, compare, and only then give it its name.
 
-    Progress counts planes. Work that is cancelled leaves an older file as it was, and no other.
+    Progress counts planes. Cancelled work leaves an older file unchanged, and no new file.
 
-    Compressed blocks are inflated and compared with the voxels while they are written; then the
-    file's checksum is compared with that of the bytes written, and its header with what it must
-    say.
+    Compressed blocks are decompressed and compared with the voxels while they are written; then the
+    file's checksum is compared with that of the bytes written, and its header with the expected
+    one.
 
     Parameters
     ----------
     content
-        What to write.
+        The content to write.
     target
-        Where to; an existing file survives every failure.
+        The file; an existing one survives every failure.
     grid
         Shape and affine that the file must have when read back, exactly.
     read_header
@@ -255,7 +262,7 @@ def save_volume(
     SaveConflictError
         If `target` exists and `overwrite` is off.
     SaveError
-        If writing fails, or the file read back differs; the message says in what.
+        If writing fails, or the file read back differs; the message names the difference.
     """
     total = content.n_planes
     with saving(target, overwrite=overwrite) as temporary:
@@ -263,7 +270,7 @@ def save_volume(
             written = report_steps(
                 _write_content(content, temporary), total, f"Writing {target.name}"
             )
-        except FormatError:  # what the planes are read from is at fault, not the file written
+        except FormatError:  # the source of the planes is at fault, not the written file
             raise
         except ValueError as error:
             raise _make_difference_error(target, str(error)) from error
@@ -313,7 +320,7 @@ def _checksum_of(path: Path, done: int) -> _Steps:
 
 
 def report_steps(steps: Generator[int, None, T], total: int, text: str) -> T:
-    """Return what `steps` return; the number of steps done that they yield is told every 50 ms."""
+    """Return the result of `steps`; report the number of steps that they yield every 50 ms."""
     last = perf_counter()
     with closing(steps):
         while True:
@@ -328,7 +335,7 @@ def report_steps(steps: Generator[int, None, T], total: int, text: str) -> T:
 
 
 def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iterator[int]:
-    """Add the voxels; planes and blocks of zeros take the short way."""
+    """Add the voxels; planes and blocks of zeros take the fast path."""
     step = BLOCK_BYTES // content.stored.itemsize
     n_voxels = int(np.prod(content.array.shape[-2:]))
     filled = content.array.filled if isinstance(content.array, LabelPlanes) else range(n_voxels)
@@ -340,7 +347,7 @@ def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iter
             continue
         yield index
         if plane.size != n_voxels:
-            raise ValueError(f"plane {n_planes} has {plane.size} voxels, expected {n_voxels}")
+            raise ValueError(f"expected {n_voxels} voxels in plane {n_planes}, got {plane.size}")
         if _is_zero(plane[filled.start : filled.stop]):
             blocks.add_zeros(plane.nbytes)
             continue
@@ -353,16 +360,16 @@ def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iter
                 blocks.add(part.astype(content.stored, copy=False).tobytes())
                 yield index
     if n_planes != content.n_planes:
-        raise ValueError(f"{n_planes} of {content.n_planes} planes came")
+        raise ValueError(f"expected {content.n_planes} planes, got {n_planes}")
 
 
 def _is_zero(values: NDArray[Any]) -> bool:
-    """Return whether all bytes are 0; as bool, numpy looks at many at once and stops early."""
+    """Return whether all bytes are 0; as bool, numpy tests many at once and stops early."""
     return not values.view(np.bool_).any()
 
 
 def _iterate_planes(array: Planes) -> Iterator[NDArray[Any] | None]:
-    """Yield the planes of all volumes, each flat and contiguous; None for one of zeros."""
+    """Yield the planes of all volumes, each flat and contiguous; None for a plane of zeros."""
     for volume in array if array.ndim == 4 else (array,):
         for plane in volume:
             yield None if plane is None else np.ascontiguousarray(plane).reshape(-1)
@@ -371,7 +378,7 @@ def _iterate_planes(array: Planes) -> Iterator[NDArray[Any] | None]:
 def _list_facts(
     content: VolumeContent, grid: Grid, read: VolumeHeader
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield what must agree: its name, what was written, what was read."""
+    """Yield the facts that must agree: name, written value, read value."""
     n_volumes = content.array.shape[0] if content.array.ndim == 4 else 1
     yield "the shape (z, y, x)", grid.shape, read.grid.shape
     yield "the number of volumes", n_volumes, read.n_volumes

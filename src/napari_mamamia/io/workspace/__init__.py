@@ -1,7 +1,7 @@
-"""The user's own folder: predictions, refined masks, scores; a data set is never written to.
+"""The user's own folder: predictions, refined masks, scores. A data set is never written to.
 
-`workspace` is its layout, `mark` whose it is, `place` how it is found again. `journal` has every
-step of an edit on the disk when the mouse button is up. `event_store` is a file for each writer,
-merged at reading; `case_tags`, `measurements` and `findings` are its events. `provenance` stands
-beside each mask, `preferences` is what is remembered between sessions.
+`workspace` is its layout, `mark` records its data set, `place` finds it. `journal` saves every step
+of an edit to disk when the mouse button is released. `event_store` keeps a file for each writer and
+merges them when reading; `case_tags`, `measurements` and `findings` are its events. `provenance` is
+stored beside each mask, `preferences` between sessions.
 """

@@ -1,8 +1,8 @@
-"""What readers noted of whole cases: an event for each tag that was set or taken back.
+"""Tags of readers on whole cases: an event for each tag that was set or removed.
 
-Each run of the program writes a file of its own in the workspace's folder ``case_tags``, see
-`event_store`: nothing that anybody noted is lost, and two windows never wait for each other. The
-file ``case_tags.jsonl`` of earlier versions is read too, and no longer written.
+Each run of the program writes its own file in the workspace's folder ``case_tags``, see
+`event_store`: no tag is lost, and two windows never wait for each other. The file
+``case_tags.jsonl`` of earlier versions is read too, and no longer written.
 """
 
 import threading
@@ -27,16 +27,16 @@ _one_at_a_time: Final = threading.Lock()
 
 
 def append_tag(workspace: Path, reader: str, case_id: str, tag: str, *, on: bool) -> CaseTag:
-    """Note that a reader set a tag, or took it back; return it with its time.
+    """Record that a reader set a tag, or removed it; return it with its time.
 
-    The note is on the disk when this returns.
+    The event is on the disk when this returns.
 
     Raises
     ------
     CaseError
         If `reader` cannot name a folder.
     SaveError
-        If the system refuses to write; earlier notes stay.
+        If the system refuses to write; earlier tags stay.
     """
     folder = workspace / TAGS_FOLDER
     with _one_at_a_time, EventWriter(folder, reader) as writer:
@@ -47,15 +47,15 @@ def append_tag(workspace: Path, reader: str, case_id: str, tag: str, *, on: bool
 
 @reads("tags of cases", "check the folder case_tags of the workspace")
 def read_tag_notes(workspace: Path) -> tuple[CaseTag, ...]:
-    """Return the tags that are set, in the order of their setting; none where nobody noted any.
+    """Return the tags that are set, in the order of their setting; empty if there are none.
 
-    Of the notes of one case, tag and reader the last counts; letter case does not part them. Torn
-    and damaged lines are passed over, and lines of another form, such as those of a later version.
+    Of the events of one case, tag and reader the last counts, ignoring letter case. Incomplete and
+    damaged lines, and lines of later versions, are skipped.
 
     Raises
     ------
     FormatError
-        If a file is there but cannot be read.
+        If an existing file cannot be read.
     """
     events = read_events(workspace / TAGS_FOLDER).events
     entries = [{**event.body, "reader": event.reader, "created": event.at} for event in events]
@@ -73,9 +73,9 @@ def read_tag_notes(workspace: Path) -> tuple[CaseTag, ...]:
 
 
 def _last_about(folder: Path, case_id: str, tag: str) -> tuple[str, ...]:
-    """Return the hash of the last event of a case and tag: a new one comes after it by any clock.
+    """Return the hash of the last event of a case and tag, which a new event follows by any clock.
 
-    Where a file cannot be read the clocks decide; a note is taken all the same.
+    If a file cannot be read, the clocks decide; the tag is recorded all the same.
     """
     with suppress(FormatError):
         key = (case_key(case_id), tag.casefold())
@@ -85,7 +85,7 @@ def _last_about(folder: Path, case_id: str, tag: str) -> tuple[str, ...]:
 
 
 def _read_key(event: Event) -> tuple[str, str]:
-    """Return the case and the tag that an event is of, without letter case."""
+    """Return the case and the tag of an event, in lower case."""
     return case_key(str(event.body.get("case_id"))), str(event.body.get("tag")).casefold()
 
 
@@ -95,7 +95,7 @@ def _old_entries(path: Path) -> Iterator[Any]:
 
 
 def _parse_tag(entry: Any) -> CaseTag | None:
-    """Return what a line says, None for a line of another form."""
+    """Return the tag in a line, None for a line of another form."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("on"), bool):
         return None
     values = [entry.get(name) for name in ("case_id", "tag", "reader", "created")]

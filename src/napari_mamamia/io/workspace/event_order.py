@@ -1,4 +1,4 @@
-"""Events of several writers in one order that every computer finds the same."""
+"""Order the events of several writers identically on every computer."""
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,23 +6,23 @@ from typing import Any, NamedTuple
 
 
 class Event(NamedTuple):
-    """One note: who wrote it when and where, and what it says.
+    """One event: its writer, place and time, and its content.
 
-    A tuple, not a dataclass: there are hundreds of thousands, and one is made in a third of the
+    A tuple, not a dataclass: there are hundreds of thousands, and creating one takes a third of the
     time.
 
     Parameters
     ----------
     reader, host, session, seq
-        Who, on which computer, in which run of a program, and the how manieth of it, from 0.
+        The reader, the computer, the run of the program, and the number in this run, from 0.
     at
         Clock of that computer, ISO 8601 in UTC.
     body
-        What it says: JSON without floats.
+        The content: JSON without floats.
     seen
-        Hashes of the last event of each other file that its writer knew of.
+        Hashes of the last event of each other file that its writer knew.
     hash, prev
-        Of its line, and of the line before it.
+        Of its line, and of the previous line.
     """
 
     reader: str
@@ -37,10 +37,10 @@ class Event(NamedTuple):
 
 
 def merge_events(chains: Iterable[Sequence[Event]]) -> tuple[Event, ...]:
-    """Return all events once, each after those before it in its chain and those it had seen.
+    """Return all events once, each after its predecessors in its chain and those it had seen.
 
-    What that leaves open the clocks decide, then reader, computer, session, place and hash: every
-    computer finds the same order.
+    Remaining ties are resolved by clock, then reader, computer, session, sequence number and hash,
+    so that every computer finds the same order.
     """
     by_hash = {event.hash: event for events in chains for event in events}
     order = sorted(by_hash.values(), key=_rank_event)
@@ -48,7 +48,7 @@ def merge_events(chains: Iterable[Sequence[Event]]) -> tuple[Event, ...]:
 
 
 def list_past(by_hash: Mapping[str, Event], hashes: Iterable[str]) -> set[str]:
-    """Return the events that these have seen or follow, themselves too, whatever any clock says."""
+    """Return the events that the given ones have seen or follow, including themselves."""
     past: set[str] = set()
     left = list(hashes)
     while left:
@@ -61,7 +61,7 @@ def list_past(by_hash: Mapping[str, Event], hashes: Iterable[str]) -> set[str]:
 
 
 def _keeps_order(order: Iterable[Event], by_hash: Mapping[str, Event]) -> bool:
-    """Whether each event stands behind all that it needs: then clocks agree with what was seen."""
+    """Return whether each event follows all that it depends on; then the clocks are right."""
     gone: set[str] = set()
     for event in order:
         if event.prev not in gone and event.prev in by_hash:
@@ -96,5 +96,5 @@ def _list_needs(event: Event, by_hash: Mapping[str, Event]) -> set[str]:
 
 
 def _rank_event(event: Event) -> tuple[str, str, str, str, int, str]:
-    # Down to the hash, so that every computer finds the same order.
+    # Including the hash, so that every computer finds the same order.
     return (event.at, event.reader, event.host, event.session, event.seq, event.hash)

@@ -1,15 +1,15 @@
-"""What several people note about one data set: a file for each writer, merged at reading.
+"""Events of several people about one data set: a file for each writer, merged when reading.
 
 ::
 
     FOLDER/READER/HOST-SESSION.jsonl
 
-Each reader, computer and session (one run of a program) has a file of its own, which nobody else
-ever opens for writing. So nothing is lost where files cannot be locked, such as on many shares,
-and nobody waits. The lines of a file form a chain, see `chained_lines`; its first line is bound to
-`origin`, the SHA-256 of a header file where there is one. Events are canonical JSON: sorted keys,
-no floats. Order is exact inside a file; across files an event comes after those that its writer
-had `seen`, and otherwise by the clock.
+Each reader, computer and session (one run of a program) has its own file, which nobody else opens
+for writing. So nothing is lost where files cannot be locked, such as on many shares, and nobody
+waits. The lines of a file form a chain, see `chained_lines`; its first line refers to `origin`, the
+SHA-256 of a header file if there is one. Events are canonical JSON: sorted keys, no floats. The
+order is exact within a file; across files an event follows those that its writer had `seen`,
+otherwise the clock decides.
 """
 
 import os
@@ -43,24 +43,25 @@ from napari_mamamia.io.workspace.workspace import file_name
 SCHEMA: Final = 1
 _SUFFIX: Final = ".jsonl"
 _REST: Final = len(b'{"hash":"",') + 64
-"""Where in a line all begins that its hash is of."""
+"""Offset in a line of the bytes that its hash covers."""
 _CLOCK: Final = len("2026-11-22T12:00:00.000000+00:00")
 _BODY: Final = b'","body":'
 _SEEN: Final = re.compile(rb'"[0-9a-f]{64}"(?:,"[0-9a-f]{64}")*')
 _HALVES: Final = (b"\\ud", b"\\uD")
-"""What half characters are written with, which `json_text` refuses."""
+"""How lone surrogates are written in JSON, which `json_text` refuses."""
 _DEEP: Final = 64
 _SHORT: Final = 80
-"""Bodies of so few bytes say the same again and again, such as that a case is claimed: each is
-parsed once and shared. Nobody changes a body."""
+"""Bodies below this size are often equal, such as that a case is claimed: each is parsed once and
+shared. Nobody changes a body.
+"""
 _Bodies: TypeAlias = dict[bytes, dict[str, Any]]
 _RUN: Final = secrets.token_hex(4)
-"""Tells this run of a program from an earlier one with the same process number."""
+"""Distinguishes this run of a program from an earlier one with the same process id."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventProblem:
-    """What is wrong with a file, in plain words; `path` is relative to the store's folder."""
+    """A problem of a file, in words; `path` is relative to the store's folder."""
 
     path: str
     text: str
@@ -74,14 +75,14 @@ class _FileRead:
     head: str = NO_ORIGIN
     count: int = 0
     sessions: frozenset[tuple[str, str, str]] = frozenset()
-    """Who wrote it on which computer in which run: one, unless somebody joined files."""
+    """Readers, computers and runs that wrote it: one, unless somebody joined files."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventLog:
-    """All events of a folder, and what is wrong with its files.
+    """All events of a folder, and the problems of its files.
 
-    Every line that is as it was written counts, behind a gap too; each gap is a problem.
+    Every undamaged line counts, even after a gap; each gap is a problem.
     """
 
     problems: tuple[EventProblem, ...] = ()
@@ -94,12 +95,12 @@ class EventLog:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """All events in one order, see `merge_events`; it is found anew at each call."""
+        """All events in one order, see `merge_events`; it is computed at each call."""
         return merge_events(file.events for file in self.files.values())
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """The hash of the last event of each file: what a writer has seen."""
+        """The hash of the last event of each file: the events that a new one has seen."""
         return tuple(sorted(file.head for file in self.files.values() if file.events))
 
 
@@ -148,13 +149,13 @@ class EventWriter:
 
     @property
     def head(self) -> str:
-        """The hash of the file's last line: what the next one follows."""
+        """The hash of the file's last line, which the next one stores."""
         return self._lines.head
 
     def append(
         self, body: Mapping[str, Any], seen: Iterable[str] = (), *, is_forced: bool = True
     ) -> Event:
-        """Add an event, and force it to the disk unless told otherwise.
+        """Append an event, and force it to the disk if `is_forced`.
 
         Raises
         ------
@@ -192,7 +193,7 @@ class EventWriter:
         )
 
     def close(self) -> None:
-        """Force all to the disk and let go of the file."""
+        """Force all events to the disk and close the file."""
         self._lines.close()
 
     def __enter__(self) -> Self:
@@ -207,22 +208,22 @@ class EventWriter:
         self.close()
 
 
-@reads("notes of readers", "ask for a whole copy of the folder")
+@reads("notes of readers", "ask for a complete copy of the folder")
 def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = None) -> EventLog:
-    """Return all events of a store, none where there is no folder.
+    """Return all events of a store, none if there is no folder.
 
-    A last line without its end is being written, or was torn by a crash: its own writer cuts it
-    off, so that it is no problem here.
+    An incomplete last line is being written, or a crash cut it: its own writer removes it, so that
+    it is not a problem here.
 
     Parameters
     ----------
     known
-        An earlier reading of the same folder: of files that only grew, the new lines are read.
+        An earlier reading of the same folder: of files that only grew, only the new lines are read.
 
     Raises
     ------
     FormatError
-        If a file is there but cannot be read.
+        If an existing file cannot be read.
     """
     before = {} if known is None else known.files
     files = dict(sorted(_list_files(folder)))
@@ -233,7 +234,7 @@ def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = 
             for name, path in paced(files.items(), "Reading the events", len(files))
         }
     gone = [
-        EventProblem(name, "the file was there before and is gone")
+        EventProblem(name, "the file existed before and is missing now")
         for name in before
         if name not in read
     ]
@@ -242,10 +243,10 @@ def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = 
 
 
 def _list_files(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each file of events below a folder, by its path within it; no link is followed.
+    """Yield each file of events below a folder, by its path within it; follow no link.
 
-    By `os.scandir`: a program looks at some hundred files at every step. A folder that may not be
-    opened is passed over, since readers may have folders that nobody else can read.
+    Uses `os.scandir`: a program looks at some hundred files at every step. A folder that may not be
+    opened is skipped, since readers may have folders that nobody else can read.
     """
     left = [("", str(folder))]
     while left:
@@ -268,19 +269,19 @@ def _read_file(
     if size == known.size:
         return known
     grown = _scan_file(path, name, known, bodies) if size > known.size else known
-    # What does not fit may mean that lines known before were changed: then all is read anew.
+    # A mismatch may mean that earlier lines were changed: then everything is read again.
     if size > known.size and len(grown.problems) == len(known.problems):
         return grown
     anew = _scan_file(path, name, _FileRead(head=origin), bodies)
     lost = {event.hash for event in known.events} - {event.hash for event in anew.events}
     if not lost:
         return anew
-    text = f"{len(lost)} event(s) that were read before are gone"
+    text = f"events that were read before and are missing now: {len(lost)}"
     return replace(anew, problems=(*anew.problems, EventProblem(name, text)))
 
 
 def _scan_file(path: Path, name: str, known: _FileRead, bodies: _Bodies) -> _FileRead:
-    """Return what was known of a file and all that stands behind it."""
+    """Return the known content of a file extended by its new lines."""
     at_once = _scan_whole_lines(path, known, bodies)
     if at_once is not None:
         return at_once
@@ -306,9 +307,9 @@ def _scan_file(path: Path, name: str, known: _FileRead, bodies: _Bodies) -> _Fil
 
 
 def _scan_whole_lines(path: Path, known: _FileRead, bodies: _Bodies) -> _FileRead | None:
-    """Return the same for a file in which all is as its one writer left it, in a fifth of the time.
+    """Return the same for an undamaged file of one writer, in a fifth of the time.
 
-    None where any line is not: `scan_chained_lines` then looks at it, nothing is decided here.
+    None if any line is unexpected: then `scan_chained_lines` examines it; nothing is decided here.
     """
     with open_plain(path) as stream:
         stream.seek(known.size)
@@ -333,7 +334,7 @@ def _scan_whole_lines(path: Path, known: _FileRead, bodies: _Bodies) -> _FileRea
 
 
 def _parse_lines(data: bytes, first: Event, known: _FileRead, bodies: _Bodies) -> list[Event]:
-    """Return the events of whole lines that `first` begins, all by its writer.
+    """Return the events of complete lines that start with `first`, all by its writer.
 
     Raises
     ------
@@ -345,13 +346,13 @@ def _parse_lines(data: bytes, first: Event, known: _FileRead, bodies: _Bodies) -
     end = b'],"session":%s}}' % session
     plain = before + end
     n_plain = len(plain)
-    make = tuple.__new__  # `Event._make` is a call more
+    make = tuple.__new__  # `Event._make` is one call more
     name, computer, run = first[:3]
     fresh: list[Event] = []
     head = known.head
     for count, line in enumerate(data.split(b"\n")[:-1], start=known.count):
         digest = sha256(line[_REST:]).hexdigest()
-        # As text: bytes are put together at twice the cost.
+        # As text: joining bytes costs twice as much.
         begin = f'{{"hash":"{digest}","prev":"{head}","seq":{count},"entry":{{"at":"'.encode()
         clock_stop = len(begin) + _CLOCK
         start = clock_stop + len(_BODY)
@@ -387,14 +388,14 @@ def _parse_body(data: bytes) -> dict[str, Any]:
     body, at = scan_json(text, 0)
     if at != len(text) or type(body) is not dict:
         raise ValueError
-    # Each level is closed too, and a count costs as much as a small body.
+    # Each level is closed too, and counting costs as much as a small body.
     if at > 2 * _DEEP and text.count("{") + text.count("[") > _DEEP:
         raise ValueError
     return body
 
 
 def _parse_event(line: ChainedLine) -> Event | None:
-    """Return the event of a line, None where it holds none, such as one of a later schema."""
+    """Return the event of a line, None if it holds none, such as one of a later schema."""
     entry = line.entry
     if not isinstance(entry, dict) or entry.get("schema") != SCHEMA or not line.is_chained:
         return None
@@ -409,7 +410,7 @@ def _parse_event(line: ChainedLine) -> Event | None:
 
 
 def _find_forks(files: Iterable[_FileRead]) -> Iterator[EventProblem]:
-    """Yield where one session goes on in two ways, such as in a copy of the folder."""
+    """Yield sessions that continue in two ways, such as in a copy of the folder."""
     sessions: dict[tuple[str, str, str], list[Sequence[Event]]] = {}
     for file in files:
         for session in file.sessions:
@@ -419,7 +420,7 @@ def _find_forks(files: Iterable[_FileRead]) -> Iterator[EventProblem]:
         for event in (event for chain in chains for event in chain if len(chains) > 1):
             if first.setdefault(event.seq, event.hash) != event.hash:
                 where = f"{reader}/{host}-{name}{_SUFFIX}"
-                yield EventProblem(where, f"event {event.seq} is there in two forms: both count")
+                yield EventProblem(where, f"event {event.seq} exists in two versions: both count")
 
 
 def _require_exact(value: object) -> None:
@@ -436,7 +437,7 @@ def _require_exact(value: object) -> None:
 
 
 def name_session() -> str:
-    """Return a name that no other writer has, in this program neither: a file of its own."""
+    """Return a name that no other writer has, not even in this program: it names a file."""
     return f"{os.getpid()}-{secrets.token_hex(4)}"
 
 

@@ -1,9 +1,9 @@
-"""What readers found in cases: an event for each answer and each landmark, given or taken away.
+"""Findings of readers: an event for each answer and landmark that was set or removed.
 
-As for the tags of cases each run of the program writes a file of its own, in the workspace's folder
-``findings``, see `event_store`: two windows of one reader lose nothing to each other, for an event
-holds what changed alone. Answers stand as the event of a study's reading holds them
-(`reviewing.form_values`), so that ids of a later lexicon stay; places are decimal text, in mm.
+As for tags, each run of the program writes its own file in the workspace's folder ``findings``, see
+`event_store`: an event holds only changes, so two windows of one reader do not overwrite each
+other. Answers have the form of a study's reading (`reviewing.form_values`), so that ids of a later
+lexicon are kept; coordinates are decimal text, in mm.
 """
 
 import threading
@@ -38,22 +38,22 @@ _one_at_a_time: Final = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class FindingsChange:
-    """What is new of one case.
+    """New findings of one case.
 
     Parameters
     ----------
     form
         Name, edition and SHA-256 of the form that was answered.
     answers
-        The answers that are new, by question and place, as a reading's event has them.
+        New answers, by question and place, in the form of a reading's event.
     computed
-        Those of `answers` that the program filled in.
+        The `answers` that the program filled in.
     removed
-        Questions and places that have no answer any more.
+        Questions and places whose answers were removed.
     centres
-        Where the lesions lie that something was said of, by their number, RAS mm.
+        Centres of the lesions with answers, by their number, RAS mm.
     points
-        Landmarks that were marked, or taken away.
+        Landmarks that were marked or removed.
     """
 
     form: Mapping[str, str] = field(default_factory=dict)
@@ -65,16 +65,16 @@ class FindingsChange:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to keep."""
+        """Whether there is nothing to save."""
         return not (self.answers or self.removed or self.points)
 
 
 @dataclass(frozen=True, slots=True)
 class FindingsRecord:
-    """What stands of one case and reader.
+    """The present findings of one case and reader.
 
-    `at` is the time of its last event. `problems` are damaged lines of the whole folder in words,
-    `n_newer` events of a later version: both are passed over and told.
+    `at` is the time of the last event. `problems` describe damaged lines of the whole folder,
+    `n_newer` counts events of a later version: both are skipped and reported.
     """
 
     case_id: str = ""
@@ -90,7 +90,7 @@ class FindingsRecord:
 
 
 def append_findings(workspace: Path, reader: str, case_id: str, change: FindingsChange) -> None:
-    """Keep what a reader said of a case; it is on the disk when this returns.
+    """Save the findings of a reader on a case; they are on the disk when this returns.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def append_findings(workspace: Path, reader: str, case_id: str, change: Findings
         "points": [_write_mark(point) for point in change.points],
     }
     with _one_at_a_time, EventWriter(workspace / FINDINGS_FOLDER, reader) as writer:
-        # After all that this computer can see, whatever its clock says.
+        # After all events that this computer can see, whatever its clock says.
         heads = read_events(workspace / FINDINGS_FOLDER).heads
         writer.append(body, heads)
 
@@ -126,15 +126,15 @@ def _write_mark(one: MarkedPoint) -> dict[str, Any]:
 
 @reads("findings of readers", "check the folder findings of the workspace")
 def read_findings(workspace: Path) -> Mapping[FindingsKey, FindingsRecord]:
-    """Return what stands of every case and reader; nothing where nobody said anything.
+    """Return the present findings of every case and reader; empty if there are none.
 
-    Of what one reader said of one question of one place the last counts. Torn and damaged lines,
-    and those of a later version, are passed over.
+    Of one reader's answers to one question about one place the last counts. Incomplete and damaged
+    lines, and those of a later version, are skipped.
 
     Raises
     ------
     FormatError
-        If a file is there but cannot be read.
+        If an existing file cannot be read.
     """
     log = read_events(workspace / FINDINGS_FOLDER)
     events = log.events
@@ -154,14 +154,14 @@ def read_findings(workspace: Path) -> Mapping[FindingsKey, FindingsRecord]:
 
 
 def count_findings_problems(workspace: Path) -> tuple[int, int]:
-    """Return how many damaged lines and events of a later version all findings have."""
+    """Return the numbers of damaged lines and of events of a later version in all findings."""
     log = read_events(workspace / FINDINGS_FOLDER)
     newer = [event for event in log.events if event.body.get("version") != _VERSION]
     return len(log.problems), len(newer)
 
 
 def _add_event(record: FindingsRecord, event: Event) -> FindingsRecord:
-    """Return a record with what an event says; what has another form in it is passed over."""
+    """Return a record with the findings of an event added; values of another form are skipped."""
     body = event.body
     answers, computed = dict(record.answers), set(record.computed)
     mapping = _read_mapping(body.get("answers"))
@@ -208,14 +208,14 @@ def _parse_point(value: object) -> PointMm | None:
         return None
     try:
         x, y, z = map(float, value)
-        MarkedPoint(Landmark.NIPPLE, Side.RIGHT, (x, y, z))  # no nan, nothing miles away
+        MarkedPoint(Landmark.NIPPLE, Side.RIGHT, (x, y, z))  # no nan, nothing kilometres away
     except (ValueError, ArgumentError):
         return None
     return x, y, z
 
 
 def _parse_mark(value: object) -> MarkedPoint | None:
-    """Return a mark, None for one of another form, such as a landmark of a later version."""
+    """Return a landmark, None for one of another form, such as a landmark of a later version."""
     entry = _read_mapping(value)
     point = entry.get("point_mm")
     where = None if point is None else _parse_point(point)

@@ -1,9 +1,9 @@
-"""The journal of a mask: every step is on the disk when the mouse button is up.
+"""The journal of a mask: every step is on the disk when the mouse button is released.
 
 ``refined/READER/ID.journal`` beside the mask holds one JSON line for each opening, step, undo,
-redo, jump and saving. It is only ever appended to: a record of how the annotation came about, from
-which the mask can be made again bit for bit. The lines form a chain; its first record binds it to
-case, reader, grid, format and the mask that editing began with.
+redo, jump and saving. It only grows: a record of how the annotation was made, from which the mask
+can be reproduced bit for bit. The lines form a chain; the first record refers to case, reader,
+grid, format and the mask that editing began with.
 """
 
 import threading
@@ -16,13 +16,16 @@ from typing import Final
 from napari_mamamia.core.difference import Difference
 from napari_mamamia.core.edits import Step
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.io.files.chained_lines import ChainedLines, line_at, scan_chained_lines
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.workspace.journal_records import JournalRecord, Opened, decoded, encoded
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 
 _SYNC_AFTER_S: Final = 0.5
-"""A power failure costs at most the steps of this time; a kill -9 of this program costs none."""
+"""A power failure loses at most the steps of this many seconds; a kill -9 of this program loses
+none.
+"""
 
 _SUFFIX: Final = ".journal"
 
@@ -35,11 +38,11 @@ _NO_RECORD: Final = (
     AttributeError,
     MemoryError,
 )
-"""What JSON of another form makes of reading it."""
+"""Exceptions from reading JSON of another form."""
 
 
 def journal_path(mask_path: Path) -> Path:
-    """Return where the journal of a reader's mask lies.
+    """Return the path of the journal of a reader's mask.
 
     Examples
     --------
@@ -51,11 +54,11 @@ def journal_path(mask_path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRecord:
-    """A record, when it was written (ISO 8601, UTC), where it stands and what it follows.
+    """A record with its time (ISO 8601, UTC) and its place in the file.
 
-    `number` is its place in the file, from 1, `start` its first byte; `index` is its place as it
-    was written, from 0, which differs where records were removed, doubled or moved. `hash` and
-    `prev` are its own hash and that of the record before it, `prev` "" for one of the time before
+    `number` is its place in the file, from 1, `start` its first byte; `index` is its place when it
+    was written, from 0, which differs if records were removed, duplicated or moved. `hash` and
+    `prev` are its own hash and that of the previous record, `prev` "" for one written before
     records formed a chain.
     """
 
@@ -70,7 +73,7 @@ class PlacedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A record that cannot be read, or that does not follow the one before it.
+    """A record that cannot be read, or that does not follow the previous one.
 
     `record` is its place in the file, from 1; `is_lost` says that it cannot be read at all.
     """
@@ -82,7 +85,7 @@ class Damage:
 
     @property
     def text(self) -> str:
-        """Where and what it is, in plain words."""
+        """Position and kind of the damage, in words."""
         return f"record {self.record} (byte {self.start}): {self.reason}"
 
 
@@ -94,11 +97,11 @@ class JournalContents:
     damage: Damage | None = None
 
 
-@reads("a journal", "choose the file that lies beside the mask")
+@reads("a journal", "choose the file beside the mask")
 def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
-    """Yield all records of a journal in order, and a `Damage` where one is not what it was.
+    """Yield all records of a journal in order, and a `Damage` for each record that was changed.
 
-    A record that can be read but does not follow the one before it comes after its `Damage`.
+    A record that can be read but does not follow the previous one comes after its `Damage`.
 
     Raises
     ------
@@ -120,13 +123,13 @@ def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
         if line.number == 1 and not line.problem and not isinstance(record, Opened):
             raise FormatError(
                 f"expected a journal at {path}, but its first record is {line.entry['kind']!r}, "
-                "not 'opened': choose the file that lies beside the mask"
+                "not 'opened': choose the file beside the mask"
             )
         index = line.seq if line.is_chained else line.number - 1
         yield PlacedRecord(at, line.start, record, line.number, index, line.hash, line.prev)
 
 
-@reads("a journal", "choose the file that lies beside the mask")
+@reads("a journal", "choose the file beside the mask")
 def read_journal(path: Path) -> JournalContents:
     """Return all records of a journal up to the first damage; raises as `scan_journal`."""
     records: list[PlacedRecord] = []
@@ -140,8 +143,8 @@ def read_journal(path: Path) -> JournalContents:
 class Journal:
     """The journal at `path`, open for one window.
 
-    Writing never raises: what the system refuses stays in memory, `problem` says so, and every
-    later write tries again. It may be used from several threads.
+    Writing never raises: records that the system refuses stay in memory, `problem` says so, and
+    every later write tries again. It may be used from several threads.
 
     Parameters
     ----------
@@ -173,26 +176,26 @@ class Journal:
 
     @property
     def waiting(self) -> int:
-        """How many records are not on the disk yet."""
+        """Number of records that are not on the disk yet."""
         return len(self._queue)
 
     @property
     def problem(self) -> str:
-        """Why steps are not recorded, in plain words; "" while all is well."""
+        """Why steps are not recorded, in words; "" if they are."""
         if not self._reason:
             return ""
         return (
-            f"NOT recorded: {self._reason}; {self.waiting} record(s) wait in memory and would be "
-            f"lost in a crash: free some space or check the folder {self.path.parent}; each step "
-            "tries again"
+            f"NOT recorded: {self._reason}; {count_of(self.waiting, 'record')} in memory only, "
+            "lost in a "
+            f"crash: free some space or check the folder {self.path.parent}; each step tries again"
         )
 
     def begin(self, opened: Opened) -> None:
-        """Write `opened` before the next record; a look without a step leaves no trace."""
+        """Write `opened` before the next record; opening without a step leaves no trace."""
         self._header = opened
 
     def write(self, record: JournalRecord) -> None:
-        """Append a record; it survives the end of this program from now on, unless `problem`."""
+        """Append a record; it survives the end of this program unless `problem` is set."""
         with self._lock:
             if self._header is not None:
                 self._queue.append(self._header)
@@ -201,9 +204,9 @@ class Journal:
             self._write_queue()
 
     def mark(self) -> str:
-        """Return the hash of the last record, for `Saved`; "" where records still wait.
+        """Return the hash of the last record, for `Saved`; "" if records still wait.
 
-        What stands in memory is tried to be written first, that of the opening too.
+        Records in memory are written first if possible, including that of the opening.
         """
         with self._lock:
             if self._header is not None:
@@ -213,12 +216,12 @@ class Journal:
             return "" if self._queue or self._lines is None else self._lines.head
 
     def retry(self) -> None:
-        """Try to write what waits."""
+        """Try to write the waiting records."""
         with self._lock:
             self._write_queue()
 
     def know(self, number: int, start: int) -> None:
-        """Note where the step of an earlier run begins, for `read_back`."""
+        """Record where the step of an earlier run begins, for `read_back`."""
         self._starts[number] = start
 
     def read_back(self, number: int) -> Difference:
@@ -227,7 +230,7 @@ class Journal:
         Raises
         ------
         FormatError
-            If the file is gone or the record damaged.
+            If the file is missing or the record damaged.
         """
         for record in tuple(self._queue):
             if isinstance(record, Step) and record.number == number:
@@ -236,14 +239,14 @@ class Journal:
         if start is not None:
             return step_at(self.path, start, number).difference
         raise FormatError(
-            f"expected step {number} in {self.path}, but it is not there: it cannot be undone; "
-            "your mask is as it was"
+            f"expected step {number} in {self.path}, but it is missing: it cannot be undone; "
+            "your mask is unchanged"
         )
 
     def set_aside(self) -> Path | None:
-        """Give the file another name, where it stays, and begin a new one; return that name.
+        """Rename the file, which stays, and begin a new one; return the new name of the old file.
 
-        None, with `problem` set, where the system refuses.
+        None, with `problem` set, if the system refuses.
         """
         with self._lock:
             self._let_go()
@@ -258,9 +261,9 @@ class Journal:
             return target
 
     def close(self) -> None:
-        """Force all records to the disk and let go of the file; an empty one is removed.
+        """Force all records to the disk and close the file; remove an empty one.
 
-        A record that comes later, such as that of a save still under way, is added all the same.
+        A later record, such as that of a save in progress, is added all the same.
         """
         with self._lock:
             self._is_closed = True
@@ -309,7 +312,7 @@ class Journal:
             self._timer.start()
 
     def _in_place(self) -> ChainedLines:
-        """Return the open file; put it back where somebody removed it, beside what lies there."""
+        """Return the open file; restore it if somebody removed it."""
         lines = self._lines or self._open_lines()
         if not lines.is_in_place:
             if self.path.exists():
@@ -318,8 +321,8 @@ class Journal:
         return lines
 
     def _sync_lines(self) -> None:
-        """Force to the disk, in a thread of its own; a failure is said like one of writing."""
-        # First, so that a record that comes meanwhile starts a timer of its own.
+        """Force to the disk in a separate thread; a failure is reported like one of writing."""
+        # First, so that a record that arrives meanwhile starts its own timer.
         self._timer = None
         lines = self._lines
         if lines is None:
@@ -328,7 +331,7 @@ class Journal:
             # Without the lock, which a slow disk would hold against the next stroke.
             lines.sync(every_s=0.0)
         except SaveError as error:
-            # Of a file that was let go of meanwhile, `close` has told.
+            # `close` has reported the failure of a file that was closed meanwhile.
             if self._lines is lines:
                 self._reason = _describe_refusal(error)
 
@@ -339,7 +342,7 @@ def step_at(path: Path, start: int, number: int) -> Step:
     Raises
     ------
     FormatError
-        If the file is gone or the record is not step `number`.
+        If the file is missing or the record is not step `number`.
     """
     line = line_at(path, start)
     if line.entry is None:
@@ -349,18 +352,18 @@ def step_at(path: Path, start: int, number: int) -> Step:
     except _NO_RECORD as error:
         raise _make_read_error(path, number, str(error)) from error
     if not isinstance(record, Step) or record.number != number:
-        raise _make_read_error(path, number, "another record stands there")
+        raise _make_read_error(path, number, "another record is there")
     return record
 
 
 def _make_read_error(path: Path, number: int, why: str) -> FormatError:
     return FormatError(
-        f"expected step {number} in {path}, but {why}: it cannot be undone; your mask is as it was"
+        f"expected step {number} in {path}, but {why}: it cannot be undone; your mask is unchanged"
     )
 
 
 def _describe_refusal(error: OSError) -> str:
-    """Return the system's own words for why it refused."""
+    """Return the system's message about a refusal."""
     if isinstance(error, SaveConflictError):
         return "another window records in the same journal"
     cause = error.__cause__

@@ -1,4 +1,4 @@
-"""Records of a journal as JSON and back: what was opened, steps, undo and redo, what was saved."""
+"""Convert journal records to JSON and back: openings, steps, undo and redo, savings."""
 
 import base64
 import json
@@ -30,43 +30,46 @@ from napari_mamamia.core.edits import (
 )
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.provenance import Setting, software_version
 
 FORMAT_VERSION: Final = 3
-"""3: steps hold marks. 2: records form a chain, see `chained_lines`; jumps; what a saving holds.
-Older ones are still read; a program of their time does not know marks and refuses 3."""
+"""3: steps hold marks. 2: records form a chain, see `chained_lines`; jumps; content of a saving.
+Older
+ones are still read; programs of version 2 do not know marks and refuse 3.
+"""
 
 _READABLE: Final = (1, 2, FORMAT_VERSION)
 _WITH_MARKS: Final = 3
 
 _LEVEL: Final = 1
 _MOST_VOXELS: Final = 1 << 31
-"""Our own limit: breast exams have 5 to 200 million."""
+"""Our choice: breast exams have 5 to 200 million."""
 _NOT_FINITE: Final = "float"
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The case was opened for editing: what the steps after it stand on.
+    """The case was opened for editing: the state that the following steps start from.
 
     Parameters
     ----------
     base
         The mask that editing starts from, uint8 values.
     base_name
-        What that mask is: "prediction kinetic", "" for an empty one.
+        Its origin: "prediction kinetic", "" for an empty one.
     base_sha256
-        Checksum of its file, "" where it was none.
+        Checksum of its file, "" if there was none.
     labels_crc
         CRC-32 of the whole label array at this moment.
     phases
-        Type and CRC-32 of each phase's values; empty where the phases were not read.
+        Type and CRC-32 of each phase's values; empty if the phases were not read.
     continues
-        Whether steps and marks before go on: a crashed run, or the saved mask opened again.
+        Whether earlier steps and marks continue: after a crash, or when the saved mask is reopened.
     blinding
-        What was hidden from the reader from here to the next opening.
+        What is hidden from the reader until the next opening.
     version
-        Format of the record and of those after it; what is written has the present one.
+        Format of the record and of those after it; new records have the present one.
     """
 
     case_id: str
@@ -83,7 +86,7 @@ class Opened:
 
     @property
     def holds_marks(self) -> bool:
-        """Whether the steps after it hold the marks that they left."""
+        """Whether the following steps hold the marks that they left."""
         return self.version >= _WITH_MARKS
 
 
@@ -91,8 +94,8 @@ class Opened:
 class Saved:
     """The mask was saved: the file's SHA-256, and the CRC-32 of the labels in it.
 
-    `head` is the hash of the last record that the mask holds, because a reader may paint on while
-    it is being saved; "" where that is not known.
+    `head` is the hash of the last record that the mask includes, because a reader may go on
+    painting while it is being saved; "" if unknown.
     """
 
     sha256: str
@@ -120,7 +123,7 @@ def decoded(entry: Mapping[str, Any]) -> tuple[str, JournalRecord]:
     FormatError
         If it was written in another version of the format.
     KeyError, TypeError, ValueError
-        If it is none.
+        If it is not a record.
     """
     at, kind = str(entry["at"]), entry["kind"]
     if kind == "opened":
@@ -212,7 +215,7 @@ def _parse_opened(entry: Mapping[str, Any]) -> Opened:
 
 
 def _inflate_bytes(packed: bytes, size: int) -> bytes:
-    """Return the bytes, never more than one above `size`: a small file can stand for gigabytes."""
+    """Return the bytes, at most one more than `size`: a small file can unpack to gigabytes."""
     try:
         return zlib.decompressobj().decompress(packed, size + 1)
     except zlib.error as error:
@@ -264,7 +267,7 @@ def _parse_edit(content: Mapping[str, Any], label: int) -> Edit:
 
 
 def _setting_content(value: Any) -> Any:
-    """Return a value that JSON can hold: it has no infinity and no nan."""
+    """Return a value in a form that JSON can hold: it has no infinity and no nan."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -296,7 +299,7 @@ def _parse_brush(content: Mapping[str, Any]) -> Brush:
 
 
 def _change_parts(difference: Difference) -> Iterator[bytes]:
-    """Yield the JSON of a difference in pieces; a JSON writer would look at each letter of it."""
+    """Yield the JSON of a difference in pieces; a JSON writer would examine each character."""
     yield b'{"label":%d' % difference.label
     channels = {
         b"labels": difference.labels,
@@ -333,7 +336,7 @@ def _parse_difference(content: Mapping[str, Any]) -> Difference:
 def _parse_change(content: Mapping[str, Any], n_planes: int) -> BitChange:
     planes = tuple(_decode_bytes(plane) for plane in content["planes"])
     if len(planes) != n_planes:
-        raise ValueError(f"expected {n_planes} plane(s) of bytes, got {len(planes)}")
+        raise ValueError(f"expected {count_of(n_planes, 'plane')} of bytes, got {len(planes)}")
     return BitChange(
         _parse_box(content["box"]), int(content["n"]), _decode_bytes(content["where"]), planes
     )

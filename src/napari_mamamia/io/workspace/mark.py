@@ -1,8 +1,8 @@
-"""The note in a workspace that says whose it is, so that both can be moved, renamed or copied.
+"""The file in a workspace that identifies its data set, so that both can be moved or renamed.
 
-``mamamia_workspace.json`` names each data set that the workspace serves by its path from there and
-by prints of some of its cases. A data set is never written to: its workspace knows it, and not it
-its workspace.
+``mamamia_workspace.json`` names each data set that the workspace serves by its relative path and by
+fingerprints of some of its cases. A data set is never written to, so only the workspace knows the
+connection.
 """
 
 import hashlib
@@ -29,11 +29,11 @@ _MOST_BYTES: Final = 1 << 20
 
 
 class Relation(StrEnum):
-    """What a workspace's note says of a data set.
+    """The relation of a workspace to a data set, according to its file.
 
-    OTHER is one with the same case ids and other images, whose masks would be taken for this one's:
-    of the cases noted that are there, more than half differ. Some may have been written anew, and
-    baseline and follow-up may share one by mistake.
+    OTHER is one with the same case ids and other images, whose masks would be confused with this
+    one's: more than half of the recorded cases that exist differ. Some may have been written again,
+    and baseline and follow-up may share one by mistake.
     """
 
     SAME = "same"
@@ -43,23 +43,23 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceMark:
-    """What is noted of a data set: its root, and prints of some cases by id."""
+    """The record of a data set: its root, and fingerprints of some cases by id."""
 
     root: Path
     prints: Mapping[str, str]
 
     def write(self, workspace: Path) -> None:
-        """Note it in a workspace that is there, unless it stands there already.
+        """Write the record into an existing workspace, unless it is there already.
 
-        A workspace that does not exist, or cannot be written to, stays as it is: nothing depends on
-        the note before it is moved.
+        A workspace that does not exist, or cannot be written to, stays unchanged: nothing depends
+        on the record before it is moved.
         """
         if not self.prints or not workspace.is_dir():
             return
         try:
             entries = _read_entries(workspace)
         except OSError:
-            return  # what it says of other data sets would be gone
+            return  # the records of other data sets would be lost
         others = [
             entry for entry in entries if _find_relation(entry, self.prints) is not Relation.SAME
         ]
@@ -67,7 +67,7 @@ class WorkspaceMark:
         for case_id, text in chain(
             *(entry["cases"].items() for entry in entries if entry not in others)
         ):
-            if len(cases) < _MOST_CASES:  # one that cannot be read now is still known
+            if len(cases) < _MOST_CASES:  # a record that cannot be read now stays valid
                 cases.setdefault(case_id, text)
         entry = {"path": _path_between(workspace, self.root), "cases": cases}
         if entry in entries and len(others) == len(entries) - 1:
@@ -78,10 +78,10 @@ class WorkspaceMark:
 
 
 def prints_of(data_set: DataSet, case_ids: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return prints of cases by id: those named as far as they are there, else eight of all.
+    """Return fingerprints of cases by id: of the named ones that exist, else of eight.
 
-    A print is of a case's first image file: its size, its beginning and its end. A file that cannot
-    be read has none.
+    A fingerprint covers a case's first image file: its size, its beginning and its end. A file that
+    cannot be read has none.
     """
     cases = {case.case_id: case for case in data_set.cases}
     chosen_ids = case_ids or sorted(cases, key=_hash_case_id)[:_MOST_CASES]
@@ -94,7 +94,7 @@ def prints_of(data_set: DataSet, case_ids: tuple[str, ...] = ()) -> dict[str, st
 
 
 def relation_to(workspace: Path, data_set: DataSet) -> Relation:
-    """Return what the note in a workspace says of a data set; UNKNOWN without a note."""
+    """Return a workspace's relation to a data set; UNKNOWN if it has no record."""
     entries = _look_up_entries(workspace)
     ids = tuple(sorted({case_id for entry in entries for case_id in entry["cases"]}))
     if not ids:
@@ -106,13 +106,13 @@ def relation_to(workspace: Path, data_set: DataSet) -> Relation:
 
 
 def points_to(workspace: Path, data_set: Path) -> bool:
-    """Whether the note in a workspace names the place where a data set lies now."""
+    """Return whether the record in a workspace names the present path of a data set."""
     path = _path_between(workspace, data_set)
     return any(up_entry["path"] == path for up_entry in _look_up_entries(workspace))
 
 
 def _hash_case_id(case_id: str) -> str:
-    """Return what cases are drawn by: the same ones while a data set grows a little."""
+    """Return a hash to draw cases by: mostly the same cases while a data set grows."""
     return hashlib.sha256(case_id.encode()).hexdigest()
 
 
@@ -136,7 +136,7 @@ def _find_relation(entry: Mapping[str, Any], now: Mapping[str, str]) -> Relation
 
 
 def _look_up_entries(workspace: Path) -> list[dict[str, Any]]:
-    """Return the data sets of a note; none where it cannot be read now, either."""
+    """Return the recorded data sets; empty also if the file cannot be read now."""
     try:
         return _read_entries(workspace)
     except OSError:
@@ -144,7 +144,7 @@ def _look_up_entries(workspace: Path) -> list[dict[str, Any]]:
 
 
 def _read_entries(workspace: Path) -> list[dict[str, Any]]:
-    """Return the data sets of a note; none where it is missing or not ours; OSError if refused."""
+    """Return the recorded data sets; empty if the file is missing or not ours."""
     try:
         content = read_json(workspace / MARK_NAME, _MOST_BYTES)
     except (FileNotFoundError, ValueError):
@@ -164,7 +164,7 @@ def _is_entry(one: Any) -> bool:
 
 
 def _path_between(workspace: Path, data_set: Path) -> str:
-    """Return the way from a workspace to a data set; whole where they are on different drives."""
+    """Return the relative path from a workspace to a data set; absolute on another drive."""
     try:
         return PurePath(os.path.relpath(data_set, workspace)).as_posix()
     except ValueError:

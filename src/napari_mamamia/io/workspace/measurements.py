@@ -1,8 +1,8 @@
-"""What readers drew to measure a case: an event for each thing drawn or taken back.
+"""Measurements of readers: an event for each one drawn or removed.
 
-As for the tags of cases each run of the program writes a file of its own, in the workspace's folder
-``measurements``, see `event_store`: nothing is lost, two windows never wait for each other. Places
-are decimal text, to a thousandth of a millimetre, so that every computer reads the same.
+As for tags, each run of the program writes its own file in the workspace's folder ``measurements``,
+see `event_store`: nothing is lost, two windows never wait for each other. Coordinates are decimal
+text, to a thousandth of a millimetre, so that every computer reads the same.
 """
 
 import threading
@@ -27,9 +27,9 @@ _one_at_a_time: Final = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class MeasurementRecord:
-    """What stands in a workspace, in the order in which it was drawn.
+    """The measurements in a workspace, in the order of drawing.
 
-    `problems` are damaged lines, `n_newer` the events of a later version: both are passed over.
+    `problems` are damaged lines, `n_newer` the events of a later version: both are skipped.
     """
 
     items: tuple[Measurement, ...] = ()
@@ -38,7 +38,7 @@ class MeasurementRecord:
 
 
 def append_measurement(workspace: Path, measurement: Measurement) -> Measurement:
-    """Keep what `measurement.reader` drew; return it with its id and time.
+    """Save a measurement of `measurement.reader`; return it with its id and time.
 
     It is on the disk when this returns.
 
@@ -47,7 +47,7 @@ def append_measurement(workspace: Path, measurement: Measurement) -> Measurement
     CaseError
         If the reader cannot name a folder.
     SaveError
-        If the system refuses to write; what was there stays.
+        If the system refuses to write; earlier ones stay.
     """
     points = [[f"{mm:.3f}" for mm in point] for point in measurement.points_mm]
     body = {
@@ -62,14 +62,14 @@ def append_measurement(workspace: Path, measurement: Measurement) -> Measurement
     event = _append_event(workspace, measurement.reader, {"add": body, "version": _SCHEMA})
     return replace(
         measurement,
-        points_mm=tuple(map(_parse_point, points)),  # as it will be read
+        points_mm=tuple(map(_parse_point, points)),  # in the form in which it will be read
         measurement_id=event.hash,
         created=event.at,
     )
 
 
 def take_back_measurement(workspace: Path, measurement: Measurement) -> None:
-    """Note that its reader took a measurement back; the record still holds it.
+    """Record that its reader removed a measurement; the file still holds it.
 
     Raises
     ------
@@ -82,14 +82,14 @@ def take_back_measurement(workspace: Path, measurement: Measurement) -> None:
 
 @reads("measurements of readers", "check the folder measurements of the workspace")
 def read_measurements(workspace: Path, case_id: str | None = None) -> MeasurementRecord:
-    """Return what stands, of one case where it is named; nothing where nobody drew anything.
+    """Return the present measurements, of one case if it is named; empty if there are none.
 
-    A reader takes back what is his own alone. Torn and damaged lines are passed over.
+    A reader can remove only his own ones. Incomplete and damaged lines are skipped.
 
     Raises
     ------
     FormatError
-        If a file is there but cannot be read.
+        If an existing file cannot be read.
     """
     log = read_events(workspace / MEASUREMENTS_FOLDER)
     events = log.events
@@ -113,7 +113,7 @@ def _append_event(
 
 
 def _parse_event(event: Event) -> Measurement | None:
-    """Return what an event says was drawn, None for one of another form."""
+    """Return the measurement of an event, None for one of another form."""
     body = event.body.get("add")
     if not isinstance(body, Mapping):
         return None

@@ -1,16 +1,16 @@
-"""Where the workspace of a data set lies, also after both were moved, renamed or copied.
+"""Find the workspace of a data set, even after both were moved, renamed or copied.
 
-The first of these that fits; each says why, and what was passed over is said too:
+The first match is used; a sentence says why, and warnings name the folders passed over:
 
-1. the folder that was chosen on this account, unless its note names another data set;
-2. a folder beside the data set whose note names it: one that points to this place before one that
-   has only the same cases, then the one called ``<name>-workspace``, then the one noted last;
+1. the folder that was chosen on this account, unless its file names another data set;
+2. a folder beside the data set whose file names it: one that points to its present path before one
+   with only the same cases, then the one called ``<name>-workspace``, then the latest;
 3. ``<name>-workspace`` beside it;
-4. the folder chosen on this account for the same cases at a place where they are no more;
-5. a folder of ours in the user's documents whose note names it;
-6. a new one, as `io.workspace.preferences.workspace_for` says.
+4. the folder chosen on this account for the same cases at a former path;
+5. a folder of ours in the user's documents whose file names it;
+6. a new one, as in `io.workspace.preferences.workspace_for`.
 
-One that cannot be written to gives way to 5, and is opened for looking where there is none.
+If it cannot be written to, 5 is used; if there is none, it is opened read-only.
 """
 
 import os
@@ -35,19 +35,19 @@ from napari_mamamia.io.workspace.preferences import (
 
 _MOST_NEIGHBOURS: Final = 2000
 _READ_ONLY: Final = (
-    "the workspace {0} cannot be written to: what you make is not saved there; choose another "
+    "the workspace {0} cannot be written to: your masks are not saved there; choose another "
     "folder for your masks on page Cases"
 )
 _OF_ANOTHER: Final = (
     "the folder {0} was made for another data set with the same case ids, so its masks are not "
-    "shown; if it is this one, with its images written anew, delete " + MARK_NAME + " in it"
+    "shown; if it is this data set with rewritten images, delete " + MARK_NAME + " in it"
 )
 _ALSO: Final = "the folder {0} also holds masks of this data set, which are not shown"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspacePlace:
-    """A workspace's folder, why it is that one, and what was passed over, in plain sentences."""
+    """A workspace's folder, the reason for it, and warnings about other folders."""
 
     root: Path
     why: str
@@ -55,7 +55,7 @@ class WorkspacePlace:
 
 
 def find_workspace(data_set: DataSet, preferences: Preferences) -> WorkspacePlace:
-    """Return where the workspace of a data set lies; nothing is made."""
+    """Return the workspace of a data set; nothing is created."""
     chosen = dict(preferences.workspaces).get(absolute(data_set.root))
     beside = _named_beside(data_set)
     warnings = []
@@ -65,18 +65,18 @@ def find_workspace(data_set: DataSet, preferences: Preferences) -> WorkspacePlac
         elif chosen.is_dir() or not beside:
             return _make_chosen_place(chosen, beside)
         else:
-            warnings.append(f"the folder {chosen}, chosen for your masks, is not there any more")
+            warnings.append(f"the folder {chosen}, chosen for your masks, does not exist any more")
     place = _find_place(data_set, preferences, beside, warnings)
     return place or WorkspacePlace(_find_free_place(data_set, warnings), "new", tuple(warnings))
 
 
 def require_own(workspace: Path, data_set: DataSet) -> None:
-    """Refuse a folder as the workspace of a data set if it is that of another with the same ids.
+    """Raise CaseError if a folder is the workspace of another data set with the same ids.
 
     Raises
     ------
     CaseError
-        If its note says so.
+        If its file says so.
     """
     if relation_to(workspace, data_set) is Relation.OTHER:
         raise CaseError(
@@ -95,13 +95,13 @@ def _make_chosen_place(chosen: Path, beside: list[Path]) -> WorkspacePlace:
 def _find_place(
     data_set: DataSet, preferences: Preferences, beside: list[Path], warnings: list[str]
 ) -> WorkspacePlace | None:
-    """Return the workspace that exists and names the data set, or has its name."""
+    """Return the existing workspace that names the data set, or is named after it."""
     usual_folder = workspace_beside(data_set.root)
     is_free = usual_folder.is_dir() and relation_to(usual_folder, data_set) is Relation.UNKNOWN
     there = beside or ([usual_folder] if is_free else [])
     why = "beside the data set"
     if not there:
-        there, why = _moved_from(data_set, preferences), "of this data set at its earlier place"
+        there, why = _moved_from(data_set, preferences), "of this data set at its former path"
     documents = [one for one in _noted_in(documents_folder()) if _is_workspace_of(one, data_set)]
     if documents and not (there and can_write_in(there[0])):
         there, why = [*documents, *there], "in your documents"
@@ -126,7 +126,7 @@ def _named_beside(data_set: DataSet) -> list[Path]:
 
 
 def _moved_from(data_set: DataSet, preferences: Preferences) -> list[Path]:
-    """Return workspaces chosen for the same cases at places where these are no more."""
+    """Return workspaces chosen for the same cases at former paths."""
     return [
         workspace
         for root, workspace in preferences.workspaces
@@ -135,7 +135,7 @@ def _moved_from(data_set: DataSet, preferences: Preferences) -> list[Path]:
 
 
 def _find_free_place(data_set: DataSet, warnings: list[str]) -> Path:
-    """Return a place that is free: the usual one, unless it is that of another data set."""
+    """Return an unused path: the usual one, unless it belongs to another data set."""
     usual = workspace_for(data_set.root, Preferences())
     place, number = usual, 2
     while relation_to(place, data_set) is Relation.OTHER:
@@ -150,7 +150,7 @@ def _is_workspace_of(workspace: Path, data_set: DataSet) -> bool:
 
 
 def _noted_in(folder: Path) -> Iterator[Path]:
-    """Yield the folders in a folder that hold a note; of very many, the first ones."""
+    """Yield the folders in a folder that hold the file; of very many, the first ones."""
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in islice(entries, _MOST_NEIGHBOURS)]

@@ -1,4 +1,4 @@
-"""What is remembered between sessions: the reader's name, and where each data set's work lies."""
+"""Settings kept between sessions: the reader's name, and the workspace of each data set."""
 
 import hashlib
 import json
@@ -32,14 +32,13 @@ _KIND_OF: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """What the software remembers of its user.
+    """The stored settings of the user.
 
-    `reader` is None until it was asked; `workspaces` pairs a data set's root with the workspace
-    that was chosen for it; `recent` are data sets, the latest first; `keys` pairs an action of
-    the window with the user's own key for it; `view` pairs a setting of the image area with what
-    it was left at; `team_masks` has a folder with a ranking, a team of it and the folder of that
-    team's masks, the latest first. `problem` says why these are defaults though something may be
-    saved, "" else.
+    `reader` is None until it was entered; `workspaces` pairs a data set's root with the workspace
+    that was chosen for it; `recent` are data sets, the latest first; `keys` pairs an action of the
+    window with the user's own key for it; `view` pairs a setting of the image area with its last
+    value; `team_masks` has a folder with a ranking, a team of it and the folder of that team's
+    masks, the latest first. `problem` says why these are defaults although a file exists, else "".
     """
 
     reader: str | None = None
@@ -67,7 +66,7 @@ class _TeamMasks:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The file: what of `Preferences` is kept."""
+    """The file: the stored part of `Preferences`."""
 
     reader: str | None = None
     workspaces: tuple[_Choice, ...] = ()
@@ -79,17 +78,17 @@ class _Stored:
 
 _CODEC: Final = RecordCodec(
     _Stored,
-    "it is set aside, set them again",
+    "it is renamed, set them again",
     [Layout(_Stored, pairs=frozenset({"keys", "view"}))],
     passes_unknown=True,
 )
 
 
 def load_preferences() -> Preferences:
-    """Return what was saved; defaults where nothing was.
+    """Return the stored preferences; defaults if there are none.
 
-    A file that is damaged gives defaults too and is kept beside as ``preferences.json.bad``. One
-    that could not be read this time gives defaults with a `problem`, which are never saved.
+    A damaged file gives defaults too and is kept as ``preferences.json.bad``. A file that could not
+    be read this time gives defaults with a `problem`, which are never saved.
     """
     path = preferences_path()
     try:
@@ -102,29 +101,29 @@ def load_preferences() -> Preferences:
         return replace(saved, loaded=saved)
     except FileNotFoundError:
         return Preferences(loaded=Preferences())
-    except OSError as error:  # they may be sound: a share that does not answer tells nothing
+    except OSError as error:  # the file may be intact: a share that does not answer proves nothing
         return Preferences(problem=f"{path} could not be read ({error.strerror or error})")
     except (ValueError, TypeError, RecursionError) as error:
-        _log.warning("preferences could not be read and were set aside: %s", error)
+        _log.warning("preferences could not be read and were renamed: %s", error)
         _set_aside(path)
         return Preferences(loaded=Preferences())
 
 
 def save_preferences(preferences: Preferences) -> None:
-    """Write what was changed in `preferences` since they were loaded; all where they were not.
+    """Write the changes in `preferences` since they were loaded; everything if they were not.
 
-    What another window or program saved meanwhile stays: of a setting that both changed, this one
-    counts.
+    Changes that another window or program saved meanwhile stay; if both changed a setting, this one
+    is stored.
 
     Raises
     ------
     SaveError
-        If the system refuses to write, or `preferences` stand for ones that could not be read.
+        If the system refuses to write, or `preferences` replace ones that could not be read.
     """
     if preferences.problem:
         raise SaveError(
             f"expected to add to the preferences, but {preferences.problem}: nothing was written, "
-            "so that none is lost; see that the file can be read and try again"
+            "so that none is lost; check that the file can be read and try again"
         )
     path = preferences_path()
     _require_folder(path.parent)
@@ -133,18 +132,18 @@ def save_preferences(preferences: Preferences) -> None:
 
 
 def _require_folder(folder: Path) -> None:
-    """Make the folder of the preferences, which a new computer does not have yet."""
+    """Create the folder of the preferences, which a new computer lacks."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SaveError(
-            f"expected to keep preferences in {folder}, but {error.strerror or error}: see that "
+            f"expected to keep preferences in {folder}, but {error.strerror or error}: check that "
             "the folder above can be written to; nothing was written"
         ) from error
 
 
 def _join_changes(own: Preferences, there: Preferences) -> Preferences:
-    """Return what is on the disk with what was changed since loading."""
+    """Return the preferences on the disk with the changes since loading."""
     before = own.loaded
     if before is None or there.problem:
         return own
@@ -171,12 +170,12 @@ def _write_preferences(preferences: Preferences, path: Path) -> None:
 
 
 def remember_workspace(preferences: Preferences, data_set: Path, workspace: Path) -> Preferences:
-    """Return preferences in which `data_set` has `workspace`.
+    """Return preferences with `workspace` as the workspace of `data_set`.
 
     Raises
     ------
     CaseError
-        If the workspace would lie in the data set, which is never written to.
+        If the workspace would be inside the data set, which is never written to.
     """
     data_set, workspace = absolute(data_set), absolute(workspace)
     if workspace == data_set or data_set in workspace.parents:
@@ -198,7 +197,7 @@ def remember_recent(preferences: Preferences, data_set: Path) -> Preferences:
 def remember_team_masks(
     preferences: Preferences, ranking: Path, team: str, masks: Path
 ) -> Preferences:
-    """Return preferences that know where the masks of a team in a ranking lie; 200 at most."""
+    """Return preferences with the folder of a team's masks in a ranking; at most 200 are kept."""
     ranking, masks = absolute(ranking), absolute(masks)
     others = (team_mask for team_mask in preferences.team_masks if team_mask[:2] != (ranking, team))
     newest = ((ranking, team, masks), *others)[:_MOST_TEAMS]
@@ -206,18 +205,18 @@ def remember_team_masks(
 
 
 def team_masks_of(preferences: Preferences, ranking: Path) -> dict[str, Path]:
-    """Return the folders of masks that were named for the teams of a ranking, by team."""
+    """Return the folders of masks that were chosen for the teams of a ranking, by team."""
     here = absolute(ranking)
     return {team: masks for folder, team, masks in preferences.team_masks if folder == here}
 
 
 def workspace_for(data_set: Path, preferences: Preferences) -> Path:
-    """Return the workspace folder of a data set (its root folder or file); nothing is made.
+    """Return the workspace folder of a data set (its root folder or file); nothing is created.
 
-    The one that was chosen before; else ``<name>-workspace`` beside the data set; where that
-    place cannot be written to, ``napari-mamamia/<name>-<code>-workspace`` in the user's documents,
-    where the code tells apart data sets of one name. A file or folder inside a data set shares
-    that data set's workspace place.
+    The folder that was chosen before; else ``<name>-workspace`` beside the data set; if that cannot
+    be written to, ``napari-mamamia/<name>-<code>-workspace`` in the user's documents, where the
+    code distinguishes data sets of one name. A file or folder inside a data set has the workspace
+    of that data set.
     """
     data_set = absolute(data_set)
     chosen = dict(preferences.workspaces).get(data_set)
@@ -231,7 +230,7 @@ def workspace_for(data_set: Path, preferences: Preferences) -> Path:
 
 
 def workspace_beside(data_set: Path) -> Path:
-    """Return ``<name>-workspace`` beside a data set, whether or not it is there."""
+    """Return ``<name>-workspace`` beside a data set, whether or not it exists."""
     data_set = absolute(data_set)
     return outermost(data_set).parent / f"{_find_stem(data_set)}-workspace"
 
@@ -241,7 +240,7 @@ def _find_stem(data_set: Path) -> str:
 
 
 def outermost(path: Path) -> Path:
-    """Return the data set that `path` lies in, or `path` itself."""
+    """Return the data set that contains `path`, or `path` itself."""
     for parent in list(path.parents)[:4]:
         kind = _KIND_OF.get(path.relative_to(parent).parts[0])
         if kind is not None and recognise(parent) is kind:
@@ -250,7 +249,7 @@ def outermost(path: Path) -> Path:
 
 
 def absolute(path: Path) -> Path:
-    """Return a path from the root, as preferences know it."""
+    """Return an absolute path, as preferences store it."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - links stay as the user knows them
 
 
@@ -258,4 +257,4 @@ def _set_aside(path: Path) -> None:
     try:
         path.replace(path.with_name(f"{path.name}.bad"))
     except OSError as error:
-        _log.warning("damaged preferences could not be set aside: %s", error)
+        _log.warning("damaged preferences could not be renamed: %s", error)

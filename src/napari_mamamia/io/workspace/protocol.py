@@ -1,4 +1,4 @@
-"""An annotation protocol: a JSON file that lets several readers annotate alike.
+"""An annotation protocol: a JSON file that makes several readers annotate in the same way.
 
 ::
 
@@ -12,11 +12,11 @@
       "blind": true
     }
 
-Only ``name`` is required. A key that is not known is refused, so that a typing error is not taken
-for "left to the reader". Keys of the SmartPaint brush of before are read and reported as unused.
-``form`` names a shipped lexicon ("breast-mri-2013"), ``questions`` are a study's own, asked after
-it; `docs/methods/forms.md` says how they are written. ``blind`` hides the reference, the model,
-other readers, numbers and clinical data; a list of some of these names hides those alone.
+Only ``name`` is required. An unknown key is refused, so that a typing error is not taken for "left
+to the reader". Keys of the previous SmartPaint brush are read and reported as unused. ``form``
+names a shipped lexicon ("breast-mri-2013"), ``questions`` are a study's own, asked after it;
+`docs/methods/forms.md` describes their form. ``blind`` hides the reference, the model, other
+readers, numbers and clinical data; a list of some of these names hides only those.
 """
 
 import math
@@ -38,12 +38,12 @@ _LARGEST_LABEL: Final = 255
 _BRUSH: Final = Brush()
 _TOOLS: Final = {"smartpaint": Tool.EVIDENCE, "sphere": Tool.SPHERE, "smooth": Tool.SMOOTH}
 _RETIRED: Final = ("tolerance", "features", "sampling")
-"""Keys of the SmartPaint brush of before: the one of now decides by itself."""
+"""Keys of the previous SmartPaint brush: the present one decides by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What a label stands for; `value` is 1 to 255."""
+    """The structure of a label; `value` is 1 to 255."""
 
     value: int
     name: str
@@ -51,7 +51,7 @@ class Structure:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """What a protocol sets.
+    """The settings of a protocol.
 
     Parameters
     ----------
@@ -64,13 +64,13 @@ class Protocol:
     checklist
         Sentences that the reader goes through.
     time_limit_s
-        Editing time meant for a case, above 0; None for no limit.
+        Intended editing time for a case, above 0; None for no limit.
     unused
-        Keys of the brush that the file has and nothing heeds any more.
+        Keys of the brush in the file that have no effect any more.
     blinding
-        What the reader is not to see.
+        What is hidden from the reader.
     form
-        What is asked of each case; None for nothing.
+        The questions about each case; None for none.
     """
 
     name: str
@@ -91,7 +91,7 @@ def read_protocol(path: Path) -> Protocol:
     Raises
     ------
     FormatError
-        If the file cannot be read, lacks a name, or has a key or value that is not meant; the
+        If the file cannot be read, lacks a name, or has an unknown key or invalid value; the
         message names file and key.
     """
     try:
@@ -117,7 +117,7 @@ def read_protocol(path: Path) -> Protocol:
 
 @reads("an annotation protocol (JSON)", "save it as UTF-8")
 def read_protocol_text(path: Path) -> str:
-    """Return the text of a protocol's file, to be kept beside what was made by it."""
+    """Return the text of a protocol's file, to be stored beside its results."""
     with open_plain(path) as stream:
         return stream.read(MOST_BYTES).decode("utf-8-sig")
 
@@ -131,7 +131,7 @@ def _parse_values(
     unknown = [key for key in content if key not in parsers]
     if unknown:
         keys = ", ".join(parsers)
-        raise ValueError(f"{where} has the key {unknown[0]!r}, which is none of {keys}")
+        raise ValueError(f"{where} has the key {unknown[0]!r}, which is not one of {keys}")
     values = {}
     for key, value in content.items():
         try:
@@ -230,7 +230,7 @@ def _parse_blinding(value: Any) -> Blinding:
     parse = _one_of(Hidden)
     blinding = Blinding.of(parse(name) for name in _parse_list(value))
     if blinding.hides(Hidden.SITE):
-        raise ValueError("hides the site, which case ids tell: only a review study can hide it")
+        raise ValueError("hides the site, which case ids reveal: only a review study can hide it")
     return blinding
 
 

@@ -15,7 +15,7 @@ from napari_mamamia.io.volumes.formats import file_stem
 
 
 def sidecar_path(mask_path: Path) -> Path:
-    """Return where the provenance of a mask file lies.
+    """Return the path of a mask's provenance file.
 
     Examples
     --------
@@ -35,8 +35,8 @@ def write_provenance(
 ) -> None:
     """Write every field of `provenance` to a JSON file, in the order of the record.
 
-    `standard` are (key, value) pairs that a standard wants in the file beside a mask; they stand
-    first, and reading passes over them.
+    `standard` are (key, value) pairs that a standard requires in the file beside a mask; they come
+    first, and reading ignores them.
 
     Raises
     ------
@@ -50,16 +50,16 @@ def write_provenance(
     if len(dict(provenance.parameters)) < len(provenance.parameters):
         names = ", ".join(name for name, _ in provenance.parameters)
         raise FormatError(
-            f"expected each parameter of {provenance.name} once, got {names}: rename the double"
+            f"expected each parameter of {provenance.name} once, got {names}: rename one"
         )
     content: dict[str, Any] = {**dict(standard), **_CODEC.plain(provenance)}
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_text_atomically(path, text, overwrite=overwrite)
 
 
-@reads("provenance (JSON)", "save the mask again to write it anew")
+@reads("provenance (JSON)", "save the mask again to rewrite it")
 def read_provenance(path: Path) -> Provenance:
-    """Return what `write_provenance` wrote; keys of later versions are passed over.
+    """Return the provenance that `write_provenance` wrote; ignore keys of later versions.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def read_provenance(path: Path) -> Provenance:
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
             f"expected provenance in {path}, but it cannot be read ({error}): "
-            "save the mask again to write it anew"
+            "save the mask again to rewrite it"
         ) from error
     return _CODEC.record(content, path)
 

@@ -5,10 +5,10 @@
     predictions/<model>/<case>.nii.gz     with <case>.json, its provenance
     refined/<reader>/<case>.nii.gz        with <case>.json
     scores/  exports/
-    mamamia_workspace.json                whose workspace it is
+    mamamia_workspace.json                identifies the data set
 
-The folder of a model or reader is its name as it stands, so that people find it. The data set
-itself is never written to.
+The folder of a model or reader has exactly its name, so that people find it. The data set itself is
+never written to.
 """
 
 import unicodedata
@@ -34,12 +34,12 @@ _DEVICES: Final = frozenset(
 _MOST_BYTES: Final = 200
 """File systems allow 255 bytes in a name; the rest is for suffixes."""
 _OF_PEOPLE: Final = (_FOLDERS["refined"], "findings", "measurements", "case_tags")
-"""Folders that have a folder for each person who left something in them."""
+"""Folders with a subfolder for each person."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """A file as it was when it was looked at; another state says that it was written since."""
+    """The state of a file when it was examined; another state means that it was written since."""
 
     path: Path
     size: int
@@ -47,7 +47,7 @@ class FileState:
 
     @classmethod
     def of(cls, path: Path) -> "FileState":
-        """Return the state of a file now; OSError where it is not there."""
+        """Return the present state of a file; OSError if it does not exist."""
         status = path.stat()
         return cls(path, status.st_size, status.st_mtime_ns)
 
@@ -63,10 +63,10 @@ class StoredMask:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Paths in one workspace. Making one touches nothing; folders appear with the first saving.
+    """Paths in one workspace. Creating one touches nothing; folders appear with the first saving.
 
-    `mark` is what is noted of the data set that it serves. What `blinding` hides is not listed: of
-    readers then `reader` alone, who may be nobody.
+    `mark` is the record of its data set. Files that `blinding` hides are not listed: then only
+    those of `reader` (who may be None) are.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Workspace:
     reader: str | None = None
 
     def note_data_set(self) -> None:
-        """Note in the folder, once it is there, whose workspace it is; nothing fails by it."""
+        """Record the data set in the folder, if it exists; failures are ignored."""
         if self.mark is not None:
             self.mark.write(self.root)
 
@@ -101,24 +101,24 @@ class Workspace:
         return self.root / _FOLDERS["prediction"]
 
     def prediction(self, model: str, case_id: str) -> Path:
-        """Return the file of a model's mask of a case, whether or not it is there.
+        """Return the file of a model's mask of a case, whether or not it exists.
 
         Raises
         ------
         CaseError
             If `model` or `case_id` cannot be a file name, or `model` differs from one that has
-            predictions by letter case only.
+            predictions only by letter case.
         """
         return self._find_mask_path("prediction", model, case_id)
 
     def refined(self, reader: str, case_id: str) -> Path:
-        """Return the file of a reader's mask of a case, whether or not it is there.
+        """Return the file of a reader's mask of a case, whether or not it exists.
 
         Raises
         ------
         CaseError
             If `reader` or `case_id` cannot be a file name, or `reader` differs from one that has
-            masks by letter case only.
+            masks only by letter case.
         """
         return self._find_mask_path("refined", reader, case_id)
 
@@ -131,13 +131,13 @@ class Workspace:
         return self._list_shown("refined")
 
     def people(self) -> tuple[str, ...]:
-        """Return who left masks, answers, drawings or tags here, in natural order."""
+        """Return the people with masks, answers, drawings or tags here, in natural order."""
         names = {name for folder in _OF_PEOPLE for name in _list_folders(self.root / folder)}
         shown = (name for name in names if self._is_shown("refined", name))
         return tuple(sorted(shown, key=natural_key))
 
     def case_ids(self, role: StoredRole, name: str) -> frozenset[str]:
-        """Return the cases that a model predicted, or a reader refined."""
+        """Return the ids of the cases that a model predicted, or a reader refined."""
         if not self._is_shown(role, name):
             return frozenset()
         try:
@@ -148,7 +148,7 @@ class Workspace:
         return frozenset(mask.removesuffix(MASK_SUFFIX) for mask in masks)
 
     def masks_of(self, case_id: str) -> tuple[StoredMask, ...]:
-        """Return the masks of a case that are there: predictions first, each by name."""
+        """Return the existing masks of a case: predictions first, each by name."""
         masks = (
             StoredMask(role, name, self.root / folder / name / f"{case_id}{MASK_SUFFIX}")
             for role, folder in _FOLDERS.items()
@@ -157,7 +157,7 @@ class Workspace:
         return tuple(mask for mask in masks if mask.path.is_file())
 
     def newest_prediction(self, case_id: str) -> tuple[str, FileState] | None:
-        """Return the model whose prediction of a case was written last, and that file."""
+        """Return the model with the latest prediction of a case, and the state of its file."""
         files = []
         for name in self._list_shown("prediction"):
             with suppress(OSError):
@@ -172,7 +172,7 @@ class Workspace:
             if other != name and case_key(other) == case_key(name):
                 raise CaseError(
                     f"expected the {who} {other!r}, who has masks in {self.root}, or a new name; "
-                    f"got {name!r}, which many systems take for the same: choose one spelling"
+                    f"got {name!r}, which many systems do not distinguish: choose one spelling"
                 )
         case_id = file_name(case_id, "a case id")
         return self.root / _FOLDERS[role] / name / f"{case_id}{MASK_SUFFIX}"
@@ -190,7 +190,7 @@ class Workspace:
 
 
 def _list_folders(folder: Path) -> list[str]:
-    """Return the names of the folders in a folder; none where it is missing or cannot be read."""
+    """Return the names of the subfolders; empty if the folder is missing or cannot be read."""
     try:
         entries = [entry for entry in folder.iterdir() if entry.is_dir()]
     except OSError:
@@ -199,17 +199,17 @@ def _list_folders(folder: Path) -> list[str]:
 
 
 def file_name(text: str, what: str = "a name") -> str:
-    r"""Return `text` as a file or folder name that every common system takes, or refuse it.
+    r"""Return `text` as a file or folder name that every common system accepts, or refuse it.
 
     Spaces inside and letters of any alphabet stay; accents are stored in one form (NFC). Nothing
-    else is changed, so that two names never become one.
+    else is changed, so that two names never become equal.
 
     Parameters
     ----------
     text
         The name as a person typed it.
     what
-        What it names, for the message: "the name of a reader".
+        Its description for the message: "the name of a reader".
 
     Raises
     ------
@@ -228,9 +228,9 @@ def file_name(text: str, what: str = "a name") -> str:
 
 
 def _why_not(name: str) -> str:
-    """Return what is wrong with a name, "" where nothing is."""
+    """Return what is wrong with a name, "" if nothing is."""
     if not name.strip(" ."):
-        return "is empty" if not name.strip() else "holds nothing but full stops"
+        return "is empty" if not name.strip() else "consists of full stops"
     if name != name.strip(" .\u00a0"):
         return "starts or ends with a space or full stop"
     if any(unicodedata.category(letter) in {"Cc", "Cs", "Zl", "Zp"} for letter in name):

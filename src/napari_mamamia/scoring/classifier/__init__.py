@@ -1,1 +1,1 @@
-"""Classifiers: operating points, models against models and a reader, stacks, leaks, splits."""
+"""Classifiers: operating points, comparisons of models and a reader, stacks, leaks, splits."""

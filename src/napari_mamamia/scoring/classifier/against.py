@@ -1,4 +1,4 @@
-"""Models against models and against the reader: paired resamples, Bayes factors, the ladder."""
+"""Compare models with each other and with a reader: paired resamples, Bayes factors, the ladder."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,20 +15,21 @@ from napari_mamamia.scoring.statistics.auc import AucComparison, compare_aucs
 
 
 class BayesRule(StrEnum):
-    """From which Bayes factor K on one model is robustly better than another."""
+    """The threshold of the Bayes factor K from which one model is robustly better than another."""
 
     OVER_3 = "K>3"
-    """What most DREAM challenges announce. Source: organisers of the Multiple Myeloma DREAM
-    challenge (Synapse syn6187098); default of Sage-Bionetworks/challengescoring."""
+    """The rule of most DREAM challenges. Source: organisers of the Multiple Myeloma DREAM challenge
+    (Synapse syn6187098); default of Sage-Bionetworks/challengescoring.
+    """
     AT_LEAST_19 = "K>=19"
     """One-sided 0.05: at most one draw of 20 contradicts."""
     AT_LEAST_39 = "K>=39"
     """The two-sided 95 % percentile interval of the difference lies above 0."""
 
     def holds(self, factor: "BayesFactor") -> bool:
-        """Whether a Bayes factor is robust; nan is not.
+        """Return whether a Bayes factor is robust; nan is not.
 
-        One that no draw contradicts is over the number of draws, and no more is known of it.
+        If no draw contradicts, the factor exceeds the number of draws, and no more is known.
         """
         k = factor.n_draws if factor.k == inf else factor.k
         if self is BayesRule.OVER_3:
@@ -38,9 +39,9 @@ class BayesRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BayesFactor:
-    """How many draws say that `better` is better than `other`, over how many do not.
+    """The number of draws in which `better` is better than `other`, divided by the other draws.
 
-    A draw in which both are equal does not. `k` is infinite where no draw contradicts, nan without
+    A draw with equal values counts against it. `k` is infinite if no draw contradicts, nan without
     a draw. `n_draws` are those with both classes.
     """
 
@@ -51,12 +52,12 @@ class BayesFactor:
 
     @property
     def name(self) -> str:
-        """The claim, such as "A over B"."""
+        """Return the claim, such as "A over B"."""
         return f"{self.better} over {self.other}"
 
     @property
     def text(self) -> str:
-        """The factor as it is read; "> B" where none of B draws contradicts."""
+        """Return the factor as text; "> B" if none of B draws contradicts."""
         if isnan(self.k):
             return "no draw"
         return (
@@ -73,8 +74,8 @@ def bayes_factor(
 ) -> BayesFactor:
     """Return K = (draws with a larger value)/(draws with a smaller or equal one).
 
-    Both arrays (B,) hold a number of which larger is better on the same resamples; a draw that
-    is nan in one is not counted. Source of the draws: T. Schaffter et al. 2020, supplement.
+    Both arrays (B,) hold a number, larger is better, on the same resamples; a draw that is nan in
+    one is not counted. Source of the draws: T. Schaffter et al. 2020, supplement.
 
     Examples
     --------
@@ -103,8 +104,8 @@ def bayes_factors(draws: NDArray[np.float64], names: Sequence[str]) -> tuple[Bay
 def challengescoring_factors(draws: NDArray[np.float64], reference: int) -> tuple[float, ...]:
     """Return K of each model against a reference as the R package challengescoring computes it.
 
-    Its K has no direction, ties go to the model that is not the reference, and K depends on which
-    model the reference is. `draws` (B, k) hold a number of which larger is better; the reference's
+    Its K has no direction, ties count for the model that is not the reference, and K depends on
+    which model the reference is. `draws` (B, k) hold a number, larger is better; the reference's
     own K is nan. Source: Sage-Bionetworks/challengescoring, ``computeBayesFactor``.
 
     Examples
@@ -124,9 +125,9 @@ def challengescoring_factors(draws: NDArray[np.float64], reference: int) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class RobustLeader:
-    """Who wins under a rule: alone, or the best partial AUC among those tied with the best AUC.
+    """The winner under a rule: the leader, or the best partial AUC among those tied with it.
 
-    `tied` are the best model and all that it is not robustly better than.
+    `tied` are the best model and all models that it is not robustly better than.
     """
 
     rule: BayesRule
@@ -144,8 +145,8 @@ def robust_leader(
 ) -> RobustLeader | None:
     """Return the winner of k models; None without a defined AUC or a draw.
 
-    The order of the models decides between equal numbers. Source: T. Schaffter et al. 2020,
-    supplement: robustly better than the second wins, else partial AUC decides among the tied.
+    Of equal numbers the first model's counts. Source: T. Schaffter et al. 2020, supplement: a model
+    that is robustly better than the second wins, otherwise partial AUC decides among the tied.
     """
     if np.isnan(aucs).all() or np.isnan(draws).all():
         return None
@@ -200,7 +201,7 @@ def pair_models(
 
 
 def percentile_ends(draws: NDArray[np.float64], level: float = 0.95) -> tuple[float, float]:
-    """Return both ends of the percentile interval of draws (B,); nan without a defined one."""
+    """Return both ends of the percentile interval of draws (B,); nan if no draw is defined."""
     defined = draws[~np.isnan(draws)]
     if not defined.size:
         return nan, nan
@@ -210,11 +211,11 @@ def percentile_ends(draws: NDArray[np.float64], level: float = 0.95) -> tuple[fl
 
 @dataclass(frozen=True, slots=True)
 class AgainstReader:
-    """A model at a reader's own sensitivity, on the cases that the reader saw.
+    """A model at a reader's own sensitivity, on the cases of the reader.
 
-    `cut` is the score from which on the model calls a case; `sensitivity` is what it reaches,
-    at least the reader's; `only_model_right`, `only_reader_right`: negatives that one of them
-    clears; `p_mcnemar` is the exact two-sided test of these.
+    `cut` is the smallest score that the model calls positive; `sensitivity` is its sensitivity
+    there, at least the reader's; `only_model_right`, `only_reader_right`: negatives that only one
+    of them calls negative; `p_mcnemar` is the exact two-sided test of these.
     """
 
     cut: float
@@ -231,9 +232,9 @@ def against_reader(
     recall: NDArray[np.float64],
     cut: float,
 ) -> AgainstReader:
-    """Compare a model that calls scores of `cut` and above with a reader; nan recalls are out.
+    """Compare a model that calls scores of `cut` and above positive with a reader.
 
-    Source: Q. McNemar, Psychometrika 12 (1947) 153, exact.
+    Cases with a recall of nan are left out. Source: Q. McNemar, Psychometrika 12 (1947) 153, exact.
     """
     from scipy.stats import binomtest
 
@@ -256,15 +257,15 @@ def against_reader(
 
 LADDER_SEED: Final = 98121
 LADDER_SHOWN: Final = 10
-"""Seed, and the draws whose mean is shown. Source: challengescoring, ``BootLadderBoot``."""
+"""Number of draws whose mean is displayed. Source: challengescoring, ``BootLadderBoot``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """What a team is shown after an attempt on a locked test set.
+    """The score that a team sees after an attempt on a locked test set.
 
     `attempt` counts from 1; `k` is the Bayes factor over its best attempt so far, nan for the
-    first; `is_new` says that the score shown is that of this attempt.
+    first; `is_new` means that the displayed score is that of this attempt.
     """
 
     attempt: int
@@ -276,14 +277,14 @@ class Rung:
 def climb(
     attempts: Sequence[NDArray[np.float64]], rule: BayesRule = BayesRule.OVER_3
 ) -> tuple[Rung, ...]:
-    """Return what each attempt of a team is shown: a new score only if it is robustly better.
+    """Return the displayed score after each attempt of a team: new only if it is robustly better.
 
-    An attempt is the number on the same resamples, (B,), larger is better. What is shown is the
-    mean of the first `LADDER_SHOWN` defined draws of the best attempt so far, never the number
-    on the test set itself: who submits many times learns little of it. An attempt is new if its
-    Bayes factor over that one holds under `rule` and its mean is larger.
-    Source: A. Blum, M. Hardt, ICML 2015; Sage-Bionetworks/challengescoring, ``BootLadderBoot``
-    (whose factor has no direction: its second condition gives it one, as here).
+    An attempt is the number on the same resamples, (B,), larger is better. The displayed score is
+    the mean of the first `LADDER_SHOWN` defined draws of the best attempt so far, never the number
+    on the test set itself, so that a team with many attempts learns little about it. An attempt is
+    new if its Bayes factor over the best one holds under `rule` and its mean is larger. Source: A.
+    Blum, M. Hardt, ICML 2015; Sage-Bionetworks/challengescoring, ``BootLadderBoot`` (its factor has
+    no direction, its second condition adds it, as here).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The ROC curve where a clinic works: high sensitivities, and what is left of specificity there."""
+"""The ROC curve at the high sensitivities of screening, and the specificity there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,19 +12,21 @@ from napari_mamamia.scoring.statistics.performance import ratio
 
 SENSITIVITY: Final = 0.87
 SENSITIVITY_ABOVE: Final = 0.82
-"""The target of the digital mammography challenge (US radiologists reach 0.87), and where its
-partial area begins. Source: T. Schaffter et al., JAMA Network Open 3 (2020) e200265, supplement."""
+"""The target of the digital mammography challenge (US radiologists reach 0.87), and the lower end
+of
+its partial area. Source: T. Schaffter et al., JAMA Network Open 3 (2020) e200265, supplement.
+"""
 
 _ROUNDING: Final = 1e-9
-"""Of a case: a sensitivity counts as reached when less than this much of a case is lacking."""
+"""Share of a case: a sensitivity counts as reached if less than this much of a case is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
     """Specificities at a sensitivity, 0 to 1.
 
-    `threshold` is the largest specificity of a threshold that reaches the sensitivity, a rule that
-    can be used; `interpolated` lies on the line between the points of the ROC curve.
+    `threshold` is the largest specificity of a usable threshold that reaches the sensitivity;
+    `interpolated` is on the line between the points of the ROC curve.
     """
 
     sensitivity: float
@@ -34,7 +36,7 @@ class OperatingPoint:
 
 @dataclass(frozen=True, slots=True)
 class PartialAuc:
-    """Area between the ROC curve and a line of sensitivity, and its share of the largest one."""
+    """Area between the ROC curve and a sensitivity, and its share of the largest possible area."""
 
     raw: float
     scaled: float
@@ -42,10 +44,10 @@ class PartialAuc:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RocPoints:
-    """Cases at or above each threshold: positives and negatives, (b, u + 1) both.
+    """Cases at or above each threshold: positives and negatives, both (b, u + 1).
 
-    A row is a sample of the cases; its first point is the threshold that nothing reaches. All
-    numbers of it have shape (b,); nan where a class is lacking.
+    A row is a sample of the cases; its first point is a threshold above all scores. All results
+    have shape (b,); nan if a class is missing.
     """
 
     positives: NDArray[np.float64]
@@ -53,16 +55,16 @@ class RocPoints:
 
     @property
     def n_positive(self) -> NDArray[np.float64]:
-        """How many positives each row has."""
+        """Return the number of positives in each row."""
         return self.positives[:, -1]
 
     @property
     def n_negative(self) -> NDArray[np.float64]:
-        """How many negatives each row has."""
+        """Return the number of negatives in each row."""
         return self.negatives[:, -1]
 
     def auc(self) -> NDArray[np.float64]:
-        """Return the share of pairs that the score orders rightly, ties half."""
+        """Return the share of pairs in the right order, ties count half."""
         steps = np.diff(self.positives, axis=1)
         beaten = self.n_negative[:, None] - (self.negatives[:, 1:] + self.negatives[:, :-1]) / 2
         return ratio((steps * beaten).sum(axis=1), self.n_positive * self.n_negative)
@@ -70,7 +72,7 @@ class RocPoints:
     def partial_auc(self, above: float) -> NDArray[np.float64]:
         """Return the integral of specificity over the sensitivities `above` to 1.
 
-        It is at most 1 - `above`. The same as pROC's ``partial.auc = c(1, above),
+        It is at most 1 - `above`, and equal to pROC's ``partial.auc = c(1, above),
         partial.auc.focus = "sensitivity"``, uncorrected.
         """
         total = self.n_positive[:, None]
@@ -88,7 +90,7 @@ class RocPoints:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the specificities by threshold and interpolated, as in `OperatingPoint`.
 
-        `sensitivity` is one number or one of each row, (b,).
+        `sensitivity` is one number, or one for each row, (b,).
         """
         rows = np.arange(len(self.positives))
         needed = np.asarray(sensitivity, dtype=np.float64) * self.n_positive
@@ -103,7 +105,7 @@ class RocPoints:
         return 1 - ratio(false_high, n_negative), 1 - ratio(between, n_negative)
 
     def place(self, sensitivity: float | NDArray[np.float64]) -> NDArray[np.intp]:
-        """Return the first point of each row that reaches a sensitivity, (b,)."""
+        """Return the index of the first point in each row that reaches a sensitivity, (b,)."""
         needed = np.asarray(sensitivity, dtype=np.float64) * self.n_positive - _ROUNDING
         places: NDArray[np.intp] = np.argmax(self.positives >= needed[:, None], axis=1)
         return places
@@ -111,11 +113,11 @@ class RocPoints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortedCases:
-    """Cases sorted once by their score, to be counted for many samples.
+    """Cases sorted once by their score, for counting in many samples.
 
-    `order` (n,) are the cases by falling score, `ends` (u,) the last places of the distinct scores
-    around each that a positive has (the curve is straight between them), `thresholds` (u,) these
-    scores, `positive_places` (p,) where in that order the positives stand.
+    `order` (n,) are the cases by falling score, `ends` (u,) the last indices of the distinct scores
+    at and around positives (the curve is straight between them), `thresholds` (u,) these scores,
+    `positive_places` (p,) the indices of the positives in that order.
     """
 
     order: NDArray[np.intp]
@@ -125,7 +127,7 @@ class SortedCases:
 
     @classmethod
     def of(cls, label: NDArray[np.float64], score: NDArray[np.float64]) -> Self:
-        """Sort cases; `label` (n,) holds 0 and 1, `score` (n,) numbers, infinite ones too."""
+        """Sort cases; `label` (n,) holds 0 and 1, `score` (n,) numbers, possibly infinite."""
         order = np.argsort(-score, kind="stable")
         falling = score[order]
         ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))
@@ -153,7 +155,7 @@ class SortedCases:
         return RocPoints(positives, negatives)
 
     def cut(self, sensitivity: float) -> float:
-        """Return the score at and above which a case is called, to reach a sensitivity.
+        """Return the smallest score to call positive in order to reach a sensitivity.
 
         nan without a positive.
         """
@@ -167,7 +169,7 @@ class SortedCases:
 def operating_point(
     label: NDArray[np.float64], score: NDArray[np.float64], sensitivity: float = SENSITIVITY
 ) -> OperatingPoint:
-    """Return the specificities at a sensitivity, 0 to 1; nan where a class is lacking.
+    """Return the specificities at a sensitivity, 0 to 1; nan if a class is missing.
 
     Examples
     --------
@@ -184,7 +186,7 @@ def operating_point(
 def partial_auc(
     label: NDArray[np.float64], score: NDArray[np.float64], above: float = SENSITIVITY_ABOVE
 ) -> PartialAuc:
-    """Return the area above a sensitivity; nan where a class is lacking.
+    """Return the area above a sensitivity; nan if a class is missing.
 
     Neither McClish's corrected value nor the area over specificities (scikit-learn's ``max_fpr``).
 
@@ -200,7 +202,7 @@ def partial_auc(
 
 
 def too_few_for(sensitivity: float, n_positive: int) -> str:
-    """Say that positives are too few to tell a sensitivity from 1, "" where they are not.
+    """Return a note if there are too few positives to tell a sensitivity from 1, otherwise "".
 
     Sensitivities come in steps of 1/positives.
     """
@@ -217,7 +219,7 @@ def too_few_for(sensitivity: float, n_positive: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReaderPoint:
-    """Where a reader works who says yes or no: 0 to 1, nan without such cases."""
+    """A reader's sensitivity and specificity, 0 to 1; nan without positives or negatives."""
 
     sensitivity: float
     specificity: float
@@ -239,7 +241,7 @@ _SEVERITY: Final = (1, 2, 3, 0, 4, 5)
 
 
 def recall_of_birads(category: int) -> bool:
-    """Return whether a BI-RADS category calls a woman back.
+    """Return whether a BI-RADS category is a recall.
 
     Source: T. Schaffter et al. 2020, supplement, eAppendix 4.
 
@@ -249,15 +251,17 @@ def recall_of_birads(category: int) -> bool:
     [True, False, False, True]
     """
     if category not in range(7):
-        raise ValueError(f"a BI-RADS category is 0 to 6, got {category}: correct it")
+        raise ValueError(
+            f"expected a BI-RADS category from 0 to 6, but found {category}: correct it"
+        )
     return category in _RECALLED
 
 
 def severity_of_birads(category: int) -> int:
-    """Return the place of a BI-RADS category from 0 (1, negative) to 5 (5): a reader as a score.
+    """Return a BI-RADS category as a score, from 0 for category 1 (negative) to 5 for category 5.
 
-    Category 6 is a proven cancer and has no place. A reader taken so is another model than the
-    same reader's recalls.
+    Category 6 is a proven cancer and has no score. These scores are a different model of a reader
+    than the reader's recalls.
 
     Examples
     --------
@@ -266,7 +270,7 @@ def severity_of_birads(category: int) -> int:
     """
     if category not in _SEVERITY:
         raise ValueError(
-            f"a BI-RADS category with a severity is 0 to 5, got {category}: correct it"
+            f"expected a BI-RADS category from 0 to 5, but found {category}: correct it"
         )
     return _SEVERITY.index(category)
 
@@ -280,20 +284,20 @@ class Units:
 
     @classmethod
     def of(cls, keys: Sequence[str]) -> Self:
-        """Give each key a number, in the order in which they first appear."""
+        """Give each key a number, in order of first appearance."""
         names = tuple(dict.fromkeys(keys))
         places = {name: index for index, name in enumerate(names)}
         return cls(np.array([places[key] for key in keys], dtype=np.intp), names)
 
     @property
     def n(self) -> int:
-        """How many units there are."""
+        """Return the number of units."""
         return len(self.names)
 
     def largest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the largest value of each unit's rows, (m,): an exam of its breasts.
+        """Return the largest value of each unit's rows, (m,), such as of an exam's two breasts.
 
-        A row of nan is as if it was not there; a unit of only such rows is nan.
+        Rows of nan are ignored; a unit with only such rows is nan.
         """
         result = np.full(self.n, -np.inf)
         is_known = ~np.isnan(values)

@@ -1,4 +1,4 @@
-"""Response (pCR) models ranked against each other: stability, Bayes factors, AUCs by DeLong."""
+"""Rank response (pCR) models: stability, Bayes factors, AUCs by DeLong."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _WITHOUT_GROUPS: Final = "balanced_accuracy"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedPredictions:
-    """A model's name and what it predicts."""
+    """A model's name and its predictions."""
 
     name: str
     predictions: ResponsePredictions
@@ -42,7 +42,7 @@ class NamedPredictions:
 
 @dataclass(frozen=True, slots=True)
 class RobustGroup:
-    """Who is first under a rule: the best, and all that it is not robustly better than."""
+    """The leading group under a rule: the best, and all that it is not robustly better than."""
 
     rule: BayesRule
     best: str
@@ -51,10 +51,10 @@ class RobustGroup:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResponseRanking:
-    """The k models that have a ranking score, ranked by it on so many cases that count.
+    """The k models that have a ranking score, ranked on `n_cases` counted cases.
 
-    `factors` are the Bayes factors of that score for each ordered pair; `groups` who is first by
-    each rule. `aucs` compares the models with a probability for every case that has a label; None
+    `factors` are the Bayes factors of that score for each ordered pair; `groups` the leading group
+    by each rule. `aucs` compares the models with a probability for every labelled case; None
     without one.
     """
 
@@ -68,7 +68,7 @@ class ResponseRanking:
     notes: tuple[str, ...] = ()
 
     def factor(self, better: str, other: str) -> BayesFactor | None:
-        """Return the factor of a claim; None without resamples."""
+        """Return the Bayes factor of `better` over `other`; None without resamples."""
         claims = (
             factor for factor in self.factors if (factor.better, factor.other) == (better, other)
         )
@@ -82,11 +82,19 @@ def rank_responses(
     n_resamples: int,
     seed: int,
 ) -> ResponseRanking | None:
-    """Return the ranking of models on the same cases, in the same order; None where none has one.
+    """Return the ranking of models on the same cases, in the same order; None if none has a score.
 
-    All share their resamples of the cases. The ranking score is that of `score_response`; models
-    whose predictions are refused have none. Without `n_resamples` there is no stability and no
-    factor.
+    Models whose predictions are refused have no ranking score.
+
+    Parameters
+    ----------
+    models
+        Names and predictions.
+    groupings, rules
+        The groups of the cases, and the rules of their numbers.
+    n_resamples, seed
+        The models share the resamples of the cases. With 0 resamples there are no stability and no
+        factors.
     """
     weight = rules.weight_of_fairness if groupings else 0.0
     scored = [
@@ -135,7 +143,7 @@ def find_groups(
 ) -> tuple[RobustGroup, ...]:
     """Return, for each rule, the best of k scores and all that it is not robustly better than.
 
-    `draws` (B, k) are the scores in each resample. The order of the models decides between equals.
+    `draws` (B, k) are the scores in each resample. Of equal scores the first model's counts.
     """
     best = int(np.argmax(scores))
     groups = []

@@ -1,4 +1,4 @@
-"""Records of classifiers: the cases that are scored, the rules, and what was found."""
+"""Records of classifiers: the cases, the rules, and the results."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -25,21 +25,22 @@ from napari_mamamia.scoring.statistics.resampling import SEED
 N_DRAWS: Final = 10_000
 N_DRAWS_OF_MANY: Final = 1000
 MANY_CASES: Final = 20_000
-"""Resamples where no number was asked for: DREAM's practice, and fewer above so many cases, where
-intervals no longer depend on the draws."""
+"""Default numbers of resamples: DREAM's practice, and fewer above this many cases, where intervals
+hardly depend on the number.
+"""
 
 SMALL_GROUP: Final = 5
-"""Cases below which a subgroup is greyed, as `--minimum-group` has it."""
+"""Cases below which a subgroup is greyed, as the smallest group of scores."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassifierCases:
-    """What k models say of n cases, and what is known of them.
+    """The scores of k models for n cases, and facts about the cases.
 
     `label` (n,) holds 0 and 1; `scores` (k, n) any numbers, larger is more positive, without nan;
-    `n_filled` says how many of each model stand for scores that were not there. `recall` (n,) are
-    a reader's 0 and 1, nan where there is none; `clusters` are drawn together. `subgroups` are
-    names with a value of each case, "" where it is missing.
+    `n_filled` (k,) is the number of each model's scores that replace missing ones. `recall` (n,)
+    are a reader's 0 and 1, nan if unknown; `clusters` are drawn together. `subgroups` are names
+    with a value of each case, "" if missing.
     """
 
     ids: tuple[str, ...]
@@ -53,13 +54,13 @@ class ClassifierCases:
 
     @property
     def n_positive(self) -> int:
-        """How many cases are positive."""
+        """Return the number of positive cases."""
         return int((self.label == 1).sum())
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifierRules:
-    """Operating points, where the partial AUC begins, number of resamples and seed.
+    """Operating points, lower end of the partial AUC, number of resamples and seed.
 
     `n_draws` None takes `N_DRAWS`, or `N_DRAWS_OF_MANY` above `MANY_CASES` cases.
     """
@@ -70,7 +71,7 @@ class ClassifierRules:
     seed: int = SEED
 
     def draws_for(self, n_cases: int) -> int:
-        """Return the number of resamples of so many cases."""
+        """Return the number of resamples for this number of cases."""
         if self.n_draws is not None:
             return self.n_draws
         return N_DRAWS if n_cases <= MANY_CASES else N_DRAWS_OF_MANY
@@ -86,7 +87,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class PointInterval:
-    """Intervals of the specificities of an operating point; `minus_reader`: less the reader's."""
+    """Intervals of the specificities at an operating point; `minus_reader`: minus the reader's."""
 
     threshold: Ends
     interpolated: Ends
@@ -95,10 +96,10 @@ class PointInterval:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierScores:
-    """One model. `cuts` are the scores from which on it calls a case, for each operating point.
+    """The numbers of one model. `cuts` are its smallest positive scores, for each operating point.
 
-    `auc_delong` is DeLong's interval, which takes all cases as independent; `auc_bootstrap` and
-    the others are percentile intervals over resamples of the cases or of their clusters.
+    `auc_delong` is DeLong's interval, which assumes independent cases; `auc_bootstrap` and the
+    others are percentile intervals over resamples of the cases or of their clusters.
     """
 
     name: str
@@ -140,10 +141,10 @@ class Subgroup:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierResult:
-    """Everything about k models on the same cases.
+    """All numbers of k models on the same cases.
 
-    `n_drawn` is how many cases or clusters a resample holds, `n_one_class` the resamples that
-    lacked a class and were not used.
+    `n_drawn` is the number of cases or clusters in a resample, `n_one_class` the number of
+    resamples that lacked a class and were not used.
     """
 
     n: int

@@ -1,4 +1,4 @@
-"""All numbers of classifiers on one set of cases: operating points, intervals, comparisons."""
+"""Compute all numbers of classifiers on one set of cases: points, intervals, comparisons."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ from napari_mamamia.scoring.statistics.performance import ratio
 from napari_mamamia.scoring.statistics.resampling import draw_cases, weigh_cases
 
 _HELD: Final = 1 << 18
-"""Cases times resamples that are counted at a time."""
+"""Number of cases times resamples counted in one step."""
 
 
 def score_classifiers(
@@ -50,10 +50,17 @@ def score_classifiers(
     rules: ClassifierRules | None = None,
     draws: Sequence[NDArray[np.int64]] | None = None,
 ) -> ClassifierResult:
-    """Return all numbers of models on the same cases; nan with a note where one is undefined.
+    """Return all numbers of models on the same cases; nan with a note if one is undefined.
 
-    `draws` are the resamples, each the cases that it holds, counted from 0; without them they are
-    those of `statistics.resampling.draw_cases` over the cases, or over their clusters.
+    Parameters
+    ----------
+    cases
+        Labels and scores.
+    rules
+        Operating points and resampling; None for the defaults.
+    draws
+        The resamples, each an array of case indices; None draws cases, or their clusters, with
+        `statistics.resampling.draw_cases`.
 
     Raises
     ------
@@ -62,7 +69,7 @@ def score_classifiers(
     """
     rules = rules or ClassifierRules()
     if not cases.ids:
-        raise ValueError("at least one case with a label is needed, got none")
+        raise ValueError("expected at least one case with a label, but found none")
     reader = None if cases.recall is None else reader_point(cases.label, cases.recall)
     of_reader = () if reader is None or np.isnan(reader.sensitivity) else (reader.sensitivity,)
     asked = tuple(dict.fromkeys((*rules.sensitivities, *of_reader)))
@@ -114,7 +121,7 @@ class _Drawn:
         reader: ReaderPoint | None,
         draws: Sequence[NDArray[np.int64]] | None,
     ) -> "_Drawn":
-        """Count every model in every resample."""
+        """Compute the numbers of every model in every resample."""
         n = len(cases.ids)
         n_draws = rules.draws_for(n) if draws is None else len(draws)
         blocks, readers, n_told = [], [], 0
@@ -143,7 +150,7 @@ def _weigh_cases(
     seed: int,
     draws: Sequence[NDArray[np.int64]] | None,
 ) -> Iterator[NDArray[np.integer]]:
-    """Yield how often each resample holds each case, few enough rows at a time."""
+    """Yield how often each resample holds each case, in blocks of rows."""
     n = len(cases.ids)
     rows = max(1, _HELD // n)
     blocks: Iterable[NDArray[np.integer]]
@@ -269,7 +276,7 @@ def _list_subgroups(
 
 
 def _natural_order(value: str) -> tuple[bool, float, str]:
-    """Order numbers as numbers, then texts; what is missing comes last."""
+    """Return a key that sorts numbers as numbers, then texts, then missing values."""
     try:
         return (not value, float(value), "")
     except ValueError:
@@ -305,13 +312,13 @@ def _list_notes(
         yield text
     for name, scores in zip(cases.models, cases.scores, strict=True):
         if scores.min() == scores.max():
-            yield f"{name} gives every case the same score: its AUC of 0.5 says nothing"
+            yield f"{name} gives every case the same score: its AUC of 0.5 has no meaning"
     if min(n_positive, n - n_positive) < 2:
         yield "a class has a single case: DeLong's variance is undefined"
     if cases.clusters is not None and cases.clusters.n < n:
         yield (
-            f"{cases.clusters.n:,} clusters hold the {n:,} cases and are drawn whole; DeLong's "
-            "interval and test take cases as independent, so trust the resampled ones"
+            f"{cases.clusters.n:,} clusters of the {n:,} cases are resampled as wholes; DeLong's "
+            "interval and test assume independent cases, so use the resampled ones"
         )
     for text in _note_reader(cases, reader):
         yield text
@@ -322,4 +329,4 @@ def _note_reader(cases: ClassifierCases, reader: ReaderPoint | None) -> Iterator
         return
     n_unknown = int(np.isnan(cases.recall).sum())
     if n_unknown:
-        yield f"the reader says nothing of {n_unknown} of {len(cases.ids)} cases: left out there"
+        yield f"the reader has no recall for {n_unknown} of {len(cases.ids)} cases: left out there"

@@ -1,6 +1,6 @@
-"""Algorithms ranked by their values of cases: methods side by side, how stable, and over sites.
+"""Rank algorithms by their case values: several methods, stability of ranks, ranks over sites.
 
-Pure: arrays and records (`table`), ranks (`methods`, `signed_rank`), resamples (`draws`,
-`stability`), all of it for one table and several (`ranking`). `features/challenge` joins it with
-files and sites. Each copy of a case that is drawn is a case of its own.
+Pure functions on arrays and records: input (`table`), ranks (`methods`, `signed_rank`), resamples
+(`draws`, `stability`), one or several tables (`ranking`), sites (`sites`). `services/rank` reads
+and writes the files. In a resample, each copy of a case counts as a case of its own.
 """

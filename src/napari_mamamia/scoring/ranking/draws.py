@@ -1,4 +1,4 @@
-"""Resamples of a table's cases: drawn by a seed, or named so that anybody can repeat them."""
+"""Resamples of a table's cases: drawn with a seed, or given by case names."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _PLACES: Final = 1 << 21
 
 @dataclass(frozen=True, slots=True)
 class NamedDraws:
-    """Resamples by the names of their cases, a row each; a case counts as often as it is named."""
+    """Resamples given by case names, one per row; a case counts as often as it is named."""
 
     rows: tuple[tuple[str, ...], ...]
 
@@ -39,7 +39,7 @@ def seeded_weights(n_cases: int, n_resamples: int, seed: int) -> Iterator[NDArra
 def named_weights(
     cases: Sequence[str], draws: NamedDraws, where: str = ""
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield how often each case counts in named resamples; names of other tables are passed over.
+    """Yield how often each case counts in named resamples; names of other tables are ignored.
 
     Raises
     ------
@@ -55,26 +55,28 @@ def named_weights(
             inside = [places[name] for name in names if name in places]
             if not inside:
                 raise ValueError(
-                    f"expected cases of {where or 'the table'} in each resample, found none in row "
-                    f"{first + row + 1}: draw within each site"
+                    f"expected cases of {where or 'the table'} in each resample, but found none in "
+                    f"row {first + row + 1}: draw within each site"
                 )
             np.add.at(weights[row], inside, 1)
         yield weights
 
 
 def check_draws(tables: Sequence[Sequence[str]], draws: NamedDraws) -> None:
-    """Raise ValueError unless there is a resample, and each names cases of a table."""
+    """Raise ValueError unless there is a resample, and each names only cases of the tables."""
     if not draws.rows:
-        raise ValueError("expected a resample in each row, found no row: write some, or use a seed")
+        raise ValueError(
+            "expected a resample in each row, but found no row: write some, or use a seed"
+        )
     all_cases = {case for cases in tables for case in cases}
     for number, row in enumerate(draws.rows, 1):
         if not row:
-            raise ValueError(f"expected the names of cases in row {number}, found none")
+            raise ValueError(f"expected the names of cases in row {number}, but found none")
         for name in row:
             if name not in all_cases:
                 raise ValueError(
-                    f"expected names of cases in the resamples, got {name!r} in row {number}, "
-                    "which no table has: correct it; there is no header"
+                    f"expected names of cases in the resamples, but found {name!r} in row "
+                    f"{number}, which is in no table: correct it; there is no header"
                 )
 
 
@@ -87,7 +89,7 @@ def weights_of(
 ) -> Iterator[NDArray[np.int64]]:
     """Return the resamples of a table's kept cases as weights, in blocks; none without resamples.
 
-    Errors as `named_weights`, while they are read.
+    Errors as `named_weights`, raised during iteration.
     """
     names = [cases[place] for place in kept]
     if draws is not None:

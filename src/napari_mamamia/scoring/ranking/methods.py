@@ -20,8 +20,9 @@ Weights: TypeAlias = NDArray[np.int64]
 """How often each of n cases counts in b resamples, (b, n)."""
 
 Composite: TypeAlias = Callable[[Weights], NDArray[np.float64]]
-"""From weights of the table's cases (b, n) to the challenge's own score of each algorithm (b, m),
-more is better, nan where it is undefined."""
+"""From weights of the table's cases (b, n) to the challenge's own score of each algorithm (b, m);
+larger is better, nan where it is undefined.
+"""
 
 _Q05: Final = 0.05
 _RANK_METHODS: Final = (RankMethod.RANK_MEAN, RankMethod.RANK_MEDIAN)
@@ -31,8 +32,9 @@ _PLACES: Final = 1 << 20
 def rank_cases(merits: Merits, settings: RankSettings) -> NDArray[np.float64]:
     """Return the rank of each algorithm in each case, (n, m); 1 is best.
 
-    Where a value is missing and worst by rule, it is last; under ``worst-rank-challenger`` the
-    largest rank that was given, plus 1 (with average ties plus the mean of 1 to k, of k missing).
+    A missing value that counts as the worst is ranked last; under ``worst-rank-challenger`` its
+    rank is the largest rank of the case plus 1 (with average ties and k missing values, plus the
+    mean of 1 to k).
     """
     ranks = rank_scores(merits.compared, settings.ties, is_exact=True)
     rule = settings.missing
@@ -63,7 +65,7 @@ def rank_scores(
 
 
 class Scorer:
-    """Scores a table's algorithms by any method, on its cases as they are and on resamples."""
+    """Scores a table's algorithms by any method, on its cases and on resamples of them."""
 
     def __init__(
         self, merits: Merits, settings: RankSettings, composite: Composite | None = None
@@ -74,9 +76,9 @@ class Scorer:
         self._is_parity = settings.resampling is RankResampling.CHALLENGER
 
     def score(self, method: RankMethod, weights: Weights) -> NDArray[np.float64]:
-        """Return what algorithms are ranked by, (b, m): more is better, -inf below all.
+        """Return the scores to rank by, (b, m): larger is better, -inf below all.
 
-        `weights` (b, n) are of the cases that are kept.
+        `weights` (b, n) are those of the kept cases.
         """
         values = self.merits.values
         if method is RankMethod.MEAN:
@@ -93,15 +95,15 @@ class Scorer:
             is_holm = self.settings.correction is Correction.HOLM
             return significant_wins(p_values, self.settings.alpha, is_holm)
         if self._composite is None:
-            raise ValueError("there is no composite score of this table")
+            raise ValueError("expected a composite score of this table, but found none")
         return self._composite(weights)
 
     def as_shown(self, method: RankMethod, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return scores as people know them: distances positive, mean ranks from 1; nan: none."""
+        """Return scores in their usual form: positive distances, mean ranks from 1."""
         sign = -1.0 if method in _RANK_METHODS else 1.0
         if method in (RankMethod.MEAN, RankMethod.MEDIAN, RankMethod.Q05):
             sign = self.merits.sign
-        # 0.0 takes the minus from a zero
+        # adding 0.0 turns -0.0 into 0.0
         return np.where(np.isinf(scores), np.nan, sign * scores + 0.0)
 
     def rank(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -123,9 +125,10 @@ class Scorer:
 def weighted_mean(
     weights: Weights, values: NDArray[np.float64], *, is_exact: bool = False
 ) -> NDArray[np.float64]:
-    """Return the means (b, m) of values (n, m) under weights (b, n); -inf where one such counts.
+    """Return the means (b, m) of values (n, m) under weights (b, n).
 
-    `is_exact` sums in a longer float and in the order of the cases, so that equal columns have
+    A mean is -inf if any value with a weight above 0 is. `is_exact` sums in a longer float and in
+    the order of the cases, so that equal columns have
     means that are equal to the last bit.
     """
     lost = np.isneginf(values)
@@ -151,9 +154,9 @@ def weighted_mean(
 def weighted_quantile(
     weights: Weights, values: NDArray[np.float64], share: float
 ) -> NDArray[np.float64]:
-    """Return the quantile of each column of values (n, m), a value counting as often as its weight.
+    """Return the quantile of each column of values (n, m), repeated by their weights.
 
-    Linear between order statistics (type 7, as R and numpy have it), of each resample (b, m).
+    Linear between order statistics (type 7, as in R and numpy), of each resample (b, m).
     """
     columns = np.ascontiguousarray(weights.T, dtype=np.int32)
     place = (columns.sum(axis=0) - 1) * share
@@ -173,7 +176,7 @@ def weighted_quantile(
 
 
 def _find_order_statistic(ends: NDArray[np.int32], place: NDArray[np.int64]) -> Any:
-    """Return the row that holds the value of that place, counted from 0, in each column."""
+    """Return the row of the value at the 0-based index `place` of each sorted column."""
     return np.count_nonzero(ends <= place, axis=0)
 
 
@@ -182,8 +185,8 @@ def _score_copied_ranks(
 ) -> NDArray[np.float64]:
     """Return mean or median ranks as challengeR 1.0.5 resamples: copies are ranked together.
 
-    Of k copies, an algorithm that r - 1 others beat has rank k (r - 1) + 1 in each: ranks go beyond
-    the number of algorithms, and a case weighs k squared.
+    For k copies, an algorithm beaten by r - 1 others has rank k (r - 1) + 1 in each: ranks exceed
+    the number of algorithms, and the weight of a case is k squared.
     """
     offset = 1.0 if ties is RankTies.MIN else 0.5
     if method is RankMethod.RANK_MEAN:
@@ -200,7 +203,7 @@ def _score_copied_ranks(
 
 
 def methods_for(methods: Sequence[RankMethod], composite: Composite | None) -> list[RankMethod]:
-    """Return the methods that can be used; the composite only where there is one, else last."""
+    """Return the usable methods; the composite comes last and needs `composite`."""
     if composite is not None and RankMethod.COMPOSITE in methods:
         return list(methods)
     plain: list[RankMethod] = [method for method in methods if method is not RankMethod.COMPOSITE]

@@ -1,4 +1,4 @@
-"""A table, or several, ranked by every method, with how sure that is and what would change it."""
+"""Rank one or several tables by every method, with the stability and what would change the lead."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,19 +34,19 @@ from napari_mamamia.scoring.ranking.table import (
 )
 
 PARITY_REASON = (
-    "challengeR 1.0.5 gives copies of a drawn case one name, so that rank-then-aggregate ranks "
-    "them together (a case drawn k times weighs k squared, ranks go beyond the number of "
-    "algorithms) and test-then-rank tests each case once: to repeat its figures only"
+    "challengeR 1.0.5 gives the copies of a drawn case one name. So rank-then-aggregate ranks "
+    "them together (the weight of a case drawn k times is k squared, ranks exceed the number of "
+    "algorithms) and test-then-rank tests each case once: use it only to repeat its figures"
 )
-"""Why its way of resampling is offered, and not the default."""
+"""Why challengeR's resampling is available but not the default."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MethodRanking:
     """The m algorithms by one method.
 
-    `scores` (m,) as people know them, nan where an algorithm has none (then it is last); `ranks`
-    (m,), 1 is best; `stability` None without resamples; `covering` where asked for and possible.
+    `scores` (m,) in their usual form, nan where an algorithm has none (it is ranked last); `ranks`
+    (m,), 1 is best; `stability` None without resamples; `covering` if requested and possible.
     """
 
     method: RankMethod
@@ -60,7 +60,7 @@ class MethodRanking:
 class LeadChange:
     """The fewest cases without which another algorithm draws level with the leader of a method.
 
-    The cases are those in which the leader is furthest ahead of it.
+    They are the cases in which the leader is furthest ahead.
     """
 
     method: RankMethod
@@ -71,11 +71,11 @@ class LeadChange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableRanking:
-    """What came of one table.
+    """The ranking of one table.
 
-    `cases` are those that counted, `dropped` those that a rule left out, `filled` (m,) how many
-    values a rule gave; `case_ranks` (n, m). `significance` (m, m): p-value of "row better than
-    column", corrected by Holm over all ordered pairs, nan on the diagonal.
+    `cases` are those that counted, `dropped` those left out by the rule, `filled` (m,) the number
+    of values filled by the rule; `case_ranks` (n, m). `significance` (m, m): p-value of "row better
+    than column", corrected by Holm over all ordered pairs, nan on the diagonal.
     """
 
     table: RankingTable
@@ -89,19 +89,19 @@ class TableRanking:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """The values (n, m) of the cases that counted, nan where an algorithm gave none."""
+        """Return the values (n, m) of the cases that counted, nan where an algorithm gave none."""
         if not self.dropped:
             return self.table.values
         return self.table.values[np.isin(self.table.cases, self.cases)]
 
     def by(self, method: RankMethod) -> MethodRanking:
-        """Return what came of one method."""
+        """Return the result of one method."""
         return next(one for one in self.methods if one.method is method)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverallRanking:
-    """All tables together, by each method: ranks of a table are averaged and ranked once more.
+    """All tables together, by each method: the ranks of the tables are averaged and ranked again.
 
     Tables of one site are averaged first, so that each site counts equally. The scores are those
     mean ranks; `filled` (m,) is the sum over the tables.
@@ -114,7 +114,7 @@ class OverallRanking:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """Every table, and all together where there are several."""
+    """The ranking of every table, and of all together if there are several."""
 
     tables: tuple[TableRanking, ...]
     overall: OverallRanking | None
@@ -138,7 +138,9 @@ def rank_tables(
         If the algorithms differ, or as `rank_table`.
     """
     if len({table.algorithms for table in tables}) != 1:
-        raise ValueError("expected one table or more, all of the same algorithms in one order")
+        raise ValueError(
+            "expected one table or more, all with the same algorithms in the same order"
+        )
     if draws is not None:
         check_draws([table.cases for table in tables], draws)
     seeds: dict[tuple[str, ...], int] = {}
@@ -155,7 +157,7 @@ def rank_tables(
 
 
 def nth_seed(seed: int, place: int) -> int:
-    """Return the seed of the table at a place among those of other cases; the first has its own."""
+    """Return the seed of the n-th different set of cases; the first has `seed` itself."""
     return int(np.random.SeedSequence([seed, place]).generate_state(1)[0]) if place else seed
 
 
@@ -167,7 +169,16 @@ def rank_table(
 ) -> TableRanking:
     """Return the ranking of one table.
 
-    `composite` makes the challenge's own score of weights of the table's cases.
+    Parameters
+    ----------
+    table
+        The values of the algorithms.
+    settings
+        Methods and rules.
+    draws
+        Resamples by name; None draws them with the settings' seed.
+    composite
+        Computes the challenge's own score from weights of the table's cases.
 
     Raises
     ------
@@ -231,7 +242,7 @@ def combine(ranked: Sequence[TableRanking], settings: RankSettings) -> OverallRa
 
 
 def site_shares(sites: Sequence[str]) -> NDArray[np.float64]:
-    """Return what each table weighs, so that sites weigh equally; the sum is 1.
+    """Return the weight of each table with which sites count equally; the sum is 1.
 
     Examples
     --------
@@ -247,9 +258,9 @@ def find_lead_changes(
     case_ranks: NDArray[np.float64],
     ranked: Sequence[MethodRanking],
 ) -> tuple[LeadChange, ...]:
-    """Return, for the methods that rank means, the fewest cases that the lead hangs on.
+    """Return, for the methods that rank means, the fewest cases that the lead depends on.
 
-    Nothing where several lead, or nobody else can draw level.
+    Empty if several algorithms lead, or no other can draw level.
     """
     of_method = {RankMethod.MEAN: merits.values, RankMethod.RANK_MEAN: -case_ranks}
     changes = []
@@ -278,11 +289,11 @@ def find_lead_changes(
 def _cases_ahead(
     leader: NDArray[np.float64], other: NDArray[np.float64], is_exact: bool
 ) -> NDArray[np.intp] | None:
-    """Return the fewest cases without which the sums are level; None if that takes all."""
+    """Return the fewest cases whose removal makes the sums equal; None if that takes all."""
     with np.errstate(invalid="ignore"):
         apart = np.where(leader == other, 0.0, leader - other)
     order = np.argsort(-apart, kind="stable")
-    # The sum of what stays, after each case that goes.
+    # The sum of the remaining cases after each removal.
     left = np.cumsum(apart[order][::-1])[::-1]
     left = comparable(np.append(left[1:], 0.0), is_exact)
     places = np.flatnonzero(left[:-1] <= 0)
@@ -290,7 +301,7 @@ def _cases_ahead(
 
 
 def _keep_cases(composite: Composite | None, merits: Merits, n_cases: int) -> Composite | None:
-    """Return the composite of weights of the kept cases: those left out weigh nothing."""
+    """Return the composite as a function of weights of the kept cases; others have weight 0."""
     if composite is None or merits.kept.size == n_cases:
         return composite
 
@@ -305,7 +316,7 @@ def _keep_cases(composite: Composite | None, merits: Merits, n_cases: int) -> Co
 def _start_moments(
     merits: Merits, scorer: Scorer, settings: RankSettings
 ) -> dict[RankMethod, PairMoments]:
-    """Return what gathers covering intervals, of the methods that rank means."""
+    """Return the accumulators of the covering intervals, for the methods that rank means."""
     if not settings.covering or settings.resampling is RankResampling.CHALLENGER:
         return {}
     values = {RankMethod.RANK_MEAN: -scorer.case_ranks}
@@ -319,7 +330,7 @@ def _start_moments(
 
 
 def _test_pairs(merits: Merits) -> NDArray[np.float64]:
-    """Return the p-values of all ordered pairs, corrected together."""
+    """Return the p-values of all ordered pairs, with Holm's correction."""
     ones = np.ones((1, len(merits.values)), dtype=np.int64)
     p_values = better_p_values(merits, ones)[0]
     corrected: NDArray[np.float64] = holm(p_values.ravel()).reshape(p_values.shape)

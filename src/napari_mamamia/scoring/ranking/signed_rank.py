@@ -10,14 +10,14 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.ranking.table import Merits, comparable
 
 _PLACES: Final = 1 << 17
-"""Places of one step, so that it stays near the core."""
+"""Number of elements per step, so that a step fits the processor's cache."""
 
 _COLUMNS: Final = 16
-"""Resamples of one step at least: fewer are read in strides."""
+"""Smallest number of resamples per step: fewer would be read in strides."""
 
 
 def better_p_values(merits: Merits, weights: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the p-value of "row better than column" of each resample, (b, m, m); nan on the lines.
+    """Return the p-value of "row better than column" of each resample, (b, m, m); diagonal nan.
 
     `weights` (b, n): how often each case counts, each copy as a case of its own. Differences of 0
     are dropped, ties share mean ranks; normal approximation with corrections for ties and
@@ -58,7 +58,7 @@ def _test_pair(
     if not order.size:
         return ones, ones
     in_order, is_positive = weights[order], apart[order] > 0
-    size = size[order]  # of these alone; two infinite ones are equal
+    size = size[order]  # for these only; two infinite values are equal
     starts = np.flatnonzero(np.concatenate([[True], size[1:] != size[:-1]]))
     positive = np.where(is_positive[:, None], in_order, 0.0)
     if starts.size < order.size:

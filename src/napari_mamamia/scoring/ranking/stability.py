@@ -1,4 +1,4 @@
-"""How sure ranks are: what resamples of the cases make of them."""
+"""The stability of ranks under resampling of the cases."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,9 +15,9 @@ _PLACES: Final = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class TauSummary:
-    """Kendall's tau-b of the resampled with the full ranks: quartiles, type 7, nan without any.
+    """Quartiles (type 7) of Kendall's tau-b between resampled and full ranks; nan if undefined.
 
-    `undefined` counts resamples in which tau is, because all ranks are equal.
+    `undefined` is the number of resamples in which all ranks are equal, so that tau is undefined.
     """
 
     median: float
@@ -28,12 +28,12 @@ class TauSummary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stability:
-    """What B resamples make of m ranks.
+    """The ranks of m algorithms in B resamples, summarised.
 
-    `ranks` (B, m); `tau` (B,), nan where undefined; `low`, `high`, `median` (m,): 2.5, 97.5 and
-    50 % quantiles (type 7) of the ranks; `first` (m,): share of resamples in which it is first,
-    several winners each (shares can add to more than 1); `wins` (m, m): share in which the row has
-    a better rank than the column, nan on the diagonal.
+    `ranks` (B, m); `tau` (B,), nan where undefined; `low`, `high`, `median` (m,): 2.5, 97.5 and 50
+    % quantiles (type 7) of the ranks; `first` (m,): share of resamples in which the algorithm is
+    first, also if tied (shares can add to more than 1); `wins` (m, m): share in which the row has a
+    better rank than the column, nan on the diagonal.
     """
 
     ranks: NDArray[np.float64]
@@ -48,7 +48,7 @@ class Stability:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoveringIntervals:
-    """Rank intervals (m, 2) that hold the true rank with at least the level, for many cases.
+    """Rank intervals (m, 2) that contain the true rank with at least the level, asymptotically.
 
     `marginal` for each algorithm by itself, `simultaneous` for all of them at once. Source: M.
     Mogstad, J. P. Romano, A. M. Shaikh, D. Wilhelm, Review of Economic Studies 91 (2024) 476.
@@ -69,7 +69,7 @@ def stability_of(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> Stabi
 
 
 def summarise_tau(tau: NDArray[np.float64]) -> TauSummary:
-    """Return quartiles of the defined values, and how many are undefined."""
+    """Return quartiles of the defined values, and the number of undefined ones."""
     defined = tau[~np.isnan(tau)]
     undefined = tau.size - defined.size
     if not defined.size:
@@ -100,9 +100,9 @@ def kendall_tau_b(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> NDAr
 
 
 class PairMoments:
-    """What covering rank intervals of means need of the resamples, taken block by block.
+    """Accumulates, block by block, the statistics for covering rank intervals of means.
 
-    `values` (n, m): more is better, and means of them are ranked.
+    `values` (n, m): larger is better, and their means are ranked.
     """
 
     def __init__(self, values: NDArray[np.float64]) -> None:
@@ -113,7 +113,7 @@ class PairMoments:
         self._largest: list[NDArray[np.float64]] = []
 
     def take(self, weights: Weights) -> None:
-        """Take resamples (b, n): the largest studentised distance from the full differences."""
+        """Add resamples (b, n): the largest studentised distance from the full differences."""
         means = weights @ self.values / weights.sum(axis=1, keepdims=True)
         step = max(1, _PLACES // self.values.shape[1] ** 2)
         for first in range(0, len(weights), step):
@@ -125,7 +125,7 @@ class PairMoments:
             self._largest.append(shares.max(axis=2))
 
     def intervals(self, level: float = LEVEL) -> CoveringIntervals:
-        """Return the intervals: each algorithm is behind those that are surely better."""
+        """Return the intervals: an algorithm ranks behind those that are significantly better."""
         largest = np.concatenate(self._largest)
         each = np.quantile(largest, level, axis=0, method="higher")
         joint = np.quantile(largest.max(axis=1), level, method="higher")
@@ -143,7 +143,7 @@ class PairMoments:
 
 
 def _mean_gaps(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return row minus column."""
+    """Return row minus column for each pair of means."""
     gaps: NDArray[np.float64] = means[:, None] - means[None, :]
     return np.where(np.abs(gaps) < 1e-10, 0.0, gaps)
 
@@ -169,5 +169,5 @@ def _pair_errors(values: NDArray[np.float64], weights: Weights) -> NDArray[np.fl
 
 
 def can_cover(merits: Merits) -> bool:
-    """Whether means have errors: two cases or more, and no value is worse than all by rule."""
+    """Return whether means have errors: two cases or more, and no value of -inf."""
     return len(merits.values) > 1 and not bool(np.isneginf(merits.values).any())

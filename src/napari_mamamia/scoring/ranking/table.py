@@ -1,9 +1,8 @@
-"""What is ranked: a table of values, case by algorithm, and the rules for ties and missing ones."""
+"""The input of a ranking: a table of values, case by algorithm, and rules for ties and gaps."""
 
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,28 +17,27 @@ from napari_mamamia.core.choices import (
     RankTies,
 )
 from napari_mamamia.core.errors import CaseError, Remedy
+from napari_mamamia.core.names import name_some
 from napari_mamamia.metrics.registry import METRICS, Better
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
 ALPHA: Final = 0.05
-"""Level of a test that counts as a win. Source: challengeR's default."""
+"""Significance level of a test. Source: challengeR's default."""
 
 VALUE_METHODS: Final = tuple(one for one in RankMethod if one is not RankMethod.COMPOSITE)
-"""Methods that need nothing but the table."""
-
-_SHOWN: Final = 3
+"""Methods that need only the table."""
 
 
 _LOWER: Final = frozenset(
     ("assd", "asd", "masd", "msd", "hd", "hd95", "hausdorff", "hausdorff95", "normhd", "nhd",
      "distance", "brier", "ece", "mae", "mse", "rmse", "error", "loss", "fnr", "fpr")
 )  # fmt: skip
-"""Words in the name of a metric of which less is better."""
+"""Words in the name of a metric for which smaller is better."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingRule:
-    """What becomes of a missing value; `value` is that of `MissingKind.VALUE`."""
+    """The treatment of a missing value; `value` is that of `MissingKind.VALUE`."""
 
     kind: MissingKind
     value: float = math.nan
@@ -67,11 +65,13 @@ class MissingRule:
         except ValueError:
             pass
         names = ", ".join(one for one in MissingKind if one is not MissingKind.VALUE)
-        raise ValueError(f"expected value:X with a number X, {names}, got {text!r}: choose one")
+        raise ValueError(
+            f"expected value:X with a number X, {names}, but found {text!r}: choose one"
+        )
 
     @property
     def text(self) -> str:
-        """The rule as it is typed."""
+        """Return the rule as typed by a user."""
         return f"value:{self.value:g}" if self.kind is MissingKind.VALUE else self.kind.value
 
 
@@ -79,9 +79,9 @@ class MissingRule:
 class RankingTable:
     """Values of n cases by m algorithms: `values` (n, m) float64, nan where one is missing.
 
-    `task`, `metric` and `site` are "" where there is only one. `given` (n, m) bool says which
-    values the algorithm gave itself; the others a rule gave before ranking. None: all that are not
-    missing.
+    `task`, `metric` and `site` are "" where there is only one. `given` (n, m) bool is true for
+    values of the algorithm itself and false for values filled by a rule before ranking. None: all
+    values that are not missing.
 
     Raises
     ------
@@ -102,22 +102,22 @@ class RankingTable:
         values = np.array(self.values, dtype=np.float64)
         if values.shape != (len(self.cases), len(self.algorithms)) or not values.size:
             raise ValueError(
-                f"{len(self.cases)} case(s) of {len(self.algorithms)} algorithm(s) need as many "
-                f"values, got an array of shape {values.shape}"
+                f"expected values of {len(self.cases)} by {len(self.algorithms)} (cases, "
+                f"algorithms), but found an array of shape {values.shape}"
             )
         for names, kind in ((self.algorithms, "algorithm"), (self.cases, "case")):
             name, count = Counter(names).most_common(1)[0]
             if count > 1:
-                raise ValueError(f"expected each {kind} once, got {name!r} {count} times")
+                raise ValueError(f"expected each {kind} once, but found {name!r} {count} times")
         if np.isinf(values).any():
             case, algorithm = np.argwhere(np.isinf(values))[0]
             raise ValueError(
-                f"expected finite values, got an infinite one for case {self.cases[case]} of "
+                f"expected finite values, but found an infinite one for case {self.cases[case]} of "
                 f"{self.algorithms[algorithm]}: make it missing, or give a number"
             )
         if self.given is not None and self.given.shape != values.shape:
             raise ValueError(
-                f"expected for each of {values.shape} values whether it was given, got "
+                f"expected `given` of shape {values.shape}, one for each value, but found "
                 f"{self.given.shape}"
             )
         values.flags.writeable = False
@@ -125,35 +125,35 @@ class RankingTable:
 
     @property
     def stand_ins(self) -> NDArray[np.bool_]:
-        """Which values a rule gave before ranking, (n, m)."""
+        """Return which values a rule filled before ranking, (n, m)."""
         there = ~np.isnan(self.values)
         return np.zeros_like(there) if self.given is None else there & ~self.given
 
     @property
     def n_missing(self) -> NDArray[np.int64]:
-        """How many values each algorithm lacks, (m,)."""
+        """Return the number of missing values of each algorithm, (m,)."""
         counts: NDArray[np.int64] = np.isnan(self.values).sum(axis=0)
         return counts
 
     @property
     def name(self) -> str:
-        """Task, metric and site that there are, such as "dsc at DUKE"; "" for none."""
+        """Return task, metric and site as far as set, such as "dsc at DUKE"; "" for none."""
         before = " ".join(part for part in (self.task, self.metric) if part)
         return f"{before} at {self.site}".strip() if self.site else before
 
     @property
     def phrase(self) -> str:
-        """The name as it goes on in a sentence, such as " by dsc at DUKE" or " at DUKE"."""
+        """Return the name as part of a sentence, such as " by dsc at DUKE" or " at DUKE"."""
         is_place = bool(self.site) and not self.task and not self.metric
         return f" {'' if is_place else 'by '}{self.name}" if self.name else ""
 
 
 @dataclass(frozen=True, slots=True)
 class RankSettings:
-    """Everything that ranks depend on besides the values.
+    """All settings that ranks depend on.
 
-    `missing` None: no value may be missing. `is_exact`: values that agree to 10 decimals differ
-    where their floats differ. `covering`: rank intervals with guaranteed coverage are made too.
+    `missing` None: no value may be missing. `is_exact`: values that agree to 10 decimals differ if
+    their floats differ. `covering`: rank intervals with guaranteed coverage are computed too.
     Without resamples there is no stability.
     """
 
@@ -171,10 +171,10 @@ class RankSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Merits:
-    """A table as it is ranked: nothing is missing, and more is better.
+    """A table ready for ranking: nothing is missing, and larger is better.
 
-    `values` (n, m) are -inf where a value is worse than all by rule. `kept` (n,) are the places of
-    its cases in the table, `filled` (m,) how many values of each algorithm a rule gave.
+    `values` (n, m) are -inf where a value is worse than all by rule. `kept` (n,) are the indices of
+    its cases in the table, `filled` (m,) the number of values filled by a rule for each algorithm.
     """
 
     values: NDArray[np.float64]
@@ -185,12 +185,12 @@ class Merits:
 
     @property
     def compared(self) -> NDArray[np.float64]:
-        """The values as they are compared with each other."""
+        """Return the values for comparison, rounded unless `is_exact`."""
         return comparable(self.values, self.is_exact)
 
 
 def comparable(values: NDArray[np.float64], is_exact: bool) -> NDArray[np.float64]:
-    """Return values rounded to 10 decimals, which makes those equal that rounding parted.
+    """Return values rounded to 10 decimals, so that rounding errors do not separate equal values.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def comparable(values: NDArray[np.float64], is_exact: bool) -> NDArray[np.float6
 
 
 def is_larger_better(metric: str) -> bool | None:
-    """Return whether more of a metric is better, as its name tells; None where it does not.
+    """Return whether a larger value of a metric is better, by its name; None if unknown.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def fill_missing(table: RankingTable, settings: RankSettings) -> Merits:
         places = np.flatnonzero(~missing.any(axis=1))
         if not places.size:
             raise ValueError(
-                "expected a case that every algorithm has a value for, found none: choose another "
+                "expected a case with a value of every algorithm, but found none: choose another "
                 f"rule for missing values than {rule.text}"
             )
         stand_ins = before[places].sum(axis=0)
@@ -260,14 +260,8 @@ def _make_missing_error(table: RankingTable) -> CaseError:
     rows = np.flatnonzero(np.isnan(table.values).any(axis=1))
     return CaseError(
         f"expected a value of each algorithm for each of the {len(table.cases)} cases{where}, but "
-        f"some are missing: {listed(lacking)}; cases such as "
-        f"{listed([table.cases[row] for row in rows])}: complete the table, or choose what a "
-        "missing value counts",
+        f"some are missing: {name_some(lacking, 3)}; cases such as "
+        f"{name_some([table.cases[row] for row in rows], 3)}: complete the table, or choose a "
+        "rule for missing values",
         remedies=(Remedy("missing", ("RULE",)),),
     )
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more

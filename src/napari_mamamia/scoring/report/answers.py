@@ -1,4 +1,4 @@
-"""What a reader of several models asks first: who leads, how sure is it, what would change it."""
+"""The first questions about several models: who leads, how certain is it, what would change it."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ from napari_mamamia.scoring.report.text import Answer, number, p_said, range_tex
 def answer_comparison(
     comparison: ModelComparison, ranks: RankedModels | None
 ) -> tuple[Answer, ...]:
-    """Return who leads the models by their masks, how sure that is, and what would change it."""
+    """Return who leads the models by their masks, how certain that is, and what would change it."""
     ordered = sorted(
         (one for one in comparison.ranking if one.rank == one.rank), key=lambda one: one.rank
     )
@@ -48,12 +48,12 @@ def answer_comparison(
 
 
 def _say_unranked(comparison: ModelComparison) -> str:
-    """Return who has the best performance where no ranking score is defined, and why not."""
+    """Return the best performance if no ranking score is defined, and the reason."""
     best = [one for one in comparison.ranking if one.rank_by_performance == 1]
     reasons = list(dict.fromkeys(one.reason for one in comparison.ranking if one.reason))
     why = f" ({reasons[0]})" if reasons else ""
     if not best:
-        return f"Nobody: no model has a ranked number{why}."
+        return f"No model has a ranked number{why}."
     names = ", ".join(one.name for one in best)
     return (
         f"No model has a ranking score{why}. Best performance: {names}, "
@@ -91,7 +91,7 @@ def _say_test(comparison: ModelComparison, ordered: Sequence[RankedModel]) -> li
     sign = 1 if test.model_a == ordered[0].name else -1
     low, high = (test.low, test.high) if sign > 0 else (-test.high, -test.low)
     text = (
-        f"Dice of {ordered[0].name} less {ordered[1].name}: {number(sign * test.mean_difference)} "
+        f"Dice of {ordered[0].name} minus {ordered[1].name}: {number(sign * test.mean_difference)} "
         f"({range_text(low, high)})"
     )
     p_value = test.p_wilcoxon_holm
@@ -99,7 +99,7 @@ def _say_test(comparison: ModelComparison, ordered: Sequence[RankedModel]) -> li
 
 
 def answer_weights(models: Sequence[tuple[str, ModelScores]], weight: float) -> tuple[str, ...]:
-    """Return at which other weights of fairness somebody else would lead, of masks."""
+    """Return the weights of fairness at which another model would lead, for masks."""
     inputs = []
     for name, model in models:
         numbers = model.segmentation
@@ -123,7 +123,7 @@ def _say_sweep(inputs: Sequence[ModelScore], weight: float) -> tuple[str, ...]:
 def answer_responses(
     ranking: ResponseRanking, results: Sequence[tuple[str, ResponseResult]]
 ) -> tuple[Answer, ...]:
-    """Return who leads the responses, how sure that is, and what would change it."""
+    """Return who leads the responses, how certain that is, and what would change it."""
     names, ranks = ranking.names, ranking.method.ranks
     leaders = [names[index] for index in np.flatnonzero(ranks == ranks.min()).tolist()]
     score = float(ranking.method.scores[int(np.argmin(ranks))])

@@ -1,4 +1,4 @@
-"""How sure a first rank is, in words."""
+"""The certainty of a first rank in words."""
 
 from typing import Final
 
@@ -9,15 +9,16 @@ from napari_mamamia.scoring.ranking.stability import Stability
 
 _SURE: Final = 0.95
 _LIKELY: Final = 0.75
-"""Shares of resamples from which on a lead is called sure, or likely. Our choice."""
+"""Shares of resamples from which a lead is called certain, or likely. Our choice."""
 FEWEST_CASES: Final = 5
-"""Cases from which on a lead can be sure: one that wins each of 4 has p = 0.06 (sign test)."""
+"""Cases from which a lead can be certain: one that wins each of 4 has p = 0.06 (sign test)."""
 
 
 def judge_certainty(lead: MethodRanking, n_cases: int) -> str:
-    """Return how sure the first rank is in a word: first in 95 %, or in 75 %, of the resamples.
+    """Return the certainty of the first rank in a word.
 
-    Of fewer than `FEWEST_CASES` no lead is sure: their resamples agree however it came about.
+    The lead is certain if it is first in 95 % of the resamples, and likely in 75 %. With fewer than
+    `FEWEST_CASES` cases no lead is certain: their resamples agree by chance.
     """
     stable = lead.stability
     if n_cases < FEWEST_CASES:
@@ -27,7 +28,7 @@ def judge_certainty(lead: MethodRanking, n_cases: int) -> str:
 
 
 def few_cases(n_cases: int) -> str:
-    """Return in words that so few cases tell nothing; "" where there are enough.
+    """Return a sentence if there are too few cases for a conclusion, otherwise "".
 
     Examples
     --------
@@ -40,7 +41,7 @@ def few_cases(n_cases: int) -> str:
 
 
 def show_interval(stable: Stability, at: int, between: str = " to ") -> str:
-    """Return whole ranks that hold the interval; halves where ties share the mean rank."""
+    """Return the smallest range of whole ranks (halves, if tied) that contains the interval."""
     low, high = np.floor(2 * stable.low[at]) / 2, np.ceil(2 * stable.high[at]) / 2
     if not np.any(stable.ranks[:, at] % 1):
         low, high = np.floor(low), np.ceil(high)

@@ -1,4 +1,4 @@
-"""The page of classifiers: models, operating points, who beats whom, the reader, subgroups."""
+"""The page of classifiers: models, operating points, comparisons, the reader, subgroups."""
 
 from collections.abc import Iterator
 
@@ -26,10 +26,10 @@ from napari_mamamia.scoring.report.text import (
 )
 
 _DRAWN = 7
-"""Curves in one figure: as many as there are colours that can be told apart."""
+"""Curves in one figure: as many as there are distinguishable colours."""
 
 _POINTS = 400
-"""Points of a drawn curve: more cannot be seen."""
+"""Points of a drawn curve: more would not be visible."""
 
 
 def classifier_page(
@@ -39,7 +39,7 @@ def classifier_page(
     source: str,
     cases: ClassifierCases,
 ) -> Page:
-    """Return the page of classifiers; `notes` stand as warnings before everything."""
+    """Return the page of classifiers; it begins with `notes` as warnings."""
     best = max(result.models, key=lambda model: (not np.isnan(model.auc), model.auc))
     sections = [
         PageSection("Models", (models_table(result),), _draw_curves(cases, result)),
@@ -91,7 +91,7 @@ def models_table(result: ClassifierResult) -> ReportTable:
             f"Partial AUC: area above sensitivity {result.above:g}, at most "
             f"{1 - result.above:.2g}; scaled: its share of that. Resampled: percentiles over "
             f"{result.n_draws:,} resamples of {result.n_drawn:,}, {result.n_one_class:,} of which "
-            "lacked a class and were not used. Unusable: scores that were missing or no number.",
+            "lacked a class and were not used. Unusable: missing or invalid scores.",
         ),
     )
 
@@ -119,9 +119,8 @@ def _point_tables(result: ClassifierResult) -> Iterator[ReportTable]:
             (Column("Model", is_number=False), *(Column(text) for text in headings)),
             tuple(rows),
             (
-                "By threshold: the largest specificity of a threshold that reaches the "
-                "sensitivity, a rule that can be used. Interpolated: on the line between the "
-                "points of the curve.",
+                "By threshold: the largest specificity of a usable threshold that reaches the "
+                "sensitivity. Interpolated: on the line between the points of the curve.",
             ),
         )
 
@@ -162,7 +161,9 @@ def _reader_tables(result: ClassifierResult) -> tuple[ReportTable, ...]:
             )
         )
     headings = (
-        "Sensitivity", "Specificity", "95 % of model - reader", "Negatives only the model clears",
+        "Sensitivity", "Specificity", "95 % of model - reader", (
+            "Negatives only the model calls negative"
+        ),
         "Only the reader", "p (McNemar)",
     )  # fmt: skip
     return (
@@ -171,8 +172,8 @@ def _reader_tables(result: ClassifierResult) -> tuple[ReportTable, ...]:
             (Column("", is_number=False), *(Column(text) for text in headings)),
             tuple(rows),
             ("The threshold of each model is the highest that reaches the reader's sensitivity on "
-             "these very cases: that favours the model a little. McNemar: exact, two-sided, on the "
-             "negatives.",),
+"these cases, which favours the model slightly. McNemar: exact, two-sided, on the "
+"negatives.",),
         ),
     )  # fmt: skip
 
@@ -206,8 +207,8 @@ def pair_tables(result: ClassifierResult) -> tuple[ReportTable, ...]:
             tuple(rows),
             (
                 *map(_describe_leader, result.leaders),
-                "K: resamples in which the first model is better, over those in which it is not "
-                "(ties count against it); > B where none of B contradicts.",
+                "K: resamples in which the first model is better, divided by the others "
+                "(ties count against it); > B if none of B contradicts.",
             ),
         ),
     )

@@ -1,8 +1,8 @@
-"""A foreign program in a closed room.
+"""Run an untrusted program in a sandbox.
 
-`external` says what a submission folder is; `isolation` tries what this computer has; `room` lays
-out the files and `run` runs `runner` in it, guarded. `resources` lists what it may hold and how
-each kind is kept within `limits`: `seccomp` denies, `watch` and `held` count, `cgroup` lets the
-system count. `pipes` reads what it prints; `outputs` and `table` check what came out before it is
-used.
+`external` inspects a submission folder; `isolation` tests which sandboxes this computer offers;
+`sandbox` lays out the files, and `run` runs `runner` in it under supervision. `resources` lists the
+resources of a program and how each is kept within `limits`: `seccomp` denies system calls, `watch`
+and `held` count, `cgroup` lets the kernel count. `pipes` reads the program's prints; `outputs`
+checks its masks before use.
 """

@@ -1,10 +1,9 @@
-"""A control group for a room, in which the system itself counts its processes and memory.
+"""A control group for a sandbox, in which the kernel counts its processes and memory.
 
-Version 2 counts both, with what the kernel holds; it can be had by root, and by an account that the
-system gave groups of its own (systemd: a service or scope of the user). Version 1 is asked for
-processes alone, of root. An ordinary account's processes are held by their limit (RLIMIT_NPROC),
-which does not bind root.
-Source: getrlimit(2), cgroups(7), the kernel's documents on control groups of both versions.
+Version 2 counts both, including kernel memory; it is available to root, and to accounts with
+delegated groups (systemd: a service or scope of the user). Version 1 is used only for processes, by
+root. The processes of an ordinary account are limited by RLIMIT_NPROC, which does not apply to
+root. Source: getrlimit(2), cgroups(7), the kernel's documents on control groups of both versions.
 """
 
 import os
@@ -23,16 +22,17 @@ from napari_mamamia.core.program.system import is_root
 _ROOT: Final = Path("/sys/fs/cgroup")
 _OWN: Final = Path("/proc/self/cgroup")
 _SLACK: Final = 32
-"""Above the limit that is told, so that whoever looks sees it passed and says so."""
+"""Processes allowed above the limit, so that our own count sees the limit exceeded and reports it.
+"""
 _GONE_S: Final = 3.0
-_ENTER: Final = 'echo 0 > "$0" && exec "$@"'  # 0 is the shell itself, which becomes the program
+_ENTER: Final = 'echo 0 > "$0" && exec "$@"'  # 0 is the shell itself, which becomes the program.
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A control group; `prefix` stands before a command that is to run in it.
+    """A control group; `prefix` starts a command in it.
 
-    Without a folder there is none, and the prefix is empty.
+    Without a folder there is no group, and the prefix is empty.
     """
 
     folder: Path | None = None
@@ -40,7 +40,7 @@ class Group:
     holds_memory: bool = False
 
     def is_out_of_memory(self) -> bool:
-        """Whether the system ended something in it for lack of memory."""
+        """Return whether the kernel killed a process of the group for lack of memory."""
         if self.folder is None or not self.holds_memory:
             return False
         with suppress(OSError, ValueError):
@@ -51,9 +51,9 @@ class Group:
 
 @contextmanager
 def control_group(processes: int, memory_bytes: int) -> Iterator[Group]:
-    """Make a group of at most so many processes and so much memory, swap included.
+    """Create a group with at most this many processes and this much memory, swap included.
 
-    It is removed at the end; by then all that was in it must have been ended.
+    It is removed at the end; its processes must have ended by then.
     """
     group = _new_group(processes + _SLACK, memory_bytes)
     try:
@@ -73,10 +73,10 @@ def _new_group(processes: int, memory_bytes: int) -> Group:
             folder.mkdir()
         except OSError:
             continue
-        # Which files there are says which controllers there are.
+        # The files of a group show which controllers it has.
         held = [name for name, most in limits.items() if _write(folder / name, most)]
         prefix = (str(shell), "-c", _ENTER, str(folder / "cgroup.procs"))
-        # An account may make a group and yet not move a process into it.
+        # An account may be allowed to create a group, but not to move a process into it.
         if held and answer_of((*prefix, str(shell), "-c", ":"), _GONE_S).is_good:
             if "memory.max" in held:
                 _write(folder / "memory.swap.max", 0)
@@ -87,10 +87,10 @@ def _new_group(processes: int, memory_bytes: int) -> Group:
 
 
 def _list_parents() -> Iterator[Path]:
-    """Yield where a group may be made: version 2 beside this process's own, then version 1.
+    """Yield the folders to create a group in: version 2 near this process's own, then version 1.
 
-    A group of version 2 that has processes can have no group below it that is limited, so the
-    groups above are tried, from the nearest on.
+    In version 2 a group with processes cannot have limited groups below it. So the groups above are
+    tried, the nearest first.
     """
     own = ""
     with suppress(OSError):
@@ -109,7 +109,7 @@ def _list_parents() -> Iterator[Path]:
 
 
 def _write(file: Path, number: int) -> bool:
-    """Write to a file of a group if it is there; return whether that worked."""
+    """Write to a file of a group if it exists; return whether that worked."""
     with suppress(OSError), file.open("r+", encoding="ascii") as stream:
         stream.write(str(number))
         return True
@@ -117,7 +117,7 @@ def _write(file: Path, number: int) -> bool:
 
 
 def _sweep_groups(root: Path) -> None:
-    """Remove what killed processes of ours left; a group with somebody in it cannot be removed."""
+    """Remove groups left by killed processes of ours; the kernel keeps those in use."""
     for left in root.glob("mamamia-*-*"):
         if not Path("/proc", left.name.split("-")[1]).exists():
             with suppress(OSError):
@@ -127,7 +127,7 @@ def _sweep_groups(root: Path) -> None:
 def _remove_group(group: Path) -> None:
     end = time.monotonic() + _GONE_S
     while group.exists() and time.monotonic() < end:
-        with suppress(OSError):  # busy as long as the system clears away what was in it
+        with suppress(OSError):  # busy while the kernel cleans up the group
             group.rmdir()
             return
         time.sleep(0.02)

@@ -1,8 +1,9 @@
-"""CUDA asked for by name runs on the processor: laid into a room as its ``sitecustomize``.
+"""Run CUDA requests on the processor: placed in a sandbox as its ``sitecustomize``.
 
-Python imports it at its start, in the program and in those that it starts. Once torch is imported,
+Python imports it at start-up, in the program and in its child processes. Once torch is imported,
 each call that names a CUDA device gets the processor instead; ``torch.cuda.is_available`` still
-says the truth. Only the standard library is used, and nothing of napari_mamamia is imported.
+returns the true answer. Only the standard library is used, and nothing of napari_mamamia is
+imported.
 """
 
 import importlib.abc
@@ -20,12 +21,12 @@ _UNKNOWN_MEMORY = 8 * 10**9
 
 
 class _AfterTorch(importlib.abc.MetaPathFinder):
-    """Finds torch as Python does, and changes it once it is loaded."""
+    """Finds torch as Python does, and patches it once it is loaded."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return torch's own place with a loader that puts it on the processor."""
+        """Return torch's own spec with a loader that patches it for the processor."""
         if fullname != "torch":
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
@@ -44,7 +45,7 @@ class _AfterTorch(importlib.abc.MetaPathFinder):
 
 
 def put_on_processor(torch: Any) -> None:
-    """Let each call of torch in any thread that names a CUDA device get the processor."""
+    """Patch torch so that each call in any thread that names a CUDA device gets the processor."""
     from torch.overrides import TorchFunctionMode
 
     def is_device(value: Any) -> bool:
@@ -60,7 +61,9 @@ def put_on_processor(torch: Any) -> None:
             if function == tensor.pin_memory:
                 return args[0]
             if function in (tensor.cuda, tensor.cpu):
-                return args[0].clone()  # a card's memory is another: what is changed there stays
+                return (
+                    args[0].clone()
+                )  # A copy, as from the memory of a card: changes to it do not change the original.
             moved = [processor(value) for value in args]
             named = {name: processor(value) for name, value in (kwargs or {}).items()}
             answer = function(*moved, **named)
@@ -69,7 +72,7 @@ def put_on_processor(torch: Any) -> None:
 
     tensor = torch.Tensor
     OnProcessor().__enter__()
-    name = "_bootstrap_inner"  # Thread.run is often another in classes below Thread
+    name = "_bootstrap_inner"  # Subclasses of Thread often override Thread.run.
     begin = getattr(threading.Thread, name)
 
     def begun(thread: threading.Thread) -> None:
@@ -82,7 +85,7 @@ def put_on_processor(torch: Any) -> None:
 
 
 def _open_on_processor(torch: Any, processor: Any) -> None:
-    """Let what was saved on a card be opened on the processor."""
+    """Patch torch to load tensors saved on a card onto the processor."""
     for owner in (torch, torch.jit):
         owner.load = _map_load(owner.load, processor)
 
@@ -100,7 +103,7 @@ def _map_load(load: Any, processor: Any) -> Any:
 
 
 def _answer_for_no_card(cuda: Any) -> None:
-    """Let questions about the card be answered for the processor, and commands do nothing."""
+    """Patch queries about the card to answer for the processor, and commands to do nothing."""
     memory = _UNKNOWN_MEMORY
     if hasattr(os, "sysconf"):  # not on Windows
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

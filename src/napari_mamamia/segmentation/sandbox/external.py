@@ -1,7 +1,7 @@
-"""A CodaBench submission folder: what is in it, told without running any of it.
+"""Inspect a CodaBench submission folder without running any of it.
 
-Source of the contract: the MAMA-MIA challenge's sample submission: a folder with ``model.py`` and
-in it ``class Model``, laid down at ``/app/ingested_program`` or in a folder of its own below that.
+Source of the contract: the MAMA-MIA challenge's sample submission: a folder with ``model.py`` that
+defines ``class Model``, at ``/app/ingested_program`` or in a folder below that.
 """
 
 import ast
@@ -19,7 +19,7 @@ from napari_mamamia.core.names import readable_name
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import open_plain
 
-# Whether a program of somebody else's asks for CUDA by name; read as text, never run.
+# Whether an untrusted program requests CUDA by name; its text is parsed, never run.
 
 _CUDA: Final = re.compile(r"cuda(:\d+)?")
 _ASKED: Final = "is_available"
@@ -28,11 +28,11 @@ _ARGUMENTS: Final = ("device", "map_location")
 
 
 def cuda_by_name(files: Iterable[tuple[Path, str]]) -> str:
-    r"""Return where the first of some Python files uses a CUDA device outright, "" if none does.
+    r"""Return where the first of some Python files uses a CUDA device unconditionally, or "".
 
-    That is ``"cuda"``, or a name or attribute that was given it, as what a call of ``device``,
-    ``to`` or ``load`` gets or as its argument ``device`` or ``map_location``; or ``x.cuda()``. A
-    file that asks whether there is a card is taken to do without.
+    That is ``"cuda"``, or a name or attribute with that value, as the first argument of a call of
+    ``device``, ``to`` or ``load`` or as the argument ``device`` or ``map_location``; or
+    ``x.cuda()``. A file that checks whether there is a card is assumed to run without one.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def cuda_by_name(files: Iterable[tuple[Path, str]]) -> str:
         try:
             tree = ast.parse(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue  # running it will say so
+            continue  # The error appears when it is run.
         names = {name for node in ast.walk(tree) for name in _names_for_cuda(node)}
         calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
         lines = [call.lineno for call in calls if _uses_cuda(call, names)]
@@ -57,7 +57,7 @@ def cuda_by_name(files: Iterable[tuple[Path, str]]) -> str:
 
 
 def _names_for_cuda(node: ast.AST) -> Iterator[str]:
-    """Yield the names and attributes that a node makes mean a CUDA device."""
+    """Yield the names and attributes that a node sets to a CUDA device."""
     if isinstance(node, ast.Assign) and _is_cuda(node.value, set()):
         yield from (_read_name(target) for target in node.targets if _read_name(target))
 
@@ -83,7 +83,7 @@ def _read_name(node: ast.AST) -> str:
 
 
 INGESTED: Final = "/app/ingested_program"
-"""Where the challenge lays a submission down; submissions name it outright."""
+"""The folder of submissions in the challenge; some submissions use this path literally."""
 
 _LITERAL: Final = re.compile(
     r"/app/ingested_program(?:/+|['\"]\s*,\s*['\"])([A-Za-z0-9_][A-Za-z0-9_.\-]*)"
@@ -100,7 +100,7 @@ _LICENCE_LENGTH: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What is known of a submission before it is run.
+    """The facts about a submission before it is run.
 
     Parameters
     ----------
@@ -109,21 +109,21 @@ class Submission:
     name
         The folder's own name.
     sha256
-        SHA-256 of the list of all files' names and sums, in order of name.
+        SHA-256 of the list of all files' names and checksums, in order of name.
     files
         Number of files, links not counted.
     n_bytes
-        Their size together.
+        Their total size.
     licence
         Text of a licence file, "" if there is none.
     layouts
-        Names below `INGESTED` under which its files look for themselves, beside `INGESTED`.
+        Paths below `INGESTED` at which its files expect themselves, in addition to `INGESTED`.
     is_package
         Whether ``model.py`` imports from its own folder with a leading dot.
     names_room
-        Whether its files name `INGESTED` at all.
+        Whether its files mention `INGESTED` at all.
     asks_for_cuda
-        Where it names a CUDA device outright, "" if nowhere: see `external_device`.
+        Where it names a CUDA device unconditionally, "" if nowhere: see `cuda_by_name`.
     programs
         Files other than Python text that may run programs when they are loaded.
     """
@@ -142,19 +142,19 @@ class Submission:
 
     @property
     def licence_line(self) -> str:
-        """The licence's first line, or that there is none."""
+        """Return the licence's first line, or "no licence file"."""
         lines = (line.strip() for line in self.licence.splitlines())
         return printable(next((line for line in lines if line), "no licence file"), 120)
 
     def entries(self) -> Iterator[Path]:
-        """Yield what lies directly in the folder; links that lead out of it are left away."""
+        """Yield the entries directly in the folder, without links that lead out of it."""
         for entry in sorted(self.folder.iterdir()):
             if entry.name != "__pycache__" and _is_inside(entry, self.folder):
                 yield entry
 
 
 def read_submission(path: Path) -> Submission:
-    """Return what lies in a submission folder. Nothing of it is executed.
+    """Return the facts about a submission folder. Nothing of it is executed.
 
     The folder itself holds ``model.py``, or exactly one folder in it does.
 
@@ -167,8 +167,8 @@ def read_submission(path: Path) -> Submission:
     script = _read_text(folder / "model.py")
     if not _MODEL_CLASS.search(script):
         raise ModelError(
-            f"{folder / 'model.py'} should define  class Model, as the challenge asks, but does "
-            "not: choose the folder that was submitted"
+            f"expected {folder / 'model.py'} to define  class Model, as the challenge requires, "
+            "but it does not: choose the folder of the submission"
         )
     files = sorted(_list_files(folder))
     texts = [_read_text(file) for file in files if file.suffix.lower() in _TEXTS]
@@ -196,9 +196,9 @@ def read_submission(path: Path) -> Submission:
 
 
 def printable(text: str, most: int = 500) -> str:
-    """Return a foreign text as one line without control characters, cut to `most` characters.
+    """Return an untrusted text as one line without control characters, cut to `most` characters.
 
-    A terminal would obey some of them.
+    A terminal would execute some control characters.
 
     Examples
     --------
@@ -210,36 +210,38 @@ def printable(text: str, most: int = 500) -> str:
 
 
 def require_plain_file(path: Path, most: int | None = None) -> None:
-    """Raise `ModelError` unless a foreign file is plain and not too large; follows no link.
+    """Raise `ModelError` unless an untrusted file is regular and not too large; follows no link.
 
     Parameters
     ----------
+    path
+        The file.
     most
-        Bytes that it may have; None for any number.
+        Largest size in bytes; None for any size.
     """
     name = path.name
     try:
         status = os.lstat(path)
     except OSError as error:
         raise ModelError(
-            f"the program should give {name}, but there is none: look at its log"
+            f"expected {name} from the program, but found none: read its log"
         ) from error
     if not stat.S_ISREG(status.st_mode):
         raise ModelError(
-            f"{name} should be a plain file, but the program made a link or something else of "
-            "it: it was not opened"
+            f"expected {name} to be a regular file, but the program made a link or something else "
+            "of it: it was not opened"
         )
     if most is not None and status.st_size > most:
         raise ModelError(
-            f"{name} should have at most {most} bytes, but has {status.st_size}: it was not read"
+            f"expected at most {most} bytes in {name}, but found {status.st_size}: it was not read"
         )
 
 
 def _folder_of_model(path: Path) -> Path:
     if not path.is_dir():
         raise ModelError(
-            f"a submission is a folder with model.py, but {path} is none: unpack a zip first, or "
-            "check the path"
+            f"expected a submission (a folder with model.py), but {path} is not a folder: unpack a "
+            "zip archive first, or check the path"
         )
     if (path / "model.py").is_file():
         return path.resolve()
@@ -248,8 +250,8 @@ def _folder_of_model(path: Path) -> Path:
         return below[0].resolve()
     names = ", ".join(entry.name for entry in below) or "none"
     raise ModelError(
-        f"{path} should hold one submission with model.py, found {names}: choose the folder that "
-        "model.py lies in"
+        f"expected one submission with model.py in {path}, but found {names}: choose the folder "
+        "that contains model.py"
     )
 
 
@@ -261,8 +263,8 @@ def _list_files(folder: Path) -> Iterator[Path]:
         count += 1
         if count > _MOST_FILES:
             raise ModelError(
-                f"a submission has at most {_MOST_FILES} files, {folder} has more: choose the "
-                "submission's own folder"
+                f"expected at most {_MOST_FILES} files in a submission, but {folder} has more: "
+                "choose the submission's own folder"
             )
         yield file
 
@@ -273,15 +275,15 @@ def _read_text(file: Path) -> str:
             return stream.read(_TEXT_BYTES).decode("utf-8", errors="replace")
     except OSError as error:
         raise ModelError(
-            f"{file} should be readable, but {error.strerror}: copy the submission again"
+            f"expected {file} to be readable, but {error.strerror}: copy the submission again"
         ) from error
 
 
 def _sum_files(folder: Path, files: list[Path]) -> str:
-    """Return the SHA-256 of the list that ``sha256sum`` would write of the files.
+    """Return the SHA-256 of the list that ``sha256sum`` would write for the files.
 
-    That writes a line break or backslash in a name as two characters, after a backslash before the
-    line: else a name could hold the line of another file.
+    ``sha256sum`` writes a line break or backslash in a name as two characters, and begins that line
+    with a backslash. Otherwise a name could imitate the line of another file.
     """
     lines = hashlib.sha256()
     for file in files:
@@ -300,8 +302,8 @@ def _read_licence(folder: Path) -> str:
 
 
 def _is_inside(entry: Path, folder: Path) -> bool:
-    """Whether an entry leads to something in the folder; a link that leads to itself does not."""
+    """Return whether an entry resolves to a path in the folder; a link to itself does not."""
     try:
         return entry.resolve(strict=True).is_relative_to(folder.resolve())
-    except (OSError, RuntimeError):  # the latter for loops, before Python 3.13
+    except (OSError, RuntimeError):  # The latter for loops, before Python 3.13.
         return False

@@ -1,7 +1,7 @@
-"""What a room's processes hold open, mapped and locked; counted a little at a time.
+"""Count, in small steps, what the processes of a sandbox hold open, mapped and locked.
 
-The memory that a program uses is told by its status; what it keeps by handles has to be looked up
-one by one: pipes, files without a name, memory that it shares with nobody, locks. Linux only.
+The status of a process gives its memory use. Resources held by handles have to be counted one by
+one: pipes, deleted files, anonymous shared memory, locks. Linux only.
 """
 
 import os
@@ -23,25 +23,24 @@ from napari_mamamia.segmentation.sandbox.runner import PROCESS_HANDLES
 from napari_mamamia.segmentation.sandbox.watch import tree_of
 
 _PROC: Final = Path("/proc")
-_REST: Final = 20  # times what it took: 5 % of a core
+_REST: Final = 20  # multiples of its duration: 5 % of a core
 _LONGEST_REST_S: Final = 2.0
 _TERMINALS: Final = ("/dev/ptmx", "/dev/pts/")
 _DELETED: Final = " (deleted)"
 _DELETED_NAME: Final = _DELETED.encode()
 _SHARED: Final = b"/dev/zero" + _DELETED_NAME
-"""How memory is named that is shared and of no file."""
+"""The name of anonymous shared memory."""
 _EPOLL: Final = "anon_inode:[eventpoll]"
 _MEMFD: Final = "/memfd:"
 
 
 @dataclass(slots=True)
 class Held:
-    """What was found so far; a lock and a watch of epoll count as handles.
+    """The counts so far; a lock and an epoll watch count as handles.
 
-    `shared` has the bytes of each piece of shared memory that has no name, `nameless` those of each
-    file of the output folder that has none any more. `written` are the bytes that the processes
-    wrote to any disk, counted only where some file may be `out_of_sight`: mapped but not open, or
-    in transit in a socket.
+    `shared` has the bytes of each piece of anonymous shared memory, `nameless` those of each
+    deleted file of the output folder. `written` are the bytes that the processes wrote to any disk,
+    counted only if some file may be `out_of_sight`: mapped but not open, or in transit in a socket.
     """
 
     handles: int = 0
@@ -53,20 +52,20 @@ class Held:
     written: int = 0
 
     def memory(self, shared_bytes: int) -> dict[str, int]:
-        """Return by kind what the kernel keeps, in bytes; `shared_bytes` are counted already."""
+        """Return the bytes held in the kernel, by kind, without `shared_bytes`."""
         return {
             "open files and pipes": self.kept_bytes + len(self.pipes) * PIPE_BYTES,
             "shared memory": max(sum(self.shared.values()) - shared_bytes, 0),
         }
 
     def output(self, named_bytes: int) -> int:
-        """Return what it may have in the output folder, of which some bytes have names."""
+        """Return the bytes it may have in the output folder, of which `named_bytes` have names."""
         seen = named_bytes + sum(self.nameless.values())
         return max(seen, self.written) if self.is_out_of_sight else seen
 
 
 class Inventory:
-    """Counts again and again what a process and its descendants hold.
+    """Counts repeatedly what a process and its descendants hold.
 
     Parameters
     ----------
@@ -75,9 +74,9 @@ class Inventory:
     output
         The folder that it writes to, seen from outside.
     inside
-        That folder's path as its processes have it.
+        That folder's path in the sandbox.
     most_handles
-        Above so many it is not counted further.
+        Above this number counting stops.
     """
 
     def __init__(self, pid: int, output: Path, inside: str, most_handles: int) -> None:
@@ -89,9 +88,9 @@ class Inventory:
         self.counts = Held(), Held()
 
     def go_on(self, seconds: float) -> None:
-        """Count for so long of this processor's time, or until all was counted once.
+        """Count for this many seconds of processor time, or until everything was counted once.
 
-        `counts` are the last whole count and the one that goes on.
+        `counts` are the last complete count and the current one.
         """
         if time.monotonic() < self._rests_until:
             return
@@ -99,7 +98,7 @@ class Inventory:
         for is_whole in self._steps:
             spent = time.thread_time() - started
             if is_whole or spent >= seconds:
-                # One process or table may take longer than was asked for.
+                # One process or table may take longer than `seconds`.
                 self._rests_until = time.monotonic() + min(spent * _REST, _LONGEST_REST_S)
                 return
 
@@ -122,12 +121,13 @@ class Inventory:
             yield True
 
     def _count_handles(self, pid: int, held: Held) -> None:
-        """Source: proc(5), fd and fdinfo."""
+        """Count open handles. Source: proc(5), fd and fdinfo."""
         folder = _PROC / str(pid) / "fd"
         try:
             names = [entry.name for entry in os.scandir(folder)]
         except PermissionError:
-            # It lets nobody look, as no usual program does: all that it may have.
+            # It hides its handles, as no ordinary program does: count the largest possible
+            # number.
             held.handles += PROCESS_HANDLES
             held.kept_bytes += PROCESS_HANDLES * HANDLE_BYTES
             held.is_out_of_sight = True
@@ -160,16 +160,16 @@ class Inventory:
 
     def _look_at_nameless(self, handle: Path, target: str, held: Held) -> None:
         state = handle.stat()
-        # Some file systems tell another device of a file than of its folder.
+        # Some file systems report different devices for a file and its folder.
         is_output = state.st_dev == self._device or target.startswith(self._inside)
-        n_bytes = getattr(state, "st_blocks", 0) * 512  # Windows has no such field
+        n_bytes = getattr(state, "st_blocks", 0) * 512  # Windows has no such field.
         if state.st_nlink == 0 and is_output:
             held.nameless[f"{state.st_ino}"] = n_bytes
         elif target.startswith(_MEMFD):
             held.shared[f"{state.st_dev}:{state.st_ino}"] = n_bytes
 
     def _count_mappings(self, pid: int, held: Held) -> None:
-        """Source: proc(5), maps: address range, rights, offset, device, inode, name."""
+        """Count mappings. Source: proc(5), maps (range, rights, offset, device, inode, name)."""
         try:
             text = (_PROC / str(pid) / "maps").read_bytes()
         except OSError:
@@ -183,16 +183,16 @@ class Inventory:
             addresses, _, offset, _, inode, name = line.split(None, 5)
             if name == _SHARED:
                 first, last = (int(address, 16) for address in addresses.split(b"-"))
-                key = f"{inode!r} {offset!r}"  # forked processes share it
+                key = f"{inode!r} {offset!r}"  # shared by forked processes
                 held.shared[key] = max(held.shared.get(key, 0), last - first)
             elif name.startswith(os.fsencode(self._inside)):
                 held.is_out_of_sight = True
 
 
 def _count_locks(tree: Sequence[int], most: int) -> int:
-    """Return how many file locks some processes hold, above `most` no further.
+    """Return the number of file locks of some processes; counting stops above `most`.
 
-    Source: proc(5), locks; one that waits has "->" before its kind.
+    Source: proc(5), locks; a waiting lock has "->" before its kind.
     """
     owners = {str(member).encode() for member in tree}
     count = 0
@@ -205,7 +205,7 @@ def _count_locks(tree: Sequence[int], most: int) -> int:
 
 
 def _count_written(pid: int) -> int:
-    """Return the bytes that a process and its ended children wrote to disks.
+    """Return the number of bytes that a process and its ended children wrote to disks.
 
     Source: proc(5), io.
     """

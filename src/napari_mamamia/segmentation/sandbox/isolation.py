@@ -1,6 +1,6 @@
-"""Closed rooms for programs that are not trusted: what this computer has, found out by trying.
+"""Sandboxes for untrusted programs: find out by trial which ones this computer offers.
 
-A room has no network, sees the files it was given read-only, and can write to one folder.
+A sandbox has no network, sees its input files read-only, and can write to one folder.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,18 +23,18 @@ CHALLENGE_IMAGE: Final = "lgarrucho/codabench-gpu:latest"
 _TRY_SECONDS: Final = 20.0
 SCRATCH: Final = ("/tmp", "/app/program", "/dev/shm")  # noqa: S108 - of the closed room
 _HIDDEN: Final = ("kcore", "keys", "key-users", "timer_list", "sysrq-trigger", "kmsg", "kallsyms")
-"""Files of /proc that tell of the whole computer. Source: the masked paths of containers (runc)."""
+"""Files of /proc with data of the whole computer. Source: the masked paths of containers (runc)."""
 _ETC: Final = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
 _DEVICES: Final = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm*", "nvidia-modeset", "dxg")
 
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """A way to run a program in a closed room; `image` is a container's.
+    """A way to run a program in a sandbox; `image` is a container's.
 
-    `has_filter` says whether bubblewrap is handed a filter of system calls, `holds_processes`
-    whether the system counts its processes, `holds_memory` whether it counts its memory too;
-    containers have their own of all.
+    `has_filter` is whether bubblewrap gets a filter of system calls, `holds_processes` whether the
+    kernel counts its processes, `holds_memory` whether the kernel counts its memory too; containers
+    have their own of all three.
     """
 
     kind: IsolationKind
@@ -47,25 +47,25 @@ class Isolation:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it keeps anything in."""
+        """Return whether the program is restricted at all."""
         return self.kind is not IsolationKind.NONE
 
     @property
     def text(self) -> str:
-        """How it is said in logs, provenance and on the screen."""
+        """Return its description for logs, provenance and the screen."""
         if not self.is_closed:
             return "not isolated"
         image = f", image {self.image}" if self.image else ""
         if self.kind is IsolationKind.BUBBLEWRAP:
             image = ", system calls filtered" if self.has_filter else ", system calls not filtered"
-            image += "" if self.holds_processes else ", processes counted by looking only"
-            image += ", memory counted by the system" if self.holds_memory else ""
+            image += "" if self.holds_processes else ", processes counted by us only"
+            image += ", memory counted by the kernel" if self.holds_memory else ""
         return f"isolated by {self.kind.value} {self.version}{image}".replace("  ", " ")
 
 
 @dataclass(frozen=True, slots=True)
 class IsolationCheck:
-    """What was found by trying: what works, best first, and why the rest does not."""
+    """The result of the trials: what works, best first, and why the rest does not."""
 
     usable: tuple[Isolation, ...]
     reasons: tuple[str, ...]
@@ -73,11 +73,11 @@ class IsolationCheck:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What a program may see and write, as pairs of a place outside and one in the room.
+    """The files of a sandbox, as pairs of a path outside and one inside.
 
-    `readable` are laid down in this order, all read-only; `output` alone is writable beside
-    scratch space of `scratch_bytes` that vanishes with the room. `memory_bytes` and `processes`
-    are kept by containers themselves.
+    `readable` are mounted in this order, all read-only; only `output` is writable, besides
+    temporary folders of `scratch_bytes` that vanish with the sandbox. Containers enforce
+    `memory_bytes` and `processes` themselves.
     """
 
     readable: tuple[tuple[Path, str], ...]
@@ -88,27 +88,27 @@ class Sandbox:
 
 
 def require_no_root(*, as_root: bool) -> None:
-    """Raise `ModelError` if a foreign program would be run by root without being asked for so.
+    """Raise `ModelError` if root would run an untrusted program without allowing it.
 
-    A room's program is its maker to the system: what slips out of root's room is root.
+    To the kernel, a sandboxed program has the user of its parent: what escapes from root's is root.
     """
     if is_root() and not as_root:
         raise ModelError(
-            "a foreign program should be run by an account of its own rights only, but this is "
-            "root, to whom every file of this computer is open: use another account, or allow root",
+            "expected an ordinary account to run an untrusted program, but this is "
+            "root, who can access every file of this computer: use another account, or allow root",
             remedies=(Remedy("as_root"),),
         )
 
 
 def has_graphics_card() -> bool:
-    """Whether a room would have one to show."""
+    """Return whether there is a graphics card to mount in a sandbox."""
     return any(True for pattern in _DEVICES for _ in Path("/dev").glob(pattern))
 
 
 def find_isolation(
     kinds: Sequence[IsolationKind] = tuple(IsolationKind)[:-1], image: str = CHALLENGE_IMAGE
 ) -> IsolationCheck:
-    """Return which of `kinds` work here; each is tried, not only looked for."""
+    """Return which of `kinds` work here; each is tested by a trial run."""
     tries = {
         IsolationKind.BUBBLEWRAP: lambda: _try_bubblewrap(),
         IsolationKind.PODMAN: lambda: _try_container(IsolationKind.PODMAN, image),
@@ -124,12 +124,12 @@ def find_isolation(
 def bubblewrap_command(
     program: str, sandbox: Sandbox, command: Sequence[str], filter_file: int | None = None
 ) -> tuple[str, ...]:
-    """Return the command line that runs `command` in a room made by bubblewrap.
+    """Return the command line that runs `command` in a sandbox made by bubblewrap.
 
     `filter_file` is the number of the open file that holds a filter of system calls.
 
-    The room's root is empty but for ``/usr`` with its libraries, five entries of ``/etc``, graphics
-    cards, and what `room` lists. Source of the options: bwrap(1), 0.8.
+    The sandbox's root is empty except for ``/usr`` with its libraries, five entries of ``/etc``,
+    graphics cards, and the files of `sandbox`. Source of the options: bwrap(1), 0.8.
     """
     size = str(sandbox.scratch_bytes)
     line = [
@@ -138,12 +138,12 @@ def bubblewrap_command(
         *_kernel_files(),
         *_graphics_cards(),
         *(word for place in SCRATCH for word in ("--size", size, "--tmpfs", place)),
-        # Behind the scratch places, one of which lies in /dev.
+        # After the temporary folders, one of which is in /dev.
         *("--remount-ro", "/dev"),
     ]
     for outside, inside in sandbox.readable:
         line += ["--ro-bind", str(outside), inside]
-    # The root last: until then bubblewrap makes the places in it that things are laid on.
+    # The root comes last: before, bubblewrap creates the mount points in it.
     line += ["--bind", str(sandbox.output[0]), sandbox.output[1], "--remount-ro", "/"]
     return (*line, "--chdir", "/app/program", "--", *command)
 
@@ -178,7 +178,7 @@ def container_command(
 def _kernel_files() -> Iterator[str]:
     """Yield /proc and /dev; all of /proc is read-only.
 
-    The room's user is the room's maker to the system: root could write to ``/proc/sys``.
+    To the kernel, the sandbox's user is the user who made it: root could write to ``/proc/sys``.
     """
     yield from ("--proc", "/proc", "--dev", "/dev")
     for name in _HIDDEN:
@@ -188,7 +188,7 @@ def _kernel_files() -> Iterator[str]:
 
 
 def _list_room_options(program: str, filter_file: int | None) -> Iterator[str]:
-    """Yield the program and the options that part the room from the system around it."""
+    """Yield the program and the options that separate the sandbox from the system."""
     yield from (program, "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000")
     yield from ("--disable-userns", "--cap-drop", "ALL", "--hostname", "room")
     yield from ("--die-with-parent", "--new-session")
@@ -197,7 +197,7 @@ def _list_room_options(program: str, filter_file: int | None) -> Iterator[str]:
 
 
 def _list_system_options() -> Iterator[str]:
-    """Yield what programs need of the system: libraries, and no person's files."""
+    """Yield the parts of the system that programs need: libraries, but no personal files."""
     yield from ("--ro-bind", "/usr", "/usr")
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         path = Path("/", name)
@@ -223,7 +223,7 @@ def _try_bubblewrap() -> Isolation | str:
         return "bubblewrap is not installed (Debian, Ubuntu: apt install bubblewrap)"
     tried = _tried_room(program, call_filter())
     has_filter = tried is None and call_filter() is not None
-    # A system without such filters makes a room all the same, and is said to have none.
+    # A system without such filters can still make a sandbox; it is reported as unfiltered.
     if tried is not None and "seccomp" in tried:
         tried = _tried_room(program, None)
     if tried is None:
@@ -235,20 +235,20 @@ def _try_bubblewrap() -> Isolation | str:
                 program,
                 number,
                 has_filter=has_filter,
-                # The system limits the processes of an ordinary account, but not root's.
+                # RLIMIT_NPROC limits the processes of an ordinary account, but not root's.
                 holds_processes=not is_root() or bool(group.prefix),
                 holds_memory=group.holds_memory,
             )
     if "nknown option" in tried:
         return f"bubblewrap is too old ({tried}): version 0.8 or later is needed"
     return (
-        f"bubblewrap is installed, but this system does not let it make a closed room ({tried}): "
+        f"bubblewrap is installed, but this system does not let it make a sandbox ({tried}): "
         "inside a container or virtual environment, ask for user namespaces to be allowed"
     )
 
 
 def _tried_room(program: str, content: bytes | None) -> str | None:
-    """Return None if a small room can be made with a filter, else what bubblewrap says."""
+    """Return None if a small sandbox can be made with a filter, otherwise bubblewrap's error."""
     with nullcontext() if content is None else filter_file(content) as number:
         sandbox = (
             *_list_system_options(),
@@ -273,11 +273,11 @@ def _try_container(kind: IsolationKind, image: str) -> Isolation | str:
     if program is None:
         return f"{kind.value} is not installed"
     if (problem := _try_command([program, "info"])) is not None:
-        return f"{kind.value} is installed, but does not answer ({problem}): start it first"
+        return f"{kind.value} is installed, but does not respond ({problem}): start it first"
     if _try_command([program, "image", "inspect", image]) is not None:
         return (
-            f"{kind.value} works, but has no image {image}, and nothing is downloaded unasked: "
-            f"fetch it with  {kind.value} pull {image}"
+            f"{kind.value} works, but has no image {image}, and nothing is downloaded "
+            f"automatically: fetch it with  {kind.value} pull {image}"
         )
     version = _try_command([program, "--version"], wanted=True) or ""
     number = next((word for word in version.split() if word[:1].isdigit()), "")
@@ -287,7 +287,7 @@ def _try_container(kind: IsolationKind, image: str) -> Isolation | str:
 def _try_command(
     command: Sequence[str], *, wanted: bool = False, kept_files: Sequence[int] = ()
 ) -> str | None:
-    """Return None if a command succeeds, else why not in one line; if `wanted`, what it prints."""
+    """Return None if a command succeeds, else its error in one line; if `wanted`, its output."""
     answer = answer_of(command, _TRY_SECONDS, kept_files)
     if wanted:
         return None if answer.problem else answer.said.strip()

@@ -1,4 +1,4 @@
-"""What a submission may use, and how a run of it ended."""
+"""Limits of a submission, and the ways its run can end."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,39 +7,39 @@ from typing import Final
 from napari_mamamia.core.program.system import total_memory_bytes
 
 CHALLENGE_SECONDS: Final = 300.0
-"""Seconds that the challenge allows for one case. Source: its rules, 5 minutes per image."""
+"""The challenge's time limit for one case, in seconds. Source: its rules, 5 minutes per image."""
 
 GIGABYTE: Final = 10**9
 _MEMORY_SHARE: Final = 0.75
 
 
 def usual_memory_bytes() -> int:
-    """Return three quarters of this computer's memory in bytes, 8 GB where it is not told."""
+    """Return three quarters of this computer's memory in bytes, 8 GB if it is unknown."""
     total = total_memory_bytes()
     return 8 * GIGABYTE if total is None else int(total * _MEMORY_SHARE)
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """What one case may use; more ends the run.
+    """Limits for one case; exceeding one ends the run.
 
     Parameters
     ----------
     seconds
-        Wall-clock time, the start of Python and the loading of weights counted.
+        Wall-clock time, including the start of Python and the loading of weights.
     memory_bytes
-        Memory of all its processes together, with what the kernel and its folders in memory hold
-        for them: `resources.RESOURCES`.
+        Memory of all its processes together, including kernel memory and folders in memory:
+        `resources.RESOURCES`.
     processes
-        Processes at one time (and threads, where the system counts them).
+        Processes at one time (and threads, if the kernel counts them).
     output_bytes
-        Files that it writes, together, and those that it keeps without a name.
+        Total size of the files that it writes, including deleted files that are still open.
     log_bytes
-        What is kept of its prints; more is counted and dropped, which ends nothing.
+        Size of the log of its prints; further output is counted and dropped without ending the run.
     scratch_bytes
-        Each of its temporary folders, which lie in memory.
+        Size of each temporary folder in memory.
     handles
-        Open files, pipes, sockets, file locks and watches of epoll of all its processes together.
+        Open files, pipes, sockets, file locks and epoll watches of all its processes together.
     """
 
     seconds: float = CHALLENGE_SECONDS
@@ -62,7 +62,9 @@ class RunLimits:
             "handles",
         ):
             if not getattr(self, name) > 0:
-                raise ValueError(f"the limit {name} must be above 0, got {getattr(self, name)}")
+                raise ValueError(
+                    f"expected the limit {name} to be above 0, but found {getattr(self, name)}"
+                )
 
 
 class Ending(StrEnum):
@@ -72,7 +74,7 @@ class Ending(StrEnum):
     FAILED = "failed"
     """The submission raised an error."""
     DIED = "died"
-    """Its process ended by itself without saying so."""
+    """Its process ended without reporting an error."""
     TIME = "time limit"
     MEMORY = "memory limit"
     PROCESSES = "process limit"
@@ -82,10 +84,10 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunOfSubmission:
-    """How a run ended, why in plain words ("" if it finished), and what it used.
+    """How a run ended, the reason ("" if it finished), and what it used.
 
-    `peak_bytes` is the most memory that was counted of all its processes together, None where
-    nothing tells it. `dropped_bytes` of its prints are not in the log.
+    `peak_bytes` is the largest memory counted for all its processes together, None if unknown.
+    `dropped_bytes` of its prints are not in the log.
     """
 
     ending: Ending

@@ -1,6 +1,6 @@
-"""Looking at what a submission wrote before anything uses or shows it. It is not trusted.
+"""Check the masks of a submission before they are used or shown; they are untrusted.
 
-A link instead of a file could lead out of the submission's folder, a pipe could wait for ever, and
+A link instead of a file could lead out of the submission's folder, a pipe could block for ever, and
 a small file could unpack to a huge one: each is refused.
 """
 
@@ -32,20 +32,22 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedMask:
-    """A mask that keeps the contract; `notes` say what is unusual about it."""
+    """A mask that satisfies the contract; `notes` say what is unusual about it."""
 
     mask: Mask
     notes: tuple[str, ...] = ()
 
 
-@reads("the mask of a submission", "look at it", ModelError)
+@reads("the mask of a submission", "inspect it", ModelError)
 def take_mask(output: Path, case_id: str, grid: Grid) -> CheckedMask:
     """Return the mask that a submission wrote for a case, on the case's own grid.
 
     Parameters
     ----------
     output
-        The folder that the submission was given; the mask is ``pred_segmentations/ID.nii.gz``.
+        The output folder of the submission; the mask is ``pred_segmentations/ID.nii.gz``.
+    case_id
+        The case.
     grid
         The case's.
 
@@ -84,15 +86,15 @@ def _mask_file(output: Path, case_id: str) -> Path:
     folder = output / MASKS
     if folder.is_symlink() or not folder.is_dir():
         raise ModelError(
-            f"the submission should write {MASKS}/{case_id}.nii.gz in its output folder, but there "
-            f"is no folder {MASKS}: create it in predict_segmentation"
+            f"expected {MASKS}/{case_id}.nii.gz in the submission's output folder, but found no "
+            f"folder {MASKS}: create it in predict_segmentation"
         )
     path = folder / f"{case_id}.nii.gz"
     if not os.path.lexists(path):
         names = sorted(readable_name(entry.name) for entry in folder.iterdir())
         there = printable(", ".join(names[:_SHOWN])) if names else "nothing"
         raise ModelError(
-            f"the submission should write {MASKS}/{case_id}.nii.gz, but wrote {there}: name each "
+            f"expected {MASKS}/{case_id}.nii.gz from the submission, but found {there}: name each "
             "mask exactly as the patient id"
         )
     return path
@@ -105,14 +107,14 @@ def _require_bounded(path: Path, most: int) -> None:
         data = stream.read(_BLOCK)
         if data[:2] != b"\x1f\x8b":
             return
-        # What is damaged is told by the reader afterwards, in its own words.
+        # A damaged file is reported by the reader afterwards.
         with suppress(zlib.error):
             while data:
                 total += len(inflater.decompress(data, _BLOCK))
                 if total > most:
                     raise ModelError(
-                        f"{path.name} should unpack to at most {most} bytes, but holds more: it "
-                        "was not read further; write the mask on the image's own grid"
+                        f"expected {path.name} to unpack to at most {most} bytes, but it holds "
+                        "more: it was not read further; write the mask on the image's own grid"
                     )
                 if inflater.eof:
                     data = inflater.unused_data
@@ -124,16 +126,16 @@ def _require_bounded(path: Path, most: int) -> None:
 
 def _mask_text(case_id: str, expected: str, came: str) -> str:
     return (
-        f"the mask of {case_id} should have {expected}, but has {came}: write uint8 voxels, 0 for "
-        "background and 1 for tumour, with the image's geometry"
+        f"expected {expected} in the mask of {case_id}, but found {came}: write uint8 voxels, 0 "
+        "for background and 1 for tumour, with the image's geometry"
     )
 
 
 @contextmanager
 def _as_breach(case_id: str, folder: Path) -> Iterator[None]:
-    """Say of a mask that cannot be read that it breaks the contract, and leave `folder` away."""
+    """Report a mask that cannot be read as a contract violation, without the path of `folder`."""
     try:
         yield
     except MamamiaError as error:
         text = str(error).replace(f"{folder}{os.sep}", "")
-        raise ModelError(f"the mask of {case_id} breaks the contract: {text}") from error
+        raise ModelError(f"the mask of {case_id} violates the contract: {text}") from error

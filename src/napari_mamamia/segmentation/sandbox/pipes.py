@@ -1,4 +1,4 @@
-"""What comes out of the room: prints, which are kept in part, and events, which are judged."""
+"""The output of a sandbox: prints, of which a part is kept, and events of the runner."""
 
 import json
 import os
@@ -26,10 +26,10 @@ _NO_CARD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What messages call the program in a room and its work.
+    """The nouns in messages for a sandboxed program and its work.
 
-    `model` is what can be made smaller or faster. With more than one of `n_masks`, the masks that
-    are there are counted.
+    `model` is the thing that can be made smaller or faster. If `n_masks` is more than one, the
+    masks written so far are counted.
     """
 
     program: str = "the submission"
@@ -39,7 +39,7 @@ class Wording:
 
 
 class LogPipe(threading.Thread):
-    """Reads what the submission prints, keeps the first part in a file and counts the rest."""
+    """Reads the prints of the submission, keeps the first bytes in a file and counts the rest."""
 
     def __init__(self, stream: IO[bytes], path: Path, most: int) -> None:
         super().__init__(daemon=True)
@@ -59,7 +59,7 @@ class LogPipe(threading.Thread):
 
 
 class EventPipe(threading.Thread):
-    """Reads the runner's events; the newest one of each kind counts, nonsense is passed over."""
+    """Reads the runner's events; the newest of each kind counts, invalid lines are ignored."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(daemon=True)
@@ -82,7 +82,7 @@ class EventPipe(threading.Thread):
                 self.found[event["event"]] = event
 
     def text(self, kind: str, key: str) -> str:
-        """Return one value of an event as one line of text, "" if there is none."""
+        """Return one value of an event as one line of text, "" if it has none."""
         return printable(str(self.found.get(kind, {}).get(key, "")))
 
 
@@ -94,22 +94,22 @@ def verdict(
     wording: Wording,
     largest: str = "",
 ) -> tuple[Ending, str]:
-    """Return how it ended and the reason in three parts.
+    """Return how the run ended and the reason in three parts.
 
-    `largest` names the kind of memory that it held most of.
+    `largest` names the kind of memory with the largest use.
     """
-    most = f" ({largest} most of all)" if largest and ending is Ending.MEMORY else ""
+    most = f" (mostly {largest})" if largest and ending is Ending.MEMORY else ""
     texts = {
         Ending.TIME: f"expected {wording.work} within the time limit of {limits.seconds:g} s, but "
-        f"it took longer: allow more time or make {wording.model} faster",
+        f"it took longer: raise the limit or make {wording.model} faster",
         Ending.MEMORY: f"expected at most {limits.memory_bytes / _GIGABYTE:.1f} GB of memory, but "
-        f"it took more{most}: allow more or make {wording.model} smaller",
+        f"it took more{most}: raise the limit or make {wording.model} smaller",
         Ending.PROCESSES: f"expected at most {limits.processes} processes, but it started more: "
-        "look at its log",
+        "read its log",
         Ending.OUTPUT: f"expected at most {limits.output_bytes / _GIGABYTE:.1f} GB of files, but "
-        "it wrote more, or kept more without a name: look at its log",
+        "it wrote more, or kept more in deleted files: read its log",
         Ending.HANDLES: f"expected at most {limits.handles} open files, pipes, sockets and file "
-        "locks, but it had more: look at its log",
+        "locks, but it had more: read its log",
     }
     if ending is not None:
         return ending, texts[ending]
@@ -117,7 +117,7 @@ def verdict(
         step, error = events.text("failed", "step"), events.text("failed", "error")
         return Ending.FAILED, (
             f"expected {step} of {wording.program} to work, but it raised {error}: its log has the "
-            f"whole text{_cuda_advice(error)}"
+            f"full text{_cuda_advice(error)}"
         )
     if "finished" in events.found and code == 0:
         return Ending.FINISHED, ""
@@ -128,7 +128,7 @@ def verdict(
 
 
 def _cuda_advice(error: str) -> str:
-    """Return what to do about an error that torch raises for lack of a card. Source: torch 2.x."""
+    """Return advice on an error that torch raises for lack of a card. Source: torch 2.x."""
     if not any(part in error for part in _NO_CARD):
         return ""
     return (

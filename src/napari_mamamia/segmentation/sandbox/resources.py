@@ -1,7 +1,7 @@
-"""What a foreign program can hold, and how each kind is kept within its limit.
+"""The resources that an untrusted program can hold, and how each is kept within its limit.
 
-This is the list that the filter (`seccomp`), the count (`watch`, `held`) and the limits that the
-runner sets follow; docs/security.md shows it.
+The filter (`seccomp`), the counts (`watch`, `held`) and the limits that the runner sets follow this
+list; docs/security.md shows it.
 """
 
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from typing import Final
 
 _KIBIBYTE: Final = 1024
 
-# What each thing that the kernel keeps for a program counts in bytes: the most that it can hold
-# by Linux' own sizes. A socket counts by this computer's buffers: see `watch`.
-THREAD_BYTES: Final = 32 * _KIBIBYTE  # a stack of 16 KiB, and its description
+# Bytes counted for each kernel object: the most that it can hold by Linux' own sizes. A socket
+# counts by this computer's buffers: see `watch`.
+THREAD_BYTES: Final = 32 * _KIBIBYTE  # a stack of 16 KiB and its descriptor
 PIPE_BYTES: Final = 64 * _KIBIBYTE  # 16 pages; the filter refuses larger ones
 TERMINAL_BYTES: Final = 128 * _KIBIBYTE  # buffers of both ends
 HANDLE_BYTES: Final = 2 * _KIBIBYTE  # an open file of any other kind
@@ -26,9 +26,9 @@ class Hold(StrEnum):
     DENIED = "denied"
     """By the filter of system calls: in bubblewrap, on x86_64 and aarch64."""
     COUNTED = "counted"
-    """Looked at ten times a second, or as often as 5 % of a core allows: on Linux."""
+    """Counted ten times a second, or as often as 5 % of a core allows: on Linux."""
     LIMITED = "limited"
-    """By the system itself."""
+    """By the kernel."""
 
 
 @dataclass(frozen=True, slots=True)

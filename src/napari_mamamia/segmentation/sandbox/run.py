@@ -1,4 +1,4 @@
-"""Running a foreign program in its room: watched, limited, and ended with all that it started.
+"""Run an untrusted program in its sandbox: supervised, limited, and ended with all its processes.
 
 A submission and the opening of a refused checkpoint are both run by `run_in_sandbox`.
 """
@@ -51,23 +51,23 @@ from napari_mamamia.segmentation.sandbox.watch import (
     tree_use,
 )
 
-# Waiting for a room's process to end, or for the first limit that it goes over.
+# Wait for a sandbox's process to end, or for the first limit that it exceeds.
 
 _POLL_S: Final = 0.1
 _START_S: Final = 1.0
-_START_POLL_S: Final = 0.02  # a short program would end between two looks
+_START_POLL_S: Final = 0.02  # a short program could end between two checks
 _FOLDER_POLL_S: Final = 2.0
-_COUNT_S: Final = 0.005  # for the inventory at each look
+_COUNT_S: Final = 0.005  # for the inventory at each check
 _MB: Final = 10**6
 _LEAST_BYTES: Final = 64 * 2**10
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What was seen of a process: the limit that it went over, None if it ended by itself.
+    """Observations of a process: the limit that it exceeded, None if it ended by itself.
 
-    `peak_bytes` is the most memory that was counted, 0 where nothing tells it, `largest` the kind
-    of it that was most; `output_bytes` are those of files with a name.
+    `peak_bytes` is the largest memory counted, 0 if unknown, `largest` the kind of memory with the
+    largest use; `output_bytes` are those of files with a name.
     """
 
     ending: Ending | None = None
@@ -79,12 +79,14 @@ class _Seen:
 def _guard(
     process: Process, isolation: Isolation, limits: RunLimits, layout: Layout, n_masks: int
 ) -> _Seen:
-    """Wait until a process ends or goes over a limit. Nothing is ended here.
+    """Wait until a process ends or exceeds a limit. Nothing is ended here.
 
     Parameters
     ----------
+    process, isolation, limits, layout
+        The process, its sandbox, its limits, and its files.
     n_masks
-        Above 1, the progress counts the masks that are there.
+        Above 1, the progress counts the masks written so far.
     """
     started = time.monotonic()
     output = layout.output[0]
@@ -118,12 +120,12 @@ def _guard(
 
 def _use_of(pid: int, seconds: float, isolation: Isolation) -> TreeUse:
     if seconds < _START_S:
-        offer_to_end(pid)  # what it starts later inherits it
+        offer_to_end(pid)  # inherited by the processes that it starts later
     return tree_use(pid, SCRATCH if isolation.kind is IsolationKind.BUBBLEWRAP else ())
 
 
 def _judge_use(use: TreeUse, held: Held, seen: _Seen, limits: RunLimits) -> Ending | None:
-    """Note what is used now and return the first limit that is passed."""
+    """Record the current use and return the first limit that is exceeded."""
     memory = {**use.held_bytes, **held.memory(use.shared_bytes)}
     if (total := sum(memory.values())) > seen.peak_bytes:
         seen.peak_bytes, seen.largest = total, max(memory, key=lambda kind: memory[kind])
@@ -135,10 +137,10 @@ def _judge_use(use: TreeUse, held: Held, seen: _Seen, limits: RunLimits) -> Endi
 
 
 def _is_output_over(held: Held, seen: _Seen, output: Path, limits: RunLimits) -> bool:
-    """Whether files with and without a name are too much together."""
+    """Return whether named and deleted files together exceed the limit."""
     if held.output(seen.output_bytes) <= limits.output_bytes:
         return False
-    # Some that had a name at the last look may have none now, and count once.
+    # A file that had a name at the last check may be deleted now, and counts once.
     seen.output_bytes = _folder_bytes(output, limits.output_bytes)
     return held.output(seen.output_bytes) > limits.output_bytes
 
@@ -166,10 +168,11 @@ def _n_masks(output: Path) -> int:
 
 
 def _folder_bytes(folder: Path, most: int) -> int:
-    """Return what a folder holds, however deep, in bytes; links are not followed.
+    """Return the total size of a folder's entries, however deep, in bytes; links are not followed.
 
-    Each entry counts as some bytes at least, so that empty files have an end too. Above `most` it
-    is not looked further. A folder that cannot be looked into, closed or too deep, counts as more.
+    Each entry counts as some bytes at least, so that the number of empty files is limited too.
+    Counting stops above `most`. A folder that cannot be read, or is nested too deeply, counts as
+    more.
     """
     total, waiting = 0, [str(folder)]
     while waiting and total <= most:
@@ -178,7 +181,7 @@ def _folder_bytes(folder: Path, most: int) -> int:
                 for entry in entries:
                     total += _entry_bytes(entry, waiting)
         except (FileNotFoundError, NotADirectoryError):
-            continue  # it was removed meanwhile
+            continue  # removed meanwhile
         except OSError:
             return most + 1
     return total
@@ -207,21 +210,25 @@ def run_submission_once(
     *,
     cuda_on_processor: bool = False,
 ) -> RunOfSubmission:
-    """Run a submission once on these patients; what it wrote is in work/output.
+    """Run a submission once on these patients; its results are in work/output.
 
-    Cancelling ends the submission and everything that it started. Nothing that it wrote has
-    been looked at: see `external_outputs`.
+    Cancelling ends the submission and all its processes. Its results are not checked yet: see
+    `outputs`.
 
     Parameters
     ----------
+    submission, patients, task
+        What is run, on which cases, for which task.
+    isolation, python
+        The sandbox and its Python.
     limits
         Its `seconds` are for all of `patients` together.
     work
-        An empty folder that nothing else uses; the caller removes it.
+        An empty folder for this run only; the caller removes it.
     log
-        File that gets what the submission prints, below what is there already.
+        File to which the submission's prints are appended.
     cuda_on_processor
-        As in `external_room.lay_out`.
+        As in `sandbox.lay_out`.
     """
     layout = lay_out(
         submission,
@@ -245,20 +252,23 @@ def run_in_sandbox(
     log: Path,
     wording: Wording,
 ) -> RunOfSubmission:
-    """Run a program in its room; cancelling it ends all that it started.
+    """Run a program in its sandbox; cancelling it ends all its processes.
 
     Parameters
     ----------
     layout
-        What lies where in the room, and the order for `external_runner`.
+        The files of the sandbox, and the order for `runner`.
+    isolation, limits
+        The sandbox and its limits.
     work, log
         As in `run_submission_once`.
     wording
-        What messages call the program and its work.
+        The nouns for the program and its work in messages.
     """
     with _start_room(layout, isolation, limits, work, log) as sandbox:
         with suppress(OSError):
-            # A room that could not be made has no reader any more; how it ended is told below.
+            # If the sandbox could not be made, nobody reads the pipe; how it ended is reported
+            # below.
             sandbox.input.write(_limit_order(layout.order, limits).encode() + b"\n")
             sandbox.input.flush()
         started = time.monotonic()
@@ -282,7 +292,7 @@ def _limit_order(order: str, limits: RunLimits) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Room:
-    """The room's process, its input, and the threads that read what comes out of it."""
+    """The sandbox's process, its input, and the threads that read its outputs."""
 
     process: Process
     input: IO[bytes]
@@ -295,11 +305,13 @@ class _Room:
 def _start_room(
     layout: Layout, isolation: Isolation, limits: RunLimits, work: Path, log: Path
 ) -> Iterator[_Room]:
-    """Start the room's process; leaving the block ends it and everything below it."""
+    """Start the sandbox's process; leaving the block ends it and all its descendants."""
     name = f"mamamia-{secrets.token_hex(6)}"
     own_environment = environment(SCRATCH[0] if isolation.is_closed else str(work))
     if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
-        own_environment = child_environment()  # the client's; the container gets none of it
+        own_environment = (
+            child_environment()
+        )  # for the container client; nothing of it reaches the container
     spared = ("memfd_create",) if has_graphics_card() else ()  # a card's driver may need it
     content = call_filter(spared=spared) if isolation.has_filter else None
     with _hold_room(isolation, limits) as group:
@@ -313,7 +325,7 @@ def _start_room(
         readers: list[Thread] = []
         try:
             if process.stdin is None or process.stdout is None or process.stderr is None:
-                raise RuntimeError("expected three pipes to the room's process, got fewer")
+                raise RuntimeError("expected three pipes to the sandbox's process, but found fewer")
             printed = LogPipe(process.stderr, log, limits.log_bytes)
             events = EventPipe(process.stdout)
             readers += [printed, events]
@@ -325,7 +337,7 @@ def _start_room(
 
 
 def _hold_room(isolation: Isolation, limits: RunLimits) -> AbstractContextManager[Group]:
-    """Return the control group that holds a room; a container has its own."""
+    """Return the control group of a sandbox; a container has its own."""
     if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
         return nullcontext(Group())
     return control_group(limits.processes, limits.memory_bytes)
@@ -349,7 +361,7 @@ def _make_command(
 
 
 def _end_room(process: Process, readers: Sequence[Thread], isolation: Isolation, name: str) -> None:
-    """End the process and all it started, and wait until it is gone."""
+    """End the process and all its descendants, and wait until they are gone."""
     if process.stdin is not None:
         with suppress(OSError):
             process.stdin.close()  # the runner ends its own when this ends
@@ -360,7 +372,7 @@ def _end_room(process: Process, readers: Sequence[Thread], isolation: Isolation,
         if can_watch():
             end_tree(process.pid)
     below = tree_of(process.pid) if can_watch() else ()
-    end_group(process, readers)  # bubblewrap's room ends with its maker
+    end_group(process, readers)  # bubblewrap's sandbox ends with its parent
     end = time.monotonic() + _END_S
     while any(is_alive(pid) for pid in below) and time.monotonic() < end:
         time.sleep(_POLL_S / 10)

@@ -1,12 +1,12 @@
-"""The program inside the closed room: it loads a submission and calls it as the challenge does.
+"""The program inside the sandbox: it loads a submission and calls it as the challenge does.
 
-It is run by its path in the submission's own Python, which may have nothing of this software: only
+It is run by its path in the submission's own Python, where this software may not be installed: only
 the standard library is used, and nothing of napari_mamamia is imported.
 
-In: one JSON line on the standard input says what to do; the input's end says that nobody waits any
-more, and everything ends. Out: events as JSON lines on the standard output, which the submission
-does not get; what it prints goes to the error stream.
-Source of the contract: the MAMA-MIA challenge's sample submission.
+In: one JSON line on the standard input holds the order; the end of the input means that the parent
+is gone, and everything ends. Out: events as JSON lines on the standard output, which the submission
+cannot use; its prints go to the error stream. Source of the contract: the MAMA-MIA challenge's
+sample submission.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ OWN_TASK: Final = "own"
 """The task of a module of this software: its ``main`` gets the order."""
 
 PROCESS_HANDLES: Final = 8192
-"""Open files of one process, which also bounds those in transit in sockets."""
+"""Largest number of open files of one process, which also limits those in transit in sockets."""
 _PENDING_SIGNALS: Final = 4096
 _BECOME_SUBREAPER: Final = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 _EXIT_FAILED: Final = 1
@@ -38,7 +38,7 @@ _KEPT_TEXT: Final = 2000
 
 
 class RestrictedDataset:
-    """What a submission may know of the cases: ids, paths of the phases, the challenge's facts."""
+    """The data that a submission gets: case ids, paths of the phases, facts about the cases."""
 
     def __init__(self, patients: Sequence[Mapping[str, Any]]) -> None:
         self._patients = {str(patient["id"]): patient for patient in patients}
@@ -48,24 +48,26 @@ class RestrictedDataset:
         return list(self._patients)
 
     def get_dce_mri_path_list(self, patient_id: str) -> list[str]:
-        """Return the phases' files in order of time, the one before contrast first."""
+        """Return the files of the phases in order of time, the pre-contrast phase first."""
         return list(self._patients[patient_id]["phases"])
 
     def read_json_file(self, patient_id: str) -> dict[str, Any] | None:
-        """Return the case's facts, None where the data set has none."""
+        """Return the facts about a case, None if the data set has none."""
         info = self._patients[patient_id]["info"]
         return None if info is None else json.loads(json.dumps(info))
 
 
 def main() -> None:
-    """Do what the order on the standard input says, and leave nothing running."""
+    """Run the order read from the standard input, and leave no process running."""
     order = json.loads(sys.stdin.buffer.readline())
     events = os.fdopen(os.dup(1), "w", encoding="utf-8", closefd=True)
-    os.dup2(2, 1)  # what a submission prints must not get between the events
+    os.dup2(2, 1)  # Prints of a submission must not mix with the events.
     _set_limits(order)
     if order.get("cuda_on_processor"):
         runpy.run_path(f"{order['cuda_on_processor']}/sitecustomize.py", run_name="sitecustomize")
-        os.environ["PYTHONPATH"] = order["cuda_on_processor"]  # for what the submission starts
+        os.environ["PYTHONPATH"] = order[
+            "cuda_on_processor"
+        ]  # for processes that the submission starts
     if not hasattr(os, "fork"):
         threading.Thread(target=_end_when_alone, daemon=True).start()
         sys.exit(_run_submission(order, events))
@@ -73,20 +75,20 @@ def main() -> None:
         ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0)
     child = os.fork()
     if child == 0:
-        # The input is the parent's: its end says that nobody waits, and none of it may be read
-        # away.
+        # The input belongs to the parent: its end means that the parent is gone, so nothing else
+        # may read from it.
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os._exit(_run_submission(order, events))
     events.close()
     threading.Thread(target=_end_when_alone, daemon=True).start()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     _end_children()
-    # As a shell tells a signal: 128 and its number.
+    # As a shell reports a signal: 128 and its number.
     os._exit(code if code >= 0 else 128 - code)
 
 
 def _run_submission(order: Mapping[str, Any], events: TextIO) -> int:
-    """Run the submission in this process; return 0 if it did all that was asked."""
+    """Run the submission in this process; return 0 if it completed the order."""
     started = time.monotonic()
 
     def say(**event: object) -> None:
@@ -122,7 +124,7 @@ def _run_submission(order: Mapping[str, Any], events: TextIO) -> int:
 
 
 def _list_calls(model: Any, task: str) -> list[tuple[str, Any]]:
-    """Return what is called in which order; the method for both tasks replaces the two others."""
+    """Return the calls in order; the method for both tasks replaces the two others."""
     both = "predict_segmentation_and_classification"
     if hasattr(model, both):
         return [(both, getattr(model, both))]
@@ -138,24 +140,26 @@ def _list_calls(model: Any, task: str) -> list[tuple[str, Any]]:
 
 
 def _write_table(returned: object, step: str, output: Path) -> None:
-    """Write the table that was returned as predictions.csv: submissions only return it."""
+    """Write the returned table as predictions.csv: submissions only return it."""
     if step == "predict_segmentation":
         return
     if step == "predict_segmentation_and_classification":
         if not isinstance(returned, tuple) or len(returned) != 2:
             kind = type(returned).__name__
-            raise TypeError(f"{step} should return (folder, DataFrame), but returned {kind}")
+            raise TypeError(
+                f"expected {step} to return (folder, DataFrame), but it returned {kind}"
+            )
         returned = returned[1]
     if not hasattr(returned, "to_csv"):
         kind = type(returned).__name__
-        raise TypeError(f"{step} should return a pandas DataFrame, but returned {kind}")
+        raise TypeError(f"expected {step} to return a pandas DataFrame, but it returned {kind}")
     returned.to_csv(output / "predictions.csv", index=False)
 
 
 def _set_limits(order: Mapping[str, Any]) -> None:
-    """Limit file size, processes, open files, and what the kernel queues for messages and signals.
+    """Limit file size, processes, open files, and the kernel's queues of messages and signals.
 
-    A limit of the account that is lower stays.
+    A lower limit of the account is kept.
     """
     try:
         resource: Any = import_module("resource")
@@ -179,7 +183,7 @@ def _set_limits(order: Mapping[str, Any]) -> None:
 
 
 def _end_when_alone() -> None:
-    """End everything when the standard input ends: whoever asked is gone."""
+    """End everything when the standard input ends, which means that the parent is gone."""
     while os.read(0, 4096):
         pass
     if hasattr(os, "fork"):
@@ -188,7 +192,7 @@ def _end_when_alone() -> None:
 
 
 def _end_children() -> None:
-    """Kill the children until there are none; orphans of theirs become ours and follow."""
+    """Kill the children until there are none; their orphans become children and are killed too."""
     while True:
         for pid in _list_children():
             with suppress(OSError):
@@ -207,7 +211,7 @@ def _list_children() -> list[int]:
             fields = (
                 (entry / "stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
             )
-            if fields[1] == pid:  # an ended one may have threads that go on
+            if fields[1] == pid:  # The threads of an ended process may continue.
                 children.append(int(entry.name))
     return children
 

@@ -1,4 +1,4 @@
-"""Laying out the closed room: where Python, the submission, the images and the output lie in it."""
+"""Lay out the sandbox: the paths of Python, the submission, the images and the output in it."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from napari_mamamia.core.program.child_process import Answer, answer_of
 from napari_mamamia.segmentation.sandbox.external import INGESTED, Submission
 from napari_mamamia.segmentation.sandbox.runner import OWN_TASK
 
-# Laid into the room as files: nothing of ours is imported there, and `cuda` nowhere else.
+# Mounted in the sandbox as files: nothing of ours is imported there, and `cuda` nowhere else.
 _RUNNER_FILE: Final = Path(__file__).with_name("runner.py")
 _CUDA_FILE: Final = Path(__file__).with_name("cuda.py")
 _RUNNER: Final = "/app/runner.py"
@@ -31,10 +31,10 @@ _PASSED_ON: Final = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "MKL_NUM_THREADS
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """A case as a submission gets it.
+    """A case in the form of the contract.
 
     `phases` are single-volume ``.nii.gz`` files in order of time; `info` is JSON text with the
-    facts that the challenge gives, "" for none.
+    challenge's case facts, "" for none.
     """
 
     case_id: str
@@ -44,7 +44,7 @@ class Patient:
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A Python and the folders it needs; `program` is its path, also in the room."""
+    """A Python and the folders it needs; `program` is its path, also in the sandbox."""
 
     program: str
     folders: tuple[Path, ...]
@@ -52,9 +52,10 @@ class Interpreter:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What lies where: `readable` as in `external_isolation.Room`, and the runner's order as JSON.
+    """The layout of a sandbox.
 
-    `command` runs the runner. `output` is where the submission writes, seen from outside.
+    `readable` is as in `isolation.Sandbox`, `order` the runner's order as JSON. `command`
+    runs the runner. `output` is the submission's output folder, seen from outside.
     """
 
     readable: tuple[tuple[Path, str], ...]
@@ -64,12 +65,12 @@ class Layout:
 
 
 def find_interpreter(python: Path | None = None) -> Interpreter:
-    """Return the Python at a path, asked for its folders; without a path, the one that runs this.
+    """Return the Python at a path with its folders; None is the one that runs this software.
 
     Raises
     ------
     ModelError
-        If it does not answer, or one of its folders is the user's home or holds it.
+        If it does not respond, or one of its folders is the user's home or holds it.
     """
     program = _program_of(python)
     answer = answer_of((program, "-I", "-c", _ASK), _ASK_SECONDS)
@@ -77,10 +78,12 @@ def find_interpreter(python: Path | None = None) -> Interpreter:
         executable, prefix, base = json.loads(answer.said)
     except ValueError as error:
         raise ModelError(
-            f"{program} should be a Python that starts, but it does not "
+            f"expected {program} to be a Python that starts, but it does not "
             f"({_why_none(answer)}): give the python of the environment that the submission needs"
         ) from error
-    links = Path(executable).resolve().parent.parent  # what a virtual environment's python leads to
+    links = (
+        Path(executable).resolve().parent.parent
+    )  # the target of a virtual environment's python link
     folders = tuple(
         folder
         for folder in dict.fromkeys((Path(prefix), Path(base), links))
@@ -90,14 +93,15 @@ def find_interpreter(python: Path | None = None) -> Interpreter:
     for folder in folders:
         if home.is_relative_to(folder.resolve()):
             raise ModelError(
-                f"the Python {program} lives in {folder}, which holds your own files, so it cannot "
-                "be shown to a submission: make a virtual environment for it (python -m venv)"
+                f"expected the Python {program} outside personal folders, but found it in "
+                f"{folder}, which must not be visible to a submission: make a virtual environment "
+                "for it (python -m venv)"
             )
     return Interpreter(executable, folders)
 
 
 def _program_of(python: Path | None) -> str:
-    """Return the absolute path of a Python; a bare name is looked for as programs are."""
+    """Return the absolute path of a Python; a bare name is searched in PATH."""
     if python is None:
         return sys.executable
     if python.name == str(python) and (program := find_program(python.name)):
@@ -111,7 +115,7 @@ def _why_none(answer: Answer) -> str:
 
 
 def environment(home: str) -> dict[str, str]:
-    """Return the few variables that a submission gets; nothing of the user's own."""
+    """Return the few environment variables of a submission; none of the user's own."""
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {
         **passed,
@@ -135,17 +139,21 @@ def lay_out(
     closed: bool,
     cuda_on_processor: bool = False,
 ) -> Layout:
-    """Return what a room for these patients needs; makes folders in `work`, which is empty.
+    """Return the layout of a sandbox for these patients; makes folders in `work`, which is empty.
 
     Parameters
     ----------
+    submission, patients, task
+        What is run, on which cases, for which task.
+    work
+        An empty folder.
     python
         None takes the container's own ``python``.
     closed
-        Whether there is a room. If not, the images are copied, so that no submission can reach the
-        data set by the paths it gets, and it sees itself where it lies.
+        Whether there is a sandbox. If not, the images are copied, so that no submission can reach
+        the data set through its paths, and it sees its own folder.
     cuda_on_processor
-        Whether CUDA that it asks for by name is given the processor; see `cuda`.
+        Whether CUDA requests are run on the processor; see `cuda`.
     """
     output = work / "output"
     output.mkdir(parents=True)
@@ -172,10 +180,10 @@ def lay_out(
 def lay_out_module(
     module: Path, given: Path, order: Mapping[str, str], work: Path, python: Interpreter
 ) -> Layout:
-    """Return a closed room in which a module of this software looks at one file.
+    """Return a sandbox in which a module of this software reads one file.
 
-    The module's own ``main`` is called with `order`, to which the places in the room of the file
-    (``given``) and of the output folder (``output``) are added.
+    The module's ``main`` is called with `order`, extended by the paths in the sandbox of the file
+    (``given``) and of the output folder (``output``).
     """
     output = work / "output"
     output.mkdir(parents=True)
@@ -223,7 +231,7 @@ def _make_order(
 def _list_readable(
     submission: Submission, patients: Sequence[Patient], work: Path, python: Interpreter | None
 ) -> Iterator[tuple[Path, str]]:
-    """Yield what is laid into the room, with places to lay it on where they lie in each other."""
+    """Yield the mounts of the sandbox, with mount points where one is inside another."""
     for folder in python.folders if python else ():
         yield folder, str(folder)
     yield _RUNNER_FILE, _RUNNER
@@ -258,6 +266,6 @@ def _copy_phases(patient: Patient, folder: Path) -> Iterator[str]:
         except OSError as error:
             raise SaveError(
                 f"expected to copy {phase} for the submission, but {error.strerror or error}: free "
-                "some space and see that the file can be read"
+                "some space and check that the file can be read"
             ) from error
         yield str(target)

@@ -1,11 +1,12 @@
-"""The filter of system calls in bubblewrap's room, as the program that the kernel runs for each.
+"""The filter of system calls in bubblewrap's sandbox, as a BPF program that the kernel runs.
 
-A closed room hides files and the network; what is left is the kernel itself. No submission needs to
-mount, trace, load modules, make rooms of its own, or talk past the network (``AF_VSOCK`` reaches a
-virtual machine's host in every network namespace). What would hold memory or files out of sight of
-the count (`held`) is refused too: each row of `resources.RESOURCES` that is denied is refused here.
-Source: seccomp(2), linux/seccomp.h, linux/bpf_common.h, linux/audit.h; the numbers are those of
-asm/unistd_64.h (x86_64) and asm-generic/unistd.h (aarch64); the list follows Docker's default one.
+The sandbox hides files and the network; the kernel itself remains. No submission needs to mount,
+trace, load modules, make namespaces of its own, or communicate past the network (``AF_VSOCK``
+reaches a virtual machine's host in every network namespace). Calls that would hold memory or files
+that the count (`held`) cannot see are refused too: each denied row of `resources.RESOURCES` is
+refused here. Source: seccomp(2), linux/seccomp.h, linux/bpf_common.h, linux/audit.h; the numbers
+are those of asm/unistd_64.h (x86_64) and asm-generic/unistd.h (aarch64); the list follows Docker's
+default one.
 """
 
 import os
@@ -34,13 +35,13 @@ _FORBIDDEN: Final = """
     io_uring_enter 426 426, io_uring_register 427 427, uselib 134 -, ustat 136 -, sysfs 139 -,
     _sysctl 156 -, memfd_create 319 279, memfd_secret 447 447, shmget 29 194
 """
-"""Name, number on x86_64, number on aarch64 ("-": not there)."""
+"""Name, number on x86_64, number on aarch64 ("-": does not exist)."""
 _LACKING: Final = """
     msgget 68 186, semget 64 190, mq_open 240 180, splice 275 76, tee 276 77, vmsplice 278 75,
     sendfile 40 71, inotify_init 253 -, inotify_init1 294 26, landlock_create_ruleset 444 444,
     seccomp 317 277
 """
-"""As `_FORBIDDEN`; programs have another way, or none, on a system that lacks these."""
+"""As `_FORBIDDEN`, but reported as missing; programs have an alternative on such systems."""
 
 _NEW_ROOMS: Final = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET of linux/sched.h."""
@@ -60,13 +61,14 @@ _BUFFERS: Final = {7: EPERM, 8: EPERM, 60: EPERM}
 """SO_SNDBUF, SO_RCVBUF and SO_ZEROCOPY. Source: asm-generic/socket.h."""
 _SOCKET_LEVEL: Final = 1
 _OF_ITSELF: Final = {4: EPERM, 22: EINVAL}
-"""PR_SET_DUMPABLE: others may not see what a process without it has open; PR_SET_SECCOMP: filters
-of its own, in memory of the kernel. Source: prctl(2)."""
+"""PR_SET_DUMPABLE: without it other processes cannot see a process's open files; PR_SET_SECCOMP:
+filters of its own, in kernel memory. Source: prctl(2).
+"""
 _X32: Final = 0x40000000
 """Bit of the calls of x86_64 with 32-bit pointers, which have other numbers."""
 
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
-"""Places in struct seccomp_data; of arguments the lower half, little endian."""
+"""Offsets in struct seccomp_data; of arguments the lower half, little endian."""
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW: Final = 0x7FFF0000
 _ERROR: Final = 0x00050000
@@ -74,7 +76,7 @@ _ERROR: Final = 0x00050000
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """A kind of processor: its audit number, its column, and its calls that are looked into."""
+    """An architecture: its audit number, its column, and its calls with checked arguments."""
 
     audit: int
     column: int
@@ -97,12 +99,12 @@ _MACHINES: Final = {
 
 
 def call_filter(machine: str = "", spared: Sequence[str] = ()) -> bytes | None:
-    """Return the filter for a kind of processor (this one's), None where there is none for it.
+    """Return the filter for an architecture (default: this one's), None if there is none for it.
 
-    Refused calls give an error, as on a system that lacks them; nothing is killed. The calls
-    `spared` are let through.
+    Refused calls return an error, as on a system that lacks them; nothing is killed. The calls in
+    `spared` are allowed.
     """
-    # Programs of 32 bits make other calls, by other numbers.
+    # Programs of 32 bits use other numbers for calls.
     if sys.maxsize < 2**32:
         return None
     entry = _MACHINES.get(machine or platform.machine())
@@ -111,7 +113,7 @@ def call_filter(machine: str = "", spared: Sequence[str] = ()) -> bytes | None:
 
 @contextmanager
 def filter_file(content: bytes) -> Iterator[int]:
-    """Give an open file that holds a filter, to be handed to bubblewrap."""
+    """Yield an open file that holds a filter, to be passed to bubblewrap."""
     reading, writing = os.pipe()
     try:
         with os.fdopen(writing, "wb") as stream:
@@ -134,7 +136,7 @@ def _make_program(machine: _Machine, spared: Sequence[str]) -> Iterator[bytes]:
             name, number = entry.split()[0], entry.split()[machine.column]
             if number != "-" and name not in spared:
                 yield from _match_call(int(number), _make_step(_RETURN, _ERROR | error))
-    # flags of clone3 lie in memory, where no filter looks; libraries fall back to clone
+    # The flags of clone3 are in memory, which a filter cannot read; libraries fall back to clone.
     yield from _match_call(machine.clone3, _make_step(_RETURN, _ERROR | ENOSYS))
     yield from _match_call(
         machine.clone,
@@ -152,7 +154,7 @@ def _make_program(machine: _Machine, spared: Sequence[str]) -> Iterator[bytes]:
         _make_step(_RETURN, _ERROR | EINVAL),
         _make_step(_RETURN, _ALLOW),
     )
-    # Space taken without a byte written; libraries write zeros instead.
+    # It allocates space without writing a byte; libraries write zeros instead.
     yield from _match_call(machine.fallocate, _make_step(_RETURN, _ERROR | EOPNOTSUPP))
     yield from _allow_only(machine.socket, _FIRST, _FAMILIES, EAFNOSUPPORT)
     yield from _allow_only(machine.personality, _FIRST, _OWN_PERSONALITIES, EPERM)
@@ -187,7 +189,7 @@ def _refuse_values(
 def _allow_only(
     number: int, argument: int, allowed: tuple[int, ...], error: int
 ) -> Iterator[bytes]:
-    """Yield the steps that let a call through with some values of an argument only."""
+    """Yield the steps that allow a call only with some values of an argument."""
     passes = (
         step
         for value in allowed
@@ -198,11 +200,11 @@ def _allow_only(
 
 
 def _match_call(number: int, *steps: bytes) -> Iterator[bytes]:
-    """Yield steps that are taken for one call; the last of them ends the program."""
+    """Yield steps that apply to one call only; the last of them ends the program."""
     yield _make_step(_JUMP_EQUAL, number, otherwise=len(steps))
     yield from steps
 
 
 def _make_step(code: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:
-    """Return a struct sock_filter; `then` and `otherwise` are steps to jump over."""
+    """Return a struct sock_filter; `then` and `otherwise` are numbers of steps to jump over."""
     return struct.pack("=HBBI", code, then, otherwise, value)

@@ -1,4 +1,4 @@
-"""What a process and all that it started use, and how to end them. Linux only: read from /proc."""
+"""Measure the resources of a process and its descendants, and end them. Linux only, from /proc."""
 
 import os
 from collections import Counter
@@ -24,17 +24,21 @@ _FACTS: Final = frozenset(
 )
 _NOTHING_WAITS: Final = "00000000:00000000"
 _NO_SOCKETS: Final = ("03", "06")
-"""TCP_SYN_RECV and TCP_TIME_WAIT, which are listed but are none. Source: net/tcp_states.h."""
-_ROUNDS: Final = 50  # each stops what was started during the last; a fork bomb could go on for ever
+"""TCP_SYN_RECV and TCP_TIME_WAIT, which are listed although they have no socket. Source:
+net/tcp_states.h.
+"""
+_ROUNDS: Final = (
+    50  # Each round stops the processes started during the last one; a fork bomb would never end.
+)
 
 
 @dataclass(frozen=True, slots=True)
 class TreeUse:
-    """What a process and its descendants use; ended ones that nobody asked about count.
+    """Resources of a process and its descendants; zombie processes count.
 
-    `held_bytes` says by kind what they hold, in memory and in the kernel. Memory that several of
-    them share counts for each, and what the kernel keeps counts with the most that it can take, so
-    the sum is an upper bound. `shared_bytes` is what `resident` has of shared memory.
+    `held_bytes` has, by kind, what they hold, in memory and in the kernel. Shared memory counts for
+    each process, and kernel memory counts with the largest possible size, so the sum is an upper
+    bound. `shared_bytes` is the shared memory in `resident`.
     """
 
     members: tuple[int, ...]
@@ -44,19 +48,21 @@ class TreeUse:
 
 
 def can_watch() -> bool:
-    """Whether this system tells what other processes use."""
+    """Return whether this system reports the resources of other processes."""
     return IS_LINUX and (_PROC / "self" / "statm").exists()
 
 
 def tree_use(pid: int, in_memory: Sequence[str] = ()) -> TreeUse:
-    """Return what a process and its descendants use now; nothing if it is gone.
+    """Return the current resources of a process and its descendants; nothing if it is gone.
 
     Source: proc(5), status.
 
     Parameters
     ----------
+    pid
+        The process.
     in_memory
-        Folders of the processes' room that lie in memory.
+        Folders of the processes' sandbox that are in memory.
     """
     tree, n_ended = _list_tree(pid)
     facts = Counter[str]()
@@ -75,10 +81,10 @@ def tree_use(pid: int, in_memory: Sequence[str] = ()) -> TreeUse:
 
 
 def _read_status(pid: int) -> dict[str, int]:
-    """Return what a process uses, in KiB, and its number of threads.
+    """Return the memory of a process, in KiB, and its number of threads.
 
-    A process goes on while one of its threads does, but its first one, once it has ended, tells of
-    no memory any more: then another is asked.
+    A process continues while one of its threads runs, but after its first thread has ended, that
+    reports no memory any more: then another thread is read.
     """
     facts: dict[str, int] = {}
     with suppress(OSError, IndexError, ValueError):
@@ -101,8 +107,8 @@ def _read_facts(file: Path) -> dict[str, int]:
 
 
 def _find_room(tree: Sequence[int]) -> Path | None:
-    """Return the folder of /proc of a process inside the room, None if nobody shows it."""
-    for member in reversed(tree):  # those that are inside come last
+    """Return the folder of /proc of a process in the sandbox, None if none is accessible."""
+    for member in reversed(tree):  # Processes in the sandbox come last.
         with suppress(OSError):
             if not (_PROC / str(member) / "root").samefile("/"):
                 return _PROC / str(member)
@@ -110,7 +116,7 @@ def _find_room(tree: Sequence[int]) -> Path | None:
 
 
 def _folder_bytes(folder: str) -> int:
-    """Return what a folder in memory holds, its empty files too."""
+    """Return the size of a folder in memory, including its empty files."""
     with suppress(OSError):
         used, n_files = file_system_use(folder)
         return used + n_files * EMPTY_FILE_BYTES
@@ -118,11 +124,11 @@ def _folder_bytes(folder: str) -> int:
 
 
 def _socket_bytes(net: Path) -> int:
-    """Return the most that a room's sockets can hold, those that are in transit or closed too.
+    """Return the most bytes that a sandbox's sockets can hold, including closed ones.
 
-    Of its own network, which no other program has. A unix socket counts with twice the usual
-    buffer, another one with the largest that the system gives it as soon as something waits in it.
-    Source: proc_net(5); the kernel's documents on networking, ip-sysctl and netdevices.
+    The sandbox has a network of its own. A unix socket counts with twice the usual buffer, another
+    one with the largest buffer of the system as soon as data wait in it. Source: proc_net(5); the
+    kernel's documents on networking, ip-sysctl and netdevices.
     """
     with suppress(OSError, ValueError, IndexError):
         if (net.parent / "ns/net").samefile(_PROC / "self/ns/net"):
@@ -140,7 +146,7 @@ def _socket_bytes(net: Path) -> int:
 
 
 def _count_idle(net: Path) -> int:
-    """Return how many of the sockets of TCP and UDP have nothing that waits, in or out."""
+    """Return the number of TCP and UDP sockets with no waiting data."""
     count = 0
     for name in ("tcp", "tcp6", "udp", "udp6"):
         with suppress(OSError):
@@ -156,7 +162,7 @@ def _read_size(name: str) -> int:
 
 
 def offer_to_end(pid: int) -> None:
-    """Let the system end a process and its descendants first when memory runs out.
+    """Make a process and its descendants the first that the kernel ends when memory runs out.
 
     Source: proc(5), oom_score_adj.
     """
@@ -166,7 +172,7 @@ def offer_to_end(pid: int) -> None:
 
 
 def own_threads() -> int:
-    """Return how many threads this user runs now, 0 where nothing tells it.
+    """Return the number of threads that this user runs now, 0 if unknown.
 
     A limit on processes counts all of the user's on older kernels. Source: getrlimit(2),
     RLIMIT_NPROC.
@@ -183,9 +189,9 @@ def own_threads() -> int:
 
 
 def end_tree(pid: int) -> None:
-    """Kill a process and its descendants, those that are started meanwhile too.
+    """Kill a process and its descendants, including those started meanwhile.
 
-    Each is stopped before any is killed, so that none is orphaned out of sight.
+    Each is stopped before any is killed, so that no orphan escapes.
     """
     seen: set[int] = set()
     for _ in range(_ROUNDS):
@@ -204,7 +210,7 @@ def end_tree(pid: int) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process is there and has not ended."""
+    """Return whether a process exists and has not ended."""
     with suppress(OSError, IndexError, ValueError):
         text = (_PROC / str(pid) / "stat").read_text("utf-8", errors="replace")
         return _runs(text.rpartition(")")[2].split())
@@ -212,12 +218,12 @@ def is_alive(pid: int) -> bool:
 
 
 def tree_of(pid: int) -> tuple[int, ...]:
-    """Return the process and its descendants that still run; nothing if it is gone."""
+    """Return the process and its running descendants; empty if it is gone."""
     return _list_tree(pid)[0]
 
 
 def _list_tree(pid: int) -> tuple[tuple[int, ...], int]:
-    """Return the process and its descendants that still run, and how many more have ended."""
+    """Return the process and its running descendants, and the number of ended ones."""
     children: dict[int, list[int]] = {}
     running: dict[int, bool] = {}
     for member, parent, is_running in _list_parents():
@@ -237,7 +243,7 @@ def _list_tree(pid: int) -> tuple[tuple[int, ...], int]:
 def _list_parents() -> Iterator[tuple[int, int, bool]]:
     """Yield (process, parent, whether it runs) of all processes. Source: proc(5), stat.
 
-    One whose first thread has ended runs while another does.
+    A process whose first thread has ended runs while another thread does.
     """
     for entry in os.scandir(_PROC):
         if not entry.name.isdigit():
@@ -249,5 +255,5 @@ def _list_parents() -> Iterator[tuple[int, int, bool]]:
 
 
 def _runs(fields: Sequence[str]) -> bool:
-    """Whether a process runs, by the fields of its stat after its name."""
+    """Return whether a process runs, by the fields of its stat after its name."""
     return fields[0] != "Z" or int(fields[17]) > 1

@@ -1,7 +1,7 @@
-"""Work over many cases: one case's failure costs one row, not the run.
+"""Work on many cases: the failure of one case costs one row, not the run.
 
-`for_each_case` works in this process, one after the other. `run_batch` runs a `CaseWork` in
-this process, in worker processes or on a cluster, and keeps each result as it comes.
+`for_each_case` works in this process, one after the other. `run_batch` runs a `CaseWork` in this
+process, in worker processes or on a cluster, and stores each result as it arrives.
 """
 
 import logging
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 class BatchResult(Generic[T]):
     """Results in the order of the cases, and a failure for each case without one.
 
-    `n_reused` results are of an earlier run.
+    `n_reused` results come from an earlier run.
     """
 
     results: tuple[T, ...]
@@ -53,9 +53,9 @@ class BatchResult(Generic[T]):
 
 
 def for_each_case(case_ids: Sequence[str], work: Callable[[str], T]) -> BatchResult[T]:
-    """Run ``work(case_id)`` for each case and go on after a failure.
+    """Run ``work(case_id)`` for each case and continue after a failure.
 
-    Progress counts a thousand steps for each case, so that the work inside a case shows.
+    Progress counts a thousand steps for each case, so that work inside a case is visible.
     """
     results: list[T] = []
     failures: list[CaseFailure] = []
@@ -92,36 +92,36 @@ def run_batch(
     Parameters
     ----------
     cases
-        Each id once. Files are given as absolute paths where `place` is a cluster.
+        Each id once. Files are given as absolute paths if `place` is a cluster.
     work
         The definition of the work, the same for every place.
     place
         None is this process, without a time limit.
     store
-        File that keeps each outcome as it comes; None keeps none. What is in it survives the end
+        File that stores each outcome as it arrives; None stores none. It survives the end
         of this process, of workers, and of the scheduler.
     existing
-        With RESUME, results in `store` are used again where neither the case's files nor the work
+        With RESUME, results in `store` are used again if neither the case's files nor the work
         changed.
     here
-        Does the same as `work`, with what only this process has, such as a loaded model; used
-        where `place` is this process. Progress then shows the steps within a case.
+        Does the same as `work`, with objects of this process, such as a loaded model; used
+        if `place` is this process. Progress then shows the steps within a case.
     still_holds
-        Whether a result of `store` may be used again, such as because its file is still there.
+        Whether a result of `store` may be used again, for example because its file still exists.
 
     Raises
     ------
     CaseError
-        If an id comes twice.
+        If an id occurs twice.
     ClusterError
         If the scheduler of `place` cannot be reached, or its workers cannot be started.
     MissingExtraError
         If `place` is a cluster and dask is not installed, or a case's files need a package that is
-        not: it would fail for no fault of its own. Earlier results stay.
+        missing: that is not the case's failure. Earlier results stay.
     SaveConflictError
         If `store` exists and `existing` is REFUSE, or another run is writing it.
     SaveError
-        If a result cannot be kept, such as on a full disk; the run ends, earlier results stay.
+        If a result cannot be stored, such as on a full disk; the run ends, earlier results stay.
     """
     _require_unique(cases)
     if store is None:
@@ -134,7 +134,7 @@ def run_batch(
                 results = {case_id: item for case_id, item in results.items() if still_holds(item)}
             return _run_cases(cases, work, place or Place(), results, result_store, here)
     finally:
-        sweep_below(store.parent)  # what a case's process that was ended left half-written
+        sweep_below(store.parent)  # unfinished files of a case's process that was ended
 
 
 def _run_cases(
@@ -151,7 +151,7 @@ def _run_cases(
     spoken = float("-inf")
 
     def whole(_: Progress | None = None) -> Progress | None:
-        """Keep what there is and say how far the batch is, now and then."""
+        """Store the pending results and report the progress of the batch, now and then."""
         nonlocal spoken
         if kept is not None:
             kept.sync()
@@ -161,7 +161,7 @@ def _run_cases(
         return _describe_progress(len(found) + len(failed), len(cases), len(failed))
 
     def within(case_id: str) -> AbstractContextManager[None]:
-        """Tell a case's own progress as its share of the batch."""
+        """Report a case's own progress as its share of the batch."""
         start = (len(found) + len(failed)) * _STEPS_PER_CASE
         end = start + _STEPS_PER_CASE - 1
         return part(start, end, len(cases) * _STEPS_PER_CASE, f"{case_id}: ")
@@ -191,7 +191,7 @@ def _gather_outcomes(
 ) -> Generator[Outcome[T] | None, None, None]:
     """Yield each case's outcome, and None while waiting for a cluster's.
 
-    What a case reports is told by `within`, if `here` does it, else by `waiting`.
+    Reports of a case go through `within` if `here` does it, else through `waiting`.
     """
     if not cases:
         return

@@ -1,8 +1,8 @@
-"""A process for one case at a time, which can be killed when a case takes too long.
+"""A process for one case at a time, which can be killed if a case takes too long.
 
-Run as a program of its own it is that process: it reads pickled requests from its input, answers
-on its output, and ends when its parent does. Not a
-`multiprocessing` process, because a dask worker may not have any.
+Run as a program it is that process: it reads pickled requests from its input, answers on its
+output, and ends when its parent does. Not a `multiprocessing` process, because a dask worker may
+not have any.
 """
 
 import os
@@ -38,7 +38,7 @@ _TRIES: Final = 2
 
 
 class _Ended(Exception):  # noqa: N818 - an outcome, caught in this module
-    """The child is gone."""
+    """The child has ended."""
 
 
 class _TooLong(Exception):  # noqa: N818 - an outcome, caught in this module
@@ -46,7 +46,7 @@ class _TooLong(Exception):  # noqa: N818 - an outcome, caught in this module
 
 
 class Child:
-    """A killable process, started at its first use and used again for the next case."""
+    """A killable process, started at first use and used again for the next case."""
 
     def __init__(self) -> None:
         self._process: Process | None = None
@@ -55,7 +55,7 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """Number of the running process, None while there is none."""
+        """Id of the running process, None while there is none."""
         return None if self._process is None else self._process.pid
 
     def ask(self, work: CaseWork[R], inputs: CaseInputs, limit_s: float) -> Outcome[R]:
@@ -66,7 +66,7 @@ class Child:
         _Ended
             If the process ended before it answered.
         _TooLong
-            If it took longer than `limit_s`, its start not counted; it is killed then.
+            If it took longer than `limit_s`, not counting its start; it is killed then.
         """
         if self._process is None:
             self._start_process()
@@ -74,25 +74,25 @@ class Child:
         if process is None or process.stdin is None:
             raise _Ended("it was stopped")
         try:
-            # Packed twice: what the child cannot unpack is then the failure of one case, not the
-            # end of the pipe.
+            # Pickled twice: data that the child cannot unpickle then fail one case and do not end
+            # the pipe.
             pickle.dump(_pack_request(work, inputs), process.stdin)
             process.stdin.flush()
         except OSError as error:
             raise _Ended(self._how_it_ended()) from error
         packed = self._wait_for_answer(limit_s)
         answer: Outcome[R] = pickle.loads(packed)  # noqa: S301 - our own child's pipe
-        # A request that could not be unpacked did not tell its case.
+        # A request that could not be unpickled has no known case.
         return answer if answer.case_id else replace(answer, case_id=inputs.case_id)
 
     def kill(self) -> None:
-        """End the process and those it started, and wait until they are gone."""
+        """End the process and its descendants, and wait until they are gone."""
         process, self._process = self._process, None
         if process is not None:
             end_group(process)
 
     def close(self) -> None:
-        """End the process for good: there will be no other."""
+        """End the process for good: no other one will be started."""
         self._is_closed = True
         self.kill()
 
@@ -108,7 +108,7 @@ class Child:
         try:
             self._wait_for_answer(_START_LIMIT_S)
         except _TooLong:
-            # Not the case's time: no case has been handed over yet.
+            # Not the case's time: no case has been sent yet.
             raise _Ended(f"it did not start within {_START_LIMIT_S:g} s") from None
 
     def _wait_for_answer(self, limit_s: float) -> Any:
@@ -137,7 +137,7 @@ class Child:
 def attempt_in_child(
     child: Child, work: CaseWork[R], inputs: CaseInputs, limit_s: float | None
 ) -> Outcome[R]:
-    """Return what comes of doing `work` in `child`; reports while waiting, at least every 0.1 s.
+    """Return the outcome of `work` in `child`; reports while waiting, at least every 0.1 s.
 
     A case that takes longer than `limit_s` is ended and fails. If the process dies, the case is
     tried once more in a new one.
@@ -149,17 +149,17 @@ def attempt_in_child(
         except _TooLong:
             reason = f"expected an answer within the time limit of {limit_s:g} s, but it took"
             reason += " longer"
-            reason += ": look at its files or allow more time"
+            reason += ": check its files or allow more time"
             return Outcome(inputs.case_id, reason=reason, cause=FailureCause.TIME_LIMIT)
         except _Ended as error:
             how = str(error)
     reason = f"the process that worked on it ended {_TRIES} times without an answer ({how})"
-    reason += ": look at its files and at the free memory"
+    reason += ": check its files and the free memory"
     return Outcome(inputs.case_id, reason=reason, cause=FailureCause.WORKER_LOST)
 
 
 class _AbsolutePickler(pickle.Pickler):
-    """Packs paths in full: a child starts in another folder than this process."""
+    """Pickles absolute paths: a child starts in another folder than this process."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Path) and not obj.is_absolute():
@@ -174,7 +174,7 @@ def _pack_request(work: CaseWork[Any], inputs: CaseInputs) -> bytes:
 
 
 def _pass_on(stream: IO[bytes], answers: "SimpleQueue[Any]") -> None:
-    """Move what the child says into a queue, which can be waited for with a limit everywhere."""
+    """Move the child's output into a queue, on which one can wait with a limit on every system."""
     with suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):
         while True:
             answers.put(pickle.load(stream))  # noqa: S301 - our own child's pipe
@@ -185,12 +185,12 @@ def main() -> None:
     """Answer requests until the parent closes the pipe or ends."""
     with suppress(BrokenPipeError):
         _answer_all()
-    os._exit(0)  # the thread that listens holds the input, which Python's own end would wait for
+    os._exit(0)  # the listening thread holds the input, for which Python's own exit would wait
 
 
 def _answer_all() -> None:
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a case prints must not get between the answers
+    os.dup2(2, 1)  # output of a case must not get between the answers
     requests: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_queue_requests, args=(sys.stdin.buffer, requests), daemon=True).start()
     _send_answer(answers, _READY)
@@ -199,7 +199,7 @@ def _answer_all() -> None:
 
 
 def _queue_requests(stream: IO[bytes], requests: "SimpleQueue[bytes]") -> None:
-    """Queue the requests; the end of the pipe is the parent's end, also in the midst of a case."""
+    """Queue the requests; a closed pipe means the parent's end, even in the middle of a case."""
     try:
         while True:
             requests.put(pickle.load(stream))  # noqa: S301 - our own parent's pipe

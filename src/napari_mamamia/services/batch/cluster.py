@@ -1,14 +1,14 @@
-"""Cases on a dask cluster: processes of this machine, or whatever is behind a scheduler's address.
+"""Cases on a dask cluster: processes of this machine, or workers of a scheduler's address.
 
-Only this module knows dask: the run, then joining a cluster, letting go of it, and what runs in its
+Only this module uses dask: the run, joining and leaving a cluster, and the code that runs in its
 workers. Results travel to this process, which alone writes them. A worker that dies is replaced or
-left out by dask and its cases are done again elsewhere; when the scheduler goes away, or no worker
-is left, the cases that are not done yet become failures.
+left out by dask and its cases are done again elsewhere; if the scheduler or all workers are lost,
+the unfinished cases become failures.
 
-Quick cases travel together: handing one over costs this process 6 ms, half of what it takes to
-score it. A task is as many cases as take a quarter of a second, so that progress and a cancel stay
-what they are. Of a task whose worker dies, dask does not say which case did it, and it blames the
-task that waits behind as well: at the end each case of both is tried alone.
+Short cases travel together: sending one costs this process 6 ms, half of the time to score it. A
+task has as many cases as take a quarter of a second, so that progress and cancelling stay
+responsive. If the worker of a task dies, dask does not say which case caused it, and it blames the
+next waiting task as well: at the end each case of both is tried alone.
 """
 
 import logging
@@ -51,7 +51,7 @@ _CONNECT_S: Final = 10.0
 _CLOSE_S: Final = 1.0
 _HOLD_S: Final = 1.0
 _DEATHS_FORGIVEN: Final = 1
-"""Workers that may die at a task before it is given up, and its cases are tried alone."""
+"""Workers that may die during a task before it is given up, and its cases are tried alone."""
 _LOOK_EVERY_S: Final = 2.0
 _SHORT_S: Final = 0.01
 _AHEAD_PER_THREAD: Final = 4
@@ -66,19 +66,19 @@ _WORKER_ENVIRONMENT: Final = {
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONSAFEPATH": "1",
 }
-"""What dask sets in a worker, which finds no modules in the current folder. Without
+"""Dask's settings for a worker, which finds no modules in the current folder. Without
 MALLOC_TRIM_THRESHOLD_: with any value of it glibc maps every large array anew, and the page faults
-double the time that scoring takes (benchmarks/batch.py)."""
+double the time of scoring (benchmarks/batch.py).
+"""
 
 
 def on_cluster(
     cases: Sequence[CaseInputs], work: CaseWork[R], place: Place
 ) -> Generator[Outcome[R] | None, None, None]:
-    """Yield each case's outcome as it comes, and None at least every 0.2 s in between.
+    """Yield each case's outcome as it arrives, and None at least every 0.2 s in between.
 
-    Closing the generator ends local workers with all their processes at once. On a cluster of
-    somebody else, waiting cases are withdrawn and those with a time limit ended; others run to
-    their end.
+    Closing the generator ends local workers with all their processes at once. On a foreign cluster,
+    waiting cases are withdrawn and those with a time limit ended; others run to their end.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def _too_late(place: Place) -> ClusterError:
 
 
 class _Run(Generic[R]):
-    """One batch on a connected cluster: a few tasks for each thread are on their way at a time."""
+    """One batch on a connected cluster; a few tasks for each thread are submitted at a time."""
 
     def __init__(self, client: Client, work: CaseWork[R], place: Place) -> None:
         self._client = client
@@ -125,7 +125,7 @@ class _Run(Generic[R]):
         self._heard = time.monotonic()
         self._case_s = _TASK_S
         self._is_lost = False
-        # The client is no default one, from which dask would take the loop by itself.
+        # Not a default client, whose loop dask would reuse.
         self._done = as_completed(with_results=True, raise_errors=False, loop=client.loop)
 
     def outcomes(self, cases: Sequence[CaseInputs]) -> Iterator[Outcome[R] | None]:
@@ -140,7 +140,9 @@ class _Run(Generic[R]):
                 return
             answers = self._collect_answers()
             for future, answer in answers.items():
-                if future.cancelled():  # never by us: the client does that without a scheduler
+                if (
+                    future.cancelled()
+                ):  # never by us: the client does that if it loses the scheduler
                     self._is_lost = True
                 else:
                     yield from self._sort_answer(future, answer)
@@ -152,10 +154,10 @@ class _Run(Generic[R]):
                 time.sleep(_SHORT_S)
 
     def _collect_answers(self) -> dict[Future[Any], Any]:
-        """Return the tasks that came to an end, with what came of them, each once.
+        """Return the finished tasks with their results, each once.
 
-        Where the worker of a finished task dies before its result is fetched, `as_completed` may
-        never hand it over, although dask does it again: after a silence it is asked for anew.
+        If the worker of a finished task dies before its result is fetched, `as_completed` may never
+        return it, although dask repeats it: after a while without answers it is requested again.
         """
         now = time.monotonic()
         answers = dict(self._done.next_batch(block=False))
@@ -170,13 +172,13 @@ class _Run(Generic[R]):
         return answers
 
     def _sort_answer(self, future: Future[Any], answer: Any) -> tuple[Outcome[R], ...]:
-        """Return the outcomes of a task; what has none yet waits again."""
+        """Return the outcomes of a task; cases without one wait again."""
         task, is_trial = self._sent.pop(future), future is self._trial
         if isinstance(answer, TaskAnswer):
             self._case_s = (self._case_s + answer.seconds / len(answer.outcomes)) / 2
             self._waiting.extendleft(reversed(task[len(answer.outcomes) :]))
             return answer.outcomes
-        # Told not to raise, dask hands an error over as (type, error, traceback).
+        # With errors disabled, dask returns an error as (type, error, traceback).
         error = answer[1] if isinstance(answer, tuple) else answer
         if is_trial or (len(task) == 1 and not isinstance(error, KilledWorker)):
             return (_explain_loss(task[0], error),)
@@ -194,17 +196,17 @@ class _Run(Generic[R]):
 
     def _send_task(self, task: tuple[CaseInputs, ...]) -> Future[Any]:
         limit = self._place.time_limit_s
-        # A pure call with the same arguments would be answered by the result of the one before.
+        # Dask would answer a pure call with the same arguments by the earlier result.
         future = self._client.submit(work_there, self._work, task, limit, pure=False)
         self._sent[future] = task
         self._done.add(future)
         return future
 
     def _find_problem(self) -> str:
-        """Return why the cases that are not done will not be, "" if all is well."""
+        """Return why the unfinished cases cannot be done, "" if they can."""
         if self._is_lost or self._client.status != "running":
             return (
-                f"the scheduler {self._place.scheduler or 'of the local workers'} went away before "
+                f"the scheduler {self._place.scheduler or 'of the local workers'} was lost before "
                 "the case was done: start it again, then continue this run"
             )
         alone = self._census.seconds_without_workers()
@@ -216,7 +218,7 @@ class _Run(Generic[R]):
 
 
 class _Census:
-    """How many threads the cluster has, asked every two seconds without waiting for the answer."""
+    """The number of threads of the cluster, requested every two seconds without waiting."""
 
     def __init__(self, client: Client) -> None:
         self.threads = 0
@@ -240,7 +242,7 @@ class _Census:
 
 def _explain_loss(inputs: CaseInputs, error: Any) -> Outcome[R]:
     reason = f"the worker could not finish it ({type(error).__name__}: {error})"
-    reason += ": look at its files and the worker's memory"
+    reason += ": check its files and the worker's memory"
     lost = isinstance(error, KilledWorker)
     cause = FailureCause.WORKER_LOST if lost else FailureCause.ERROR
     return Outcome(inputs.case_id, reason=reason, cause=cause)
@@ -253,7 +255,7 @@ def _fail_cases(cases: Sequence[CaseInputs], reason: str) -> Iterator[Outcome[An
 
 @contextmanager
 def connection(place: Place) -> Iterator[LocalFuture[Client]]:
-    """Give the client to come; at the end, let go of the cluster, or end it if it is ours.
+    """Yield the pending client; at the end, leave the cluster, or end it if it is ours.
 
     The future holds a `ClusterError` if the scheduler cannot be reached.
     """
@@ -298,7 +300,7 @@ def _start_workers(workers: int, folder: Path) -> Client:
     settings = {
         "distributed.nanny.pre-spawn-environ": _WORKER_ENVIRONMENT,
         "distributed.scheduler.allowed-failures": _DEATHS_FORGIVEN,
-        "temporary-directory": str(folder),  # the scheduler's; workers get it below
+        "temporary-directory": str(folder),  # the scheduler's environment; workers get it below
     }
     with config.set(settings):
         cluster = LocalCluster(
@@ -317,9 +319,9 @@ def _start_workers(workers: int, folder: Path) -> Client:
 
 
 def _key_of_this_run() -> Security:
-    """Return a certificate made for these workers alone, which nobody else can talk to then.
+    """Return a new certificate for these workers alone, so that nobody else can connect.
 
-    A scheduler without one runs what any account of this machine sends it.
+    A scheduler without one runs any code that an account of this machine sends.
     """
     try:
         return Security.temporary()
@@ -333,14 +335,14 @@ def _close_opened(opening: LocalFuture[Client]) -> None:
 
 
 def _close_client(client: Client) -> None:
-    """Let go of the cluster within seconds, even if it does not answer any more."""
+    """Disconnect from the cluster within seconds, even if it does not answer any more."""
     cluster = client.cluster
     nannies = list(cluster.workers.values()) if cluster is not None else []
     closing = aside(lambda: _say_goodbye(client))
     end = time.monotonic() + _CLOSE_S
     while not closing.done() and time.monotonic() < end:
         time.sleep(POLL_S)
-        # Again at each look: until it hears of the end, a nanny replaces a worker that died.
+        # At every check: until it is told to end, a nanny replaces a worker that died.
         for nanny in nannies:
             _kill_worker(nanny.pid)
 
@@ -348,7 +350,7 @@ def _close_client(client: Client) -> None:
 def _say_goodbye(client: Client) -> None:
     if client.cluster is None and client.status == "running":
         client.cancel(list(client.futures), asynchronous=False)
-        with suppress(Exception):  # unless there was a time limit there is none
+        with suppress(Exception):  # without a time limit there is none
             client.unregister_worker_plugin(_PLUGIN)
     client.close(timeout=_CLOSE_S)
     if client.cluster is not None:
@@ -356,7 +358,7 @@ def _say_goodbye(client: Client) -> None:
 
 
 def _kill_worker(pid: int | None) -> None:
-    """End a local worker, which would first wait for its case."""
+    """End a local worker, which would otherwise wait for its case."""
     with suppress(OSError):
         if pid:
             end_process(pid)
@@ -372,7 +374,7 @@ class _Children(WorkerPlugin):
 
     def setup(self, worker: Any) -> None:
         if self._is_ours and current_thread() is main_thread():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver, who ends us
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver, which ends us
         self._lock = Lock()
         self._children: dict[int, Child] = {}
 
@@ -388,7 +390,7 @@ class _Children(WorkerPlugin):
 
 @dataclass(frozen=True, slots=True)
 class TaskAnswer(Generic[R]):
-    """The outcomes of the first cases of a task, at least of one, and the seconds they took."""
+    """The outcomes of the first cases of a task, at least one, and the seconds they took."""
 
     outcomes: tuple[Outcome[R], ...]
     seconds: float
@@ -399,8 +401,8 @@ def work_there(
 ) -> TaskAnswer[R]:
     """Do cases, one after the other; this runs in a worker.
 
-    After a second it stops early, so that what is done is not held up by what is slow: whoever sent
-    the cases sends those without an outcome again.
+    After a second it stops early, so that slow cases do not delay finished ones: the sender submits
+    cases without an outcome again.
     """
     start, outcomes = time.monotonic(), []
     for inputs in cases:
@@ -415,7 +417,7 @@ def work_there(
 
 
 def aside(function: Callable[[], T]) -> LocalFuture[T]:
-    """Return the result to come of `function`, run in a thread that never holds up the exit."""
+    """Return the pending result of `function`, run in a thread that never delays the exit."""
     future: LocalFuture[T] = LocalFuture()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""Whether the optional packages behind processes and clusters are there, without importing them."""
+"""Check for the optional packages of processes and clusters without importing them."""
 
 from importlib.util import find_spec
 

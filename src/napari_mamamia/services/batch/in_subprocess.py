@@ -1,7 +1,7 @@
-"""Work that would hold up a window, done in a process beside this one.
+"""Run work that would block a window in a subprocess.
 
-Matplotlib and pyarrow keep the interpreter's lock for up to 0.3 s while they are loaded and at
-work, and smaller steps cannot be had from them: in a thread they stall the window all the same.
+Matplotlib and pyarrow hold the interpreter's lock for up to 0.3 s while loading and working, and
+cannot be split into smaller steps: even in a thread they would block the window.
 """
 
 import hashlib
@@ -27,11 +27,11 @@ R = TypeVar("R")
 
 @contextmanager
 def drawing_place() -> Iterator[Draw]:
-    """Give whoever draws figures: in the main thread this process, else one beside it.
+    """Yield a function that draws figures: in the main thread here, else in a subprocess.
 
-    Work in another thread than the main one is done for a window, which must not wait for
-    Matplotlib. The process is started with the first figure and ended with the block, whatever
-    happens; it also ends by itself when this one does.
+    Work in another thread than the main one belongs to a window, which must not wait for
+    Matplotlib. The process is started with the first figure and ended with the block in any case;
+    it also ends by itself with this process.
     """
     if current_thread() is main_thread():
         yield draw_here
@@ -42,7 +42,7 @@ def drawing_place() -> Iterator[Draw]:
 
 @contextmanager
 def drawing_beside() -> Iterator[Draw]:
-    """Give a drawer in a process beside this one; each figure is drawn once."""
+    """Yield a function that draws figures in a subprocess; each figure is drawn once."""
     with closing(Child()) as child:
         yield partial(_drawn_beside, child, {})
 
@@ -58,7 +58,7 @@ def _drawn_beside(child: Child, known: dict[bytes, Drawn], drawing: Drawing) -> 
 def write_parquet(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = False) -> None:
     """Write ``case_scores.parquet`` beside the same table as .csv.
 
-    In another thread than the main one it is made from `csv` by a process beside this one.
+    Outside the main thread a subprocess makes it from `csv`.
 
     Raises
     ------
@@ -93,14 +93,14 @@ class _Table:
 
 
 def _convert_table(inputs: CaseInputs, table: _Table) -> bool:
-    """Write the table again as .parquet; this runs in the other process."""
+    """Write the table again as .parquet; this runs in the subprocess."""
     del inputs
     write_case_scores(read_case_scores(table.csv), table.parquet, overwrite=True)
     return True
 
 
 def _draw_figure(inputs: CaseInputs, drawing: Drawing) -> Drawn:
-    """Draw; this runs in the other process."""
+    """Draw a figure; this runs in the subprocess."""
     del inputs
     return draw_now(drawing)
 
@@ -112,19 +112,17 @@ def run_in_subprocess(
     result: type[R],
     text: str,
 ) -> R:
-    """Return what `function` makes of `argument` in a process beside this one.
+    """Return the result of `function` with `argument`, run in a subprocess.
 
     Raises
     ------
     SaveError
-        If that process fails; its reason is told.
+        If that process fails, with its reason.
     """
     work = CaseWork(text, function, argument, result)
     with saying(text):
         outcome = attempt_in_child(child, work, CaseInputs(text), None)
     if outcome.result is None:
-        raise SaveError(
-            f"expected an answer of the process beside this one, but {outcome.reason}: try again"
-        )
+        raise SaveError(f"expected an answer of the subprocess, but {outcome.reason}: try again")
     answer: R = outcome.result
     return answer

@@ -1,4 +1,4 @@
-"""The cases of a batch that works on images and one mask each, as workers can be sent them."""
+"""Inputs of a batch that works on images and one mask each, in a form that workers can receive."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +14,9 @@ from napari_mamamia.services.case.data_set import OpenDataSet
 
 @dataclass(frozen=True, slots=True)
 class MaskedInputs(CaseInputs):
-    """One case with its mask: `files` are all that its numbers depend on, the mask the last.
+    """One case with its mask: `files` are all that its numbers depend on, the mask is the last.
 
-    `no_mask` says of a case without one which files carry its name; "" where none does.
+    For a case without a mask `no_mask` names the files that carry its name; "" if there are none.
     """
 
     sources: CaseFiles | None = None
@@ -30,14 +30,15 @@ def masked_inputs(
     case_ids: Sequence[str],
     further: Sequence[str] = (),
 ) -> tuple[MaskedInputs, ...]:
-    """Return each case with its mask, its reference or that of a folder.
+    """Return each case with its mask: its reference, or one from a folder.
 
-    `further` are folders of masks that its numbers depend on too, such as of a vessel; "" is none.
+    `further` are folders of other masks that its numbers depend on, such as of a vessel; "" is
+    none.
 
     Raises
     ------
     CaseError
-        If `case_ids` names a case that is not there.
+        If `case_ids` names an unknown case.
     FormatError
         If `masks` is missing or holds no mask.
     """
@@ -72,12 +73,12 @@ def masked_inputs(
 
 
 def masks_of_cases(folder: Path, case_ids: Collection[str] = ()) -> Mapping[str, Path]:
-    """Return the masks of a folder, looked for by the ids of cases, by `case_key` of their case."""
+    """Return the masks of a folder for the given case ids, by `case_key` of their case."""
     return {case_key(case_id): path for case_id, path in find_masks(folder, case_ids).items()}
 
 
 def _make_absolute(files: CaseFiles) -> CaseFiles:
-    """Return the files under paths that hold in another process, wherever that stands."""
+    """Return the files with absolute paths, valid in another process."""
     phases = tuple(
         replace(source, files=tuple(path.absolute() for path in source.files))
         for source in files.phases
@@ -86,7 +87,7 @@ def _make_absolute(files: CaseFiles) -> CaseFiles:
 
 
 def _times_only(record: CaseRecord | None) -> CaseRecord | None:
-    """Return what a worker needs of a clinical row, which can be sent to it."""
+    """Return the part of a clinical row that a worker needs and that can be pickled."""
     if record is None:
         return None
     return CaseRecord(record.case_id, acquisition_times_s=record.acquisition_times_s, other={})

@@ -1,4 +1,4 @@
-"""Claiming an output folder: results of another run are never mixed in or overwritten unasked."""
+"""Claim an output folder: results of another run are never mixed in or overwritten silently."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -30,11 +30,11 @@ _WITHOUT_RESUME: Final = frozenset(
         "straighten",
     }
 )
-"""Commands that start anew or not at all."""
+"""Commands that always start anew."""
 
 
 class Existing(StrEnum):
-    """What to do where the output folder holds something already."""
+    """What to do if the output folder is not empty."""
 
     REFUSE = "refuse"
     RESUME = "resume"
@@ -49,19 +49,19 @@ def claim_folder(
     existing: Existing,
     read: Iterable[Path] = (),
 ) -> None:
-    """Make `folder` ready for one run and note in ``run.json`` what the run is.
+    """Make `folder` ready for one run and record the run in ``run.json``.
 
-    A new or empty folder is always taken. One that holds something is taken with OVERWRITE (files
-    of the same names are replaced, others stay) and with RESUME if its ``run.json`` names the same
-    command and parameters. What a run that was killed left half-written in it is removed first.
-    With ADD it is taken too, and stays the folder of the run that made it: the command refuses each
-    file that exists. `read` are the folders of what the run reads: none may lie in `folder`,
-    whatever was allowed, so that no run replaces an expert's masks by its own.
+    A new or empty folder is always accepted. One with content is accepted with OVERWRITE (files of
+    the same names are replaced, others stay) and with RESUME if its ``run.json`` names the same
+    command and parameters. Unfinished files of a killed run are removed from it first. With ADD it
+    is accepted too, and stays the folder of the run that made it: the command refuses each file
+    that exists. `read` are the folders of the run's inputs: none may be inside `folder` in any
+    mode, so that no run replaces an expert's masks by its own.
 
     Raises
     ------
     SaveConflictError
-        If the folder holds other results, or what the run reads.
+        If the folder holds other results, or the run's inputs.
     SaveError
         If it cannot be made or written.
     """
@@ -96,7 +96,7 @@ def claim_folder(
 
 
 def run_in(folder: Path) -> str | None:
-    """Return the command of the run that claimed a folder; None where nothing tells."""
+    """Return the command of the run that claimed a folder; None if unknown."""
     try:
         run = read_json(folder / RUN_FILE)
         return str(run["command"]) if run["software"] and run["started"] else None
@@ -105,10 +105,10 @@ def run_in(folder: Path) -> str | None:
 
 
 def take_back(folder: Path, written: Iterable[Path] = (), *, was_there: bool = False) -> None:
-    """Remove what a stopped run wrote into a folder that was free: `written`, then its note.
+    """Remove the files of a stopped run from a folder that was empty: `written`, then ``run.json``.
 
-    What else came into the folder stays, and the folder with it, which is then named by its note.
-    One that `was_there` before the run stays too.
+    Other files stay, and then the folder with its ``run.json``. A folder that `was_there` before
+    the run stays too.
     """
     with suppress(OSError):
         for path in written:
@@ -128,13 +128,13 @@ def _require_apart(folder: Path, read: Iterable[Path]) -> None:
     for one in sorted(set(read)):
         if one.resolve().is_relative_to(target):
             raise SaveConflictError(
-                f"expected an output folder without what the run reads, but {one} lies in "
+                f"expected an output folder without the run's inputs, but {one} is in "
                 f"{folder}: nothing was written; choose another folder"
             )
 
 
 def _say_run(folder: Path) -> str:
-    """Return what made the files of a folder and when, in brackets; "" where nothing tells."""
+    """Return command and time of the run that wrote a folder, in brackets; "" if unknown."""
     try:
         run = read_json(folder / RUN_FILE)
         of = run["parameters"].get("model") or run["parameters"].get("name") or ""
@@ -168,7 +168,7 @@ def _require_same_run(
 def _list_changes(
     found: Mapping[str, Any], command: str, parameters: tuple[tuple[str, Setting], ...]
 ) -> str:
-    """Return in what an earlier run differs from this one."""
+    """Return the differences between an earlier run and this one."""
     if found["command"] != command:
         return f"of {found['command']}, this is {command}"
     there = found["parameters"]

@@ -1,7 +1,7 @@
-"""A table with rows for each case: columns that say what they hold, and the batch that fills it.
+"""A table with rows for each case: columns with definitions, and the batch that fills it.
 
-A command that measures cases is a row (a flat dataclass), a function from files to that row, and
-`rows_of_batch`.
+A command that measures cases consists of a row (a flat dataclass), a function from files to that
+row, and `rows_of_batch`.
 """
 
 import math
@@ -43,12 +43,12 @@ def text(definition: str, default: str = "") -> Any:
 
 
 def number(definition: str) -> Any:
-    """Return a column of numbers; one that is undefined is nan, and an empty cell."""
+    """Return a column of numbers; an undefined one is nan, written as an empty cell."""
     return field(default=math.nan, metadata={"definition": definition})
 
 
 def definitions_of(row: type[Any]) -> tuple[tuple[str, str], ...]:
-    """Return each column's name and what it holds."""
+    """Return each column's name and definition."""
     return tuple(
         (column.name, str(column.metadata.get("definition", "id of the case")))
         for column in fields(row)
@@ -57,7 +57,7 @@ def definitions_of(row: type[Any]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class RowSummary(Generic[Row]):
-    """What a run found: the rows of each case, failed ones too, and the table they stand in."""
+    """The result of a run: the rows of each case, including failed ones, and their table."""
 
     rows: tuple[Row, ...]
     failures: tuple[CaseFailure, ...]
@@ -86,19 +86,19 @@ def rows_of_batch(
 ) -> RowSummary[Row]:
     """Do `work` with each case and write `table` as .csv and .xlsx.
 
-    The folder of the table becomes the run's: claimed for `parameters`, with every result kept in
-    it as it comes.
+    The folder of the table becomes the run's: claimed for `parameters`, with every result stored in
+    it as it arrives.
 
     Parameters
     ----------
     row
         The dataclass of a row; its first columns are case_id, status and reason.
     read
-        Folders of what the run reads, none of which may lie in its own.
+        Folders of the run's inputs, none of which may be inside its own.
     failed
-        What else stands in the row of a case that failed.
+        Further values in the row of a case that failed.
     rows_of
-        The rows of a case's result, in order; None where the result is the one row.
+        The rows of a case's result, in order; None if the result is the only row.
     place, existing, still_holds
         As in `run_batch`.
 
@@ -147,7 +147,7 @@ def write_definitions(
     existing: Existing,
     further: Mapping[str, object] = NOTHING,
 ) -> None:
-    """Write beside a table, as JSON of its name, what its columns mean and with which settings."""
+    """Write the definitions of a table's columns and the settings as JSON of its name."""
     content = {
         "software": software_version(),
         "created": now_utc(),

@@ -1,8 +1,8 @@
-"""The results of a batch, kept case by case as they come, so that the next run need not redo them.
+"""Results of a batch, stored case by case as they arrive, so that the next run can reuse them.
 
 One file of checked lines, written by the process that drives the batch, wherever the cases run. A
-result is used again if the work's key and the prints of all its files are the same; failures are
-noted too, but tried again.
+result is reused if the work's key and the fingerprints of all its files are the same; failures are
+recorded too, but tried again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ class ResultStore(Generic[R]):
         self._codec = RecordCodec(work.result_type, "start the run anew")
 
     def reusable(self, cases: Sequence[CaseInputs]) -> dict[str, R]:
-        """Find the results of earlier runs that still hold, by case id."""
+        """Return the results of earlier runs that are still valid, by case id."""
         entries: dict[str, Mapping[str, Any]] = {}
         for entry in paced(read_checked_lines(self._lines.path), "Reading earlier results"):
             if entry["key"] == self._key and "result" in entry:
@@ -58,7 +58,7 @@ class ResultStore(Generic[R]):
         return results
 
     def add(self, outcome: Outcome[R]) -> None:
-        """Keep one outcome; `SaveError` if it cannot be written, earlier ones stay."""
+        """Store one outcome; `SaveError` if it cannot be written, earlier ones stay."""
         entry: dict[str, Any] = {"case_id": outcome.case_id, "key": self._key}
         if outcome.result is None:
             entry["reason"] = outcome.reason
@@ -68,18 +68,18 @@ class ResultStore(Generic[R]):
         self._lines.add(entry)
 
     def sync(self) -> None:
-        """Force to the disk what has waited for a second."""
+        """Force lines to the disk that have waited for a second."""
         self._lines.sync()
 
     def close(self) -> None:
-        """Force everything to the disk and let go of the file."""
+        """Force everything to the disk and close the file."""
         self._lines.close()
 
 
 def _is_unchanged(inputs: CaseInputs, entry: Mapping[str, Any]) -> bool:
     prints = [file_print and FilePrint(*file_print) for file_print in entry["files"]]
     return len(prints) == len(inputs.files) and all(
-        # A file that was missing then must be missing now: the chain says that both are None.
+        # A file that was missing then must be missing now: both are None.
         file_print.fits(path) if file_print and path else file_print is path is None
         for file_print, path in zip(prints, inputs.files, strict=True)
     )

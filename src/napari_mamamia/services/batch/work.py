@@ -1,4 +1,4 @@
-"""What a batch does with a case, from which files, and where: one definition for every place."""
+"""The work of a batch on a case, its files, and where it runs: one definition for every place."""
 
 import hashlib
 import logging
@@ -22,16 +22,16 @@ from napari_mamamia.io.files.checksums import sha256_of
 R = TypeVar("R")
 
 POLL_S: Final = 0.1
-"""Longest wait without a sign of life, half of what long work is allowed."""
+"""Longest wait without a report, half of the limit for long work."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class CaseInputs:
-    """One case of a batch: its id and the files that its result depends on, None where missing.
+    """One case of a batch: its id and the files that its result depends on, None for a missing one.
 
-    `about` is a record of plain values that says more of the case, such as what is in its files.
+    `about` is a record of plain values about the case, such as the content of its files.
     """
 
     case_id: str
@@ -41,7 +41,7 @@ class CaseInputs:
 
 @dataclass(frozen=True, slots=True)
 class CaseWork(Generic[R]):
-    """What is done with each case; it can be sent to another process or machine.
+    """The work on each case; it can be sent to another process or machine.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class CaseWork(Generic[R]):
         Of the work, such as "score".
     function
         A function at the top of a module, called with the inputs and `settings`. It returns the
-        result or raises; a `MamamiaError` becomes the reason of the case's
-        failure as it is.
+        result or raises; the message of a `MamamiaError` becomes the reason of the case's
+        failure.
     settings
         A frozen dataclass of plain values, everything that the result depends on besides files.
     result_type
@@ -67,7 +67,7 @@ class CaseWork(Generic[R]):
     def key(self) -> str:
         """Digest of everything besides the files that a result depends on.
 
-        Name, function, settings, the fields of the result, and this software's version.
+        These are name, function, settings, the fields of the result, and this software's version.
         """
         columns = _list_columns(self.result_type)
         function = f"{self.function.__module__}.{self.function.__qualname__}"
@@ -86,13 +86,13 @@ class Place:
     Parameters
     ----------
     time_limit_s
-        A case that takes longer is ended and fails. With a limit the cases run in a process
-        beside the worker that can be killed; None sets no limit.
+        A case that takes longer is ended and fails. With a limit the cases run in a subprocess
+        of the worker that can be killed; None sets no limit.
     workers
         Never more are started than there are cases.
     patience_s
-        How long to wait for workers of this machine to start, and for a cluster on which there is
-        no worker at all. A scheduler that does not answer is given up after 10 s at most.
+        How long to wait for workers of this machine to start, and for a cluster without
+        workers. A scheduler that does not answer is given up after at most 10 s.
     """
 
     workers: int = 0
@@ -121,7 +121,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class FilePrint:
-    """What a file was when its case was worked on: size in bytes, time of change, SHA-256."""
+    """The fingerprint of a file: size in bytes, time of change, SHA-256."""
 
     size: int
     mtime_ns: int
@@ -129,7 +129,7 @@ class FilePrint:
 
     @classmethod
     def of(cls, path: Path) -> "FilePrint":
-        """Return the print of a file; `FormatError` if it cannot be read."""
+        """Return the fingerprint of a file; `FormatError` if it cannot be read."""
         try:
             status = path.stat()
         except OSError as error:
@@ -140,10 +140,10 @@ class FilePrint:
         return cls(status.st_size, status.st_mtime_ns, sha256_of(path))
 
     def fits(self, path: Path) -> bool:
-        """Whether the file is still the same.
+        """Return whether the file is unchanged.
 
-        Same size and time of change are taken for the same content, as `make` does; with another
-        time of change (a copy) the SHA-256 decides.
+        Same size and time of change count as the same content, as in `make`; with another time of
+        change (a copy) the SHA-256 decides.
         """
         try:
             status = path.stat()
@@ -156,7 +156,7 @@ class FilePrint:
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[R]):
-    """What became of one case: a result and what its files were, or why it failed."""
+    """The outcome of one case: a result and the fingerprints of its files, or a failure."""
 
     case_id: str
     result: R | None = None
@@ -165,13 +165,13 @@ class Outcome(Generic[R]):
     cause: FailureCause = FailureCause.ERROR
     remedies: tuple[Remedy, ...] = ()
     missing_extra: tuple[str, str] | None = None
-    """Package and extra that this computer lacks: no fault of the case."""
+    """Package and extra that this computer lacks: not the case's failure."""
 
 
 def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
-    """Return what comes of doing `work` here; a failure is an outcome, not an error.
+    """Return the outcome of `work` in this process; a failure is an outcome, not an error.
 
-    The files' prints are taken before the work, so that a file that changes meanwhile counts as
+    The fingerprints are taken before the work, so that a file that changes meanwhile counts as
     changed in the next run.
     """
     try:
@@ -191,7 +191,7 @@ def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
 
 
 def _list_columns(record: type[Any]) -> tuple[Any, ...]:
-    """Return the names of a record's fields, of those that are records with their own fields."""
+    """Return the names of a record's fields, with nested fields for records among them."""
     hints = get_type_hints(record)
     return tuple(
         (field.name, *map(_list_columns, _records_in(hints[field.name])))

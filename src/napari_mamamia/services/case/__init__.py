@@ -1,5 +1,5 @@
-"""One data set and one case: opened, shown, its mask found and saved.
+"""Open a data set and a case, show them, find and save masks.
 
-`context` is data set, case and reader as work began: every read and write goes by it, never by an
-id alone.
+`context` holds data set, case and reader as they were when work began: every read and write uses
+it, never an id alone.
 """

@@ -1,4 +1,4 @@
-"""How blind a reader's mask was made, and why one may not be seen in a blind reading."""
+"""Whether a reader's mask was made blind, and whether it may be shown in a blind reading."""
 
 from napari_mamamia.core.blinding import (
     Blinding,
@@ -12,17 +12,17 @@ from napari_mamamia.core.provenance import Provenance
 
 
 def blind_reading(provenance: Provenance | None) -> BlindReading:
-    """Return how blind a mask was made; without a word on it, not at all."""
+    """Return how blind a mask was made; not at all if its provenance does not mention it."""
     return find_blind_reading(() if provenance is None else provenance.parameters)
 
 
 def require_blind(blinding: Blinding, reading: BlindReading, reader: str, case_id: str) -> None:
-    """Refuse a mask of the reader's that was made with something in sight that is hidden now.
+    """Refuse a mask of the reader's that was made while items were visible that are hidden now.
 
     Raises
     ------
     HiddenError
-        It would show what is hidden, or pass for a blind reading.
+        It would reveal hidden items, or pass for a blind reading.
     """
     seen = Blinding((blinding.hidden - reading.hidden.hidden) & _IN_A_MASK)
     if not seen.is_blind:
@@ -30,11 +30,12 @@ def require_blind(blinding: Blinding, reading: BlindReading, reader: str, case_i
     were = "was" if len(seen.names) == 1 else "were"
     when = f" ({reading.unblinded})" if reading.unblinded else ""
     raise HiddenError(
-        f"expected a mask of {case_id} by {reader} that was made blind, but when it was made "
-        f"{join_words(seen.names)} {were} in sight{when}: read under another name in a new window, "
-        "or keep your masks in another folder (page Cases, Change…); the mask stays as it is"
+        f"expected a mask of {case_id} by {reader} that was made blind, but "
+        f"{join_words(seen.names)} {were} visible when it was made{when}: read under another name "
+        "in a new window, or keep your masks in another folder (page Cases, Change…); the mask is "
+        "unchanged"
     )
 
 
 _IN_A_MASK = frozenset({Hidden.REFERENCE, Hidden.MODEL, Hidden.OTHER_READERS})
-"""What a mask may hold of what its reader saw; of numbers and clinical data it holds nothing."""
+"""Items that a mask may reveal; it reveals no numbers and no clinical data."""

@@ -1,7 +1,7 @@
-"""Where a breast lies in a view of both, for a screen that shows one of them as large as it goes.
+"""Find a breast in a view of both, for a display that shows one of them as large as possible.
 
-It says where to look first and cuts nothing: what lies outside is a drag away, and whole slices
-stand in the other steps of the hanging.
+The result is only the initial view and cuts nothing: the rest can be reached by panning, and other
+steps of the hanging show whole slices.
 """
 
 from typing import Final
@@ -18,16 +18,18 @@ from napari_mamamia.services.case.hanging import shows_both
 _GRID_MM: Final = 4.0
 _MARGIN_MM: Final = 6.0
 _SPECKS: Final = 0.01
-"""So much of the breast may lie outside at each end but the nipple's: armpit and rounding. Ours, by
-looking at Breast_MRI_153 of the Duke collection and at phantoms."""
+"""Share of the breast that may lie outside at each end except the nipple's: armpit and rounding.
+Our
+choice, by looking at Breast_MRI_153 of the Duke collection and at phantoms.
+"""
 
 
 def find_breast_box(case: Case) -> Box | None:
     """Return the block of voxels (z, y, x) that holds the right breast.
 
-    Both breasts are folded onto the right one at the middle of the volume, so that the mirrored
-    block holds the left one, and both are shown at one scale. It reaches to the middle.
-    None where one breast is imaged, or none stands out from the chest in phase 0.
+    The left breast is mirrored onto the right one at the middle of the volume, so that the mirrored
+    block holds the left one, and both are shown at one scale. The block extends to the middle. None
+    if one breast is imaged, or none stands out from the chest in phase 0.
     """
     grid = case.grid
     if not shows_both(grid):
@@ -44,7 +46,10 @@ def find_breast_box(case: Case) -> Box | None:
     folded = breast | breast[:, :, ::-1]
     half = folded[:, :, : (folded.shape[2] + 1) // 2]
     spans = [_find_span(half, axis, _SPECKS) for axis in range(3)]
-    spans[1] = (_find_span(half, 1, 0.0)[0], spans[1][1])  # the nipple is in it, whatever it weighs
+    spans[1] = (
+        _find_span(half, 1, 0.0)[0],
+        spans[1][1],
+    )  # includes the nipple, however few voxels it has
     spans[2] = (spans[2][0], half.shape[2])
     ends = []
     for axis, (first, stop) in enumerate(spans):
@@ -61,7 +66,7 @@ def find_breast_box(case: Case) -> Box | None:
 
 
 def _find_span(voxels: NDArray[np.bool_], axis: int, outside: float) -> tuple[int, int]:
-    """Return the first index along an axis and the one behind the last, but for a share of them."""
+    """Return first and stop index along an axis, ignoring a share of the voxels at each end."""
     others = tuple(other for other in range(3) if other != axis)
     share = np.cumsum(voxels.sum(axis=others)) / max(int(voxels.sum()), 1)
     first = int(np.searchsorted(share, outside, side="right"))

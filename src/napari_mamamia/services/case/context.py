@@ -1,4 +1,4 @@
-"""Where the work on one case belongs: its data set, that one's workspace, and who reads."""
+"""The context of work on one case: its data set, workspace and reader."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,16 +10,16 @@ from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.data_set import OpenDataSet
 
 CaseKey: TypeAlias = tuple[Path | None, str]
-"""What tells cases apart that share an id: the data set's root (None without one), and the id."""
+"""Distinguishes cases with the same id: the data set's root (None without one), and the id."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseContext:
-    """A case of one data set, for one reader, as work on it began.
+    """A case of one data set, for one reader, when work on it began.
 
-    Whatever is read or written for the case goes by this one value, which a job takes when it
+    Everything that is read or written for the case uses this value, which a job takes when it
     starts and keeps to its end. Baseline and follow-up may number their cases alike: an id alone
-    never says where a file belongs.
+    never determines a file.
 
     Raises
     ------
@@ -41,19 +41,19 @@ class CaseContext:
 
     @property
     def record(self) -> CaseRecord | None:
-        """The case's clinical row, None where there is none."""
+        """The case's clinical row, None if there is none."""
         return self.opened.record(self.case_id)
 
     @property
     def workspace(self) -> Workspace:
-        """The folder of what this data set's users made."""
+        """The workspace of this data set."""
         return self.opened.workspace
 
     @property
     def key(self) -> CaseKey:
-        """What tells this case from one of the same id in another data set."""
+        """Distinguishes this case from one with the same id in another data set."""
         return self.opened.data_set.root, self.case_id
 
     def read_by(self, reader: str | None) -> "CaseContext":
-        """Return the same case for another reader."""
+        """Return a copy for another reader."""
         return replace(self, opened=self.opened.read_by(reader), reader=reader)

@@ -1,4 +1,4 @@
-"""Opening a data set: its cases, the clinical table and the user's workspace for it."""
+"""Open a data set: its cases, the clinical table and the user's workspace for it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,11 +23,11 @@ from napari_mamamia.io.workspace.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class OpenDataSet:
-    """A data set with what belongs to it; `warnings` are plain sentences for the user.
+    """A data set with its clinical table and workspace; `warnings` are sentences for the user.
 
-    `workspace_why` says in a few words why the workspace is that folder, `clinical_notes` what is
-    unusual about how the clinical table was read, such as a file that fixed its columns. `people`
-    have left something in the workspace, as it was opened.
+    `workspace_why` says in a few words why this folder is the workspace, `clinical_notes` are notes
+    on reading the clinical table, such as a file that fixed its columns. `people` have files in the
+    workspace, as it was opened.
     """
 
     data_set: DataSet
@@ -46,15 +46,15 @@ class OpenDataSet:
 
     @property
     def place(self) -> tuple[Path, Path]:
-        """Root and workspace: two that agree in it are one data set, listed again."""
+        """Root and workspace: two with equal values are the same data set, listed again."""
         return self.data_set.root, self.workspace.root
 
     def record(self, case_id: str) -> CaseRecord | None:
-        """Return the clinical row of a case in whatever letter case, None where there is none."""
+        """Return the clinical row of a case, ignoring letter case, None if there is none."""
         return self._records.get(case_key(case_id))
 
     def read_by(self, reader: str | None) -> "OpenDataSet":
-        """Return the same for another reader, whose own masks are the ones not hidden."""
+        """Return a copy for another reader, whose own masks are then the visible ones."""
         return replace(self, workspace=replace(self.workspace, reader=reader))
 
 
@@ -74,17 +74,17 @@ class CaseRow:
 
     @property
     def n_phases(self) -> int:
-        """Number of phases found."""
+        """Number of phases."""
         return len(self.files.phases)
 
     @property
     def has_reference(self) -> bool:
-        """Whether the data set holds an expert mask."""
+        """Whether the data set has an expert mask."""
         return self.files.reference is not None
 
     @property
     def status(self) -> str:
-        """One word for the table: what is wrong, or how far the work on this case is."""
+        """One word for the table: a problem, or the progress of the work on this case."""
         if self.files.problems:
             return "problem"
         if self.refined:
@@ -106,18 +106,18 @@ def open_data_set(
 
     A clinical table that cannot be read is a warning, not a failure, unless the user fixed its
     `columns`; ``clinical_columns.json`` beside it fixes them too. Without `workspace_root` the
-    workspace is found as `io.workspace.place` says. What programs that were killed left
-    half-written in it is removed. What `blinding` hides from `reader` is not part of what is
-    returned: whoever goes by it cannot show it. With `names` its cases are those that are there,
-    each called by what stands beside its id; where the site is hidden the table tells times alone.
-    `layout` is the name of a layout or a file that describes one; without it it is found.
+    workspace is found as in `io.workspace.place`. Unfinished files of killed programs are removed
+    from it. Items that `blinding` hides from `reader` are not part of the result, so that callers
+    cannot show them. With `names` only the named cases are included, each under the name paired
+    with its id; if the site is hidden, the table contains only times. `layout` is the name of a
+    layout or a file that describes one; by default the layout is recognised.
 
     Raises
     ------
     CaseError
         If `workspace_root` is the workspace of another data set with the same case ids.
     FormatError
-        If no known layout is found at `path`, or `columns` do not fit its clinical table.
+        If no known layout is found at `path`, or `columns` do not match its clinical table.
     """
     report_progress(0, 2, "Listing cases")
     data_set = find_data_set(path, layout)
@@ -147,7 +147,7 @@ def open_data_set(
 
 
 def _hide_masks(data_set: DataSet, blinding: Blinding) -> DataSet:
-    """Return the data set without the masks that are hidden: the expert's, the automatic ones."""
+    """Return the data set without the hidden masks: the expert's, the automatic ones."""
     no_reference, no_model = map(blinding.hides, (Hidden.REFERENCE, Hidden.MODEL))
     cases = [
         replace(
@@ -165,7 +165,7 @@ def _hide_masks(data_set: DataSet, blinding: Blinding) -> DataSet:
 def _call_cases(
     data_set: DataSet, cohort: Cohort | None, names: Mapping[str, str]
 ) -> tuple[DataSet, Cohort | None]:
-    """Return the cases that have a name here under it, and the rows of their table."""
+    """Return the cases that have a name under that name, and their rows of the table."""
     by_key = {case_key(case_id): name for case_id, name in names.items()}
     cases = [
         replace(
@@ -190,14 +190,14 @@ def _call_cases(
 
 
 def _keep_times(cohort: Cohort | None) -> Cohort | None:
-    """Return what a table says of the images alone: when their phases were taken."""
+    """Return a table reduced to the facts about the images: the times of their phases."""
     rows = cohort.records if cohort else ()
     times = (CaseRecord(row.case_id, acquisition_times_s=row.acquisition_times_s) for row in rows)
     return Cohort(tuple(times)) if rows else None
 
 
 def _without_row(data_set: DataSet, cohort: Cohort | None) -> tuple[str, ...]:
-    """Return a warning where the clinical table has rows, but none of any case."""
+    """Return a warning if the clinical table has rows, but none of any case."""
     if cohort is None or not cohort.records or data_set.clinical is None:
         return ()
     ids = {case_key(record.case_id) for record in cohort.records}
@@ -211,8 +211,8 @@ def _without_row(data_set: DataSet, cohort: Cohort | None) -> tuple[str, ...]:
         else ""
     )
     return (
-        f"no case has a row in {data_set.clinical.name}: ids there are such as {listed!r}, here "
-        f"such as {case_id!r}{zeros}",
+        f"no case has a row in {data_set.clinical.name}: its ids are such as {listed!r}, those of "
+        f"the data set such as {case_id!r}{zeros}",
     )
 
 
@@ -233,7 +233,7 @@ def case_rows(opened: OpenDataSet) -> tuple[CaseRow, ...]:
 
 
 def case_row(opened: OpenDataSet, case_id: str) -> CaseRow:
-    """Return the row of one case as it is now, after something was saved."""
+    """Return the present row of one case, after something was saved."""
     masks = opened.workspace.masks_of(case_id)
     return CaseRow(
         opened.data_set.case(case_id),
@@ -249,7 +249,7 @@ def _place_of(data_set: DataSet, wanted: Path | None) -> WorkspacePlace:
         workspace = find_workspace(data_set, preferences)
         if not preferences.problem:
             return workspace
-        doubt = f"{preferences.problem}: the workspace is taken to be {workspace.root}"
+        doubt = f"{preferences.problem}: the workspace is assumed to be {workspace.root}"
         return replace(workspace, warnings=(*workspace.warnings, doubt))
     require_own(wanted, data_set)
     return WorkspacePlace(wanted, "chosen now")
@@ -260,7 +260,7 @@ def _read_cohort(data_set: DataSet, columns: ColumnChoice) -> tuple[Cohort | Non
     if path is None and columns != BY_NAME:
         raise FormatError(
             f"expected a clinical table in {data_set.root}, whose columns were given, but there is "
-            "none: leave the columns out"
+            "none: do not give columns"
         )
     if path is None:
         return None, ()

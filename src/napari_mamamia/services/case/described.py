@@ -4,12 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from napari_mamamia.core.errors import ArgumentError, MamamiaError, SaveConflictError
+from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.io.data_set.volumes import read_labels
-from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, NamedMask
-from napari_mamamia.io.layouts.find import own_layout_file
-from napari_mamamia.io.layouts.known import layout_text
 from napari_mamamia.services.case.data_set import OpenDataSet
 
 
@@ -87,23 +84,3 @@ def _describe_mask(data_set: DataSet, mask: NamedMask) -> dict[str, Any]:
     except MamamiaError as error:
         described["problem"] = str(error)
     return described
-
-
-def keep_layout_of(root: Path, layout: str) -> Path:
-    """Write a layout beside a data set, where it is used from now on; return the file.
-
-    Raises
-    ------
-    ArgumentError
-        If no layout is named.
-    SaveConflictError
-        If the data set has a layout file already that says something else.
-    """
-    if not layout:
-        raise ArgumentError("expected a layout to keep, but none is named: name one")
-    path, text = own_layout_file(root.absolute()), layout_text(layout)
-    if path.exists() and path.read_text("utf-8") != text:
-        raise SaveConflictError(f"expected no other layout at {path}, but it is there: remove it")
-    if not path.exists():
-        write_text_atomically(path, text)
-    return path

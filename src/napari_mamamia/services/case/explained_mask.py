@@ -1,4 +1,4 @@
-"""A mask and what says how it was made are written together: both new ones, or both older ones."""
+"""Write a mask and its provenance together: both new ones, or both older ones remain."""
 
 import shutil
 from pathlib import Path
@@ -20,9 +20,9 @@ def write_explained(
 ) -> None:
     """Write a mask to `target` and its provenance beside it.
 
-    If the provenance cannot be written, the mask that was there before comes back, and where none
-    was, none stays: no mask is there that does not say what made it. What a reader drew is replaced
-    by what a reader drew only, whatever `overwrite` says.
+    If the provenance cannot be written, the earlier mask is restored, or the new one removed: every
+    mask has a provenance. A mask that a reader drew is replaced only by a mask that a reader drew,
+    whatever `overwrite` says.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def write_explained(
         write_labels(labels, target, overwrite=overwrite)
         try:
             write_provenance(provenance, sidecar_path(target), overwrite=True)
-        except BaseException:  # Ctrl+C too
+        except BaseException:  # also Ctrl+C
             if older is None:
                 target.unlink(missing_ok=True)
             else:
@@ -51,16 +51,16 @@ def _require_no_reader(target: Path) -> None:
     try:
         history = read_provenance(sidecar_path(target))
     except (MamamiaError, OSError):
-        return  # nobody says that it is a reader's
+        return  # no provenance says that it is a reader's
     if target.exists() and history.maker is Maker.READER:
         raise SaveConflictError(
-            f"expected no reader's mask at {target}, but {history.name} drew it: it was kept; give "
-            "models a folder of their own"
+            f"expected no reader's mask at {target}, but {history.name} drew it: it was kept; "
+            "choose another folder for models"
         )
 
 
 def _second_name(target: Path) -> Path:
-    """Return a temporary name of the same file, of a copy where the system has no hard links."""
+    """Return a temporary name of the same file, or of a copy if the system has no hard links."""
     name = new_path_in(target.parent)
     try:
         name.hardlink_to(target)
@@ -70,7 +70,8 @@ def _second_name(target: Path) -> Path:
         except OSError as error:
             name.unlink(missing_ok=True)
             raise SaveError(
-                f"expected to replace {target}, but it cannot be kept until the new mask is whole "
+                f"expected to replace {target}, but it cannot be kept until the new mask is "
+                "complete "
                 f"({error.strerror or error}): free some space or check the folder; it is unchanged"
             ) from error
     return name

@@ -1,7 +1,7 @@
-"""How a case hangs: which steps of reading it has, by the roles of its phases, sides and priors.
+"""The hanging of a case: its reading steps, by the roles of its phases, sides and priors.
 
-The order is MIP of the first subtraction, then subtraction, as abbreviated readings have it (Kuhl
-et al., J Clin Oncol 2014;32:2304-2310); no society has published a hanging for breast MRI.
+The order is MIP of the first subtraction, then subtraction, as in abbreviated readings (Kuhl et
+al., J Clin Oncol 2014;32:2304-2310); no society has published a hanging for breast MRI.
 """
 
 import json
@@ -24,14 +24,14 @@ from napari_mamamia.scoring.case.failures import midline_x_mm
 RIGHT: Final = "right"
 LEFT: Final = "left"
 _OFF_CENTRE_MM: Final = 20.0
-"""A volume of one breast whose centre lies so far from the scanner's is of that side. Ours."""
+"""Distance of a volume's centre from the scanner's centre that decides its side. Our choice."""
 _PATIENT: Final = ("patient", "patient_key", "patient_id", "subject", "subject_id", "person_id")
 _DATE: Final = ("acquisition_date", "exam_date", "study_date", "scan_date", "date")
 _SIDE: Final = ("laterality", "breast_side", "side")
 
 
 class HangingStep(StrEnum):
-    """A step of the hanging, in the order in which they are walked."""
+    """A step of the hanging, in the order of reading."""
 
     MIP = "mip"
     BOTH = "both"
@@ -41,12 +41,12 @@ class HangingStep(StrEnum):
 
     @property
     def words(self) -> str:
-        """What it shows, in a few words."""
+        """A short description of the step."""
         return _TITLES[self]
 
 
 _SHARES: Final = "moved shares"
-"""What stands under the earlier key, ``shares``, may have been moved by no hand."""
+"""Values under the earlier key, ``shares``, may not have been set by the user."""
 
 _TITLES: Final[dict[str, str]] = {
     "mip": "MIP of the first subtraction",
@@ -59,7 +59,7 @@ _TITLES: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class PhaseRoles:
-    """The phases of a case by role; None where it has no such one. `why_late` says why no late."""
+    """The phases of a case by role, None if missing; `why_late` says why there is no late one."""
 
     pre: int
     first: int | None
@@ -69,7 +69,7 @@ class PhaseRoles:
 
 @dataclass(frozen=True, slots=True)
 class HangingPlan:
-    """The steps that a case has, and a sentence for each that it cannot have."""
+    """The steps of a case, and a sentence for each step that is impossible."""
 
     steps: tuple[HangingStep, ...]
     left_out: tuple[tuple[HangingStep, str], ...]
@@ -78,9 +78,9 @@ class HangingPlan:
 
 @dataclass(frozen=True, slots=True)
 class HangingSettings:
-    """What a reader left the hanging at: steps not wanted, grey and share of the main view by step.
+    """A reader's settings of the hanging: unwanted steps, grey and share of the main view by step.
 
-    `shares` are percent of the room, 10 to 90.
+    `shares` are percent of the space, 10 to 90.
     """
 
     unwanted: frozenset[HangingStep] = frozenset()
@@ -92,7 +92,7 @@ class HangingSettings:
 
 
 def find_roles(case: Case) -> PhaseRoles:
-    """Return which phases of a case are the last before contrast, the first after it, and late."""
+    """Return the last phase before contrast, the first after it, and a late one."""
     n_phases = len(case.phases)
     pre = min(max(case.n_before, 1), n_phases) - 1
     if pre + 1 >= n_phases:
@@ -102,14 +102,14 @@ def find_roles(case: Case) -> PhaseRoles:
     except CaseError as error:
         return PhaseRoles(pre, pre + 1, None, str(error))
     late = choice.late if choice.late is not None and choice.late > pre + 1 else None
-    why = "" if late is not None else choice.reason or "there is no phase after the first one"
+    why = "" if late is not None else choice.reason or "it has no phase after the first one"
     return PhaseRoles(pre, pre + 1, late, why)
 
 
 def plan_hanging(
     case: Case, has_prior: bool, unwanted: frozenset[HangingStep] = frozenset()
 ) -> HangingPlan:
-    """Return the steps of a case; `unwanted` ones are left out without a word.
+    """Return the steps of a case; `unwanted` ones are left out without a sentence.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _find_reasons(case: Case, roles: PhaseRoles, has_prior: bool) -> dict[Hangin
         HangingStep.BOTH: no_first or thin or one_side,
         HangingStep.SIDES: no_first or one_side,
         HangingStep.LATE: "" if roles.late is not None else f"no late phase: {roles.why_late}",
-        HangingStep.PRIOR: "" if has_prior else "no prior: none was found, none was chosen",
+        HangingStep.PRIOR: "" if has_prior else "no prior was found or chosen",
     }
 
 
@@ -145,15 +145,15 @@ def _find_reasons(case: Case, roles: PhaseRoles, has_prior: bool) -> dict[Hangin
 
 
 def shows_both(grid: Grid) -> bool:
-    """Whether a volume is wide enough, from right to left, for two breasts."""
+    """Return whether a volume is wide enough, from right to left, for two breasts."""
     return not math.isnan(midline_x_mm(grid))
 
 
 def find_imaged_side(grid: Grid, record: CaseRecord | None = None) -> str:
-    """Return "both", "right", "left", or "" where one breast is imaged and nothing tells which.
+    """Return "both", "right", "left", or "" if one breast of unknown side is imaged.
 
-    The clinical table comes first; without it a volume of one breast is of the side on which its
-    centre lies in the scanner, where that is clear.
+    The clinical table decides; without it a volume of one breast is of the side on which its centre
+    lies in the scanner, if that is clear.
     """
     if shows_both(grid):
         return "both"
@@ -173,7 +173,7 @@ def find_imaged_side(grid: Grid, record: CaseRecord | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PriorChoice:
-    """An exam that can stand beside a case: its id and how it was found."""
+    """An exam that can be shown beside a case: its id and how it was found."""
 
     case_id: str
     why: str
@@ -182,8 +182,8 @@ class PriorChoice:
 def find_priors(records: Sequence[CaseRecord], case_id: str) -> tuple[PriorChoice, ...]:
     """Return the earlier exams of the patient, the newest first, by the clinical table.
 
-    An exam of the same patient without a date, or of a case without one, comes last and says so; a
-    later exam is none. Empty where the table names no patient.
+    An exam of the same patient without a date, or of a case without one, comes last with a note; a
+    later exam is not included. Empty if the table names no patient.
     """
     by_id = {record.case_id: record for record in records}
     record_now = by_id.get(case_id)
@@ -203,16 +203,16 @@ def find_priors(records: Sequence[CaseRecord], case_id: str) -> tuple[PriorChoic
             earlier.append((other_day, record.case_id))
     earlier.sort(reverse=True)
     dated = [PriorChoice(name, _count_days((day - before).days)) for before, name in earlier if day]
-    return (*dated, *(PriorChoice(name, "same patient, order not known") for name in undated))
+    return (*dated, *(PriorChoice(name, "same patient, order unknown") for name in undated))
 
 
 def refuse_prior(
     grid: Grid, record: CaseRecord | None, prior: Grid, prior_record: CaseRecord | None
 ) -> str:
-    """Return why an exam cannot stand beside a case as its prior, "" where it can."""
+    """Return why an exam cannot be shown beside a case as its prior, "" if it can."""
     patients = (_read_cell(record, _PATIENT), _read_cell(prior_record, _PATIENT))
     if all(patients) and patients[0] != patients[1]:
-        return "the clinical table says that it is another patient"
+        return "the clinical table names another patient"
     sides = find_imaged_side(grid, record), find_imaged_side(prior, prior_record)
     if set(sides) == {RIGHT, LEFT}:
         return f"it shows the {sides[1]} breast, this exam the {sides[0]}"
@@ -220,7 +220,7 @@ def refuse_prior(
 
 
 def read_date(text: str) -> date | None:
-    """Return the day that a cell names as 2024-05-01, 20240501 or 2024/05/01; None for any other.
+    """Return the date in a cell such as 2024-05-01, 20240501 or 2024/05/01; None for any other.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def _count_days(days: int) -> str:
 
 
 def _read_cell(record: CaseRecord | None, names: Sequence[str]) -> str:
-    """Return the first cell of these columns that holds something, as text."""
+    """Return the first non-empty cell of these columns, as text."""
     if record is None:
         return ""
     cells = {str(name).strip().lower(): value for name, value in record.other.items()}
@@ -258,7 +258,7 @@ def _read_cell(record: CaseRecord | None, names: Sequence[str]) -> str:
 
 
 def read_hanging_settings(text: str) -> HangingSettings:
-    """Return what `write_hanging_settings` wrote; of a damaged text the part that is readable."""
+    """Return the settings that `write_hanging_settings` wrote, as far as they are readable."""
     try:
         content = json.loads(text or "{}")
     except ValueError:
@@ -278,7 +278,7 @@ def read_hanging_settings(text: str) -> HangingSettings:
 
 
 def write_hanging_settings(settings: HangingSettings) -> str:
-    """Return wishes as one line of JSON."""
+    """Return settings as one line of JSON."""
     return json.dumps(
         {
             "unwanted": sorted(settings.unwanted),
@@ -289,17 +289,17 @@ def write_hanging_settings(settings: HangingSettings) -> str:
 
 
 def wish_grey(settings: HangingSettings, step: HangingStep, name: str) -> HangingSettings:
-    """Return the wishes with a range of grey for a step."""
+    """Return the settings with a range of grey for a step."""
     return replace(settings, grey={**settings.grey, step: name})
 
 
 def wish_share(settings: HangingSettings, step: HangingStep, share: int) -> HangingSettings:
-    """Return the wishes with the main view's share of the room, percent, in a step."""
+    """Return the settings with the main view's share of the space, percent, in a step."""
     return replace(settings, shares={**settings.shares, step: min(max(share, 10), 90)})
 
 
 def wish_step(settings: HangingSettings, step: HangingStep, wanted: bool) -> HangingSettings:
-    """Return the wishes with a step wanted or not."""
+    """Return the settings with a step wanted or not."""
     others = settings.unwanted - {step}
     return replace(settings, unwanted=others if wanted else others | {step})
 

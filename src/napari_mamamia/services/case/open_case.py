@@ -1,4 +1,4 @@
-"""Opening a case: the phase shown is read first, the others are filled into the same array."""
+"""Open a case: the displayed phase is read first, the others fill the same array afterwards."""
 
 import math
 from dataclasses import replace
@@ -29,11 +29,12 @@ from napari_mamamia.kinetics.arrival import find_arrival
 from napari_mamamia.kinetics.time_axis import MOST_SPACING_S
 
 _ABREAST: Final = 2
-"""Phases read at once, after the first: decompressing leaves the interpreter to others. Ours."""
+"""Phases read in parallel, after the first: decompression releases the interpreter. Our choice."""
 _MOST_VALUES: Final = 64
 _SAMPLE: Final = 1_000_000
-"""Of so many voxels, evenly spread, a mask's values are counted; lesions with a number each are
-fewer, and a soft mask's many values end at 1. Ours."""
+"""Voxels, evenly spaced, in which a mask's values are counted: numbered lesions are fewer, and the
+many values of a soft mask end at 1. Our choice.
+"""
 
 
 def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1) -> Case:
@@ -44,7 +45,7 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
     Raises
     ------
     CaseError
-        If phases are missing, or differ in shape or place.
+        If phases are missing, or differ in shape or affine.
     FormatError
         If a file is damaged.
     """
@@ -90,7 +91,7 @@ def _warn_of_spacing(case_id: str, grid: Grid) -> tuple[str, ...]:
 def load_remaining(case: Case, files: CaseFiles) -> Case:
     """Fill the phases of `case` that are still unread, in the same array.
 
-    Where a volume is all zero or not finite, the case that is returned says so in its warnings.
+    The returned case has a warning for volumes that are all zero or not finite.
     """
     waiting = [phase.index for phase in case.phases if not phase.loaded]
     if waiting and files.is_series:
@@ -121,9 +122,9 @@ def load_mask(path: Path, case: Case) -> LabelMap:
 
 
 def read_mask(path: Path, case: Case, label: float | None = None) -> NDArray[np.bool_]:
-    """Return the voxels of a mask that a number is to be measured in, bool ``(z, y, x)``.
+    """Return the mask that a number is measured in, bool ``(z, y, x)``.
 
-    Those of the value `label`, or all foreground ones.
+    These are the voxels of the value `label`, or all foreground ones.
 
     Raises
     ------
@@ -139,18 +140,18 @@ def read_mask(path: Path, case: Case, label: float | None = None) -> NDArray[np.
         there = ", ".join(f"{value:g}" for value in labels.values[:5])
         raise CaseError(
             f"expected the value {label:g} in the mask of {case.case_id}, found only {there}: name "
-            "one that is there, or no value",
+            "one of these, or no value",
             remedies=(Remedy("label", ("VALUE",)),),
         )
     return voxels
 
 
 def require_few_values(labels: LabelMap, case_id: str) -> None:
-    """Raise `CaseError` where a file that should be a mask holds as many values as an image."""
+    """Raise `CaseError` if a file that should be a mask holds as many values as an image."""
     values = np.unique(labels.crop.ravel()[:: max(labels.crop.size // _SAMPLE, 1)])
     if len(values) > _MOST_VALUES and values[-1] > 1:
         raise CaseError(
-            f"expected a mask of {case_id} with a few values, got {len(values):,} and more up "
+            f"expected a mask of {case_id} with a few values, got more than {len(values):,} up "
             f"to {values[-1]:g} in {labels.source}: it looks like an image; name the folder of the "
             "masks"
         )
@@ -167,7 +168,7 @@ def _read_phase(files: CaseFiles, signal: NDArray[Any], index: int) -> None:
 
 
 def _require_fitting(files: CaseFiles, headers: list[VolumeHeader]) -> None:
-    """Raise `CaseError` unless each phase is one volume, all of one shape in one place."""
+    """Raise `CaseError` unless each phase is one volume, all of one shape and affine."""
     if not headers:
         raise CaseError(f"{files.case_id} has no phases: add {files.case_id}_0000.nii.gz")
     first = headers[0].grid
@@ -211,7 +212,7 @@ def _read_times(
         table = info.acquisition_times_s
         if info.times_problem:
             return (None,) * n, (
-                f"{files.case_id}: the acquisition_times of its patient file are no ascending "
+                f"{files.case_id}: the acquisition_times of its patient file are not ascending "
                 f"seconds ({info.times_problem}): they are not used; correct the file",
             )
     if table is None:
@@ -225,28 +226,28 @@ def _read_times(
 
 
 def _patient_info(files: CaseFiles) -> tuple[PatientInfo, tuple[str, ...]]:
-    """Return what the patient file says, and a warning where it is damaged: images open anyway."""
+    """Return the content of the patient file, and a warning if it is damaged."""
     if files.info is None:
         return PatientInfo(), ()
     try:
         info = read_patient_info(files.info)
         return replace(info, breast_box=None, box_problem="") if files.hides_box else info, ()
     except FormatError as error:
-        lost = "where its breast lies and how it was timed are not known"
+        lost = "the position of its breast and its timing are unknown"
         return PatientInfo(), (f"{files.case_id}: {lost}: {error}",)
 
 
 def _breast_box(
     case_id: str, info: PatientInfo, shape: tuple[int, int, int]
 ) -> tuple[Box | None, tuple[str, ...]]:
-    """Return the patient file's breast box, cut to the volume, and a warning where it is no use.
+    """Return the patient file's breast box, cut to the volume, and a warning if it is unusable.
 
     The published pipelines cut arrays with it, which ends at the array's edge too.
     """
     breast_box = info.breast_box
     if info.box_problem:
         return None, (
-            f"{case_id}: the breast_coordinates of its patient file are no block of voxels, "
+            f"{case_id}: the breast_coordinates of its patient file are not a block of voxels, "
             f"x_min to z_max from 0 on ({info.box_problem}): they are not used; correct the file",
         )
     if breast_box is None:
@@ -272,21 +273,21 @@ def _with_loaded(case: Case, read: set[int]) -> Case:
 
 
 def _with_arrival(case: Case) -> Case:
-    """Return the case with what its pixels show of the arrival of contrast."""
+    """Return the case with the arrival of contrast that its pixels show."""
     arrival = find_arrival(case.signal)
     warnings = case.warnings
     if arrival.is_repeated and not _is_dynamic(case, arrival.n_before):
         again = ", ".join(str(k) for k in range(1, arrival.n_before))
         warnings = (
             *warnings,
-            f"{arrival.evidence}; phase {again} is taken for another scan before contrast, and is "
+            f"{arrival.evidence}; phase {again} is treated as another scan before contrast, and is "
             "neither early nor late",
         )
     return replace(case, n_before=arrival.n_before, contrast=arrival.evidence, warnings=warnings)
 
 
 def _is_dynamic(case: Case, n_before: int) -> bool:
-    """Whether phases before contrast are the first of an ultrafast series, no scan taken again."""
+    """Return whether the phases before contrast begin an ultrafast series."""
     times = [math.inf if time is None else time for time in case.times_s[:n_before]]
     return all(late - early <= MOST_SPACING_S for early, late in pairwise(times))
 

@@ -1,4 +1,4 @@
-"""A prior exam: read with its masks, and a place of one exam carried to the other in mm."""
+"""A prior exam: read it with its masks, and transfer positions between exams in mm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ Offset = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PriorExam:
-    """An exam that stands beside another: its case, masks, and what is drawn black and white.
+    """An exam that is shown beside another: its case, masks, and range of grey.
 
-    `problem` says why it cannot stand there, "" where it can.
+    `problem` says why it cannot be shown there, "" if it can.
     """
 
     case: Case
@@ -27,7 +27,7 @@ class PriorExam:
 
 
 def read_prior(case: Case, context: CaseContext, other: CaseContext) -> PriorExam:
-    """Read an exam that is to stand beside `case`, with the masks that its reader may see."""
+    """Read an exam to be shown beside `case`, with the masks that its reader may see."""
     prior = load_case(other.files, other.record)
     shown = min(prior.n_before, len(prior.phases) - 1)
     limits = display_range(prior.signal[shown])
@@ -40,11 +40,11 @@ def read_prior(case: Case, context: CaseContext, other: CaseContext) -> PriorExa
 
 @dataclass(frozen=True, slots=True)
 class PriorLink:
-    """How an exam lies against its prior: RAS mm that are added to a place to find it there.
+    """The offset of an exam to its prior: RAS mm that are added to a position to find it there.
 
-    `is_by_hand` says that a reader named a common place, `is_same_frame` that both exams name one
-    frame of reference (DICOM PS3.3, C.7.4.1: the same place has the same mm in it). Where neither
-    is so, 0 is where the scanner's coordinates put it, which says little of the patient.
+    `is_by_hand` says that a reader marked a common position, `is_same_frame` that both exams name
+    one frame of reference (DICOM PS3.3, C.7.4.1: the same position has the same mm in it).
+    Otherwise an offset of 0 uses the scanner's coordinates, which are not those of the patient.
     """
 
     offset_mm: Offset = (0.0, 0.0, 0.0)
@@ -58,7 +58,7 @@ class PriorLink:
 
 
 def link_by_frame(case: Case, prior: Case) -> PriorLink:
-    """Return the link of two exams before a reader said anything.
+    """Return the link of two exams before a reader marked a position.
 
     Two visits seldom share a frame of reference, and an exam that does not name it shares none.
     """
@@ -87,14 +87,14 @@ def carry_place(
 def link_places(
     grid: Grid, place: Sequence[float], prior: Grid, other: Sequence[float]
 ) -> PriorLink:
-    """Return the link under which `place` of one exam is `other` of its prior."""
+    """Return the link by which position `place` of one exam is `other` of its prior."""
     here, there = grid.to_world_mm(place), prior.to_world_mm(other)
     x, y, z = (float(b - a) for a, b in zip(here, there, strict=True))
     return PriorLink((x, y, z), is_by_hand=True)
 
 
 def is_inside(grid: Grid, place: Sequence[float]) -> bool:
-    """Whether voxel coordinates lie in a volume, to the outer edge of its voxels."""
+    """Return whether voxel coordinates lie in a volume, to the outer edge of its voxels."""
     return all(-0.5 <= i <= n - 0.5 for i, n in zip(place, grid.shape, strict=True))
 
 

@@ -1,6 +1,6 @@
-"""The next case read before it is asked for: shown at once, and only while its files are the same.
+"""Read the next case in advance: it opens at once if its files are still the same.
 
-Masks are not read ahead: they are what changes while a list is worked through, and take 10 ms.
+Masks are not read in advance: they change during the work on a list, and take 10 ms.
 """
 
 import threading
@@ -19,21 +19,22 @@ from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.services.case.open_case import load_remaining, open_case
 
 FileStates: TypeAlias = tuple[tuple[int, ...], ...]
-"""Device, number, size and times in ns of each file; another one means that it was written."""
+"""Device, number, size and times in ns of each file; another state means that it was written."""
 
 _SHARE: Final = 4
-"""What is read ahead takes at most this part of the memory that is free. Ours."""
+"""Cases read in advance use at most this fraction (1 / value) of the free memory. Our choice."""
 _SETTLED_NS: Final = 2_000_000_000
-"""A file written since so short a time may change again without another time: FAT's clock ticks in
-2 s. Source: Microsoft, File Times."""
+"""Age in ns below which a file may change again without a new time: FAT's clock ticks every 2 s.
+Source: Microsoft, File Times.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseAhead:
-    """A case that was read ahead, with the phase that is shown first or with all.
+    """A case that was read in advance, with the phase that is shown first or with all.
 
-    `phase` is that phase, `states` are those of the files before they were read. `filling` is held
-    while more phases are read into it.
+    `phase` is that phase, `states` are those of the files before they were read. `filling` is
+    locked while more phases are read into it.
     """
 
     case: Case
@@ -45,9 +46,9 @@ class CaseAhead:
 
 
 def read_ahead(files: CaseFiles, record: CaseRecord | None = None) -> CaseAhead | None:
-    """Read the phase of a case that is shown first; None where it must not be kept.
+    """Read the phase of a case that is shown first; None if it must not be kept.
 
-    That is where memory is short, or a file was written in the last two seconds.
+    That is if memory is short, or a file was written in the last two seconds.
 
     Raises
     ------
@@ -68,7 +69,7 @@ def read_ahead(files: CaseFiles, record: CaseRecord | None = None) -> CaseAhead 
 
 
 def read_rest_ahead(ahead: CaseAhead) -> CaseAhead:
-    """Read the other phases too where memory is free; else return `ahead`."""
+    """Read the other phases too if memory is free; else return `ahead`."""
     if not _is_room_for(ahead.case.signal.nbytes):
         return ahead
     with ahead.filling:
@@ -77,9 +78,9 @@ def read_rest_ahead(ahead: CaseAhead) -> CaseAhead:
 
 
 def is_current(ahead: CaseAhead, files: CaseFiles, record: CaseRecord | None) -> bool:
-    """Whether opening these files now would give what was read ahead.
+    """Return whether opening these files now would give the case that was read in advance.
 
-    Waits until nothing more is read into it, which whoever asks has cancelled.
+    Waits until reading into it has stopped; the caller has cancelled that.
     """
     with ahead.filling:
         try:
@@ -95,7 +96,7 @@ def _states_of(files: CaseFiles) -> FileStates:
 
 
 def _state_of(path: Path) -> tuple[int, ...]:
-    # a copy may keep the time of writing (cp -p), no program keeps that of the change
+    # a copy may keep the modification time (cp -p), but no program keeps the change time
     now = path.stat()
     return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns
 

@@ -1,4 +1,4 @@
-"""Keeping a reader's edited mask: found again at the next opening, never over another's."""
+"""Save a reader's edited mask: found again at the next opening, never over another one."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +18,14 @@ from napari_mamamia.services.case.explained_mask import write_explained
 
 @dataclass(frozen=True, slots=True)
 class SavedMask:
-    """A reader's mask as it stands on disk."""
+    """A reader's mask on the disk."""
 
     path: Path
     sha256: str
 
 
 def find_refined(workspace: Workspace, reader: str, case_id: str) -> SavedMask | None:
-    """Return the reader's saved mask of a case, None where there is none yet."""
+    """Return the reader's saved mask of a case, None if there is none yet."""
     path = workspace.refined(reader, case_id)
     return SavedMask(path, sha256_of(path)) if path.exists() else None
 
@@ -47,15 +47,15 @@ def save_refined(
     Parameters
     ----------
     labels
-        ``(z, y, x)``. uint8 values are written as they are, one for each structure; of any other
-        type every value above 0 becomes 1. What is not zero is copied first of all, so the caller
+        ``(z, y, x)``. uint8 values are written unchanged, one for each structure; of any other
+        type every value above 0 becomes 1. The non-zero part is copied first of all, so the caller
         may go on editing.
     started_from
-        What was edited, such as ``"prediction kinetic"``.
+        The origin of the mask, such as ``"prediction kinetic"``.
     parameters, inputs
-        What else the provenance says: strokes, tools; the file of the start mask.
+        Further provenance: strokes, tools; the file of the start mask.
     replaces
-        The version that was opened or last saved. A file that is there but is not that version
+        The version that was opened or last saved. An existing file of another version
         (another window saved it) is not overwritten.
 
     Raises
@@ -71,7 +71,8 @@ def save_refined(
     report_progress(0, 1, "Saving")
     target = workspace.refined(reader, case.case_id)
     _require_unchanged(target, replaces)
-    # From here on a stop comes too late, so that "stopped" always means that nothing was written.
+    # A cancellation comes too late from here on, so that "stopped" always means that nothing was
+    # written.
     report_progress(0, 1, "Saving", binding=True)
     provenance = Provenance(
         case_id=case.case_id,

@@ -1,4 +1,4 @@
-"""What the window shows of an open case beyond its phases: masks, contrast, places, differences."""
+"""Data that the window shows of an open case besides its phases: masks, scores, differences."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -33,16 +33,16 @@ _SAMPLES: Final = 200_000
 _MOST_LABELS: Final = 16
 _DARK_PERCENT: Final = 1.0
 _BRIGHT_PERCENT: Final = 99.7
-"""Our choice, by looking: noise stays black, and of fat and vessels few voxels are clipped."""
+"""Our choice, by looking: noise stays black, and few voxels of fat and vessels are clipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """Which values of the masks on screen count as tumour.
+    """Which values of the displayed masks count as tumour.
 
-    `profile` and `label` say it of both masks, as in scoring their files. `reference_label` is the
-    one label of the reference that counts, under a profile that lets the user choose; of the mask
-    beside it every label counts then.
+    `profile` and `label` apply to both masks, as when their files are scored. `reference_label` is
+    the only label of the reference that counts, under a profile that lets the user choose; every
+    label of the other mask counts then.
     """
 
     profile: Profile = CLINICAL
@@ -51,10 +51,10 @@ class Counting:
 
 
 AS_CLINICAL: Final = Counting()
-"""Every label, under the profile that is the default."""
+"""Every label, under the default profile."""
 
 MaskValues: TypeAlias = LabelMap | NDArray[Any]
-"""A mask's raw values: as read from its file, or the array that is edited, ``(z, y, x)``."""
+"""A mask's raw values: as read from its file, or the edited array, ``(z, y, x)``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +78,7 @@ class OpenMask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseMasks:
-    """The masks of a case and, in plain sentences, which ones could not be shown."""
+    """The masks of a case, and sentences about those that could not be shown."""
 
     masks: tuple[OpenMask, ...]
     problems: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class CaseMasks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """`phase` minus `minus`: float32 ``(z, y, x)``, signed, and a range for the screen."""
+    """`phase` minus `minus`: float32 ``(z, y, x)``, signed, and a range for the display."""
 
     phase: int
     array: NDArray[np.float32]
@@ -98,7 +98,7 @@ class Difference:
 class ShownScores:
     """Scores against the reference and volumes in mm3, by role ("prediction", "refined").
 
-    `profile` is the name of the one that they follow, `grid_warning` says that mm are none.
+    `profile` is the name of their profile, `grid_warning` says that mm are not reliable.
     """
 
     scores: Mapping[str, CaseScore]
@@ -111,9 +111,9 @@ class ShownScores:
 def open_masks(case: Case, files: CaseFiles, workspace: Workspace, reader: str | None) -> CaseMasks:
     """Read the reference, the newest prediction and the reader's own mask.
 
-    What the workspace's blinding hides is not read, nor an own mask that was made with it in sight.
-    A mask that is damaged or lies on another grid is a problem, not a failure: the case opens
-    without it.
+    Masks that the workspace's blinding hides are not read, nor an own mask that was made while they
+    were visible. A mask that is damaged or lies on another grid is a problem, not a failure: the
+    case opens without it.
     """
     masks: list[OpenMask] = []
     problems: list[str] = []
@@ -132,7 +132,7 @@ def open_masks(case: Case, files: CaseFiles, workspace: Workspace, reader: str |
 
 
 def newer_prediction(case: Case, workspace: Workspace, shown: FileState | None) -> OpenMask | None:
-    """Read the newest prediction if it is another file state than `shown`.
+    """Read the newest prediction if its file differs from the state `shown`.
 
     Raises
     ------
@@ -147,16 +147,16 @@ def newer_prediction(case: Case, workspace: Workspace, shown: FileState | None) 
 
 
 def uint8_mask(labels: LabelMap, value: float | None = None) -> NDArray[np.uint8]:
-    """Return ``(z, y, x)`` 0 and 1: where the labels are `value`, or foreground without it."""
+    """Return ``(z, y, x)`` 0 and 1: where the labels are `value`, or foreground if it is None."""
     buffer = np.zeros(labels.grid.shape, dtype=np.uint8)
     buffer[labels.box.slices] = labels.foreground(value)
     return buffer
 
 
 def display_range(volume: NDArray[Any]) -> tuple[float, float]:
-    """Return the values drawn black and white: robust percentiles of a sample of the volume.
+    """Return the values displayed black and white: robust percentiles of a sample of the volume.
 
-    Values that are not finite are left out; a volume of one value gets a range of 1 above it.
+    Values that are not finite are ignored; a volume of one value gets a range of 1 above it.
     """
     step = max(1, round((volume.size / _SAMPLES) ** (1 / 3)))
     sample = volume[::step, ::step, ::step].astype(np.float32)
@@ -168,10 +168,10 @@ def display_range(volume: NDArray[Any]) -> tuple[float, float]:
 
 
 def looks_like_mask(volume: NDArray[Any]) -> bool:
-    """Whether a volume of whole numbers is a mask: at most 16 distinct values, none negative."""
+    """Return whether a volume of whole numbers is a mask: at most 16 values, none negative."""
     if volume.dtype.kind not in "iub" or volume.size == 0:
         return False
-    # A sample first: it tells most images, whose voxels would take long to sort.
+    # A sample first: it identifies most images, whose voxels would take long to sort.
     step = max(1, volume.size // _SAMPLES)
     if np.unique(volume.reshape(-1)[::step]).size > _MOST_LABELS:
         return False
@@ -179,10 +179,10 @@ def looks_like_mask(volume: NDArray[Any]) -> bool:
 
 
 def centre_of_largest_part(mask: NDArray[Any], grid: Grid) -> tuple[int, int, int] | None:
-    """Return the voxel (z, y, x) to look at: in the largest connected part of `mask`.
+    """Return the voxel (z, y, x) to navigate to: in the largest connected component of `mask`.
 
-    It lies on the slice (of the display frame) where that part is largest, at the voxel of the
-    part closest to its middle there. None for an empty mask.
+    It lies on the slice (of the display frame) where that component is largest, at the voxel of the
+    component closest to its middle there. None for an empty mask.
     """
     box = Box.around(mask)
     if box.is_empty:
@@ -195,9 +195,9 @@ def centre_of_largest_part(mask: NDArray[Any], grid: Grid) -> tuple[int, int, in
 
 
 def middle_voxel(voxels: NDArray[np.intp], grid: Grid) -> tuple[int, int, int]:
-    """Return the voxel to look at of a part given as indices ``(n, 3)``, n at least 1.
+    """Return the voxel to navigate to in a region given as indices ``(n, 3)``, n at least 1.
 
-    It lies on the slice (of the display frame) where the part is largest, closest to its middle
+    It lies on the slice (of the display frame) where the region is largest, closest to its middle
     there.
     """
     axis = grid.display_frame().order[0]
@@ -210,7 +210,7 @@ def middle_voxel(voxels: NDArray[np.intp], grid: Grid) -> tuple[int, int, int]:
 def subtract_phases(case: Case, phase: int, minus: int = 0) -> Difference:
     """Compute `phase` minus `minus`, signed.
 
-    The range starts at 0: what does not enhance is black.
+    The range starts at 0: tissue that does not enhance is black.
     """
     array = subtraction(case.signal, phase, minus)
     _, bright = display_range(array)
@@ -247,7 +247,7 @@ def _state_of(path: Path) -> FileState:
         return FileState.of(path)
     except OSError as error:
         raise FormatError(
-            f"expected a prediction at {path}, but {error.strerror or error}: it was there when "
+            f"expected a prediction at {path}, but {error.strerror or error}: it existed when "
             "the case was listed; predict it again"
         ) from error
 
@@ -255,7 +255,7 @@ def _state_of(path: Path) -> FileState:
 def choose_candidate(prediction: Prediction, candidate: Candidate) -> Prediction:
     """Return `prediction` with another of its candidates as the mask; the provenance says which.
 
-    Who chose is sure: nothing is said to be unsure any more.
+    A person chose it, so the prediction is no longer uncertain.
     """
     array = np.zeros(prediction.mask.grid.shape, dtype=np.bool_)
     array[candidate.box.slices] = candidate.crop
@@ -272,10 +272,10 @@ def score_shown(
     shown: Mapping[str, MaskValues],
     counting: Counting = AS_CLINICAL,
 ) -> ShownScores:
-    """Score the masks on screen against the reference, each by its role.
+    """Score the displayed masks against the reference, each by its role.
 
-    Masks are raw values; `counting` says which are tumour. The numbers are those that scoring the
-    files gives. Without a reference there are volumes only.
+    Masks are raw values; `counting` says which are tumour. The numbers equal those of scoring the
+    files. Without a reference there are only volumes.
     """
     profile, label = counting.profile, counting.label
     scores: dict[str, CaseScore] = {}
@@ -294,12 +294,12 @@ def score_shown(
 
 
 def labels_of(values: MaskValues, grid: Grid) -> LabelMap:
-    """Return raw values as a label map; of an array it is a copy of the block that is not zero."""
+    """Return raw values as a label map; an array is copied as the block that is not zero."""
     return values if isinstance(values, LabelMap) else LabelMap.of(values, grid)
 
 
 def reference_of(values: MaskValues, grid: Grid, counting: Counting) -> LabelMap:
-    """Return the reference as a label map, of 0 and 1 where one label of it was chosen."""
+    """Return the reference as a label map, of 0 and 1 if one label of it was chosen."""
     labels = labels_of(values, grid)
     if counting.reference_label is None:
         return labels

@@ -1,4 +1,4 @@
-"""What the window shows beyond single phases: projections, and ranges of grey for the screen."""
+"""Projections of a case, and ranges of grey for the display."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,8 +29,10 @@ _PRESETS: Final[dict[str, dict[str, tuple[float, float]]]] = {
     },
     "map": {"as made": (-3.0, -3.0), "automatic": (1.0, 99.7), "whole range": (0.0, 100.0)},
 }
-"""Percentiles of a sample that are drawn black and white. -1 stands for a black of 0, -2 for one as
-far below 0 as white is above. Our choice, by looking; MR signal has no unit of its own."""
+"""Percentiles of a sample that are displayed black and white. -1 stands for a black of 0, -2 for
+one
+as far below 0 as white is above. Our choice, by looking; MR signal has no unit.
+"""
 
 _FROM_ZERO: Final = -1.0
 _SIGNED: Final = -2.0
@@ -38,9 +40,9 @@ _SIGNED: Final = -2.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Projection:
-    """Projections of one positive subtraction, by array axis (z, y, x), and a range for the screen.
+    """Projections of a positive subtraction, by array axis (z, y, x), and a range of grey.
 
-    `arrays` holds an empty array for an axis that was not asked for. `slab_mm` is 0 where the whole
+    `arrays` holds an empty array for an axis that was not requested. `slab_mm` is 0 if the whole
     volume is projected.
     """
 
@@ -52,7 +54,7 @@ class Projection:
 
     @property
     def name(self) -> str:
-        """What it is, as the corner of the image says."""
+        """Its name in the corner of the image."""
         return f"{self.slab_mm:g} mm slab" if self.slab_mm else "MIP"
 
 
@@ -68,7 +70,7 @@ def project_case(
     phase, minus
         The minuend and the subtrahend.
     axes
-        Array axes to look along: 0 z, 1 y, 2 x.
+        Array axes to project along: 0 z, 1 y, 2 x.
     slab_mm
         Thickness of a slab in mm, 0 for the whole volume.
 
@@ -78,7 +80,7 @@ def project_case(
         If the slab is negative, or a phase is missing.
     """
     if not slab_mm >= 0:
-        raise CaseError(f"a slab has a thickness of 0 mm or more, got {slab_mm}: choose another")
+        raise CaseError(f"expected a slab of 0 mm or more, got {slab_mm}: choose another thickness")
     spacing = case.grid.spacing_mm
     slabs = [
         None if axis not in axes else slab_slices(slab_mm, spacing[axis]) if slab_mm else 0
@@ -98,16 +100,16 @@ def contrast_names(kind: str) -> tuple[str, ...]:
 def contrast_limits(
     array: NDArray[Any], kind: str, name: str, as_made: tuple[float, float]
 ) -> tuple[float, float]:
-    """Find what is drawn black and white in a named range.
+    """Return the values displayed black and white in a named range.
 
     Parameters
     ----------
     array
-        The volume on screen, any real type; values that are not finite are left out.
+        The displayed volume, any real type; values that are not finite are ignored.
     kind, name
         As `contrast_names` lists them.
     as_made
-        The range that the image came with, for the preset of that name.
+        The range that came with the image, for the preset of that name.
 
     Returns
     -------
@@ -116,7 +118,7 @@ def contrast_limits(
     """
     report_progress(0, 1, "Looking at the values")
     low, high = _PRESETS[kind][name]
-    # Equal ends are no percentiles: they stand for the range that the image came with.
+    # Equal ends are no percentiles: they stand for the range that came with the image.
     if low == high:
         return as_made
     sample = _sample_values(array)

@@ -1,1 +1,1 @@
-"""`mamamia score-classifier`, `stack`, `audit`, `split`: tables of scores and of patients."""
+"""Score classifiers, fit stacks, audit and split tables; services of the commands."""

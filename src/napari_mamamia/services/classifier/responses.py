@@ -1,4 +1,4 @@
-"""`mamamia score-pcr` with several models, operating points or a reader."""
+"""Score responses (pCR) with several models, operating points or a reader."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,14 +46,14 @@ class PredictionTable:
 
 @dataclass(frozen=True, slots=True)
 class ResponsesSummary:
-    """Each model by itself, in the order asked, and all of them at their operating points."""
+    """The results of each model, in the given order, and of all at their operating points."""
 
     models: tuple[ScoreSummary, ...]
     classifiers: ClassifierSummary
 
 
 def prediction_table(text: str) -> PredictionTable:
-    """Return the table that ``NAME=FILE`` or ``FILE`` names; a file gives its own name.
+    """Return the table that ``NAME=FILE`` or ``FILE`` names; the default name is the file's.
 
     Examples
     --------
@@ -76,10 +76,24 @@ def score_responses(
 ) -> ResponsesSummary:
     """Score tables of predicted responses, each by itself and all against each other.
 
-    A model alone writes ``out/summary.json``, each of several ``out/NAME/summary.json``; all of
-    them ``out/classifier.json`` and ``out/classifiers.html``, over the cases of any table whose
-    pcr is known. A case that a model has no probability for counts as least favourable there.
-    `reader` is a further column of the clinical table with a reader's 0 and 1.
+    A single model writes ``out/summary.json``, each of several ``out/NAME/summary.json``; all of
+    them ``out/classifier.json`` and ``out/classifiers.html``, over the cases of any table with a
+    known pcr. There, a case without a probability of a model gets the least favourable one.
+
+    Parameters
+    ----------
+    tables, clinical
+        Predicted responses of the models, and the clinical table.
+    out
+        Output folder.
+    settings
+        Definitions of the numbers.
+    sensitivities
+        Operating points.
+    reader
+        A further column of the clinical table with a reader's 0 and 1.
+    existing
+        What to do with other results in `out`.
 
     Raises
     ------
@@ -131,7 +145,7 @@ def _join_models(
     clinical: Path,
     reader: str,
 ) -> ClassifierCases:
-    """Return the cases of any table whose pcr is known, a row of scores for each model."""
+    """Return the cases of any table with a known pcr, a row of scores for each model."""
     records: dict[str, CaseRecord] = {}
     by_model: list[dict[str, float]] = []
     for table, read in zip(tables, reads, strict=True):
@@ -145,15 +159,15 @@ def _join_models(
         scores = {case_key(row.case_id): row.score for row in read.rows}
         if np.isnan(list(scores.values())).all():
             raise FormatError(
-                f"expected a column score with probabilities in {table.path}, but it has none: "
+                f"expected a column score with probabilities in {table.path}, but found none: "
                 "operating points, readers and several models are compared by scores"
             )
         by_model.append(scores)
     keys = sorted(records)
     if not keys:
         raise FormatError(
-            f"expected cases of the predictions with a known pcr in {clinical}, found none: look "
-            "whether both tables name the same cases"
+            f"expected cases of the predictions with a known pcr in {clinical}, but found none: "
+            "check that both tables use the same case ids"
         )
     label = np.array([float(bool(records[key].pcr)) for key in keys])
     scores_of = np.array([[scores.get(key, np.nan) for key in keys] for scores in by_model])
@@ -172,12 +186,12 @@ def _join_models(
 def _read_recalls(
     records: Sequence[CaseRecord], reader: str, clinical: Path
 ) -> NDArray[np.float64]:
-    """Return the reader's 0 and 1 of each case, nan where there is none."""
+    """Return the reader's 0 and 1 of each case, nan if unknown."""
     if not any(reader in record.other for record in records):
         there = ", ".join(dict.fromkeys(name for record in records for name in record.other))
         raise FormatError(
-            f"expected a column {reader} with a reader's 0 and 1 in {clinical}, found "
-            f"{there or 'no further column'}: name one of these"
+            f"expected a column {reader} with a reader's 0 and 1 in {clinical}, but found "
+            f"{there or 'no further column'}: choose one of these"
         )
     recalls = np.full(len(records), np.nan)
     for index, record in enumerate(records):
@@ -187,7 +201,7 @@ def _read_recalls(
             recalls[index] = np.nan if recall is None else recall
         except ValueError as error:
             raise FormatError(
-                f"expected 0 or 1 in column {reader} of {clinical}, but of case "
+                f"expected 0 or 1 in column {reader} of {clinical}, but for case "
                 f"{record.case_id} it {error}: correct the table"
             ) from error
     return recalls

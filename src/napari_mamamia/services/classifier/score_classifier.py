@@ -1,4 +1,4 @@
-"""`mamamia score-classifier`: a table of labels and scores to operating points and comparisons."""
+"""Score a table of labels and scores: operating points, intervals, comparisons."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -44,12 +44,13 @@ _MOST_GROUPS: Final = 50
 class ClassifierColumns:
     """Names of a table's columns; "" for none.
 
-    `exam` joins rows to one (both breasts of a woman): the largest score, positive if a row is.
+    `exam` joins the rows of an exam (such as both breasts): the largest score, positive if a row
+    is.
 
     Raises
     ------
     ValueError
-        If a column is named twice, or no score.
+        If a column is named twice, or there is no score.
     """
 
     case_id: str
@@ -62,31 +63,31 @@ class ClassifierColumns:
 
     def __post_init__(self) -> None:
         if not self.scores:
-            raise ValueError("at least one column of scores is needed, got none: name one")
+            raise ValueError("expected at least one column of scores, but found none: give one")
         apart = (self.case_id, self.label, *self.scores, *((self.reader,) if self.reader else ()))
         twice = [name for name, n in Counter(apart).items() if n > 1]
         twice += [name for name, n in Counter(self.subgroups).items() if n > 1]
         if twice:
             raise ValueError(
-                f"the column {twice[0]} is named twice: id, label, each score and the reader are "
-                "columns of their own"
+                "expected different columns for id, label, each score and the reader, but found "
+                f"{twice[0]} twice"
             )
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every column that is read, once."""
+        """Return every column that is read, once."""
         every = (self.case_id, self.label, *self.scores, self.reader, self.cluster, self.exam)
         return tuple(dict.fromkeys(name for name in (*every, *self.subgroups) if name))
 
     @property
     def unit(self) -> str:
-        """What a number counts: "exam" or "case"."""
+        """Return the unit of the numbers: "exam" or "case"."""
         return "exam" if self.exam else "case"
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifierSettings:
-    """Rules of the numbers, what a missing score counts, and a file of resamples."""
+    """Rules of the numbers, the treatment of missing scores, and a file of resamples."""
 
     rules: ClassifierRules = field(default_factory=ClassifierRules)
     missing: MissingScore = MissingScore.LEAST_FAVOURABLE
@@ -95,10 +96,10 @@ class ClassifierSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReadCases:
-    """Cases of a table, and what of it could not be used.
+    """Cases of a table, and the problems of the others.
 
-    `places` is the case of each row that counts, by its number from 0 below the header; `last` the
-    largest such number. Where rows were joined to exams, both count exams.
+    `places` is the case of each row that counts, by its number from 0 below the header; `last` is
+    the largest such number. If rows were joined to exams, both count exams.
     """
 
     cases: ClassifierCases
@@ -110,7 +111,7 @@ class ReadCases:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierSummary:
-    """What was found, and where it lies."""
+    """The results, and their folder."""
 
     result: ClassifierResult
     failures: tuple[CaseFailure, ...]
@@ -121,14 +122,14 @@ class ClassifierSummary:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know beside the numbers."""
+        """Return notes for the reader of the numbers."""
         n_unusable = sum(model.n_filled for model in self.result.models)
         if not n_unusable:
             return (*self.table_notes, *self.result.notes)
         each = ", ".join(f"{m.name} {m.n_filled}" for m in self.result.models if m.n_filled)
         return (
             *self.table_notes,
-            f"scores that were missing or no number count as least favourable ({each})",
+            f"missing or invalid scores count as least favourable ({each})",
             *self.result.notes,
         )
 
@@ -143,8 +144,19 @@ def score_classifier(
 ) -> ClassifierSummary:
     """Score the classifiers of a table and write ``out/classifier.json`` and ``report.html``.
 
-    A row without label or id, or whose id came before, is a failure and out; a score that is no
-    finite number is a failure too and counts as `settings` say.
+    A row without label or id, or with a repeated id, is a failure and left out; a score that is not
+    a finite number is a failure too and counts by the `settings`.
+
+    Parameters
+    ----------
+    table, columns
+        The table and its columns.
+    out
+        Output folder.
+    settings
+        Rules of the numbers; None for the defaults.
+    existing
+        What to do with other results in `out`.
 
     Raises
     ------
@@ -190,7 +202,7 @@ def write_classifier(
 
 
 def read_cases(table: NamedTable, columns: ClassifierColumns, missing: MissingScore) -> ReadCases:
-    """Return the cases of a table; those that cannot count are failures.
+    """Return the cases of a table; unusable rows are failures.
 
     Raises
     ------
@@ -212,7 +224,7 @@ def read_cases(table: NamedTable, columns: ClassifierColumns, missing: MissingSc
         keep &= ~np.isnan(scores).any(axis=0)
     if not keep.any():
         raise FormatError(
-            f"expected rows with an id, a label and scores in {table.name}, found none of "
+            f"expected rows with an id, a label and scores in {table.name}, but found none of "
             f"{table.n:,}: {(*bad, *bad_scores)[0].reason}"
         )
     recall, bad_recalls = (None, ()) if not columns.reader else table.yes_no(columns.reader)
@@ -241,7 +253,7 @@ def read_cases(table: NamedTable, columns: ClassifierColumns, missing: MissingSc
 
 
 def read_resamples(path: Path, read: ReadCases) -> list[NDArray[np.int64]]:
-    """Return resamples of row numbers from 0, as places of cases; rows that are out are left out.
+    """Return resamples of row numbers from 0, as indices of cases; unused rows are left out.
 
     Raises
     ------
@@ -254,8 +266,8 @@ def read_resamples(path: Path, read: ReadCases) -> list[NDArray[np.int64]]:
         for text in line:
             if not text.isdecimal() or int(text) > read.last:
                 raise FormatError(
-                    f"expected row numbers from 0 to {read.last} in line {number} of {path}, got "
-                    f"{text!r}: rows are counted from 0 below the header"
+                    f"expected row numbers from 0 to {read.last} in line {number} of {path}, but "
+                    f"found {text!r}: rows are counted from 0 below the header"
                 )
             rows.append(read.places.get(int(text), -1))
         draw = np.array(rows, dtype=np.int64)
@@ -264,7 +276,7 @@ def read_resamples(path: Path, read: ReadCases) -> list[NDArray[np.int64]]:
 
 
 def classifier_content(summary: ClassifierSummary) -> dict[str, Any]:
-    """Return the content of ``classifier.json``; nan and infinite numbers stand for null."""
+    """Return the content of ``classifier.json``; nan and infinite numbers become null."""
     result, settings = summary.result, summary.settings
     return {
         "unit": summary.columns.unit,
@@ -330,7 +342,7 @@ def _describe_models(result: ClassifierResult) -> dict[str, Any]:
 def _read_scores(
     table: NamedTable, columns: ClassifierColumns, missing: MissingScore
 ) -> tuple[NDArray[np.float64], list[BadCell]]:
-    """Return the scores (k, n), nan where unusable, and the cells that are."""
+    """Return the scores (k, n), nan where unusable, and the unusable cells."""
     scores, cells = np.full((len(columns.scores), table.n), np.nan), []
     left_out = missing is MissingScore.LEAVE_OUT
     becomes = "left out of every model" if left_out else "counts as least favourable"
@@ -339,7 +351,7 @@ def _read_scores(
         if bad and np.isnan(scores[index]).all():
             raise FormatError(
                 f"expected numbers in column {name} of {table.name}, but row "
-                f"{table.row_numbers[bad[0].row]}: {bad[0].reason}: name another column"
+                f"{table.row_numbers[bad[0].row]}: {bad[0].reason}: choose another column"
             )
         reasons = {cell.row: cell.reason for cell in bad}
         cells += [
@@ -372,8 +384,8 @@ def _join_rows(
         values = tuple(_join_texts(table, column, units, counting, mixed="several"))
         if len(set(values)) > _MOST_GROUPS:
             raise FormatError(
-                f"expected a column of groups as subgroup, but {column} of {table.name} has "
-                f"{len(set(values)):,} different values: make groups of them first"
+                f"expected a column of groups as subgroup, but found {len(set(values)):,} "
+                f"different values in {column} of {table.name}: group them first"
             )
         subgroups.append((column, values))
     return ClassifierCases(
@@ -391,12 +403,12 @@ def _join_rows(
 def _join_texts(
     table: NamedTable, column: str, units: Units, counting: NDArray[np.intp], mixed: str = ""
 ) -> list[str]:
-    """Return the text of each unit; `mixed` where its rows differ, refused where that is "".
+    """Return the text of each unit; `mixed` if its rows differ, an error if `mixed` is "".
 
     Raises
     ------
     FormatError
-        If rows of a unit lie in different clusters.
+        If rows of a unit are in different clusters.
     """
     texts = table.texts(column)
     of_unit: list[str | None] = [None] * units.n
@@ -404,8 +416,8 @@ def _join_texts(
         if of_unit[index] not in (None, texts[row], mixed or None):
             if not mixed:
                 raise FormatError(
-                    f"expected one {column} for each exam in {table.name}, but "
-                    f"{units.names[index]} has {of_unit[index]} and {texts[row]}: mend the table"
+                    f"expected one {column} for each exam in {table.name}, but found for "
+                    f"{units.names[index]} {of_unit[index]} and {texts[row]}: correct the table"
                 )
             of_unit[index] = mixed
         elif of_unit[index] is None:

@@ -1,4 +1,4 @@
-"""Classifiers in a few plain lines, for the terminal."""
+"""The results of classifiers as lines for the terminal."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _MOST_PAIRS = 10
 def classifier_lines(
     result: ClassifierResult, notes: tuple[str, ...], unit: str
 ) -> tuple[str, ...]:
-    """Return what was found: models by AUC, operating points, reader, comparisons, notes."""
+    """Return the results as lines: models by AUC, operating points, reader, pairs, notes."""
     return tuple(_list_lines(result, notes, unit))
 
 
@@ -34,7 +34,7 @@ def _list_lines(result: ClassifierResult, notes: tuple[str, ...], unit: str) -> 
         if pair.delong.auc_a < pair.delong.auc_b:
             a, b = b, a
         yield (
-            f"  {a} over {b}: AUC {number(abs(pair.delong.auc_a - pair.delong.auc_b))} more, "
+            f"  {a} over {b}: AUC higher by {number(abs(pair.delong.auc_a - pair.delong.auc_b))}, "
             f"K {factors[a, b].text}, DeLong {p_said(pair.p_holm)} after Holm"
         )
     if len(result.pairs) > _MOST_PAIRS:
@@ -59,7 +59,7 @@ def _describe_model(model: ClassifierScores, result: ClassifierResult) -> Iterat
             f"{' (the reader)' if is_reader else ''}: {number(point.threshold)} "
             f"({_format_ends(ends.threshold)}) by threshold, "
             f"{number(point.interpolated)} interpolated"
-            + (f"; less the reader's: {_format_ends(beyond)}" if beyond else "")
+            + (f"; minus the reader's: {_format_ends(beyond)}" if beyond else "")
         )
 
 

@@ -1,5 +1,5 @@
-"""Import of DICOM studies: looked at, asked, written.
+"""Import of DICOM studies: inspect, ask, write.
 
-`finding` judges, `dicom` writes one study, `studies` several, `record` what is kept with it,
-`enhancement` shows pre and post; `look`, `preview` and `check` serve the window.
+`finding` judges studies, `dicom` writes one, `studies` several, `record` their metadata;
+`inspection`, `preview` and `check` serve the window, `remedies` applies what a user chose.
 """

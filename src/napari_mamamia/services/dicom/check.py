@@ -1,4 +1,4 @@
-"""Whether studies can be imported under their ids into a folder: said before anything is read."""
+"""Check before an import whether studies can get their ids in a data set."""
 
 import os
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ _OWN_FOLDER: Final = "mamamia-cases"
 
 @dataclass(frozen=True, slots=True)
 class IdState:
-    """What speaks against an id, "" if nothing; `is_there` where a case of that id can be replaced.
+    """The problem of an id, "" for none; `is_there` where a case of that id can be replaced.
 
-    A case that is there is no `problem` by itself: the user may want to replace it.
+    An existing case is no `problem` by itself, because the user may want to replace it.
     """
 
     problem: str = ""
@@ -30,7 +30,7 @@ class IdState:
 
 @dataclass(frozen=True, slots=True)
 class ImportCheck:
-    """What speaks against the folder, "" if nothing, and the state of each study's id."""
+    """The problem of the folder, "" for none, and the state of each study's id."""
 
     target_problem: str
     ids: tuple[IdState, ...]
@@ -39,8 +39,8 @@ class ImportCheck:
 def check_import(studies: Sequence[FoundStudy], source: Path, out: Path | None) -> ImportCheck:
     """Check ids against the headers, each other and the data set `out`.
 
-    Nothing is written. An id that holds a word of the patient's elements is refused, whoever
-    gave it. `out` None checks the ids alone.
+    Nothing is written. An id that holds a word of the patient's elements is refused, whoever chose
+    it. `out` None checks only the ids.
     """
     problem = "Choose the data set to import into." if out is None else _target_problem(out, source)
     keys = [case_key(study.case_id) for study in studies]
@@ -53,7 +53,7 @@ def check_import(studies: Sequence[FoundStudy], source: Path, out: Path | None) 
 
 
 def default_target(opened: DataSet | None, recent: Sequence[Path]) -> Path:
-    """Return where an import goes unless the user says otherwise.
+    """Return the default data set of an import.
 
     The open data set, else the one used last, if it is in the MAMA-MIA layout and writable; else
     ``mamamia-cases`` in the user's home.
@@ -75,29 +75,29 @@ def _id_state(study: FoundStudy, out: Path | None, *, is_twin: bool) -> IdState:
         if study.study is not None and tells_the_patient(study.study, name):
             return IdState(
                 f"The id {name} holds a word of the patient's name, number or birth date: choose "
-                "one that does not tell who it is."
+                "one that does not identify the patient."
             )
     except MamamiaError as error:
         return IdState(str(error))
     if is_twin:
-        return IdState(f"Two studies have the id {name}: give one of them another.")
+        return IdState(f"Two studies have the id {name}: choose another id for one of them.")
     return IdState(is_there=out is not None and existing_case(out, name) is not None)
 
 
 def _target_problem(out: Path, source: Path) -> str:
     try:
         if out == source or source in out.parents:
-            return f"{out} lies in the DICOM folder, which is only read: choose another folder."
+            return f"{out} is in the DICOM folder, which is only read: choose another folder."
         there = next((path for path in (out, *out.parents) if path.exists()), out)
         if not there.is_dir():
             return f"{there} is a file, not a folder: choose another folder."
         if not _is_writable(there):
-            return f"{there} may not be written to: choose another folder."
+            return f"{there} is not writable: choose another folder."
         kind = recognise(out) if there == out else None
     except (OSError, ValueError) as error:
         return f"{out} cannot be used ({error}): choose another folder."
     if kind not in (None, LayoutKind.MAMA_MIA):
-        return f"{out} is a {kind}, to which no case can be added: choose another folder."
+        return f"{out} is a {kind}, which takes no further case: choose another folder."
     return ""
 
 

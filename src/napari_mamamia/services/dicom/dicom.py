@@ -1,4 +1,4 @@
-"""DICOM -> a case in the MAMA-MIA layout: one study, or a folder of many."""
+"""Import DICOM as cases in the MAMA-MIA layout: one study, or a folder of many."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -43,31 +43,31 @@ from napari_mamamia.services.dicom.record import (
     patient_info,
 )
 
-# A phase of a DICOM study on its way into a volume file: a few planes in memory at a time.
+# The planes of a phase on the way into a volume file: a few planes in memory at a time.
 
 _PART_BYTES: Final = 1 << 23
 _LEAST_PLANES: Final = 8
-"""Planes read together: at least so many that the reading threads have work, else 8 MiB."""
+"""Least number of planes read together, so that the reading threads have work; else 8 MiB."""
 
 
 class PhasePlanes:
-    """The planes of one phase, read from their files when a writer asks for them, turned upright.
+    """The planes of one phase, read from their files as a writer asks, and flipped upright.
 
-    Once all were given, `tails` holds where its planes break off. A plane's memory is
-    used again for a later one.
+    After the last plane, `tails` holds where planes break off. The memory of a plane is used again
+    for a later one.
 
     Parameters
     ----------
     slices
         The planes up the stack.
     shape
-        ``(z, y, x)`` of the grid that they are to fill.
+        ``(z, y, x)`` of the grid that they fill.
     dtype
-        Of the values given; of floating point where they are scaled.
+        Type of the values; of floating point where they are scaled.
     turn
         The slices that turn ``(z, y, x)`` upright, planes in their order.
     check
-        Called while planes are read; what it raises ends the reading.
+        Called while planes are read; an exception ends the reading.
     """
 
     ndim: Final = 3
@@ -88,7 +88,7 @@ class PhasePlanes:
         self._tails: list[NDArray[np.intp]] = []
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
-        """Give the planes, read part by part."""
+        """Yield the planes, read in groups."""
         n_bytes = self.shape[1] * self.shape[2] * self.dtype.itemsize
         step = max(_LEAST_PLANES, _PART_BYTES // n_bytes)
         planes: NDArray[Any] = np.empty((step, *self.shape[1:]), dtype=self.dtype)
@@ -102,19 +102,20 @@ class PhasePlanes:
 
     @property
     def tails(self) -> NDArray[np.intp]:
-        """What `blank_tails` makes of the phase."""
+        """The result of `blank_tails` for the phase."""
         return np.concatenate(self._tails)
 
 
 _WRITERS: Final = 8
-"""Phases that are read and written at once, all of most exams: each holds a few planes only, and
-none is left over at the end for one processor while the others rest."""
+"""Phases that are read and written at once, all of most exams: each holds a few planes only, and no
+phase is left over for one processor alone.
+"""
 _POLL_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedCase:
-    """One case that was written; `kept` is everything that left the headers, by name."""
+    """One case that was written; `kept` are the facts kept from the headers, by name."""
 
     case_id: str
     folder: Path
@@ -129,7 +130,7 @@ class ImportedCase:
 
 @dataclass(frozen=True, slots=True)
 class ImportSummary:
-    """What an import did: cases written, ids that were there already, and failures."""
+    """The result of an import: cases written, ids that existed already, and failures."""
 
     imported: tuple[ImportedCase, ...]
     skipped: tuple[str, ...] = ()
@@ -141,27 +142,28 @@ def import_dicom(
 ) -> ImportSummary:
     """Write each study of a DICOM folder or zip as a case of data set `out`.
 
-    A single study that is refused raises. Of several, each refused one is a failure and the others
-    are written. A case appears whole or not at all. Voxels are stored with the rows from the
-    bottom up (see `upright`), in the files' integer type, or as float32 where the headers scale
-    them.
+    A refused study raises if it is the only one; of several it is a failure, and the others are
+    written. A case appears whole or not at all. Voxels are stored with the rows from the bottom up
+    (see `upright`), in the files' integer type, or as float32 where the headers scale them.
 
     Parameters
     ----------
     source
-        Folder, searched to its depth, or zip archive. It is only read.
+        Folder, searched with its subfolders, or zip archive. It is only read.
     out
         Data set in the MAMA-MIA layout, made where it is missing; other cases in it stay.
     case_id
         Id of the case; of several studies the prefix, completed by ``_001``, ``_002``, ... Empty
         takes the name of each study's folder, refused where it holds the patient's name.
+    settings
+        How to import; None for the defaults.
 
     Raises
     ------
     FormatError, CaseError
         If the source or its only study is refused; the message is the reason.
     SaveConflictError
-        If the case is there already and the settings do not allow otherwise.
+        If the case exists already and the settings do not allow to replace it.
     SaveError
         If the system refuses to write.
     """
@@ -221,7 +223,7 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Impo
 
 
 def _complete_row(study: FoundStudy, out: Path, settings: ImportSettings) -> None:
-    """Return the row that an import did not come to write: killed after the images."""
+    """Write the clinical row of a case whose import was killed after the images."""
     exam = study.exam
     if exam is None:
         return
@@ -242,16 +244,16 @@ def _shift_times(
 
 
 def _is_scaled(stacks: Sequence[Sequence[Slice]]) -> bool:
-    return needs_scaling(piece for stack in stacks for piece in stack)
+    return needs_scaling(plane for stack in stacks for plane in stack)
 
 
 def _write_all(
     stacks: Sequence[Sequence[Slice]], folder: Path, case_id: str, grid: Any, turn: Any
 ) -> list[int]:
     """Write the phases in threads; return the size of each in bytes."""
-    stored = common_type(piece for stack in stacks for piece in stack)
+    stored = common_type(plane for stack in stacks for plane in stack)
     dtype = np.dtype(np.float32) if _is_scaled(stacks) else stored
-    # The writing threads hear nothing of the listener that stops the import: they look at this.
+    # The writing threads do not receive the listener that stops the import, but check this event.
     stop = threading.Event()
     counts = [0] * len(stacks)
     tails: dict[int, NDArray[np.intp]] = {}

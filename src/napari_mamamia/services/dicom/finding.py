@@ -1,4 +1,4 @@
-"""What is in a DICOM folder or zip: its studies, each with its exam or the reason against it."""
+"""Find the studies of a DICOM folder or zip, each with its exam or the reason for refusing it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -42,18 +42,18 @@ from napari_mamamia.services.batch.output_folder import Existing
 _ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _DAY_S: Final = 86400
 _PHASE_END: Final = re.compile(r".*_0\d{3}")
-"""Ends like that of a phase's file name; ids such as ISPY1_1002 are no phases."""
+"""Ends of ids that look like the number of a phase; ISPY1_1002 does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportSettings:
-    """How to import.
+    """Settings of an import.
 
-    `clock` None chooses; `phases` are the ones kept, by their number in order of time (empty for
-    all); `use` and `leave_out` are the groups of selectors of the parts that count and that do not
-    (empty for all and none); `allow_thin` takes exams of one or two slices; `sides` is what becomes
-    of two breasts in two sagittal stacks; `columns` are those of the data set's clinical table that
-    the user fixed.
+    `clock` None chooses one; `phases` are the ones kept, by their number in order of time (empty
+    for all); `use` and `leave_out` are groups of selectors of parts to use and to leave out (empty
+    for all and none); `allow_thin` accepts exams of one or two slices; `sides` says what to make of
+    two breasts in two sagittal stacks; `columns` are the columns of the data set's clinical table
+    that the user set.
     """
 
     clock: Clock | None = None
@@ -68,20 +68,18 @@ class ImportSettings:
 
     @property
     def selection(self) -> Selection:
-        """What the user said of the parts of a study."""
+        """The user's choice of the parts of a study."""
         return Selection(self.use, self.leave_out)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundStudy:
-    """One study of the source: its exam, or the `problem` that forbids the import.
+    """One study of the source: its exam, or the `problem` that prevents the import.
 
-    `remedies` are the settings under which the import would go on.
-
-    `archives` are the zips that lie beside it and are not looked into, below the source.
-    `place` is its folder as the user knows it: in the zip, where `folder` is that of what was
-    unpacked. `rows` are its series and what becomes of each, also where it is refused; `study` is
-    what the headers said, from which it can be judged again without reading them again.
+    `remedies` are settings that may solve the problem. `archives` are zips beside the study that
+    are not opened, relative to the source. `place` is its folder as the user knows it, also in a
+    zip, where `folder` is the unpacked one. `rows` are its series with their use, also of a refused
+    study; `study` holds the headers, from which it can be judged again.
     """
 
     case_id: str
@@ -98,14 +96,14 @@ class FoundStudy:
 
     @property
     def day(self) -> str:
-        """When its first image was taken, such as 2020-03-10; "" where nothing tells it."""
+        """Date of its first image, such as 2020-03-10; "" where unknown."""
         taken = [p.clocks.get(Clock.ACQUISITION_TIME, 0.0) for p in self._first_slices]
         day = int(min(taken, default=0.0) // _DAY_S)
         return date.fromordinal(day).isoformat() if day > 0 else ""
 
     @property
     def origin(self) -> str:
-        """What tells it from other studies of a folder: when it was taken, and its first file."""
+        """What distinguishes it from other studies of a folder: its date and its first file."""
         first = (
             f"first file {readable_name(self._first_slices[0].file.name)}"
             if self._first_slices
@@ -136,25 +134,25 @@ def look_into(
 
 
 def require_folder(source: Path) -> None:
-    """Raise `FormatError` where a source, which is no zip, is no folder either; say what it is."""
+    """Raise `FormatError` where a source, which is no zip, is no folder either."""
     if source.is_dir():
         return
     expected = f"expected a folder or zip of DICOM files, got {source}"
     if not source.exists():
-        raise FormatError(f"{expected}, where nothing is: check the path")
+        raise FormatError(f"{expected}, which does not exist: check the path")
     if source.suffix.lower() == ".zip":
         raise FormatError(
-            f"{expected}, a zip that is damaged or was cut, because the list of its files at its "
-            "end is missing: copy or export it again"
+            f"{expected}, a zip that is damaged or was cut, because its central directory "
+            "is missing: copy or export it again"
         )
     if is_dicom_file(source):
-        raise FormatError(f"{expected}, one DICOM file: choose the folder it lies in")
+        raise FormatError(f"{expected}, one DICOM file: choose its folder")
     raise FormatError(f"{expected}, a file of another kind: choose a folder or a zip")
 
 
 @contextmanager
 def unpacked(source: Path) -> Iterator[Path]:
-    """Give the folder of the files: the source itself, or an empty one for a zip's contents."""
+    """Yield the folder of the files: the source, or an empty one for the contents of a zip."""
     if not is_zip(source):
         require_folder(source)
         yield source
@@ -165,7 +163,7 @@ def unpacked(source: Path) -> Iterator[Path]:
 
 @contextmanager
 def naming(source: Path, folder: Path) -> Iterator[None]:
-    """Name the archive in errors of the block, which the user knows, in place of our folder."""
+    """Name the archive in errors of the block in place of the temporary folder."""
     try:
         yield
     except (FormatError, CaseError) as error:
@@ -202,39 +200,39 @@ def find_studies(
 def _with_kin(found: Sequence[FoundStudy]) -> list[FoundStudy]:
     """Return the studies, each with a warning where others seem to be of the same exam."""
     return [
-        one if one.exam is None else replace(one, exam=replace(one.exam, warnings=(
-            *one.exam.warnings,
-            *(CaseWarning(_kin_warning(other)) for other in found if _are_kin(one, other)),
+        study if study.exam is None else replace(study, exam=replace(study.exam, warnings=(
+            *study.exam.warnings,
+            *(CaseWarning(_kin_warning(other)) for other in found if _are_kin(study, other)),
         )))
-        for one in found
+        for study in found
     ]  # fmt: skip
 
 
 def _are_kin(a: FoundStudy, b: FoundStudy) -> bool:
-    """Whether two studies show the same places of one patient on one day."""
+    """Return whether two studies show the same places of one patient on one day."""
     if a.study is b.study or a.exam is None or b.exam is None or not a.day or a.day != b.day:
         return False
-    first, other = (one.exam.stacks[0][0] for one in (a, b) if one.exam is not None)
+    first, other = (study.exam.stacks[0][0] for study in (a, b) if study.exam is not None)
     is_one_patient = any(first.header.patient) and first.header.patient == other.header.patient
     return is_one_patient and a.exam.grid.is_same_place(b.exam.grid)
 
 
 def _kin_warning(other: FoundStudy) -> str:
     return (
-        f"{other.case_id} is of the same patient, day and place, but has a StudyInstanceUID of its "
-        "own: if both are one exam that was split, none of the two cases is whole, so export it "
-        "again as one study; if they are two exams, they are right as they are"
+        f"{other.case_id} is of the same patient, day and place, but has another StudyInstanceUID: "
+        "if both are one exam that was split, neither case is complete, so export it "
+        "again as one study; if they are two exams, nothing is wrong"
     )
 
 
 def _require_that_selectors_fit(
     found: Sequence[FoundStudy], settings: ImportSettings
 ) -> tuple[FoundStudy, ...]:
-    """Refuse every study where a selector fits nothing of any: it was meant for something else."""
+    """Refuse all studies where a selector matches nothing in any of them."""
     idle_by_study = [
-        set(idle_selectors(one.study.images, settings.selection, allow_thin=settings.allow_thin))
-        for one in found
-        if one.study is not None
+        set(idle_selectors(study.study.images, settings.selection, allow_thin=settings.allow_thin))
+        for study in found
+        if study.study is not None
     ]
     idle = (
         set.intersection(*idle_by_study) if idle_by_study and settings.selection.groups else set()
@@ -242,16 +240,17 @@ def _require_that_selectors_fit(
     if not idle:
         return tuple(found)
     problem = (
-        f"expected selectors that fit some image, but {' and '.join(sorted(idle))} fits none of "
-        f"{'the study' if len(found) == 1 else 'the studies'}: look at what there is, and correct "
-        "it or leave it out"
+        f"expected selectors that match some image, but {' and '.join(sorted(idle))} matches "
+        "nothing in "
+        f"{'the study' if len(found) == 1 else 'the studies'}: check the series of the source, and "
+        "correct or remove it"
     )
     remedies = (Remedy("dry_run"),)
-    return tuple(replace(one, exam=None, problem=problem, remedies=remedies) for one in found)
+    return tuple(replace(study, exam=None, problem=problem, remedies=remedies) for study in found)
 
 
 def _is_of_two(study: Study, settings: ImportSettings) -> bool:
-    """Whether a study becomes two cases, one of each breast."""
+    """Return whether a study becomes two cases, one of each breast."""
     if settings.sides is not Sides.TWO:
         return False
     try:
@@ -265,13 +264,13 @@ def _is_of_two(study: Study, settings: ImportSettings) -> bool:
 
 
 def usable_studies(folder: Path) -> list[Study]:
-    """Return the studies below a folder; those without an image only if there is none."""
+    """Return the studies below a folder; those without an image only if there is no other."""
     studies = read_studies(folder)
     return [s for s in studies if s.damaged or any(True for _ in s.headers)] or list(studies)
 
 
 def place_of(study: Study, folder: Path, source: Path) -> Path:
-    """Return where a study lies for the user, whose `source` was unpacked to `folder`."""
+    """Return the folder of a study as the user knows it; `source` was unpacked to `folder`."""
     below = study.folder.is_relative_to(folder)
     return source / study.folder.relative_to(folder) if below else study.folder
 
@@ -279,9 +278,20 @@ def place_of(study: Study, folder: Path, source: Path) -> Path:
 def judged(
     name: str, study: Study, place: Path, settings: ImportSettings, side: str = ""
 ) -> FoundStudy:
-    """Return what becomes of a study under `settings`, from its headers as they were read.
+    """Return a study with its exam or problem under `settings`, from headers that were read before.
 
-    `side` takes one breast of two.
+    Parameters
+    ----------
+    name
+        Id of the case.
+    study
+        The study with its headers.
+    place
+        Its folder as the user knows it.
+    settings
+        How to import.
+    side
+        "left" or "right" takes one breast of two; "" takes the whole study.
     """
 
     def told(text: str) -> str:
@@ -295,7 +305,7 @@ def judged(
     except MamamiaError as error:
         problem, remedies = told(str(error)), list_remedies(error)
     rows = _list_refused_series(study, settings) if exam is None else exam.rows
-    rows = (*rows, *unreadable_rows([told(one.reason) for one in study.damaged]))
+    rows = (*rows, *unreadable_rows([told(file.reason) for file in study.damaged]))
     exam = None if exam is None else replace(exam, rows=rows)
     n_images = sum(len(i) if isinstance(i, tuple) else 1 for i in study.images)
     return FoundStudy(
@@ -323,31 +333,31 @@ def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
     if settings.sides is not Sides.ASK and not side and not shows_both(exam):
         notes.append(
             "the phases are not two sagittal stacks, one of each breast: the study is one case, "
-            f"whatever was set for two breasts ({settings.sides})"
+            f"although another treatment of two breasts was requested ({settings.sides})"
         )
     phases = chosen_phases(exam, settings.phases)
     notes += _without_pre(exam, phases[0])
     notes += enhancement_warnings([exam.blocks[index] for index in phases])
     exam = replace(exam, warnings=(*exam.warnings, *map(CaseWarning, notes)))
-    require_decoders(piece for stack in exam.stacks for piece in stack)
+    require_decoders(plane for stack in exam.stacks for plane in stack)
     return exam
 
 
 def _without_pre(exam: Exam, first: int) -> list[str]:
-    """Return a sentence where the phases that are kept begin behind the one before contrast."""
+    """Return a warning if the kept phases begin after the last one before contrast."""
     if all(
         contrast_between(exam.blocks[0], exam.blocks[k]) is Contrast.NONE
         for k in range(1, first + 1)
     ):
         return []
     return [
-        f"the phases that are kept begin with phase {first}, and contrast came before it: it is no "
+        f"the kept phases begin with phase {first}, and contrast came before it: it is no "
         "scan before contrast, so all enhancement is measured against a phase that enhances"
     ]
 
 
 def _list_refused_series(study: Study, settings: ImportSettings) -> tuple[SeriesRow, ...]:
-    """Return the series of a refused study; none where its headers do not even tell them."""
+    """Return the series of a refused study; none where its headers do not show them."""
     try:
         with explained(study.folder, "a table of series", "export the study again"):
             return list_series(study.images, settings.selection, allow_thin=settings.allow_thin)
@@ -369,7 +379,7 @@ def _find_study(
 
 
 def require_id(case_id: str) -> None:
-    """Raise `CaseError` where a text cannot be the id of a case."""
+    """Raise `CaseError` if a text cannot be the id of a case."""
     if not _ID.fullmatch(case_id) or _PHASE_END.fullmatch(case_id):
         raise CaseError(
             f"expected a case id of letters, digits, dots, dashes and underscores that does not "
@@ -398,30 +408,30 @@ def _as_id(text: str) -> str:
 
 
 def tells_the_patient(study: Study, case_id: str) -> bool:
-    """Whether an id holds a word of the patient's elements in any of its files."""
+    """Return whether an id holds a word of the patient's elements in any of its files."""
     return names_a_person(dict.fromkeys(header.file for header in study.headers), case_id)
 
 
 def _require_impersonal(name: str, study: Study, place: Path, is_named: bool) -> None:
-    """Refuse an id made of a folder's name that holds the patient's; the user's own is theirs."""
+    """Refuse an id from a folder's name that identifies the patient, but not a user's own."""
     if is_named or not tells_the_patient(study, name):
         return
     raise CaseError(
-        "expected a folder name that does not tell the patient, but it holds a word of the "
+        "expected a folder name that does not identify the patient, but it holds a word of the "
         f"patient's elements ({place}): give an id",
         remedies=[Remedy("case", ("ID",))],
     )
 
 
 def chosen_phases(exam: Exam, phases: Sequence[int]) -> list[int]:
-    """Return the phases to keep, all where none are named; `CaseError` where one is not there."""
+    """Return the phases to keep, by default all; `CaseError` for one that does not exist."""
     n_phases = len(exam.stacks)
     if not phases:
         return list(range(n_phases))
     if sorted(set(phases)) != list(phases) or not 0 <= phases[0] <= phases[-1] < n_phases:
         raise CaseError(
             f"expected ascending phases of 0 .. {n_phases - 1}, got "
-            f"{', '.join(map(str, phases))}: look at the phases",
+            f"{', '.join(map(str, phases))}: check the phases of the study",
             remedies=[Remedy("dry_run")],
         )
     return list(phases)

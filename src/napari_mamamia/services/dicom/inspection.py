@@ -1,4 +1,4 @@
-"""Looking into DICOM before an import: headers are read once, judged as often as the user likes."""
+"""Inspect DICOM before an import: headers are read once, and judged again for each change."""
 
 import weakref
 from collections.abc import Sequence
@@ -38,14 +38,13 @@ class InspectedStudies:
     Attributes
     ----------
     source
-        What the user gave.
+        The path that the user chose.
     folder
-        Where the files lie: the source itself, or what was unpacked.
+        The folder of the files: the source itself, or the unpacked zip.
     studies
         In order of their first file.
     renamed
-        The studies, by their place, whose id is a neutral one, because the folder tells the
-        patient.
+        Indices of the studies with a neutral id, because the folder identifies the patient.
     """
 
     def __init__(
@@ -63,22 +62,22 @@ class InspectedStudies:
         self._remove = None if held is None else weakref.finalize(self, held.close)
 
     def place_of(self, at: int) -> str:
-        """Return where the files of a study lie below the source, "" where they are all of it."""
+        """Return the folder of a study below the source, "" where it is all of the source."""
         folder = self.studies[at].folder
         below = folder.relative_to(self.folder) if folder.is_relative_to(self.folder) else folder
         return "" if below == Path() else str(below)
 
     def close(self) -> None:
-        """Remove what was unpacked. Without this it goes with the last reference."""
+        """Remove the unpacked files. Otherwise they are removed with the last reference."""
         if self._remove is not None:
             self._remove()
 
 
 def look_at_source(source: Path) -> InspectedStudies:
-    """Return the studies of a DICOM folder or zip; nothing is written beside it.
+    """Return the studies of a DICOM folder or zip; nothing is written to it.
 
-    The ids are the folders' names, and neutral ones such as ``CASE_001`` where a name would tell
-    the patient. Progress counts files. A refused study is among them, with its problem.
+    The ids are the folders' names, and neutral ones such as ``CASE_001`` where a name would
+    identify the patient. Progress counts files. A refused study is included, with its problem.
 
     Raises
     ------
@@ -107,7 +106,7 @@ def judge_again(found: FoundStudy, settings: ImportSettings) -> FoundStudy:
         If the study was not made by `look_at_source`.
     """
     if found.study is None:
-        raise CaseError(f"expected the headers of {found.case_id}, got none: look at it again")
+        raise CaseError(f"expected the headers of {found.case_id}, got none: open the source again")
     report_progress(0, 1, f"Sorting {found.case_id}")
     return judged(found.case_id, found.study, found.place, settings)
 
@@ -139,12 +138,12 @@ def _look_into(source: Path, folder: Path, held: ExitStack | None = None) -> Ins
             name = f"{_NEUTRAL}_{index + 1:03d}"
             renamed.add(index)
         studies.append(judged(name, study, place_of(study, folder, source), ImportSettings()))
-    stack = None if held is None else held.pop_all()  # what is unpacked lies there until `close`
+    stack = None if held is None else held.pop_all()  # unpacked files stay until `close`
     return InspectedStudies(source, folder, studies, frozenset(renamed), stack)
 
 
 def _may_tell_the_patient(study: Study, name: str) -> bool:
-    """Whether an id tells the patient, or this cannot be known."""
+    """Return whether an id identifies the patient, or may do so."""
     try:
         return tells_the_patient(study, name)
     except FormatError:

@@ -1,4 +1,4 @@
-"""What a user sees of a study before the import: pictures of its phases and parts, what is kept."""
+"""Preview a study before the import: pictures of its phases and parts, and the facts kept."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from napari_mamamia.services.dicom.finding import FoundStudy
 
 _MOST_PIXELS: Final = 128
 _MOST_VALUES: Final = 4096 * 4096
-"""A larger plane is not read for a picture: 16 times the largest matrix of breast MRI."""
+"""Largest plane that is read for a picture: 16 times the largest matrix of breast MRI."""
 _WHITE: Final = 99.5
-"""Percentile of all pictures together that is drawn white, so that enhancement can be seen."""
+"""Percentile of all pictures together that is drawn white, so that enhancement is visible."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +35,7 @@ class SlicePicture:
 class StudyPreview:
     """Pictures in order of the phases, all with one grey range.
 
-    `kept` is what an import would keep of the headers, by name, besides the times.
+    `kept` are the facts that an import would keep of the headers, by name, besides the times.
     """
 
     pictures: tuple[SlicePicture, ...]
@@ -81,7 +81,7 @@ def part_picture(piece: Slice) -> SlicePicture:
     if rows * columns > _MOST_VALUES:
         raise FormatError(
             f"expected a plane of at most {_MOST_VALUES:,} values in {piece.name}, got {rows} x "
-            f"{columns}: no picture of it is made"
+            f"{columns}: it is shown without a picture"
         )
     scaling = piece.scaling
     small = _shrink_plane(read_plane(piece)) * np.float32(scaling.slope) + np.float32(
@@ -91,8 +91,8 @@ def part_picture(piece: Slice) -> SlicePicture:
 
 
 def _find_middle(stack: Sequence[Slice]) -> Slice:
-    """Return the middle slice of a phase, of two breasts that of the first."""
-    end = next((index for index, piece in enumerate(stack) if piece.is_padding), len(stack))
+    """Return the middle slice of a phase; for two breasts that of the first."""
+    end = next((index for index, plane in enumerate(stack) if plane.is_padding), len(stack))
     return stack[end // 2]
 
 

@@ -1,4 +1,4 @@
-"""What an import writes beside the images: the patient info file and the clinical row."""
+"""Write the metadata of an import: the patient info file and the clinical row."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -42,7 +42,7 @@ _MOMENTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the user or the import chose: `phases` are those kept, of all in order of time.
+    """The choices of the user or the import: `phases` are those kept, of all in order of time.
 
     `scaling` names the element by which values were scaled, "" where they are as stored.
     """
@@ -55,7 +55,7 @@ class Choices:
 def clinical_record(
     case_id: str, grid: Grid, n_phases: int, times_s: Sequence[float] | None, facts: ScannerFacts
 ) -> CaseRecord:
-    """Return the row of the clinical table: columns named as in the MAMA-MIA table.
+    """Return the row of the clinical table, with columns named as in the MAMA-MIA table.
 
     The columns of the person (age, menopause, pCR, ...) stay empty.
     """
@@ -87,8 +87,8 @@ def patient_info(
     """Return the content of ``patient_info_files/ID.json``.
 
     ``imaging_data`` has the keys of MAMA-MIA's files; ``import`` says how the phases were found.
-    `scan` is what the headers say of the time axis. No name of a file or folder is in it, because
-    these may hold the patient's.
+    `scan` holds the headers' facts about the time axis. It names no file or folder, because these
+    names may identify the patient.
     """
     imaging: dict[str, Any] = {
         "acquisition_times": None if times_s is None else list(times_s),
@@ -138,7 +138,7 @@ def _describe_clock(exam: Exam) -> dict[str, Any]:
 
 
 def write_looked(studies: Sequence[FoundStudy], path: Path) -> Path:
-    """Write what an import would make of each part of each study, as JSON.
+    """Write the use of each part of each study in an import, and its problems, as JSON.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Importing studies that were looked into: each with its own id and settings, into one data set."""
+"""Import inspected studies into one data set, each with its own id and settings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,28 +16,28 @@ from napari_mamamia.services.dicom.finding import FoundStudy, ImportSettings, re
 
 @dataclass(frozen=True, slots=True)
 class WantedStudy:
-    """A study to import: `found` carries the id that the user gave it, and was judged so."""
+    """A study to import; `found` has the id that the user chose, and was judged with `settings`."""
 
     found: FoundStudy
     settings: ImportSettings
 
 
 def import_studies(wanted: Sequence[WantedStudy], out: Path) -> ImportSummary:
-    """Write each study as a case of data set `out`, by the headers read before.
+    """Write each study as a case of data set `out`, with the headers read before.
 
-    A study that is refused is a failure, and the others are written. A case appears whole or not at
-    all. Files that changed since they were looked at are refused.
+    A refused study is a failure, and the others are written. A case appears whole or not at all.
+    Files that changed since the inspection are refused.
 
     Raises
     ------
     CaseError
-        If an id cannot be one, or two studies have the same.
+        If an id is invalid, or two studies have the same.
     FormatError
-        If the clinical table of `out` could not take another row.
+        If the clinical table of `out` cannot take another row.
     """
     by_id = {study.found.case_id: study for study in wanted}
     _require_ids([study.found.case_id for study in wanted])
-    check_clinical_table(out)  # a columns file beside it counts
+    check_clinical_table(out)  # a columns file beside it is used
     batch = for_each_case(list(by_id), lambda case_id: _import_study(by_id[case_id], out))
     return ImportSummary(batch.results, (), batch.failures)
 
@@ -45,17 +45,17 @@ def import_studies(wanted: Sequence[WantedStudy], out: Path) -> ImportSummary:
 def _import_study(study: WantedStudy, out: Path) -> ImportedCase:
     exam = study.found.exam
     for stack in () if exam is None else exam.stacks:
-        for piece in (stack[0], stack[-1]):
-            _require_unchanged(piece)
+        for plane in (stack[0], stack[-1]):
+            _require_unchanged(plane)
     return import_study(study.found, out, study.settings)
 
 
 def _require_unchanged(piece: Slice) -> None:
-    """Refuse a plane whose file says something else than when it was looked at."""
+    """Refuse a plane whose file has changed since the inspection."""
     now = read_slices(piece.file)
     if not isinstance(now, tuple) or piece not in now:
         raise FormatError(
-            f"expected {piece.file} as it was looked at, but it has changed since: look at the "
+            f"expected {piece.file} unchanged since it was read, but it has changed: open the "
             "folder again"
         )
 
@@ -66,6 +66,7 @@ def _require_ids(case_ids: Sequence[str]) -> None:
         require_id(case_id)
         if case_key(case_id) in seen:
             raise CaseError(
-                f"expected an id for each study, but two have {case_id}: give one another id"
+                f"expected an id for each study, but two have {case_id}: give one of them another "
+                "id"
             )
         seen.add(case_key(case_id))

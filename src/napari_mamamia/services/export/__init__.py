@@ -1,6 +1,6 @@
-"""What leaves: a bundle of masks, tables, SEG and layouts; and whether it is what it says.
+"""Export masks, tables, SEG and layouts as a bundle, and verify it.
 
-`export` joins it: `plan` refuses early, `case` makes a case whole or not at all through `writer`,
-`formats`, `masks`, `labels`, `harmonised` and `seg` are what is written. `verify` holds a
-bundle against its manifest, `privacy` searches it for the patient.
+`export` is the whole job: `plan` refuses impossible settings early, `export_case` writes a case
+completely or not at all through `writer`, `formats` and its modules write each format. `verify`
+checks a bundle against its manifest, `privacy` searches it for data of the patient.
 """

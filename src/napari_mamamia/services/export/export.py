@@ -1,4 +1,4 @@
-"""Export: masks as a bundle that others can trust, every file read back and listed by SHA-256."""
+"""Export masks as a bundle with a manifest; every file is read back and listed by SHA-256."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -65,7 +65,7 @@ def copy_tables(workspace: Workspace, out: Path, *, overwrite: bool) -> tuple[Bu
     """Copy the tables of ``scores/`` and ``kinetics/`` of a workspace to ``out/tables/``.
 
     Files ``.csv``, ``.xlsx``, ``.parquet`` and ``.json`` are copied byte for byte, with their
-    folders; hidden ones and ``run.json`` stay. Nothing is copied where there is none.
+    folders; hidden ones and ``run.json`` are not. Nothing is copied if there are none.
 
     Raises
     ------
@@ -99,7 +99,7 @@ _RUN_FILE = "run.json"
 class ExportedMask:
     """One case that was written, read back and found equal; `files` with their SHA-256.
 
-    `volume_mm3` is that of the first set's mask; `light` the quality, "" where it was not checked.
+    `volume_mm3` is that of the first set's mask; `light` the quality, "" if it was not checked.
     """
 
     case_id: str
@@ -110,11 +110,11 @@ class ExportedMask:
 
 @dataclass(frozen=True, slots=True)
 class ExportSummary:
-    """What an export wrote; every file in it was read back before it counted as saved.
+    """The result of an export; every file was read back before it counted as saved.
 
-    `problems` is what the verification of the whole bundle found, empty for a sound one; `notes`
-    are plain sentences, such as that a reader has no mask of a case. `search` says what the bundle
-    was searched for that would tell the patient, and what it was not.
+    `problems` are those of the verification of the whole bundle, empty for a sound one; `notes` are
+    sentences, such as that a reader has no mask of a case. `search` says which data of the patient
+    the bundle was searched for, and which it was not.
     """
 
     out: Path
@@ -136,7 +136,7 @@ def export_masks(
 ) -> ExportSummary:
     """Write ``out/ID.nii.gz``, ``out/ID.json`` and the manifest.
 
-    The plain form of `export_bundle`: one folder of masks, as NIfTI on the native grid, without
+    The simple form of `export_bundle`: one folder of masks, as NIfTI on the native grid, without
     tables.
     """
     settings = ExportSettings((MaskFolder(masks),), label=label, case_ids=tuple(case_ids))
@@ -155,15 +155,15 @@ def export_bundle(
     ``ID.nii.gz``, ``ID.json``    masks on the native grid with the image's own geometry fields,
                                   and provenance; of several sets in ``masks/SET/``
     ``harmonised/``               the same on the harmonised grid, in the MAMA-MIA layout
-    ``dicom_seg/`` and others     what each further format writes (`EXPORT_FORMATS`)
+    ``dicom_seg/`` and others     files of each further format (`EXPORT_FORMATS`)
     ``tables/``                   score and kinetics tables of the workspace
-    ``quality.csv``, ``.html``    what is unusual about each case and mask
-    ``manifest.json``             every file with SHA-256, and what each mask must be
+    ``quality.csv``, ``.html``    unusual properties of each case and mask
+    ``manifest.json``             every file with SHA-256, and the grid of each mask
     ============================  ================================================================
 
     Each mask must lie on its case's grid; nothing is resampled. One case's failure does not stop
-    the others, and leaves no file of that case. The finished bundle is verified. Where the work is
-    stopped, nothing of it stays, but in a folder that held something before: there files of an
+    the others, and leaves no file of that case. The finished bundle is verified. If the work is
+    cancelled, nothing of it stays, except in a folder that was not empty before: there files of an
     earlier export may be replaced.
 
     Raises
@@ -172,7 +172,7 @@ def export_bundle(
         If a folder of masks is missing or holds no mask.
     CaseError
         If names of mask sets collide, a case of ``settings.case_ids`` has no mask, a layout cannot
-        hold what is asked for, or `out` holds the data set or the masks themselves.
+        hold the data, or `out` holds the data set or the masks themselves.
     SaveConflictError
         If `out` holds other results.
     SaveError
@@ -196,7 +196,7 @@ def _export_cases(
     try:
         return _write_bundle(plan, opened, of_bundle)
     except (Cancelled, KeyboardInterrupt):
-        if was_free:  # half a bundle is none: nobody could say what it lacks
+        if was_free:  # an incomplete bundle is removed: nobody could say what it lacks
             names = (MANIFEST_NAME, *(file.name for file in of_bundle))
             take_back(out, [out / name for name in names], was_there=was_there)
         raise
@@ -205,10 +205,12 @@ def _export_cases(
 def _write_bundle(
     plan: ExportPlan, opened: OpenDataSet | None, of_bundle: list[BundleFile]
 ) -> ExportSummary:
-    """Write and verify the bundle; `of_bundle` gets its files but the manifest as they come."""
+    """Write and verify the bundle; `of_bundle` collects its files except the manifest."""
     out = plan.out
     with suppress(FileNotFoundError):
-        (out / MANIFEST_NAME).unlink()  # of an earlier export: until the end there is none
+        (
+            out / MANIFEST_NAME
+        ).unlink()  # the manifest of an earlier export: until the end there is none
 
     def export(case_id: str) -> DoneCase:
         case = export_case(plan, case_id)
@@ -239,9 +241,9 @@ def _write_bundle(
 
 
 def _list_studies(plan: ExportPlan) -> tuple[Path, ...]:
-    """Return the DICOM at hand whose patients the bundle must not tell.
+    """Return the available DICOM whose patients the bundle must not reveal.
 
-    None where nothing but segmentations with the patient's name was asked for.
+    None if only segmentations with the patient's name were requested.
     """
     settings = plan.settings
     if settings.identified_seg and settings.formats == (ExportFormat.DICOM_SEG,):
@@ -254,7 +256,7 @@ def _list_studies(plan: ExportPlan) -> tuple[Path, ...]:
 
 
 def _list_cases(plan: ExportPlan) -> tuple[CaseFiles, ...]:
-    """Return the exported cases that are no DICOM."""
+    """Return the exported cases that are not DICOM."""
     if plan.data_set.kind is LayoutKind.DICOM:
         return ()
     by_id = plan.data_set.by_id()
@@ -269,7 +271,7 @@ def _plan_export(
     replacing: bool,
 ) -> ExportPlan:
     if not settings.formats:
-        raise CaseError("an export needs a format, got none: choose nifti")
+        raise CaseError("expected at least one format, got none: choose nifti")
     names = require_names(settings)
     sets, others = find_all_masks(data_set, settings)
     require_own_folder(data_set, sets, out)
@@ -287,7 +289,7 @@ def _make_manifest(
     notes: tuple[str, ...],
     files: list[BundleFile],
 ) -> Manifest:
-    """Write what belongs to no case into the bundle and `files`, and return what is in it."""
+    """Write the files of no single case into the bundle and `files`, and return the manifest."""
     settings, out = plan.settings, plan.out
     entries = tuple(item.entry for item in done)
     files.append(describe_file(out, out / _RUN_FILE, "other"))
@@ -295,7 +297,9 @@ def _make_manifest(
     if qualities:
         for path in write_quality(qualities, out, overwrite=plan.replacing):
             files.append(describe_file(out, path, "quality"))
-    for spec in formats_of(settings) if done else ():  # an empty submission is taken for one
+    for spec in (
+        formats_of(settings) if done else ()
+    ):  # an empty submission would be taken for a valid one
         files += spec.finish(plan, done)
     if opened is not None:
         files += copy_tables(opened.workspace, out, overwrite=plan.replacing)
@@ -318,11 +322,11 @@ def _summarise_entry(entry: CaseEntry) -> ExportedMask:
     return ExportedMask(entry.case_id, entry.volume_mm3, files, entry.quality)
 
 
-# One case: its masks read and checked, then written in every format asked for.
+# One case: its masks read and checked, then written in every requested format.
 
 
 def export_case(plan: ExportPlan, case_id: str) -> DoneCase:
-    """Write all that is asked for of one case; nothing stays if it fails.
+    """Write all requested files of one case; nothing stays if it fails.
 
     Raises
     ------
@@ -364,7 +368,7 @@ def export_case(plan: ExportPlan, case_id: str) -> DoneCase:
 
 
 def _require_readable(case_id: str, grid: Grid, settings: ExportSettings) -> None:
-    """Refuse layouts for programs that read with ITK, which takes axes at right angles only."""
+    """Refuse layouts for programs that read with ITK, which accepts axes at right angles only."""
     for name, spec in EXPORT_FORMATS.items():
         if grid.is_sheared and spec.needs_right_angles and name in settings.formats:
             raise CaseError(
@@ -385,12 +389,12 @@ def _note_shear(case_id: str, grid: Grid) -> tuple[str, ...]:
 
 
 def _require_impersonal(files: CaseFiles, settings: ExportSettings) -> None:
-    """Refuse a DICOM case whose id, the name of its folder, tells the patient."""
+    """Refuse a DICOM case whose id, the name of its folder, reveals the patient."""
     if settings.identified_seg or not is_dicom_file(files.phases[0].files[0]):
         return
     if names_a_person((file for phase in files.phases for file in phase.files), files.case_id):
         raise CaseError(
-            "expected a case id that does not tell the patient, but it holds a word of the "
+            "expected a case id that does not reveal the patient, but it holds a word of the "
             "patient's name, number or birth date: import the study under another id, "
             "and export that",
             remedies=(Remedy(command="import"),),

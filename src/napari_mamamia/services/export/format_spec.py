@@ -1,4 +1,4 @@
-"""What an export format is to all that offers it, and what it is given to write."""
+"""The record of an export format, and the input of its functions."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from napari_mamamia.services.export.quality import CaseQuality
 from napari_mamamia.services.export.writer import CaseWriter
 
 FileCheck: TypeAlias = Callable[[Path, BundleFile, Manifest], Iterator[str]]
-"""Yields what is wrong with a file of a bundle, beside its checksum and its voxels."""
+"""Yields the problems of a file of a bundle, besides its checksum and its voxels."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportSelection:
-    """What is chosen before anything is read: `n_masks` files in `n_sets` sets of masks."""
+    """The choices before anything is read: `n_masks` files in `n_sets` sets of masks."""
 
     settings: ExportSettings
     n_masks: int
@@ -31,9 +31,9 @@ class ExportSelection:
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """A whole export: the cases, the names of their sets of masks, and where they are written.
+    """A whole export: the cases, the names of their sets of masks, and the output folder.
 
-    `others` say of cases without a mask which files carry their names.
+    `others` name, for cases without a mask, files that carry their names.
     """
 
     data_set: DataSet
@@ -49,7 +49,7 @@ class ExportPlan:
 
 @dataclass(frozen=True, slots=True)
 class CaseWork:
-    """One case of an export: its masks, its images where a format or the user asks for them."""
+    """One case of an export: its masks, and its images if a format or the user needs them."""
 
     plan: ExportPlan
     files: CaseFiles
@@ -60,7 +60,7 @@ class CaseWork:
 
 @dataclass(frozen=True, slots=True)
 class DoneCase:
-    """What was written of one case, what is unusual about it, and sentences for the user."""
+    """The files written of one case, its quality findings, and sentences for the user."""
 
     entry: CaseEntry
     quality: CaseQuality | None
@@ -80,29 +80,29 @@ class FormatSpec:
     Parameters
     ----------
     title, tip
-        Its words in the window, and what it writes.
+        Its name in the window, and what it writes.
     purpose
-        Who takes it, for the documentation.
+        Its users, for the documentation.
     folders
-        The folders of a bundle that are its own.
+        The folders of a bundle that belong to it.
     describe
-        Sentences on what it will write.
+        Returns sentences on what it will write.
     write
         Writes one case; the writer records each file.
     problem
-        Why it cannot be written as far as the choices tell, "" where it can.
+        Returns why it cannot be written with the present choices, "" if it can.
     require
-        Raises `MamamiaError` for what it cannot hold, before anything is written.
+        Raises `MamamiaError` for data that it cannot hold, before anything is written.
     finish
-        Writes what describes or packs all cases; only called where there is one.
+        Writes files that describe or pack all cases; only called if there is one.
     notes
-        Sentences on what a case loses in it.
+        Returns sentences on the losses of a case in this format.
     verify
-        Looks into its files of the kinds in `verified`, such as "other".
+        Checks its files of the kinds in `verified`, such as "other".
     turned
         Those of its folders whose volumes may lie on another grid than the image's.
     needs_images
-        Whether it writes the phases, so that they are read.
+        Whether it writes the phases, so that they must be read.
     needs_right_angles
         Whether its readers refuse sheared axes.
     """

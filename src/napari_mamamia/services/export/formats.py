@@ -1,6 +1,6 @@
-"""The export formats: one table that command, window, library, verification and docs are made of.
+"""The table of export formats, used by command, window, library, verification and docs.
 
-The layouts are written here: the challenge's submission, nnU-Net raw, BIDS derivatives.
+These layouts are written here: the challenge's submission, nnU-Net raw, BIDS derivatives.
 
 A new format is its name in `core.choices.ExportFormat`, a module with its `FormatSpec`, and its
 line in `EXPORT_FORMATS`.
@@ -44,13 +44,14 @@ from napari_mamamia.services.export.writer import CaseWriter
 
 _CHALLENGE: Final = "challenge"
 _PREDICTIONS: Final = "pred_segmentations"
-"""Folder that the challenge's scripts look into. Source: MAMA-MIA challenge, sample submission:
-``<output_dir>/pred_segmentations/<patient_id>.nii.gz``."""
+"""Folder that the challenge's scripts read. Source: MAMA-MIA challenge, sample submission:
+``<output_dir>/pred_segmentations/<patient_id>.nii.gz``.
+"""
 _ZIP: Final = "submission.zip"
 
 
 def n_channels(plan: ExportPlan) -> int:
-    """Return how many phases each case gives to nnU-Net.
+    """Return the number of phases of each case for nnU-Net.
 
     Raises
     ------
@@ -66,7 +67,7 @@ def n_channels(plan: ExportPlan) -> int:
         few = min(counts, key=lambda case_id: counts[case_id])
         raise CaseError(
             f"nnU-Net needs one number of channels, but {few} has {least} phases and {most} has "
-            f"{counts[most]}: choose how many phases it gets",
+            f"{counts[most]}: choose the number of phases to write",
             remedies=(Remedy("channels", (f"{least}",)),),
         )
     if n_phases is not None and not 1 <= n_phases <= least:
@@ -80,7 +81,7 @@ def n_channels(plan: ExportPlan) -> int:
 def _write_nnunet(work: CaseWork, writer: CaseWriter) -> None:
     """Write ``nnunet/DatasetNNN_Name/imagesTr/ID_000k.nii.gz``.
 
-    The label, the only one or the fused, goes to ``labelsTr/ID.nii.gz``.
+    The label, the only one or the fused one, is written to ``labelsTr/ID.nii.gz``.
     """
     if work.case is None:
         return
@@ -110,7 +111,7 @@ def _finish_nnunet(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFi
 def _write_bids(work: CaseWork, writer: CaseWriter) -> None:
     """Write ``bids/sub-ID/anat/sub-ID_space-orig_desc-SET_dseg.nii.gz``.
 
-    What BIDS asks of a mask, and its provenance, stand beside each.
+    The fields that BIDS requires of a mask, and its provenance, are written beside each.
     """
     for mask in work.drawn:
         path = writer.root / "bids" / f"{bids_stem(writer.case_id, mask.name)}.nii.gz"
@@ -133,8 +134,8 @@ def _finish_bids(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile
 def _write_challenge(work: CaseWork, writer: CaseWriter) -> None:
     """Write ``challenge/pred_segmentations/ID.nii.gz``.
 
-    Voxels are uint8, 1 where the label is 1, else 0. With several sets of masks each has a folder
-    of its name between.
+    Voxels are uint8, 1 where the label is 1, else 0. With several sets of masks each has a
+    subfolder of its name.
     """
     for mask in work.drawn:
         folder = _challenge_root(writer.root, mask.name, len(work.plan.names))
@@ -148,7 +149,7 @@ def _finish_challenge(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[Bundl
 
 
 def _dropped_labels(work: CaseWork) -> Iterator[str]:
-    """Yield what the challenge's files do not hold: they know the tumour alone."""
+    """Yield a sentence about labels that the challenge's files cannot hold."""
     for mask in work.drawn:
         n_voxels = int((mask.labels > 1).sum())
         if n_voxels:
@@ -206,15 +207,15 @@ def _require_nnunet(plan: ExportPlan) -> None:
     titles = [name for _, name in label_names(settings)]
     if len({"background", *titles}) <= len(titles):
         raise CaseError(
-            f"nnU-Net knows its labels by name, and calls 0 background, but the label map has "
-            f"{', '.join(map(repr, titles))}: give each target a name of its own"
+            "expected labels with different names and without background for nnU-Net, but the "
+            f"label map has {', '.join(map(repr, titles))}: give each target a name of its own"
         )
     n_channels(plan)
 
 
 def _one_mask_of_each_case(selection: ExportSelection) -> str:
     if selection.n_sets > 1 and selection.settings.fuse is FuseRule.NONE:
-        return "nnU-Net takes one mask of each case: choose one set, or fuse them."
+        return "nnU-Net needs one mask of each case: choose one set, or fuse them."
     return ""
 
 
@@ -233,7 +234,7 @@ def _require_distinct(plan: ExportPlan) -> None:
 CHALLENGE: Final = FormatSpec(
     title="challenge zip",
     tip="submission.zip with pred_segmentations/ID.nii.gz",
-    purpose="the zip that the challenge takes",
+    purpose="the zip that the challenge accepts",
     folders=(_CHALLENGE,),
     describe=lambda _: ("challenge/submission.zip",),
     write=_write_challenge,

@@ -1,4 +1,4 @@
-"""A file of label rules before an export: what becomes of each value, or what is wrong with it."""
+"""Read a file of label rules before an export, with its problems."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from napari_mamamia.io.seg.codes import SEGMENT_CODES
 
 @dataclass(frozen=True, slots=True)
 class LabelLine:
-    """One rule in words: the value in a mask, what it becomes, its name, whose masks it is for."""
+    """One rule in words: the value in a mask, its target, its name, and the masks it is for."""
 
     source: str
     target: str
@@ -21,9 +21,9 @@ class LabelLine:
 
 @dataclass(frozen=True, slots=True)
 class LabelFile:
-    """What a file of label rules says; `problem` says why it cannot be used, "" where it can.
+    """The content of a file of label rules; `problem` says why it cannot be used, "" if it can.
 
-    `uncoded` are the names that DICOM SEG has no code for.
+    `uncoded` are the names for which DICOM SEG has no code.
     """
 
     path: Path
@@ -34,7 +34,7 @@ class LabelFile:
 
 
 def look_at_labels(path: Path) -> LabelFile:
-    """Return what the rules of a JSON file do; never raises for what is wrong with the file.
+    """Return the rules of a JSON file; never raise for problems of the file.
 
     Examples
     --------

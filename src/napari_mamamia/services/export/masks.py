@@ -25,7 +25,7 @@ from napari_mamamia.services.export.plan import ExportSettings
 class DrawnMask:
     """One mask of a case as it is exported: uint8 ``(z, y, x)`` on the case's own grid.
 
-    `name` is the set's; `has_history` says whether provenance was found beside the mask.
+    `name` is that of the set; `has_history` says whether provenance was found beside the mask.
     """
 
     name: str
@@ -42,7 +42,7 @@ def drawn_masks(
     names: Sequence[str],
     sets: Sequence[Mapping[str, Path]],
 ) -> tuple[DrawnMask, ...]:
-    """Read the masks of a case, one for each set that has one; the fused last.
+    """Read the masks of a case, one for each set that has one; the fused one last.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def _read_mask(
 
 
 def _one_label(labels: LabelMap, label: float | str | None) -> NDArray[np.bool_]:
-    if isinstance(label, str):  # all that was read is the segment of that name
+    if isinstance(label, str):  # only the segment of that name was read
         return labels.foreground()
     if label is not None and label not in labels.values:
         raise CaseError(
@@ -104,7 +104,7 @@ def _join_values(values: tuple[float, ...]) -> str:
 
 
 def _make_unknown(case_id: str, name: str, path: Path) -> Provenance:
-    """Return what is known of a mask without a sidecar: its file."""
+    """Return the provenance of a mask without a provenance file: only its file is known."""
     return Provenance(
         case_id=case_id,
         maker=Maker.UNKNOWN,

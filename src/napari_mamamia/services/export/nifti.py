@@ -1,4 +1,4 @@
-"""The format NIfTI: masks and images on the case's own grid, and turned to the harmonised one."""
+"""The format NIfTI: masks and images on the case's own grid, and on the harmonised one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.choices import FuseRule, OrientationProfile
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.reorientation import Reorientation
 from napari_mamamia.io.data_set.bundle import BundleFile, describe_file
@@ -41,7 +42,7 @@ _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 @dataclass(frozen=True, slots=True)
 class _Lesion:
-    """A 26-connected part of one label: boxes are half-open (z, y, x) blocks of the two arrays."""
+    """A 26-connected component of a label: boxes are half-open (z, y, x) blocks of both arrays."""
 
     masks: str
     label: int
@@ -63,9 +64,8 @@ def _write_harmonised(
     """Write one case below ``harmonised/`` in the MAMA-MIA layout.
 
     ``segmentations/SET/ID.nii.gz``, with `case` also ``images/ID/ID_000k.nii.gz``;
-    ``coordinates/ID.json`` says how the volume was turned and where breast box and lesions lie in
-    both arrays; where the data set has a patient file, ``patient_info_files/ID.json`` has its boxes
-    moved along.
+    ``coordinates/ID.json`` holds the reorientation, and breast box and lesions in both arrays; if
+    the data set has a patient file, ``patient_info_files/ID.json`` has its boxes in the new array.
     """
     root, case_id = writer.root / _HARMONISED, writer.case_id
     report_progress(0, 1, "Writing, harmonised")
@@ -107,7 +107,7 @@ def _list_coordinates(
 
 
 def _find_lesions(mask: DrawnMask, turn: Reorientation) -> list[_Lesion]:
-    """Return the connected parts of each label, largest first."""
+    """Return the connected components of each label, largest first."""
     around = Box.around(mask.labels)
     if around.is_empty:
         return []
@@ -158,9 +158,16 @@ def _to_corners(box: Box) -> tuple[tuple[int, ...], tuple[int, ...]]:
 def _describe_nifti(selection: ExportSelection) -> list[str]:
     settings = selection.settings
     folder = "masks/NAME/" if selection.n_sets > 1 or settings.fuse is not FuseRule.NONE else ""
-    lines = [f"{selection.n_masks} mask(s) as {folder}ID.nii.gz, exactly on each case's image"]
+    lines = [
+        (
+            f"{count_of(selection.n_masks, 'mask')} as {folder}ID.nii.gz, exactly on each case's "
+            "image"
+        )
+    ]
     if settings.profile is not OrientationProfile.AS_IS:
-        lines.append(f"harmonised/: the same turned to {_LETTERS[settings.profile]}, with boxes")
+        lines.append(
+            f"harmonised/: the same in {_LETTERS[settings.profile]} orientation, with boxes"
+        )
     if settings.with_images:
         lines.append("the images of these cases as ID_0000.nii.gz, ID_0001.nii.gz, …")
     return lines
@@ -189,7 +196,7 @@ def _write_native(work: CaseWork, writer: CaseWriter, case: Case | None) -> None
 
 
 def _write_times(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
-    """Write ``times.json`` beside images that were exported, for the cases whose times are known.
+    """Write ``times.json`` beside exported images, for the cases whose times are known.
 
     The images of a bundle open as a data set of their own, which has no clinical table.
     """
@@ -210,7 +217,7 @@ def _write_times(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile
 NIFTI: Final = FormatSpec(
     title="NIfTI",
     tip="One file ID.nii.gz for each mask, on the image's own grid",
-    purpose="everything that reads NIfTI; the image's exact grid",
+    purpose="all software that reads NIfTI; the image's exact grid",
     folders=("masks", "images", _HARMONISED),
     describe=_describe_nifti,
     write=_write_nifti,

@@ -1,4 +1,4 @@
-"""What an export is asked for: mask sets, formats, orientation, labels; refused where unclear."""
+"""Settings of an export: mask sets, formats, orientation, labels. Ambiguous ones are refused."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ TUMOUR: Final = ((1, "tumour"),)
 
 @dataclass(frozen=True, slots=True)
 class MaskFolder:
-    """A folder of masks ``ID.nii.gz`` and the name that they go by; "" takes the folder's."""
+    """A folder of masks ``ID.nii.gz`` and the name of the set; "" takes the folder's."""
 
     folder: Path
     name: str = ""
 
     @property
     def title(self) -> str:
-        """The name that the masks are kept apart by."""
+        """The name of the set."""
         return self.name or self.folder.resolve().name
 
 
@@ -42,11 +42,11 @@ class ExportSettings:
     """What to export and how.
 
     `label` keeps one value (or segment, by its name) of each mask as 1; `rules` map values instead.
-    `study` is a DICOM folder that segmentations are written against, with one subfolder ``ID`` for
-    each case if there are several. `n_channels` is how many phases nnU-Net gets (None: all, if all
-    cases have as many).
-    `with_images` writes the phases too. `with_quality` reads them to check them. `identified_seg`
-    leaves the patient's name and the study's own UIDs in DICOM SEG, for sending back to the PACS.
+    `study` is a DICOM folder that segmentations refer to, with one subfolder ``ID`` for each case
+    if there are several. `n_channels` is the number of phases for nnU-Net (None: all, if all cases
+    have as many). `with_images` writes the phases too. `with_quality` reads them to check them.
+    `identified_seg` keeps the patient's name and the study's own UIDs in DICOM SEG, for sending
+    back to the PACS.
     """
 
     masks: tuple[MaskFolder, ...]
@@ -72,21 +72,22 @@ def require_names(settings: ExportSettings) -> tuple[str, ...]:
     Raises
     ------
     CaseError
-        If there is no set, two go by one name (letter case does not count), a name cannot be a
-        folder's, or something to fuse is missing.
+        If there is no set, two have the same name (ignoring letter case), a name cannot be a
+        folder's, or there is nothing to fuse.
     """
     if not settings.masks:
         raise CaseError(
-            "an export needs masks, got no folder: name one", remedies=(Remedy("masks", ("DIR",)),)
+            "expected at least one folder of masks, got none: name one",
+            remedies=(Remedy("masks", ("DIR",)),),
         )
     if settings.rules and settings.label is not None:
-        raise CaseError("labels come from one rule, got one label and a label map: leave one out")
+        raise CaseError("expected one label or a label map, got both: leave one out")
     names = [file_name(masks.title, "the name of a set of masks") for masks in settings.masks]
     if settings.fuse is not FuseRule.NONE:
         if len(names) < 2:
             raise CaseError(
-                f"fusing needs two sets of masks or more, got {len(names)} ({', '.join(names)}): "
-                "name another folder",
+                f"expected two sets of masks or more to fuse, got {len(names)} "
+                f"({', '.join(names)}): name another folder",
                 remedies=(Remedy("masks", ("NAME=DIR",)),),
             )
         names.append(settings.fuse.value)
@@ -95,8 +96,8 @@ def require_names(settings: ExportSettings) -> tuple[str, ...]:
         other = seen.setdefault(case_key(name), name)
         if names.count(name) > 1 or other != name:
             raise CaseError(
-                f"expected another name for each set of masks, got {other!r} and {name!r}: "
-                "name each set",
+                f"expected a different name for each set of masks, got {other!r} and {name!r}: "
+                "rename one set",
                 remedies=(Remedy("masks", ("NAME=DIR",)),),
             )
     return tuple(names)
@@ -143,12 +144,12 @@ def find_all_masks(
 def chosen_cases(
     settings: ExportSettings, sets: Sequence[Mapping[str, Path]], others: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the cases to export: those asked for, or all that any set has files of.
+    """Return the cases to export: the requested ones, or all for which any set has files.
 
     Raises
     ------
     CaseError
-        If no set has a mask of a case that was asked for.
+        If no set has a mask of a requested case.
     """
     held = dict.fromkeys(case_id for files in (*sets, others) for case_id in files)
     for case_id in settings.case_ids:
@@ -159,12 +160,12 @@ def chosen_cases(
 
 
 def require_own_folder(data_set: DataSet, sets: Sequence[Mapping[str, Path]], out: Path) -> None:
-    """Refuse to write where the data set or the masks themselves lie.
+    """Refuse to write into a folder that holds the data set or the masks themselves.
 
     Raises
     ------
     CaseError
-        If a phase, a reference or a mask to export lies in `out`.
+        If a phase, a reference or a mask to export is in `out`.
     """
     target = out.resolve()
     inputs = [path for mask_set in sets for path in mask_set.values()]
@@ -175,18 +176,18 @@ def require_own_folder(data_set: DataSet, sets: Sequence[Mapping[str, Path]], ou
     for folder in folders:
         if folder.resolve().is_relative_to(target):
             raise CaseError(
-                f"an export never writes into its own input, but {folder} lies in {out}: choose "
+                f"expected an output folder without the input, but {folder} is in {out}: choose "
                 "another folder"
             )
 
 
 def public_name(data_set: DataSet) -> str:
-    """Return the data set's name as it may leave: a DICOM folder's is often the patient's."""
+    """Return the data set's name for publication: a DICOM folder's is often the patient's."""
     return "DICOM" if data_set.kind is LayoutKind.DICOM else data_set.name
 
 
 def parameters_of(data_set: DataSet, settings: ExportSettings) -> tuple[tuple[str, Setting], ...]:
-    """Return what the export is, for ``run.json``."""
+    """Return the settings of the export for ``run.json``."""
     return (
         ("data_set", public_name(data_set)),
         ("masks", ", ".join(masks.title for masks in settings.masks)),

@@ -1,4 +1,4 @@
-"""Whether a bundle tells the patients whose studies it was made from."""
+"""Search a bundle for data of the patients whose studies it was made from."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.io.data_set.bundle import MANIFEST_NAME, bundle_names
 from napari_mamamia.io.dicom.persons import find_identifiers
 from napari_mamamia.io.dicom.probe import is_dicom_file
@@ -18,18 +19,17 @@ from napari_mamamia.io.volumes.formats import file_stem
 from napari_mamamia.services.export.seg import IDENTIFIED_FOLDER
 
 NOT_SEARCHED = (
-    "NOT searched for the patient's name, number and dates: no DICOM source was at hand; "
+    "NOT searched for the patient's name, number and dates: no DICOM source was available; "
     "verify the bundle with the DICOM study to search it"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """What in some sources tells the patient; `notes` say what could not be asked or searched for.
+    """Identifiers of patients in some sources; `notes` say what could not be read or searched for.
 
-    `n_texts` is how many identifiers come from headers
-    and JSON files of other volumes. Of `n_dicom` files `n_removed` say that the patient's identity
-    was removed.
+    `n_texts` is the number of identifiers from headers and JSON files of other volumes. Of
+    `n_dicom` files `n_removed` state that the patient's identity was removed.
     """
 
     identifiers: tuple[Identifier, ...]
@@ -40,34 +40,41 @@ class Telling:
 
     @property
     def sentence(self) -> str:
-        """What a bundle in which nothing was found was searched for."""
+        """A sentence about the search of a bundle in which nothing was found."""
         n_told = len(self.identifiers) - self.n_texts
-        texts = f"{self.n_texts} text(s) of the volumes' headers and JSON files: none"
+        texts = f"{count_of(self.n_texts, 'text')} of the volumes' headers and JSON files: none"
         if not self.n_dicom:
             rest = f"; searched for {texts}" if self.n_texts else ""
             return f"{NOT_SEARCHED}{rest}"
-        names = f"{n_told} name(s), number(s), date(s) and UID(s) of the source: none"
+        names = (
+            f"{count_of(n_told, 'identifier')} (names, numbers, dates, UIDs) of the source: none"
+        )
         several = [names] * bool(n_told) + [texts] * bool(self.n_texts)
         searched = f"Searched for {'; for '.join(several)}" if several else ""
         return ". ".join(filter(None, (self._removal_note, searched or "Nothing to search for")))
 
     @property
     def _removal_note(self) -> str:
-        """How many files say that the identity was removed, "" where none does."""
+        """A sentence about files that state the removal of the identity, "" if there are none."""
         if not self.n_removed:
             return ""
         others = self.n_dicom - self.n_removed
         rest = (
-            f"; the {others} other(s) do not, and what they tell is searched for" if others else ""
+            (
+                f"; {count_of(others, 'other file')} without that statement: their identifiers are "
+                "searched for"
+            )
+            if others
+            else ""
         )
         return (
-            f"{self.n_removed} of {self.n_dicom} DICOM file(s) of the source say that the patient's"
-            f" identity was removed: what they tell is not searched for{rest}"
+            f"{self.n_removed} of {count_of(self.n_dicom, 'DICOM file')} of the source state that "
+            f"the patient's identity was removed: their identifiers are not searched for{rest}"
         )
 
 
 def require_source(study: Path) -> None:
-    """Refuse a source that was named and cannot tell a patient: a typing error, an archive.
+    """Refuse a named source that contains no patient data: a typing error, an archive.
 
     Raises
     ------
@@ -75,7 +82,9 @@ def require_source(study: Path) -> None:
         If `study` is missing, or holds neither DICOM nor volumes nor JSON files.
     """
     if not study.exists():
-        raise FormatError(f"expected the source study at {study}, but nothing is there: correct it")
+        raise FormatError(
+            f"expected the source study at {study}, but nothing is there: check the path"
+        )
     if not any(_may_tell(file) or is_dicom_file(file) for file in _list_files([study])):
         raise FormatError(
             f"expected the source study at {study}, but it holds no DICOM file: name the study's "
@@ -84,12 +93,12 @@ def require_source(study: Path) -> None:
 
 
 def _may_tell(file: Path) -> bool:
-    """Whether a file is a volume or JSON by its name."""
+    """Return whether a file is a volume or JSON by its name."""
     return file_stem(file.name) is not None or file.suffix.lower() in (".nrrd", ".json")
 
 
 def volumes_of(cases: Sequence[CaseFiles]) -> tuple[Path, ...]:
-    """Return the files of cases that are no DICOM and may tell the patient."""
+    """Return the files of cases that are not DICOM and may identify the patient."""
     paths: list[Path] = []
     for files in cases:
         paths += [file for phase in files.phases for file in phase.files]
@@ -103,20 +112,21 @@ def telling_in(
     case_ids: Sequence[str] = (),
     own_day: str = "",
 ) -> Telling:
-    """Return what tells the patients of DICOM `studies` and of `volumes`.
+    """Return the identifiers of the patients of DICOM `studies` and of `volumes`.
 
     Parameters
     ----------
     studies
-        DICOM files, or folders with them; JSON files and volumes in them are asked too.
+        DICOM files, or folders with them; JSON files and volumes in them are read too.
     volumes
         NIfTI and NRRD files, and JSON.
     case_ids
-        The ids in the bundle. A number in a JSON file that is one of them is told in a note: it
+        The ids in the bundle. A number in a JSON file that equals one of them is reported in a
+        note: it
         may be the collection's pseudonym, or the hospital's number.
     own_day
-        The day on which the bundle was written, YYYYMMDD, which stands in its own files: an exam of
-        that day is not searched for by its day.
+        The day on which the bundle was written, YYYYMMDD, which its own files contain: an exam of
+        that day is not searched for by its date.
     """
     files = tuple(_list_files(studies))
     persons = find_identifiers(files)
@@ -149,7 +159,7 @@ def telling_in(
 def _note_unasked(n_others: int) -> Iterator[str]:
     if n_others:
         yield (
-            f"{n_others} file(s) of the source are neither DICOM nor volumes and were not asked "
+            f"{count_of(n_others, 'file')} of the source not read, neither DICOM nor volumes "
             "(an archive: unpack it first)"
         )
 
@@ -158,9 +168,9 @@ def _list_notes(
     n_damaged: int, n_unread: int, named: Sequence[Identifier], n_own_days: int
 ) -> Iterator[str]:
     if n_damaged:
-        yield f"{n_damaged} damaged file(s) of the source were not asked for names"
+        yield f"{count_of(n_damaged, 'damaged file')} of the source not read for names"
     if n_unread:
-        yield f"{n_unread} header(s) or JSON file(s) of the volumes could not be asked for names"
+        yield f"headers or JSON files of the volumes not readable for names: {n_unread:,}"
     if named:
         elements = ", ".join(dict.fromkeys(one.element for one in named))
         yield (
@@ -168,7 +178,7 @@ def _list_notes(
             "hospital's number, rename the case"
         )
     if n_own_days:
-        yield "the exam is of the day of this export, which stands in its files: not searched for"
+        yield "the exam has the date of this export, which its files contain: not searched for"
 
 
 def _is_case(one: Identifier, ids: Collection[str]) -> bool:
@@ -180,11 +190,11 @@ def _take_day(text: str) -> str:
 
 
 def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> tuple[str, ...]:
-    """Return sentences on each file of a bundle that tells a patient; none if none does.
+    """Return sentences on each file of a bundle that identifies a patient; empty if none does.
 
-    The file's name and every byte of it are searched, the manifest's too. A sentence names the
-    source's element, never what stands in it. Segmentations that were asked for with the patient's
-    name lie in a folder of their own and are left out.
+    The file's name and all its bytes are searched, including the manifest. A sentence names the
+    source's element, never its value. Segmentations that were requested with the patient's name are
+    in a separate folder and are not searched.
     """
     signs = signs_of(identifiers)
     folder_name = folded(root.resolve().name)
@@ -212,7 +222,7 @@ def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> tuple[str, .
 
 
 def _empty_folders(root: Path) -> Iterator[str]:
-    """Yield the folders that no file's name tells."""
+    """Yield the folders that hold no file, whose names are searched too."""
     for path in sorted(root.rglob("*")):
         if path.is_dir() and not any(path.iterdir()):
             yield path.relative_to(root).as_posix()
@@ -227,6 +237,6 @@ def _list_files(studies: Sequence[Path]) -> Iterator[Path]:
 
 
 def impersonal(texts: Sequence[str], identifiers: Sequence[Identifier]) -> tuple[str, ...]:
-    """Return texts that are shown to the user, without what tells a patient."""
+    """Return texts for the user, without the identifiers of a patient."""
     signs = signs_of(identifiers)
     return tuple(without_signs(text, signs) for text in texts)

@@ -19,6 +19,7 @@ from napari_mamamia.annotations.quality import (
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.files.csv_text import write_csv
@@ -34,7 +35,7 @@ _WIDTH: Final = "max-width:60em"
 
 @dataclass(frozen=True, slots=True)
 class CaseQuality:
-    """Findings on one case: each with the mask set that it is about, "" for the images."""
+    """Findings on one case: each with its mask set, "" for the images."""
 
     case_id: str
     findings: tuple[tuple[str, Finding], ...]
@@ -48,9 +49,9 @@ class CaseQuality:
 def load_for_export(
     files: CaseFiles, record: CaseRecord | None = None
 ) -> tuple[Case | None, tuple[Finding, ...]]:
-    """Read all phases of a case; None and a red finding where it cannot.
+    """Read all phases of a case; return None and a red finding if that fails.
 
-    Where the phases differ in place the findings say which, and nothing is read.
+    If the phases differ in affine, the findings name them, and nothing is read.
     """
     report_progress(0, 1, "Reading headers")
     try:
@@ -66,7 +67,7 @@ def load_for_export(
 def case_quality(
     case_id: str, case: Case | None, found: tuple[Finding, ...], drawn: Sequence[DrawnMask]
 ) -> CaseQuality:
-    """Look at a case and its masks; `found` is what reading it told."""
+    """Check a case and its masks; `found` are the findings from reading it."""
     findings = [("", finding) for finding in found]
     if case is not None:
         findings += [("", finding) for finding in (check_phases(case))]
@@ -116,8 +117,9 @@ def _make_page(rows: Sequence[CaseQuality], table: Sequence[tuple[str, ...]]) ->
         "<style>body{font-family:sans-serif;margin:1.5em;" + _WIDTH + "}"
         "table{border-collapse:collapse}td,th{text-align:left;padding:.2em .6em;"
         "border-bottom:1px solid #ccc;vertical-align:top}</style></head><body>\n"
-        f"<h1>Quality of the export</h1><p>{len(rows)} case(s): {counts}. Red: not usable as it "
-        "is; amber: look at it; green: nothing unusual was found. Not a medical device.</p>\n"
+        f"<h1>Quality of the export</h1><p>{count_of(len(rows), 'case')}: {counts}. Red: not "
+        "usable "
+        "unchanged; amber: check it; green: nothing unusual was found. Not a medical device.</p>\n"
         f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></body></html>\n"
     )
 

@@ -1,4 +1,4 @@
-"""The format DICOM SEG: which series masks refer to, and who is said to have made them."""
+"""The format DICOM SEG: the series that masks refer to, and the segments' makers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ from napari_mamamia.services.export.writer import CaseWriter
 
 _FOLDER: Final = "dicom_seg"
 IDENTIFIED_FOLDER: Final = "dicom_seg_identified"
-"""Where segmentations with the patient's name lie, apart from those that may be passed on."""
+"""Folder of segmentations with the patient's name, separate from those that may be shared."""
 
 _SAID: Final[dict[SegmentMaker, AlgorithmType]] = {
     SegmentMaker.MANUAL: "MANUAL",
@@ -56,14 +56,14 @@ _BY_HAND: Final = frozenset(
 
 
 def _require_seg(plan: ExportPlan) -> None:
-    """Refuse DICOM SEG where it cannot be made at all.
+    """Raise an error if DICOM SEG cannot be made at all.
 
     Raises
     ------
     MissingExtraError
         If highdicom is not installed.
     CaseError
-        If the study to write against is absent.
+        If the study to refer to is missing.
     """
     if find_spec("highdicom") is None:
         raise MissingExtraError("highdicom", "dicom")
@@ -78,17 +78,18 @@ def _require_seg(plan: ExportPlan) -> None:
 def _write_seg(work: CaseWork, writer: CaseWriter) -> None:
     """Write ``dicom_seg/[SET/]ID.dcm`` on the first series after contrast, else on the only one.
 
-    Of a case that was joined of two breasts ``ID_left.dcm`` and ``ID_right.dcm``, each on its own
-    images, where something is marked. The patient is the case's id and UIDs are remapped, unless
-    the settings ask for an identified segmentation, which lies in ``dicom_seg_identified``.
+    For a case that was joined from two breasts it writes ``ID_left.dcm`` and ``ID_right.dcm``, each
+    on its own images, if anything is marked there. The patient is the case's id and UIDs are
+    remapped, unless the settings ask for an identified segmentation, which is written to
+    ``dicom_seg_identified``.
 
     Raises
     ------
     CaseError
-        If the case is no DICOM and there is no study of it, or a mask is marked between two
+        If the case is not DICOM and has no study, or a mask is marked between two
         breasts, where there is no image.
     GridMismatchError
-        If the study does not lie where the case does.
+        If the study's grid is not the case's.
     """
     report_progress(1, 2, "Writing DICOM SEG")
     settings = work.plan.settings
@@ -122,7 +123,7 @@ def _write_seg(work: CaseWork, writer: CaseWriter) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The images of a segmentation; of one breast of a joined case its slices, both ends in."""
+    """The images of a segmentation; for a breast of a joined case its slices, ends included."""
 
     source: PhaseSource
     side: str = ""
@@ -131,7 +132,7 @@ class _Target:
 
 
 def _find_targets(files: CaseFiles, study: Path | None, n_cases: int) -> list[_Target]:
-    """Return what a case's segmentations refer to: one, or one for each breast of a joined case."""
+    """Return the images of a case's segmentations: one set, or one per breast of a joined case."""
     joined = () if files.info is None else read_patient_info(files.info).joined
     if study is None or not joined:
         phases = dicom_phases(files, study, n_cases)
@@ -144,7 +145,7 @@ def _find_targets(files: CaseFiles, study: Path | None, n_cases: int) -> list[_T
 
 
 def _cut_mask(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray[np.uint8], Grid]]:
-    """Return a mask and its grid cut to the slices of each target; whole where there is one."""
+    """Return a mask and its grid cut to the slices of each target; whole if there is one target."""
     if not targets[0].side:
         return [(mask.labels, mask.grid)]
     parts = []
@@ -163,32 +164,33 @@ def _cut_mask(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray
     if left.any() or not mask.labels.any():
         slices = ", ".join(map(str, np.flatnonzero(left))) or "none"
         raise CaseError(
-            f"a DICOM SEG refers to images, but of the mask of {mask.name} the marked slices "
-            f"({slices}) lie between the two breasts, where there is none, or nothing is marked: "
-            "erase what is there, or export NIfTI"
+            f"a DICOM SEG refers to images, but slices of the mask of {mask.name} ({slices}) are "
+            "marked between the two breasts, where there is no image, or nothing is marked: "
+            "erase these voxels, or export NIfTI"
         )
     return parts
 
 
 def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
-    """Return how a mask was made, in DICOM's words.
+    """Return how a mask was made, in DICOM's terms.
 
-    A model's and a phantom's is automatic; a reader's is manual, or semiautomatic if he started
-    from a mask or used a tool that looks at the image; an expert mask of a data set is manual.
+    The mask of a model or a phantom is automatic; that of a reader is manual, or semiautomatic if
+    it started from a mask or used a tool that analyses the image; an expert mask of a data set is
+    manual.
 
     Raises
     ------
     CaseError
-        If there is no provenance and nothing is said.
+        If there is no provenance and `said` does not state it.
     """
     provenance = mask.provenance
     if said in _SAID:
-        # DICOM asks for a name: without provenance that of this software, which wrote the mask.
+        # DICOM requires a name: without provenance that of this software, which wrote the mask.
         name = provenance.name or "napari-mamamia"
         return SegmentMeaning(_SAID[said], name, provenance.software)
     if not mask.has_history or provenance.maker is Maker.UNKNOWN:
         raise CaseError(
-            f"DICOM SEG says how a mask was made, but no provenance was found next to the mask of "
+            f"DICOM SEG states how a mask was made, but no provenance was found beside the mask of "
             f"{provenance.case_id} in {mask.name}: state whether it was made manually, "
             "semiautomatically or automatically",
             remedies=tuple(Remedy("made_by", (making,)) for making in _SAID),
@@ -203,7 +205,7 @@ def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
 
 
 def _study_of(files: CaseFiles, info: PatientInfo, study: Path) -> Path | None:
-    """Return the subfolder of a case's id, else that of the study which it was imported from."""
+    """Return the subfolder of a case's id, else that of the study it was imported from."""
     named = study / files.case_id
     if named.is_dir() or not info.study_uid:
         return named if named.is_dir() else None
@@ -213,17 +215,17 @@ def _study_of(files: CaseFiles, info: PatientInfo, study: Path) -> Path | None:
 def dicom_phases(
     files: CaseFiles, study: Path | None, n_cases: int, side: str = ""
 ) -> tuple[PhaseSource, ...]:
-    """Return the DICOM phases of a case, of one breast where `side` names it."""
+    """Return the DICOM phases of a case, or of one breast if `side` names it."""
     if study is not None:
         info = PatientInfo() if files.info is None else read_patient_info(files.info)
         case_study = _study_of(files, info, study)
         if case_study is None and n_cases > 1:
             raise CaseError(
-                f"expected the DICOM study of {files.case_id} in {study / files.case_id}, or that "
-                "which it was imported from in a subfolder, but there is none: put each case's "
+                f"expected the DICOM study of {files.case_id} in {study / files.case_id}, or the "
+                "study it was imported from in a subfolder, but there is none: put each case's "
                 "files into a subfolder of its id"
             )
-        if info.series:  # the same parts again, also where a reader had named them
+        if info.series:  # the same parts as at import, also if a reader had named them
             use = read_selectors(info.parts) or named_series(info.series)
             selection = Selection(use, side=side)
             return find_phases(case_study or study, selection, allow_thin=True).phases
@@ -248,17 +250,17 @@ def dicom_phases(
 def _describe_seg(selection: ExportSelection) -> tuple[str, ...]:
     if selection.settings.identified_seg:
         return ("dicom_seg_identified/ID.dcm WITH the patient's name: for your PACS only",)
-    return ("dicom_seg/ID.dcm: the case id stands for the patient, UIDs are replaced",)
+    return ("dicom_seg/ID.dcm: the case id replaces the patient's name, UIDs are replaced",)
 
 
 def _missing_study(selection: ExportSelection) -> str:
     if selection.is_dicom or selection.settings.study is not None:
         return ""
-    return "DICOM SEG refers to DICOM images, but these cases are not: choose their study."
+    return "DICOM SEG refers to DICOM images, which these cases lack: choose their study."
 
 
 def _verify_seg(path: Path, file: BundleFile, manifest: Manifest) -> Iterator[str]:
-    """Yield what is wrong with a DICOM SEG: frames off the case's grid, segments without a name."""
+    """Yield the problems of a DICOM SEG: frames off the case's grid, segments without a name."""
     seen = read_segmentation(path)
     if file.place is not None:
         grid = file.place.grid()
@@ -272,7 +274,7 @@ def _verify_seg(path: Path, file: BundleFile, manifest: Manifest) -> Iterator[st
 
 DICOM_SEG: Final = FormatSpec(
     title="DICOM SEG",
-    tip="Coded segmentations that a PACS takes (highdicom)",
+    tip="Coded segmentations that a PACS accepts (highdicom)",
     purpose="PACS and DICOM viewers; with the DICOM study it refers to the source images",
     folders=(_FOLDER, IDENTIFIED_FOLDER),
     describe=_describe_seg,

@@ -31,10 +31,10 @@ _SHARED: Final = (
 
 
 def segment_pairs(labels: Sequence[tuple[int, str]], grid: Grid) -> list[tuple[str, str]]:
-    """Return the header texts by which 3D Slicer knows the segments of a label volume.
+    """Return the header texts of the segments of a label volume for 3D Slicer.
 
-    All of them lie in one layer and reach over the whole volume. A name that has a DICOM code gets
-    it as terminology.
+    All of them are in one layer and extend over the whole volume. A name with a DICOM code gets it
+    as terminology.
 
     Source: 3D Slicer developer guide, "Segmentations", file format; vtkMRMLSegmentationStorageNode.
     """
@@ -60,7 +60,7 @@ def segment_pairs(labels: Sequence[tuple[int, str]], grid: Grid) -> list[tuple[s
 
 
 def _write_slicer(work: CaseWork, writer: CaseWriter) -> None:
-    """Write ``slicer/[SET/]ID.seg.nrrd``, and who made it beside it."""
+    """Write ``slicer/[SET/]ID.seg.nrrd``, with the provenance beside it."""
     for mask in work.drawn:
         root = writer.root / _FOLDER
         folder = root if len(work.plan.names) == 1 else root / mask.name
@@ -75,13 +75,14 @@ def _require_plain_names(plan: ExportPlan) -> None:
     for _, name in label_names(plan.settings):
         if not _PLAIN.fullmatch(name):
             raise CaseError(
-                "expected labels of plain letters (ASCII) for slicer, whose file's header holds no "
+                "expected labels of plain letters (ASCII) for slicer, whose file header cannot "
+                "hold "
                 f"others, got {name!r}: rename it in the label map, or leave the format slicer out"
             )
 
 
 def _verify_slicer(path: Path, file: BundleFile, manifest: Manifest) -> Iterator[str]:
-    """Yield segments that are not the labels of the manifest."""
+    """Yield segments that are not labels of the manifest."""
     pairs = read_nrrd_pairs(path, "Segment")
     numbers = range(sum(key.endswith("_LabelValue") for key in pairs))
     segments = {

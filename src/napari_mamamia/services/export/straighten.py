@@ -1,4 +1,4 @@
-"""Cases with sheared axes as a new data set on grids at right angles; the old one is only read."""
+"""Resample cases with sheared axes into a new data set on grids at right angles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,8 +38,8 @@ _MASKS: Final = ("expert", "automatic")
 class StraightCase:
     """One case that was written.
 
-    `lean_degrees` is the largest angle by which two axes were off a right one; shapes are
-    (z, y, x); `masks_mm3` are name, volume before and volume after of each mask.
+    `lean_degrees` is the largest deviation of two axes from a right angle; shapes are (z, y, x);
+    `masks_mm3` are name, volume before and volume after of each mask.
     """
 
     case_id: str
@@ -51,7 +51,7 @@ class StraightCase:
 
 @dataclass(frozen=True, slots=True)
 class StraightenSummary:
-    """What was written; `n_straight` cases were at right angles already and are not in it."""
+    """The cases written; `n_straight` cases were at right angles already and are not included."""
 
     folder: Path
     cases: tuple[StraightCase, ...]
@@ -66,19 +66,19 @@ def straighten_data_set(
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
 ) -> StraightenSummary:
-    """Write each case with sheared axes anew, on a grid at right angles.
+    """Resample each case with sheared axes onto a grid at right angles.
 
     ``images/ID/ID_000k.nii.gz`` (trilinear) and ``segmentations/`` (nearest voxel) on the grid of
-    `annotations.straighten.straight_grid`, patient info with the times alone (a box would be of the
-    old voxels), clinical rows and splits; ``straightened/ID.json`` says how, from which files, and
-    each mask's volume before and after.
+    `annotations.straighten.straight_grid`, patient info with only the times (a box would be of the
+    old voxels), clinical rows and splits; ``straightened/ID.json`` has the method, the source files
+    and each mask's volume before and after.
 
     Raises
     ------
     CaseError
-        If `case_ids` names a case that is not there, or no case is sheared.
+        If `case_ids` names an unknown case, or no case is sheared.
     SaveConflictError
-        If `out` lies in the data set itself, or holds other results.
+        If `out` is inside the data set itself, or holds other results.
     """
     require_apart(opened.data_set.root, out)
     data_set = opened.data_set
@@ -100,7 +100,7 @@ def straighten_data_set(
 
 
 def _is_sheared(files: CaseFiles) -> bool:
-    """Whether a case is to be written; one that cannot be read counts, and fails by its name."""
+    """Return whether a case is resampled; an unreadable one counts, so that it is reported."""
     try:
         return bool(files.phases) and read_phase_header(files.phases[0]).grid.is_sheared
     except FormatError:
@@ -141,7 +141,7 @@ def _write_masks(
         before = np.count_nonzero(whole) * case.grid.voxel_volume_mm3
         after = np.count_nonzero(moved[-1][1]) * target.voxel_volume_mm3
         volumes.append((name, before, after))
-    for name, array in moved:  # all could be read
+    for name, array in moved:  # all grids could be read
         written = out / "segmentations" / name / f"{case.case_id}.nii.gz"
         write_volume_job(array, target, written, overwrite=True)
     return tuple(volumes)
@@ -182,7 +182,7 @@ def _write_notes(
 
 
 def _lean_degrees(grid: Grid) -> float:
-    """Return the largest angle by which two axes are off a right angle."""
+    """Return the largest deviation of two axes from a right angle, in degrees."""
     directions = grid.matrix_mm / np.array(grid.spacing_mm)
     cosines = np.abs(directions.T @ directions)[np.triu_indices(3, 1)]
     return float(np.degrees(np.arcsin(np.clip(cosines.max(), 0, 1))))

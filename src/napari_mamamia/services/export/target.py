@@ -1,16 +1,17 @@
-"""What lies where an export shall be written, said before anything is."""
+"""The state of the output folder of an export, shown before anything is written."""
 
 import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from napari_mamamia.core.names import count_of
 from napari_mamamia.io.data_set.bundle import MANIFEST_NAME
 from napari_mamamia.services.batch.output_folder import run_in
 
 
 class TargetState(StrEnum):
-    """What a folder is to an export."""
+    """The state of an output folder."""
 
     FREE = "free"
     BUNDLE = "an earlier export"
@@ -22,7 +23,7 @@ class TargetState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExportTarget:
-    """A folder's state, and the same in a plain sentence."""
+    """A folder's state, and a sentence about it."""
 
     folder: Path
     state: TargetState
@@ -30,9 +31,9 @@ class ExportTarget:
 
 
 def look_at_target(folder: Path) -> ExportTarget:
-    """Return what lies at `folder`; never raises, and writes nothing.
+    """Return the state of `folder`; never raise, write nothing.
 
-    A folder that is not there yet is judged by the nearest one above it that is.
+    A folder that does not exist yet is judged by its nearest existing parent.
     """
     try:
         return _looked_at(folder)
@@ -51,12 +52,14 @@ def _looked_at(folder: Path) -> ExportTarget:
         return ExportTarget(folder, TargetState.READ_ONLY, text)
     names = [path.name for path in folder.iterdir()] if there == folder else []
     if not names:
-        return ExportTarget(folder, TargetState.FREE, "The folder is free.")
+        return ExportTarget(folder, TargetState.FREE, "The folder is empty or new.")
     if MANIFEST_NAME in names:
-        text = "An earlier export lies there: replace its files, or choose another folder."
+        text = "It holds an earlier export: replace its files, or choose another folder."
         return ExportTarget(folder, TargetState.BUNDLE, text)
     if run_in(folder) == "export":
-        text = "An export that was cut off lies there: replace its files, or choose another folder."
+        text = "It holds an unfinished export: replace its files, or choose another folder."
         return ExportTarget(folder, TargetState.CUT_OFF, text)
-    text = f"{len(names)} other file(s) lie there: choose another folder, or replace."
+    text = (
+        f"It holds {count_of(len(names), 'other file')}: choose another folder, or replace files."
+    )
     return ExportTarget(folder, TargetState.TAKEN, text)

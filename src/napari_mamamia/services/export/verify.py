@@ -1,4 +1,4 @@
-"""`verify_bundle`: whether a bundle is what its manifest says, file by file."""
+"""`verify_bundle`: check a bundle against its manifest, file by file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _FORMAT_OF: Final[Mapping[str, FormatSpec]] = {
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was looked at and what is wrong; `notes` say what could not be looked at.
+    """The result of a verification: the problems; `notes` say what could not be checked.
 
     `search` says what the files were searched for, and what they were not.
     """
@@ -40,7 +40,7 @@ class Verification:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there is no problem."""
         return not self.problems
 
 
@@ -53,10 +53,10 @@ def verify_bundle(
 ) -> Verification:
     """Check a bundle against its ``manifest.json``.
 
-    Looked at: every file is there and has its SHA-256; no other file lies in the folder; every mask
-    and image can be read and lies where the manifest says its image lies (within
+    Checked: every file exists and has its SHA-256; there is no other file in the folder; every mask
+    and image can be read and has the grid of its image in the manifest (within
     `SAME_PLACE_VOXELS`), and masks of a case lie on the images of that case beside them; every
-    label has a name; and no byte of any file tells the patients of the sources that are at hand
+    label has a name; and no byte of any file identifies the patients of the available sources
     (`services/export/privacy.py`).
 
     Parameters
@@ -66,9 +66,9 @@ def verify_bundle(
     images
         A data set; masks on the native grid must lie on the first phase of its cases too.
     studies
-        DICOM files, or folders with them, whose patients the bundle must not tell.
+        DICOM files, or folders with them, whose patients the bundle must not identify.
     volumes
-        The same for NIfTI and NRRD files with what stands in their headers and JSON files; those
+        The same for NIfTI and NRRD files with their headers and JSON files; those
         of `images` are added.
 
     Raises
@@ -100,7 +100,7 @@ def verify_bundle(
         except MissingExtraError as error:
             spec = _format_of(file)
             what = file.name if spec is None else spec.title
-            notes[f"{what} was not looked into: {error}"] = None
+            notes[f"{what} was not checked: {error}"] = None
             file_problems = list(_check_content(root, file))
         problems += file_problems
         n_masks += file.kind in ("mask", "segmentation")
@@ -126,7 +126,7 @@ def _case_ids(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _find_path(root: Path, file: BundleFile) -> Path:
-    """Return where a file lies, never outside the bundle whatever the manifest says."""
+    """Return the path of a file, never outside the bundle whatever the manifest says."""
     path = root / file.name
     if not path.resolve().is_relative_to(root.resolve()):
         raise FormatError(
@@ -157,17 +157,17 @@ def _image_places(root: Path, files: tuple[BundleFile, ...]) -> Mapping[tuple[st
             try:
                 grids[key] = read_header(path).grid
             except FormatError:
-                continue  # named when the image itself is looked at
+                continue  # reported when the image itself is checked
     return grids
 
 
 def _format_of(file: BundleFile) -> FormatSpec | None:
-    """Return the format in whose folder a file lies."""
+    """Return the format in whose folder a file is."""
     return _FORMAT_OF.get(file.name.split("/")[0])
 
 
 def _find_part(name: str) -> str:
-    """Return the part of a bundle whose volumes share a grid: a turned folder, or the rest."""
+    """Return the part of a bundle whose volumes share a grid: a reoriented folder, or the rest."""
     first = name.split("/")[0]
     spec = _FORMAT_OF.get(first)
     return first if spec is not None and first in spec.turned else "native"
@@ -211,7 +211,7 @@ def _check_volume(
     grid = read_header(path).grid if labels is None else labels.grid
     if file.place is not None:
         yield from _check_same_place(
-            file.name, grid, file.place.grid(), "the image's place in the manifest"
+            file.name, grid, file.place.grid(), "the image's grid in the manifest"
         )
     key = (_find_part(file.name), file.case_id)
     if is_mask and key in places:

@@ -1,4 +1,4 @@
-"""The files of one case in a bundle: written and recorded apart, put in their places together."""
+"""Write the files of one case into a separate folder and move them to their places together."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from napari_mamamia.services.export.masks import DrawnMask
 
 
 class CaseWriter:
-    """Writes the files of one case below `root`, as the bundle has them; `files` records them."""
+    """Writes the files of one case below `root`; `files` records them."""
 
     def __init__(self, root: Path, case_id: str) -> None:
         self.root = root
@@ -41,14 +41,14 @@ class CaseWriter:
         path: Path,
         standard: Sequence[tuple[str, str | bool]] = (),
     ) -> None:
-        """Write a mask and, beside it, who made it and what a standard wants."""
+        """Write a mask and, beside it, its provenance with the fields that a standard requires."""
         self.volume(array, grid, path, "mask", drawn.name)
         self.history(drawn, sidecar_path(path), standard)
 
     def history(
         self, drawn: DrawnMask, path: Path, standard: Sequence[tuple[str, str | bool]] = ()
     ) -> None:
-        """Write a mask's provenance, after the keys that a standard wants."""
+        """Write a mask's provenance, after the keys that a standard requires."""
         write_provenance(drawn.provenance, path, standard=standard)
         self.record(path, "provenance", masks=drawn.name)
 
@@ -65,14 +65,15 @@ class CaseWriter:
 
 @contextmanager
 def case_writer(root: Path, case_id: str, *, replacing: bool) -> Iterator[CaseWriter]:
-    """Give a `CaseWriter` on a folder of its own, whose files come to `root` when the block ends.
+    """Yield a `CaseWriter` on a separate folder; its files move to `root` when the block ends.
 
-    If the block fails or is cancelled, nothing of the case comes, and older files stay as they are.
+    If the block fails or is cancelled, no file of the case is moved, and older files stay
+    unchanged.
 
     Raises
     ------
     SaveConflictError
-        If a file is there already and `replacing` is off; none comes then.
+        If a file exists and `replacing` is off; none is moved then.
     SaveError
         If the system refuses to write.
     """

@@ -1,5 +1,5 @@
-"""Findings of a case without a study: the form's answers and landmarks of a reader, kept and told.
+"""Findings of a case without a study: a reader's answers and landmarks.
 
-`case_findings` opens, fills in and keeps them for the window; `findings_table` makes rows of a data
-set for people who compute with them.
+`case_findings` loads, fills in and saves them for the window; `findings_table` makes a table of the
+findings of a data set.
 """

@@ -1,4 +1,4 @@
-"""What a form is filled in from and held against: the mask's lesions, measured one by one."""
+"""Measure the lesions of a mask, to fill in a form and to check its answers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -41,14 +41,15 @@ from napari_mamamia.services.case.show_case import middle_voxel
 from napari_mamamia.services.kinetics.case_kinetics import diameters_mm
 
 MOST_LESIONS: Final = 100
-"""Parts of a mask that are measured, the largest; our choice: nobody describes more one by one."""
+"""Maximum number of measured components of a mask, the largest first. Our choice."""
 _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 
 def find_breasts(grid: Grid, record: CaseRecord | None = None) -> CaseFacts:
-    """Return what is known before there is a mask: which breasts are in view, and so asked about.
+    """Return which breasts are in view, the only fact known before there is a mask.
 
-    Both where one is in view and neither the clinical row nor the scanner's middle tells which.
+    Both are returned if the volume holds one breast and neither the clinical data nor the position
+    in the scanner tells the side.
     """
     side = find_imaged_side(grid, record)
     if side == Side.BOTH:
@@ -66,21 +67,24 @@ def measure_case(
 ) -> CaseFacts:
     """Return the lesions of a mask by number, with side, sizes and classes of the curve.
 
-    A lesion is a 26-connected part. Its side is that of its centre from the middle of the volume,
-    None within 10 mm of it; in a volume of one breast that breast's, None where it is not known.
-    Classes are of the mean curve over the lesion, phases chosen as `docs/methods/kinetics.md` says;
-    "" where the case has one phase, is not read to its end, or a class is undefined.
+    A lesion is a 26-connected component. Its side is that of its centre relative to the middle of
+    the volume, None within 10 mm of it; in a volume of one breast it is that breast, None if
+    unknown. Classes are of the mean curve over the lesion, with phases as in
+    `docs/methods/kinetics.md`; "" if the case has one phase or is not fully read, or a class is
+    undefined.
 
     Parameters
     ----------
+    case
+        The case.
     mask
-        bool ``(z, y, x)`` on the case's grid; None where nothing was drawn.
+        bool ``(z, y, x)`` on the case's grid; None for an empty mask.
     rule
         Which clock the phases are chosen by; None for the case's own.
     before
-        Where the lesions were that have a number; without any the largest is "1".
+        Anchors of the numbered lesions; without any the largest is "1".
     record
-        The case's clinical row: it may say which breast is in view.
+        The case's clinical data, which may say which breast is in view.
 
     Raises
     ------
@@ -109,13 +113,13 @@ def measure_case(
         lesion = np.zeros(mask.shape, dtype=np.bool_)
         lesion[box.slices] = parts == part + 1
         facts = _measure_lesion(case, lesion, name, only, rule)
-        # While it is one with another its anchors stay where they were: they part the two again.
+        # A merged lesion keeps its previous anchors, so that the lesions can be separated again.
         lesions.append(replace(facts, anchors=anchors.get(name, facts.anchors)))
     return replace(blank, lesions=tuple(lesions), joined=numbers.joined, parted=numbers.parted)
 
 
 def _find_parts(parts: NDArray[np.int32], box: Box, voxels: Sequence[Voxel]) -> list[int]:
-    """Return the part that each voxel lies in, -1 for none."""
+    """Return the component that contains each voxel, -1 for none."""
     places = [np.subtract(voxel, box.start) for voxel in voxels]
     are_inside = [bool(np.all((index >= 0) & (index < parts.shape))) for index in places]
     pairs = zip(places, are_inside, strict=True)
@@ -130,10 +134,10 @@ def measure_lesions(
     before: Sequence[LesionAnchors] = (),
     record: CaseRecord | None = None,
 ) -> CaseFacts:
-    """Return the lesions of a mask ``(z, y, x)`` for a form; where they lie alone without numbers.
+    """Return the lesions of a mask ``(z, y, x)`` for a form; only positions without numbers.
 
-    Numbers of one's own mask are hidden in many blind readings; how many lesions it has is not.
-    `before` and `record` as in `measure_case`.
+    Many blind readings hide the measurements of the own mask, but not the number of lesions.
+    `before` and `record` are as in `measure_case`.
     """
     facts = measure_case(case, labels > 0, before=before, record=record)
     if with_numbers:
@@ -152,12 +156,11 @@ def fill_hidden(
     draft: Mapping[str, Any],
     record: CaseRecord | None = None,
 ) -> dict[str, Any]:
-    """Return a reading's answers with what the program measures of a mask ``(z, y, x)``.
+    """Return a reading's answers with the measurements of a mask ``(z, y, x)``.
 
-    For who reads without numbers: nobody saw them before the reading is handed in with them; and
-    for answers that are taken over to another mask. Each lesion of the mask keeps its place.
-    `draft` is as an event of a reading holds answers; what somebody answered stays. `record` as in
-    `measure_case`.
+    Used for readers who do not see measurements, when they submit the reading, and for answers that
+    are copied to another mask. Each lesion of the mask keeps its number. `draft` is the record of
+    an event; answers of a reader stay unchanged. `record` is as in `measure_case`.
     """
     answers = parse_answers(draft)
     facts = measure_case(case, labels > 0, before=answers.anchors, record=record)
@@ -195,7 +198,7 @@ def find_centre_mm(grid: Grid, lesion: NDArray[np.bool_]) -> PointMm:
 
 
 def find_side(grid: Grid, lesion: NDArray[np.bool_]) -> Side | None:
-    """Return the patient's side that a lesion's centre lies on; None where that is not known."""
+    """Return the patient's side of a lesion's centre; None if unknown."""
     offset = find_centre_mm(grid, lesion)[0] - midline_x_mm(grid)
     if math.isnan(offset) or abs(offset) < THRESHOLDS.midline_mm:
         return None
@@ -205,12 +208,12 @@ def find_side(grid: Grid, lesion: NDArray[np.bool_]) -> Side | None:
 def _classify_curve(
     case: Case, lesion: NDArray[np.bool_], rule: TimingRule | None
 ) -> tuple[str, str]:
-    """Return the words of a lesion's curve, "" where a class is undefined."""
+    """Return the classes of a lesion's curve, "" if a class is undefined."""
     if len(case.phases) < 2 or not all(phase.loaded for phase in case.phases):
         return "", ""
     try:
         curve = region_contrast_curve(case.signal, lesion, case.times_s, rule_of(case, rule))
-    except CaseError:  # times that cannot be used: nothing is filled in
+    except CaseError:  # unusable times: nothing is filled in
         return "", ""
     rise, course = curve.initial, curve.delayed
     return (

@@ -1,4 +1,4 @@
-"""What a reader said of one case: opened, filled in from a mask, kept as it changes."""
+"""A reader's findings of one case: load, fill in from a mask, and save."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +15,7 @@ from napari_mamamia.core.answers import (
 )
 from napari_mamamia.core.form import FieldScope, Form
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.findings.form_rules import fill_computed
 from napari_mamamia.findings.form_values import parse_answers, record_answers
 from napari_mamamia.findings.lesion_position import keep_names, place_lesions
@@ -39,9 +40,9 @@ class CaseFindings:
     Parameters
     ----------
     centres
-        Where the lesions lay that something was said of, by their number.
+        Centre of each described lesion by number.
     problem
-        What is wrong with the record, in words; what can be read counts all the same.
+        What is wrong with the record, in words; the readable part is used.
     """
 
     answers: Answers = field(default_factory=Answers)
@@ -52,17 +53,17 @@ class CaseFindings:
 
 @cache
 def load_findings_form() -> Form:
-    """Return the form that is asked without a study: the newest lexicon that is shipped."""
+    """Return the form used without a study: the newest shipped lexicon."""
     return parse_form(LEXICONS[-1], (), LEXICONS[-1])
 
 
 def open_findings(workspace: Workspace, reader: str, case_id: str) -> CaseFindings:
-    """Return what a reader said of a case, empty where that is nothing.
+    """Return a reader's findings of a case, empty if there are none.
 
     Raises
     ------
     FormatError
-        If a file is there but cannot be read.
+        If a file exists but cannot be read.
     """
     records = read_findings(workspace.root)
     record = records.get((case_key(case_id), file_name(reader, "the name of a reader")))
@@ -70,11 +71,13 @@ def open_findings(workspace: Workspace, reader: str, case_id: str) -> CaseFindin
 
 
 def findings_of(record: FindingsRecord) -> CaseFindings:
-    """Return what a record holds."""
+    """Return the findings in a record."""
     answers = {_FORM: dict(record.form), _COMPUTED: list(record.computed), **record.answers}
     problem = "; ".join(record.problems[:3])
     if record.n_newer:
-        newer = f"{record.n_newer} line(s) of a later version are passed over: update this software"
+        newer = (
+            f"{count_of(record.n_newer, 'line')} of a later version ignored: update this software"
+        )
         problem = f"{problem}; {newer}" if problem else newer
     return CaseFindings(parse_answers(answers), record.landmarks, dict(record.centres), problem)
 
@@ -82,14 +85,14 @@ def findings_of(record: FindingsRecord) -> CaseFindings:
 def keep_findings(
     workspace: Workspace, reader: str, case_id: str, form: Form, before: Answers, now: CaseFindings
 ) -> None:
-    """Write what changed since `before`; nothing where nothing did.
+    """Save what changed since `before`; write nothing if nothing changed.
 
     Raises
     ------
     CaseError
-        If `reader` or `case_id` cannot be a name.
+        If `reader` or `case_id` is no valid name.
     FormatError
-        If an answer cannot be one of its question.
+        If an answer is invalid for its question.
     SaveError
         If it cannot be written; earlier answers stay.
     """
@@ -101,7 +104,7 @@ def keep_findings(
 
 
 def mark_landmark(workspace: Workspace, reader: str, case_id: str, point: MarkedPoint) -> None:
-    """Keep where a landmark is, or that its mark was taken away.
+    """Save the position of a landmark, or its removal.
 
     Raises
     ------
@@ -134,9 +137,9 @@ def _find_change(form: Form, before: Answers, now: CaseFindings) -> FindingsChan
 
 
 def fill_in(form: Form, findings: CaseFindings, facts: CaseFacts) -> tuple[CaseFindings, CaseFacts]:
-    """Return findings with what can be filled in, and the facts that they are held against.
+    """Return findings with computed answers, and the facts to check them against.
 
-    Lesions have the numbers under which they were described before, and places by the landmarks.
+    Lesions keep the numbers under which they were described, and get positions from the landmarks.
     """
     described = {
         item.place.name
@@ -155,6 +158,6 @@ def fill_in(form: Form, findings: CaseFindings, facts: CaseFacts) -> tuple[CaseF
 
 
 def find_point_mm(grid: Grid, voxel: tuple[int, int, int]) -> PointMm:
-    """Return where a voxel (z, y, x) lies in the patient, RAS mm."""
+    """Return the position of a voxel (z, y, x) in the patient, RAS mm."""
     x, y, z = map(float, grid.to_world_mm(voxel))
     return x, y, z

@@ -1,4 +1,4 @@
-"""`list_findings`: a row for each lesion that somebody described: terms, codes and measures."""
+"""`list_findings`: a table of described lesions with terms, codes and measurements."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.findings.form_values import AnswerRow, list_rows
 from napari_mamamia.io.files.file_names import case_key
-from napari_mamamia.io.tables.flat_tables import Cell, write_flat_table, write_parquet_table
+from napari_mamamia.io.tables.flat_tables import Cell, can_write_parquet, write_flat_table
 from napari_mamamia.io.workspace.findings import FindingsRecord, read_findings
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.case.data_set import OpenDataSet
@@ -31,22 +31,24 @@ _CODES: Final = ".codes"
 _NOTHING: Final = float("nan")
 _SIDES: Final = ("right", "left")
 RECORD: Final = "record"
-"""What a row was measured from where there is no mask of its reader."""
+"""Source of the measurements of a row without a mask of its reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingsTable:
-    """One row for each lesion, one without a lesion for a case of which none was described.
+    """One row per lesion, or one row without a lesion for a case without described lesions.
 
     Parameters
     ----------
     columns
-        Case, reader, lesion, time of the last answer, what was measured (``refined`` for the
-        reader's own mask, ``record`` for what the window noted), the lesion's centre in RAS mm;
+        Case, reader, lesion, time of the last answer, source of the measurements (``refined`` for
+        the
+        reader's own mask, ``record`` for those saved by the window), the lesion's centre in RAS mm;
         then each question of the form (of a breast ``ID@right``, ``ID@left``), a choice followed by
-        its ``.codes``; questions that the form has not; and which answers nobody touched.
+        its
+        ``.codes``; questions that are not in the form; and the answers filled in by the program.
     failures
-        Cases whose mask could not be measured: their rows are as they were noted.
+        Cases whose mask could not be measured: their rows have the saved measurements.
     """
 
     columns: tuple[str, ...]
@@ -54,22 +56,16 @@ class FindingsTable:
     failures: tuple[CaseFailure, ...] = ()
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
-        """Write it as ``.csv``, ``.xlsx`` or ``.parquet``.
+        """Write the table as ``.csv``, ``.xlsx`` or ``.parquet``.
 
         Raises
         ------
-        FormatError
-            If `path` has another suffix.
-        SaveConflictError, SaveError
+        FormatError, MissingExtraError, SaveConflictError, SaveError
             As `write_flat_table`.
         """
-        if path.suffix.lower() == ".parquet":
-            write_parquet_table(self.columns, self.rows, path, overwrite=overwrite)
-        else:
-            n_rows = len(self.rows)
-            write_flat_table(
-                self.columns, self.rows, n_rows, path, name="findings", overwrite=overwrite
-            )
+        write_flat_table(
+            self.columns, self.rows, len(self.rows), path, name="findings", overwrite=overwrite
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +77,17 @@ class _Described:
 
 
 def list_findings(opened: OpenDataSet, reader: str | None = None) -> FindingsTable:
-    """Return what was described of a data set's cases without a study, in the order of its cases.
+    """Return the findings of a data set's cases without a study, in the order of its cases.
 
-    What the program fills in is measured anew from the reader's own mask where there is one, so
-    that it is the mask's as it stands. Where other readers are hidden, theirs are left out.
+    Computed answers are measured again on the reader's own mask, if there is one, so that they
+    match the current mask. Hidden readers are left out.
 
     Parameters
     ----------
+    opened
+        The data set.
     reader
-        Only what this one said.
+        Only the findings of this reader.
 
     Raises
     ------
@@ -128,7 +126,7 @@ def write_findings(
     reader: str | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> FindingsTable:
-    """Write ``out/findings.csv`` and ``out/findings.parquet``, and return the table.
+    """Write ``out/findings.csv``, with the extra ``parquet`` also ``.parquet``; return the table.
 
     Raises
     ------
@@ -142,7 +140,7 @@ def write_findings(
     parameters = (("data_set", opened.data_set.name), ("reader", reader or ""))
     claim_folder(out, "findings", parameters, existing, opened.data_set.folders)
     table = list_findings(opened, reader)
-    for suffix in (".csv", ".parquet"):
+    for suffix in (".csv", ".parquet") if can_write_parquet() else (".csv",):
         table.save(out / f"findings{suffix}", overwrite=existing is not Existing.REFUSE)
     return table
 
@@ -167,7 +165,8 @@ def _describe_case(
             for row in rows
             if row.scope == FieldScope.LESION and (path.is_file() or not row.computed)
         }
-        # Without a mask of theirs what nobody touched is a prediction's or reference's: no finding.
+        # Without an own mask, unchanged answers are about a prediction or reference: they are no
+        # findings.
         rows = tuple(row for row in rows if row.scope != FieldScope.LESION or row.place in names)
         points = {name: findings.centres.get(name) for name in names}
         lesions = tuple(LesionFacts(name, centre_mm=points[name]) for name in sorted(names))
@@ -191,7 +190,7 @@ def _name_column(row: AnswerRow) -> str:
 
 
 def _list_rows(one: _Described, columns: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
-    """Yield a row for each lesion of the mask or the answers; one without where there is none."""
+    """Yield a row for each lesion of the mask or the answers, or one row without a lesion."""
     names = dict.fromkeys(lesion.name for lesion in one.facts.lesions or ())
     names |= dict.fromkeys(row.place for row in one.answers if row.scope == FieldScope.LESION)
     for name in names or {"": None}:
@@ -211,7 +210,7 @@ def _list_rows(one: _Described, columns: Sequence[str]) -> Iterator[tuple[Cell, 
 
 
 def _add_answer(cells: dict[str, Cell], row: AnswerRow) -> None:
-    """Put an answer into its cells; several terms stand side by side."""
+    """Add an answer to its cells; several terms are separated by blanks."""
     column = _name_column(row)
     if row.unit and row.known:
         cells[column] = float(row.value)

@@ -1,1 +1,1 @@
-"""What a reader draws on a case to measure it: from places to shapes, kept, and in numbers."""
+"""A reader's measurements on a case: from points to shapes, records and numbers."""

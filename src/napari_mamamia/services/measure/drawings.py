@@ -1,4 +1,4 @@
-"""What a reader drew on one case: read, written once in its order, told in numbers."""
+"""A reader's drawings on one case: read, written in order, and described in numbers."""
 
 import threading
 from collections import deque
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.measurement import MeasureKind, Measurement
+from napari_mamamia.core.texts import tr_n
 from napari_mamamia.io.workspace.measurements import (
     append_measurement,
     read_measurements,
@@ -23,28 +24,31 @@ from napari_mamamia.services.report.measures import list_inside, measure_drawn, 
 
 @dataclass(frozen=True, slots=True)
 class CaseDrawings:
-    """What stands of a case; `problem` says what of the record is left out, "" for nothing."""
+    """The drawings of a case; `problem` lists the records that were left out, "" for none."""
 
     items: tuple[Measurement, ...] = ()
     problem: str = ""
 
 
 def open_drawings(workspace: Workspace, case_id: str) -> CaseDrawings:
-    """Return what readers drew on a case; where others are hidden that of its reader alone.
+    """Return the drawings of readers on a case; if others are hidden, only the reader's own.
 
     Raises
     ------
     FormatError
-        If the record is there but cannot be read.
+        If the record exists but cannot be read.
     """
     record = read_measurements(workspace.root, case_id)
     is_alone = workspace.blinding.hides(Hidden.OTHER_READERS)
     items = (item for item in record.items if not is_alone or item.reader == workspace.reader)
-    parts = {
-        "damaged place(s)": len(record.problems),
-        "event(s) of a later version": record.n_newer,
-    }
-    left_out = " and ".join(f"{count} {what}" for what, count in parts.items() if count)
+    n_damaged, n_newer = len(record.problems), record.n_newer
+    parts = (
+        tr_n("{n} damaged record", "{n} damaged records", n_damaged) if n_damaged else "",
+        tr_n("{n} event of a later version", "{n} events of a later version", n_newer)
+        if n_newer
+        else "",
+    )
+    left_out = " and ".join(text for text in parts if text)
     return CaseDrawings(tuple(items), f"Left out of the record: {left_out}" if left_out else "")
 
 
@@ -58,10 +62,10 @@ class _Step:
 
 @dataclass(slots=True)
 class DrawingLog:
-    """Writes what is drawn and taken back: in its order, each once, from whichever thread comes.
+    """Writes new and removed drawings in order, each once, from any thread.
 
-    `key` is the caller's own name of a drawing, another one for each. What cannot be written waits
-    for the next `write`.
+    `key` is the caller's unique name of a drawing. Drawings that cannot be written wait for the
+    next `write`.
     """
 
     workspace: Workspace
@@ -75,32 +79,32 @@ class DrawingLog:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something is not written yet."""
+        """Whether a drawing is not written yet."""
         return bool(self._steps)
 
     @property
     def waiting(self) -> dict[str, Measurement]:
-        """What was drawn and is not written yet, by its key."""
+        """Drawings that are not written yet, by key."""
         with self._turn:
             return {step.key: step.drawn for step in self._steps if not step.is_taken_back}
 
     @property
     def gone_ids(self) -> frozenset[str]:
-        """The ids of what was taken back here, written or not."""
-        gone = ((self._stored.get(key) or one) for key, one in self._gone.items())
-        return frozenset(one.measurement_id for one in gone)
+        """The ids of drawings that were removed here, written or not."""
+        gone = ((self._stored.get(key) or drawing) for key, drawing in self._gone.items())
+        return frozenset(drawing.measurement_id for drawing in gone)
 
     def find_stored(self, key: str) -> Measurement | None:
-        """Return a drawing as it was written, None where it is not yet."""
+        """Return a drawing as it was written, None if it is not written yet."""
         return self._stored.get(key)
 
     def draw(self, key: str, drawn: Measurement) -> None:
-        """Take something that is to be written."""
+        """Add a drawing to write."""
         with self._turn:
             self._steps.append(_Step(key, drawn))
 
     def take_back(self, key: str, drawn: Measurement) -> None:
-        """Take that something is to be taken back; what was never written is forgotten."""
+        """Remove a drawing; if it was never written, it is dropped."""
         with self._turn:
             for step in self._steps:
                 if step.key == key and not step.is_at_work:
@@ -110,17 +114,17 @@ class DrawingLog:
             self._steps.append(_Step(key, drawn, is_taken_back=True))
 
     def read(self, case_id: str) -> CaseDrawings:
-        """Return what stands on the disk, as `open_drawings`; nothing is written meanwhile."""
+        """Return the drawings on disk, as `open_drawings`; nothing is written meanwhile."""
         with self._writing:
             return open_drawings(self.workspace, case_id)
 
     def write(self) -> None:
-        """Write what waits, and return once all of it is on the disk.
+        """Write all waiting drawings, and return once they are on disk.
 
         Raises
         ------
         CaseError, SaveError
-            If it cannot be written; that and what comes after it waits on.
+            If a drawing cannot be written; it and all later ones keep waiting.
         """
         with self._writing:
             while (step := self._next_step()) is not None:
@@ -149,18 +153,19 @@ class DrawingLog:
 
 
 def begin_log(workspace: Workspace) -> DrawingLog:
-    """Return a log that writes to a workspace; nothing is touched yet."""
+    """Return a log that writes to a workspace; no file is touched yet."""
     return DrawingLog(workspace)
 
 
 def describe_drawn(drawn: Measurement, case: Case | None, shown: NDArray[Any] | None = None) -> str:
-    """Return the numbers of a measurement in words, as a report tells them; "" for none.
+    """Return the numbers of a measurement as text, as in a report; "" for none.
 
     Parameters
     ----------
     shown
-        ``(z, y, x)`` of the image on screen where that is no phase, such as a difference: an
-        ellipse that was drawn on none of the phases is measured in it.
+        ``(z, y, x)`` of the displayed image if it is no phase, such as a difference: an ellipse
+        that
+        was drawn on none of the phases is measured in it.
     """
     measures = measure_drawn(drawn, case)
     is_of_shown = drawn.kind is MeasureKind.ELLIPSE and drawn.phase is None

@@ -1,6 +1,7 @@
-"""Shapes that a hand draws on a slice: from the places it gave to the points of a measurement.
+"""Shapes drawn with the mouse on a slice: from clicked points to the points of a measurement.
 
-Points are RAS mm, so that grids of any spacing, direction and shear are drawn as they are measured.
+Points are RAS mm, so that shapes are drawn as they are measured on grids of any spacing, direction
+and shear.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,11 +26,11 @@ HAND_POINTS: Final[Mapping[MeasureKind, int]] = MappingProxyType(
         MeasureKind.KEY_IMAGE: 1,
     }
 )
-"""How many places a hand gives: an ellipse is drawn from corner to corner of the box around it."""
+"""Number of points to click: an ellipse is drawn from corner to corner of the box around it."""
 
 _SECOND_LINE: Final = 2
 _LEAST_MM: Final = 1e-3
-"""What is no longer than points are kept exactly has no length."""
+"""Least length in mm: points are not stored more precisely than this."""
 _ELLIPSE_STEPS: Final = 64
 
 
@@ -51,13 +52,13 @@ class Slice:
     @cached_property
     def across(self) -> tuple[int, int]:
         """The two array axes that lie in it."""
-        one, two = (axis for axis in range(3) if axis != self.axis)
-        return one, two
+        first, second = (axis for axis in range(3) if axis != self.axis)
+        return first, second
 
     def find_point(self, voxel: Sequence[float], *, is_clipped: bool = True) -> PointMm | None:
-        """Return where voxel coordinates (z, y, x) lie in this slice, RAS mm.
+        """Return the point at voxel coordinates (z, y, x) in this slice, RAS mm.
 
-        Outside the image it is the nearest place of its edge; without `is_clipped` None.
+        Outside the image it is the nearest point of the edge; None without `is_clipped`.
         """
         places = [float(i) for i in voxel]
         places[self.axis] = float(self.index)
@@ -70,14 +71,14 @@ class Slice:
         return _to_point(self.grid.to_world_mm(places))
 
     def turn_right(self, direction: ArrayLike) -> NDArray[np.float64]:
-        """Return the unit vector in this slice at right angles, in mm, to a direction in it."""
-        one, two = (self.grid.matrix_mm[:, axis] for axis in self.across)
-        turned = np.cross(np.cross(one, two), np.asarray(direction, np.float64))
+        """Return the unit vector in this slice perpendicular, in mm, to a direction in it."""
+        first, second = (self.grid.matrix_mm[:, axis] for axis in self.across)
+        turned = np.cross(np.cross(first, second), np.asarray(direction, np.float64))
         unit: NDArray[np.float64] = turned / np.linalg.norm(turned)
         return unit
 
     def clip(self, start: ArrayLike, end: ArrayLike) -> PointMm:
-        """Return `end`, or where the line from `start` to it leaves the image."""
+        """Return `end`, or the point at which the line from `start` to it leaves the image."""
         a, b = self.grid.to_voxel(start), self.grid.to_voxel(end)
         share = 1.0
         for axis in self.across:
@@ -90,54 +91,54 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """What is being drawn: the places given so far, and where the hand is now."""
+    """A shape while it is drawn: the clicked points, and the position of the pointer."""
 
     kind: MeasureKind
     on: Slice
     placed: tuple[PointMm, ...] = ()
-    hand: PointMm | None = None
+    pointer: PointMm | None = None
 
     @property
     def begins_line(self) -> bool:
-        """Whether the next place is the first of a line, and not the end of one."""
+        """Whether the next point is the first of a line, and not its end."""
         n_placed = len(self.placed)
         return n_placed == 0 or (self.kind is MeasureKind.CROSS and n_placed == _SECOND_LINE)
 
     @property
     def is_complete(self) -> bool:
-        """Whether all places are given."""
+        """Whether all points are set."""
         return len(self.placed) == HAND_POINTS[self.kind]
 
     def place(self, point: PointMm) -> "Sketch":
-        """Return the sketch with one more place."""
-        return replace(self, placed=(*self.placed, point), hand=None)
+        """Return the sketch with one more point."""
+        return replace(self, placed=(*self.placed, point), pointer=None)
 
     def point_at(self, point: PointMm) -> "Sketch":
-        """Return the sketch with the hand elsewhere."""
-        return replace(self, hand=point)
+        """Return the sketch with another pointer position."""
+        return replace(self, pointer=point)
 
     @property
     def shape(self) -> tuple[MeasureKind, tuple[PointMm, ...]] | None:
-        """What there is to see by now, a lone line for a part; None for no line at all."""
-        given = self.placed
-        if self.hand is not None and not self.begins_line and not self.is_complete:
-            given = (*given, self.hand)
-        if len(given) == HAND_POINTS[self.kind]:
-            return self.kind, make_points(self.kind, given, self.on)
-        if len(given) < _SECOND_LINE:
+        """The visible shape so far; a cross may be a single line; None before the first line."""
+        points = self.placed
+        if self.pointer is not None and not self.begins_line and not self.is_complete:
+            points = (*points, self.pointer)
+        if len(points) == HAND_POINTS[self.kind]:
+            return self.kind, make_points(self.kind, points, self.on)
+        if len(points) < _SECOND_LINE:
             return None
-        return MeasureKind.RULER, given[:_SECOND_LINE]
+        return MeasureKind.RULER, points[:_SECOND_LINE]
 
 
 def make_points(kind: MeasureKind, places: Sequence[PointMm], on: Slice) -> tuple[PointMm, ...]:
-    """Return the points of a measurement, as `core.measurement.POINTS` has them.
+    """Return the points of a measurement, as defined by `core.measurement.POINTS`.
 
-    The second of crossed diameters is turned at right angles, in mm, to the first.
+    The second of crossed diameters is turned perpendicular, in mm, to the first.
     """
     if kind is MeasureKind.CROSS:
         return (*places[:3], _find_foot(places, places[3], on))
     if kind is MeasureKind.ELLIPSE:
-        a, b = (on.grid.to_voxel(place) for place in places)
+        a, b = (on.grid.to_voxel(point) for point in places)
         middle = (a + b) / 2
         ends = []
         for axis in on.across:
@@ -149,7 +150,7 @@ def make_points(kind: MeasureKind, places: Sequence[PointMm], on: Slice) -> tupl
 
 
 def has_extent(kind: MeasureKind, points: Sequence[PointMm]) -> bool:
-    """Whether a shape has any: a line of no length and an ellipse of no area measure nothing."""
+    """Return whether a shape has a size: a line of no length or an ellipse of no area has none."""
     if kind is MeasureKind.KEY_IMAGE:
         return True
     pairs = {
@@ -164,9 +165,9 @@ def has_extent(kind: MeasureKind, points: Sequence[PointMm]) -> bool:
 def move_point(
     kind: MeasureKind, points: Sequence[PointMm], at: int, target: PointMm, on: Slice
 ) -> tuple[PointMm, ...]:
-    """Return a shape with its point `at` moved; what has to stay at right angles does.
+    """Return a shape with its point `at` moved; perpendicular lines stay perpendicular.
 
-    Of an ellipse the centre takes all along, and the end of a half axis goes along that axis.
+    The centre of an ellipse moves all its points, and the end of a half axis moves along that axis.
     """
     moved = list(points)
     if kind is MeasureKind.ELLIPSE:
@@ -191,14 +192,14 @@ def move_point(
 
 
 def find_slice(drawn: Measurement, grid: Grid) -> Slice:
-    """Return the slice that a measurement lies in, which may be outside of the volume."""
+    """Return the slice of a measurement, which may be outside of the volume."""
     axis = grid.display_frame(drawn.plane).order[0]
     middle = grid.to_voxel(drawn.points_mm).mean(axis=0)
     return Slice(grid, axis, int(np.floor(middle[axis] + 0.5)))
 
 
 def list_lines(kind: MeasureKind, points: Sequence[PointMm]) -> list[NDArray[np.float64]]:
-    """Return the lines of a shape, each (points, 3) in RAS mm; none of a key image."""
+    """Return the lines of a shape, each (points, 3) in RAS mm; none for a key image."""
     every = np.asarray(points, np.float64)
     if kind is MeasureKind.KEY_IMAGE:
         return []
@@ -206,23 +207,23 @@ def list_lines(kind: MeasureKind, points: Sequence[PointMm]) -> list[NDArray[np.
         return [every[:2], every[2:]]
     if kind is MeasureKind.ELLIPSE:
         turn = np.linspace(0, 2 * np.pi, _ELLIPSE_STEPS + 1)[:, None]
-        one, two = every[1] - every[0], every[2] - every[0]
-        return [every[0] + np.cos(turn) * one + np.sin(turn) * two]
+        first, second = every[1] - every[0], every[2] - every[0]
+        return [every[0] + np.cos(turn) * first + np.sin(turn) * second]
     return [every]
 
 
 def find_display_mm(grid: Grid, points_mm: ArrayLike) -> NDArray[np.float64]:
-    """Return where points (n, 3) in RAS mm are displayed: mm along slice, row, column."""
+    """Return the display position of points (n, 3) in RAS mm: mm along slice, row, column."""
     frame = grid.display_frame()
     voxels = grid.to_voxel(np.asarray(points_mm, np.float64))
     places = voxels[:, frame.order]
     last = np.array(frame.per_axis(grid.shape)) - 1
-    shown: NDArray[np.float64] = np.where(frame.flips, last - places, places)
-    return shown * frame.per_axis(grid.spacing_mm)
+    displayed: NDArray[np.float64] = np.where(frame.flips, last - places, places)
+    return displayed * frame.per_axis(grid.spacing_mm)
 
 
 def _find_foot(line: Sequence[PointMm], target: PointMm, on: Slice) -> PointMm:
-    """Return the end of a second diameter that begins at ``line[2]`` and goes towards a place."""
+    """Return the end of a second diameter that begins at ``line[2]`` and goes towards a point."""
     start = np.asarray(line[2], np.float64)
     across = on.turn_right(np.subtract(line[1], line[0]))
     return on.clip(start, start + (np.subtract(target, start) @ across) * across)

@@ -1,1 +1,1 @@
-"""Editing: a mask opened, strokes and whole-mask tools, its journal played again."""
+"""Editing: a mask opened, strokes and whole-mask tools, and replay of its journal."""

@@ -1,4 +1,4 @@
-"""Opening a reader's mask of a case for editing, and saving it with all that went into it."""
+"""Open a reader's mask of a case for editing, and save it with its provenance."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +19,7 @@ from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
 
 
 def is_begun(workspace: Workspace, reader: str, case_id: str) -> bool:
-    """Whether the reader has a mask of the case, or a journal of one."""
+    """Return whether the reader has a mask of the case, or a journal of one."""
     mask = workspace.refined(reader, case_id)
     return mask.exists() or journal_path(mask).exists()
 
@@ -36,16 +36,16 @@ def open_editing(
 ) -> OpenEditing:
     """Open a reader's mask of a case for editing.
 
-    It goes on from what the journal recorded but nobody saved, else from the reader's saved mask,
-    else from `start`, else from an empty mask. Where there is work already, `start` is laid over
-    it as a step of its own, which can be undone.
+    Editing continues from steps that the journal recorded but nobody saved, else from the reader's
+    saved mask, else from `start`, else from an empty mask. If there is earlier work, `start` is
+    applied to it as a step of its own, which can be undone.
 
     Parameters
     ----------
     start, started_from
         A mask to begin with and its name, such as "prediction kinetic".
     images
-        What a SmartPaint brush compares; ``session.images`` may be set later.
+        The images that a SmartPaint brush compares; ``session.images`` may be set later.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def open_editing(
     FormatError, GridMismatchError
         If the saved mask is damaged or lies on another grid.
     HiddenError
-        If the workspace's blinding hides what was in sight when the mask was made.
+        If the workspace's blinding hides data that was visible when the mask was made.
     """
     report_progress(0, 3, "Opening the mask")
     opening = Opening(case, workspace, reader, started_from, limit_bytes)
@@ -63,7 +63,7 @@ def open_editing(
     try:
         opening.read()
         editing = opening.decide()
-    # A stop by the user too must let go of the journal, which is locked.
+    # If the user cancels, the journal must be released too, because it is locked.
     except BaseException:
         if opening.journal is not None:
             opening.journal.close()
@@ -74,12 +74,12 @@ def open_editing(
 
 
 def save_editing(editing: OpenEditing) -> SavedMask:
-    """Save the mask with all that went into it; a stroke in hand is not part of it.
+    """Save the mask with its provenance; a stroke that is being drawn is not included.
 
     Raises
     ------
     SaveConflictError, SaveError
-        As `save_refined`; journal and session are as before.
+        As `save_refined`; journal and session are unchanged.
     ValueError
         If there is no workspace to save to.
     """
@@ -87,16 +87,16 @@ def save_editing(editing: OpenEditing) -> SavedMask:
 
 
 def prepare_saving(editing: OpenEditing) -> Callable[[], SavedMask]:
-    """Take the mask as it is now; what is returned saves it, in any thread.
+    """Copy the current mask; return a function that saves it, in any thread.
 
-    Call it where the session is edited. Raises as `save_editing`.
+    Call it in the thread that edits. Raises as `save_editing`.
     """
     if editing.workspace is None:
         raise ValueError("expected a workspace to save to, but this case has none")
     editing.session.notice_external()
-    # Its box: memory for a whole volume costs the window's thread up to 60 ms when first touched.
+    # Only its box: memory for a whole volume takes the window's thread up to 60 ms at first use.
     mask = LabelMap.of(editing.session.state.recorded_labels, editing.case.grid)
-    # The record at which the copy was taken: strokes may follow it before the file is written.
+    # The record at the time of the copy: strokes may follow it before the file is written.
     head = editing.journal.mark() if editing.journal else ""
     return partial(_save_labels, editing, editing.workspace, mask, editing.session.summary, head)
 
@@ -132,7 +132,7 @@ def _save_labels(
 
 
 def summary_settings(summary: EditingSummary) -> tuple[tuple[str, Setting], ...]:
-    """Return what went into a mask as the parameters of its provenance."""
+    """Return the summary of a mask's editing as settings of its provenance."""
     return (
         ("strokes", summary.strokes),
         ("other steps", summary.steps),

@@ -1,4 +1,4 @@
-"""What an opened mask goes on from: unsaved work, the saved mask, a start, or nothing."""
+"""The state that editing continues from: unsaved work, the saved mask, a start, or nothing."""
 
 import time
 from dataclasses import replace
@@ -34,17 +34,18 @@ from napari_mamamia.smartpaint.session.session import EditingSession
 RECOVERED: Final = "recovered from a damaged journal"
 
 _FORGOTTEN: Final = (
-    "strokes of earlier sittings no longer count as evidence: no journal leads to this mask; it is "
-    "what it is, and new strokes begin anew"
+    "strokes of earlier sittings no longer count as evidence, because no journal leads to this "
+    "mask: the mask is unchanged, and only new strokes count"
 )
 
 _OWN_LOCK_S: Final = 3.0
 _POLL_S: Final = 0.02
-"""How long an opening waits for another one of this program that is just ending. Our choice."""
+"""Seconds between two attempts to lock a journal that an earlier opening still holds. Our choice.
+"""
 
 
 class Opening:
-    """What is known while a mask is opened."""
+    """The data of a mask while it is opened."""
 
     def __init__(
         self,
@@ -76,9 +77,9 @@ class Opening:
         self._is_set_aside = False
 
     def read(self) -> None:
-        """Read what is on the disk; takes the journal's lock first."""
+        """Read the files; lock the journal first."""
         if self.workspace is None:
-            self.notes.append("this case has no workspace: steps are not recorded on the disk")
+            self.notes.append("this case has no workspace: steps are not saved to a journal")
             return
         mask = self.workspace.refined(self.reader, self.case.case_id)
         path = journal_path(mask)
@@ -96,9 +97,9 @@ class Opening:
             require_blind(self.blinding, self.before, self.reader, self.case.case_id)
 
     def _lock_journal(self, path: Path) -> Journal:
-        """Return the journal, which is this window's alone from now on.
+        """Return the locked journal, which no other window can open meanwhile.
 
-        An opening of this program that was cancelled lets go of it within a moment.
+        A cancelled opening in this program releases it within a moment.
         """
         end = time.monotonic() + _OWN_LOCK_S
         while True:
@@ -107,22 +108,22 @@ class Opening:
             except SaveConflictError as error:
                 is_own = is_open_here(path)
                 if not is_own or time.monotonic() > end:
-                    who = "this program has it open already, in another window or page"
+                    who = "this program has already opened it in another window or page"
                     raise SaveConflictError(
                         f"expected to be the only window that edits {self.reader}'s mask of "
                         f"{self.case.case_id}, but "
-                        f"{who if is_own else 'another program has it open'}: close the case "
+                        f"{who if is_own else 'it is open in another program'}: close the case "
                         "there, or read under another name"
                     ) from error
             report_progress(0, 3, "Waiting for an earlier opening to end")
             time.sleep(_POLL_S)
 
     def _read_provenance(self, sidecar: Path) -> None:
-        """Take over what the saved mask's provenance says of its making, if it is there."""
+        """Read how the saved mask was made from its provenance, if there is one."""
         try:
             provenance = read_provenance(sidecar) if sidecar.exists() else None
         except FormatError as error:
-            self.notes.append(f"how the saved mask was made is not known: {error}")
+            self.notes.append(f"the provenance of the saved mask is unknown: {error}")
             return
         if provenance is not None:
             self.earlier = EditingSummary(
@@ -151,43 +152,44 @@ class Opening:
         whole = path.stat().st_size
         if whole < size:
             self.notes.append(
-                f"the last record of the journal was torn ({size - whole} bytes) and was dropped: "
-                "the stroke in hand at the crash is lost, all before it are there"
+                f"the last record of the journal was incomplete ({size - whole} bytes) and was "
+                "dropped: the stroke being drawn at the crash is lost, all strokes before it are "
+                "there"
             )
         if play.n_unchained and play.n_unchained == play.n_records:
             self.notes.append(
-                "the journal of this mask is of the time before records formed a chain: that none "
-                "of them was removed or doubled shows only where a checksum was kept; from now on "
-                "it carries one"
+                "the journal of this mask is from before records were chained: a removed or "
+                "repeated record is only detected where a checksum was stored; new records are "
+                "chained"
             )
         self.play = play
         self._read_sittings(play)
         painted_on = play.sittings[-1].opened.phases if play.sittings else ()
         if painted_on and self.prints and painted_on != self.prints:
-            self.notes.append("the images differ from those that this mask was painted on before")
+            self.notes.append("the images differ from those on which this mask was painted before")
 
     def _read_sittings(self, play: JournalPlay) -> None:
-        """Take over how blind each earlier sitting was; a mask without any stays as its file says.
+        """Read how blind each earlier sitting was; without any, the file's own statement stays.
 
-        Both count where the file came about otherwise than by this journal.
+        Both count if the file was not made by this journal.
         """
         for index, sitting in enumerate(play.sittings):
             before = self.before if index or self.saved else BlindReading(sitting.opened.blinding)
             self.before = (before or BlindReading()).then(sitting.first_at, sitting.opened.blinding)
 
     def _why_not(self, opened: Opened) -> str:
-        """Return why a journal is not one of this mask, "" if it is."""
+        """Return why a journal does not belong to this mask, "" if it does."""
         if opened.case_id != self.case.case_id:
             return f"it is of case {opened.case_id}, not {self.case.case_id}"
         if opened.reader != self.reader:
             return f"it is of reader {opened.reader}, not {self.reader}"
         if not opened.base.grid.is_same_place(self.case.grid):
             shapes = f"{opened.base.grid.shape}, this case has {self.case.grid.shape}"
-            return f"its grid is another one: shape {shapes}, or another affine"
+            return f"it has another grid: shape {shapes}, or another affine"
         return ""
 
     def _set_aside(self, reason: str) -> None:
-        """Keep a journal that cannot be used under another name, and begin a new one."""
+        """Rename a journal that cannot be used, and begin a new one."""
         if self.journal is None:
             return
         target = self.journal.set_aside()
@@ -195,7 +197,7 @@ class Opening:
         self.notes.append(f"the journal of this mask was set aside: {reason}; {where}")
 
     def decide(self) -> OpenEditing:
-        """Choose what to go on from: the newest mask that is proven, on the disk or recorded."""
+        """Choose the state to continue from: the newest verified mask, saved or recorded."""
         play = self.play
         if play is None or play.session is None:
             return self._begin_sitting(None)
@@ -212,20 +214,20 @@ class Opening:
         return self._begin_sitting(play)
 
     def _leads_to_disk(self, session: EditingSession) -> bool:
-        """Whether the mask on the disk is to the bit the one that the journal leads to."""
+        """Return whether the saved mask equals the mask of the journal, bit for bit."""
         disk = self.on_disk
         return disk is not None and np.array_equal(
             session.labels, _make_dense(disk, self.case.grid)
         )
 
     def _continue_editing(self, play: JournalPlay, session: EditingSession) -> OpenEditing:
-        """Go on with the saved mask as if it had never been closed: its strokes count on."""
+        """Continue with the saved mask as if it had never been closed: its strokes count."""
         session.grid = self.case.grid
         base = LabelMap.of(session.labels, self.case.grid)
         return self._open_editing(session, base, play.summary.started_from, play, continues=True)
 
     def _has_unsaved(self, play: JournalPlay, session: EditingSession) -> bool:
-        """Whether the journal leads to a newer mask than the one on the disk."""
+        """Return whether the journal leads to a newer mask than the saved one."""
         crc = crc_of(session.labels)
         if self.on_disk is None:
             return session.position > 0 or play.saved_crc is not None or bool(play.damages)
@@ -233,21 +235,21 @@ class Opening:
             return False
         if crc == play.saved_crc:
             self.notes.append(
-                "the mask file was changed by something else since it was saved here: editing "
-                "goes on from the file; the journal keeps the earlier state"
+                "another program changed the mask file since it was saved here: editing "
+                "continues from the file; the journal keeps the earlier state"
             )
             return False
         return play.knows_disk or not self._is_disk_newer(play)
 
     def _is_disk_newer(self, play: JournalPlay) -> bool:
-        """Whether a mask file that no record tells of is newer than the last record."""
+        """Return whether the mask file is newer than the last record, and no record mentions it."""
         last = _time_of(play.last_at)
         if self.saved is None or (last is not None and self._saved_time() < last):
             return False
         saved = datetime.fromtimestamp(self._saved_time(), UTC).isoformat(timespec="seconds")
         reason = (
             f"the mask file of {saved} is newer than its last record, of "
-            f"{play.last_at or 'an unknown time'}, and no record tells of it"
+            f"{play.last_at or 'an unknown time'}, and no record mentions it"
         )
         if not play.damages:
             self._set_aside(reason)
@@ -257,12 +259,12 @@ class Opening:
         return True
 
     def _saved_time(self) -> float:
-        """When the mask file was written, in seconds: the later of what file and provenance say."""
+        """Return when the mask file was written, in s: the later of file time and provenance."""
         written = self.saved.path.stat().st_mtime if self.saved else 0.0
         return max(written, _time_of(self.created) or 0.0)
 
     def _recover_editing(self, play: JournalPlay, session: EditingSession) -> OpenEditing:
-        """Go on with the crashed run: its steps can be undone."""
+        """Continue after a crash: the recovered steps can be undone."""
         labels = LabelMap.of(session.labels, self.case.grid)
         session.grid = self.case.grid
         on_disk = (
@@ -276,7 +278,7 @@ class Opening:
     def _from_damaged(
         self, play: JournalPlay, session: EditingSession, has_unsaved: bool
     ) -> OpenEditing:
-        """Lay what could be read over the saved mask, as a step of a new journal."""
+        """Apply the readable part of a damaged journal to the saved mask, as a new step."""
         labels = LabelMap.of(session.labels, self.case.grid)
         self._set_aside(play.damage_text)
         if has_unsaved:
@@ -294,7 +296,7 @@ class Opening:
         return editing
 
     def _begin_sitting(self, play: JournalPlay | None) -> OpenEditing:
-        """Begin a new sitting from the saved mask, the start or nothing."""
+        """Begin a new sitting from the saved mask, the start or an empty mask."""
         start, name = self.on_disk, self.earlier.started_from if self.earlier else ""
         if start is None:
             start, name = self.start, self.started_from if self.start else ""
@@ -320,7 +322,7 @@ class Opening:
         return self._open_editing(session, base, name, play)
 
     def _say_forgotten(self) -> None:
-        """Say that strokes of earlier sittings do not count, where there were some."""
+        """Note that strokes of earlier sittings do not count, if there were any."""
         play = self.play
         if self.n_strokes or (play is not None and play.summary.strokes):
             self.notes.append(_FORGOTTEN)
@@ -350,7 +352,7 @@ class Opening:
                 )
             )
             if self.before is not None and not self.blinding.covers(self.before.hidden):
-                # Looking on without a stroke is to leave a trace here.
+                # The opening is recorded even if no stroke follows.
                 self.journal.mark()
             for number, start in (play.starts if play else {}).items():
                 self.journal.know(number, start)
@@ -380,7 +382,7 @@ class Opening:
         return editing
 
     def _lay_start(self, editing: OpenEditing) -> None:
-        """Make the wanted start a step, unless the session began with it."""
+        """Apply the requested start as a step, unless the session began with it."""
         if self.start is not None and not self.start_is_base:
             editing.session.apply_labels(self.started_from or "start mask", self.start)
 
@@ -403,7 +405,7 @@ def _make_empty_map(grid: Grid) -> LabelMap:
 
 
 def _time_of(text: str) -> float | None:
-    """Return an ISO 8601 time in seconds, None where it is none."""
+    """Return an ISO 8601 time in seconds, None if it is not one."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""`OpenEditing`: a mask open for editing, and `RecoveredWork`, what a crash left of it."""
+"""`OpenEditing`: a mask open for editing, and `RecoveredWork`, its unsaved steps after a crash."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,6 +7,7 @@ from napari_mamamia.core.blinding import NEVER_BLIND, BlindReading
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.provenance import InputFile
+from napari_mamamia.core.texts import tr_n
 from napari_mamamia.io.workspace.journal import Journal
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.refine import SavedMask
@@ -30,9 +31,9 @@ class RecoveredWork:
     labels
         The mask with them.
     mask_changed_since
-        Whether something else wrote or removed the mask file after it was last saved from here.
+        Whether another program wrote or removed the mask file after it was last saved from here.
     n_lost
-        Records after these steps that a damaged journal could not give back.
+        Records after these steps that could not be read from a damaged journal.
     """
 
     n_steps: int
@@ -43,18 +44,25 @@ class RecoveredWork:
 
     @property
     def text(self) -> str:
-        """What was found, in plain words."""
-        return (
-            f"{self.n_steps} step(s) of {self.last_at} were not saved and are recovered"
-            + "".join(f"; {more}" for more in self.warnings)
+        """A sentence on the recovered steps, with the warnings."""
+        recovered = tr_n(
+            "{n} step of {at} was not saved and is recovered",
+            "{n} steps of {at} were not saved and are recovered",
+            self.n_steps,
+            at=self.last_at,
         )
+        return "; ".join((recovered, *self.warnings))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What else there is to know before the recovered mask is kept."""
-        lost = f"{self.n_lost} later record(s) of the journal are lost"
-        changed = "the mask file was changed or removed by something else since"
-        return (lost,) * bool(self.n_lost) + (changed,) * self.mask_changed_since
+        """Warnings to show before the recovered mask is kept."""
+        n_lost = tr_n(
+            "{n} later record of the journal is lost",
+            "{n} later records of the journal are lost",
+            self.n_lost,
+        )
+        changed = "another program has changed or removed the mask file since"
+        return (n_lost,) * bool(self.n_lost) + (changed,) * self.mask_changed_since
 
 
 @dataclass(slots=True, eq=False)
@@ -64,23 +72,23 @@ class OpenEditing:
     Parameters
     ----------
     session
-        Its labels are the recovered ones where `recovered` is set.
+        The editing session; its labels are the recovered ones if `recovered` is set.
     journal
-        None for a case that has no workspace: nothing survives a crash then, and `notes` say so.
+        None for a case without a workspace: then nothing survives a crash, and `notes` say so.
     saved
         The version on disk; `save_editing` replaces it.
     on_disk
-        The labels of that version, None where there is none.
+        The labels of that version, None if there is none.
     recovered
-        What a crash left, for the reader to keep or to leave (`back_to_saved`).
+        The unsaved steps after a crash, for the reader to keep or to drop (`back_to_saved`).
     saved_marks
-        What strokes had said when that version was saved.
+        The marks when that version was saved.
     is_as_saved
-        Whether the session stands where that version was saved, at opening.
+        Whether the session equals that version at opening.
     notes
-        Plain sentences to show.
+        Sentences to show.
     reading
-        How blind the mask was made, this time included.
+        How blind the mask was made, including this sitting.
     protocol
         Name of the annotation protocol in use, for the provenance; may be set at any time.
     """
@@ -102,14 +110,14 @@ class OpenEditing:
 
     @property
     def problem(self) -> str:
-        """Why steps are not recorded at this moment; "" while all is well."""
+        """Why steps cannot be recorded at the moment; "" if they can."""
         return self.journal.problem if self.journal else ""
 
     def back_to_saved(self) -> Box:
-        """Leave what was recovered for the mask on disk, as a step that can be undone.
+        """Drop the recovered steps and return to the mask on disk, as a step that can be undone.
 
-        The marks of its strokes go too, as a step before it for each label. Without a mask on disk,
-        back to what the editing began with. Returns the box to draw anew.
+        The marks of their strokes are restored too, as one step before it for each label. Without a
+        mask on disk, editing returns to its start. Returns the box to redraw.
         """
         target = self.on_disk or self.session.start_labels
         self.session.restore_marks(BACK_TO_SAVED_MARKS, self.saved_marks)
@@ -118,7 +126,7 @@ class OpenEditing:
         return step.difference.box if step else Box.empty()
 
     def close(self) -> None:
-        """Record a stroke in hand or lifted, and let go of the journal."""
+        """Record a current or released stroke, and release the journal."""
         try:
             self.session.record_pending()
         finally:

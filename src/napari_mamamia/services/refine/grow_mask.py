@@ -1,4 +1,4 @@
-"""Growing the edited mask in 3-D from what is outlined, and laying the result into it."""
+"""Growth of the edited mask in 3-D from outlines, and merging the result into the mask."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ _FARTHER: Final = 1.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrownBefore:
-    """What the growing before added to the mask, and the step that it made."""
+    """The voxels that the previous growth added to the mask, and the step that it made."""
 
     step: Edit
     box: Box
@@ -34,7 +34,7 @@ class GrownBefore:
 
 
 class GrowthKind(StrEnum):
-    """What growing starts from."""
+    """The start of a growth."""
 
     OUTLINES = "outlines"
     EVIDENCE = "evidence"
@@ -42,10 +42,10 @@ class GrowthKind(StrEnum):
 
 
 def choose_growth(live: EditingSession) -> GrowthKind:
-    """Return what growing the session's label starts from.
+    """Return the start for growing the session's label.
 
-    Where it has outlines, and was made of nothing but outlines and growth, from those; from all
-    evidence where there is more; else from a click.
+    If the label has outlines and consists only of outlines and growth, growth starts from the
+    outlines; if there is more evidence, from all evidence; else from a click.
     """
     label, steps = live.label, steps_of(live)
     is_started = bool((live.start_labels.crop == label).any())
@@ -56,19 +56,19 @@ def choose_growth(live: EditingSession) -> GrowthKind:
         return GrowthKind.EVIDENCE
     if seeds_of(live.labels, label, planes):
         return GrowthKind.OUTLINES
-    # Only growth from a click leaves a lesion without a stroke or an outline of its own.
+    # Only growth from a click leaves a lesion without its own stroke or outline.
     is_grown = GROW_STEP in others and any((plane == label).any() for plane in live.labels)
     return GrowthKind.EVIDENCE if is_grown else GrowthKind.CLICK
 
 
 def steps_of(live: EditingSession) -> tuple[Edit, ...]:
-    """Return what made the lesion in hand what it is, steps of the whole mask among them."""
+    """Return the steps that made the current lesion, including steps of the whole mask."""
     steps = live.steps
     return tuple(steps[row - 1] for row in standing_rows(steps[: live.position], live.label))
 
 
 def farther_mm(grown: Grown, grid: Grid) -> float | None:
-    """Return the radius to let a region reach that ended at its limit; None where none did.
+    """Return a larger radius for a region that reached its limit, in mm; None for any other.
 
     It is 1.5 times half the region's longest side, in whole mm.
     """
@@ -81,7 +81,7 @@ def farther_mm(grown: Grown, grid: Grid) -> float | None:
 def lay_grown(
     labels: NDArray[np.uint8], label: int, grown: Grown, grid: Grid
 ) -> tuple[Box, NDArray[np.bool_]]:
-    """Return a box, and the mask in it, where the label becomes what it was grown to again."""
+    """Return a box, and the mask in it in which the label becomes the newly grown region."""
     box = grown.box.union(Box.around(labels == label))
     return box, _cut_mask(grown.box, grown.mask, box, grid)
 
@@ -89,7 +89,7 @@ def lay_grown(
 def seeds_of(
     labels: NDArray[np.uint8], label: int, planes: Sequence[tuple[int, int]]
 ) -> tuple[Outline, ...]:
-    """Return what the mask holds on each of the planes, as it is now; empty ones are left out."""
+    """Return the mask's voxels on each of the planes; empty planes are left out."""
     outlines = []
     for axis, index in planes:
         mask = np.take(labels, index, axis=axis) == label
@@ -99,14 +99,14 @@ def seeds_of(
 
 
 def grow_from_labels(images: FeatureImages, grid: Grid, labels: NDArray[np.uint8]) -> Grown:
-    """Grow whatever is labelled, such as a kinetic candidate, to its edge; it may shrink as well.
+    """Grow all labelled voxels, such as a kinetic candidate, to their edge; they may also shrink.
 
-    `labels` is ``(z, y, x)``, not changed meanwhile; see `grow_again` for the rest.
+    `labels` is ``(z, y, x)``, which must not change meanwhile; see `grow_again` for the rest.
 
     Raises
     ------
     CaseError
-        If nothing is labelled.
+        If no voxel is labelled.
     """
     candidate = (labels != 0).view(np.uint8)
     return grow_again(images, grid, candidate, np.zeros(labels.shape, np.uint16), 1)
@@ -115,10 +115,10 @@ def grow_from_labels(images: FeatureImages, grid: Grid, labels: NDArray[np.uint8
 def merge_grown(
     labels: NDArray[np.uint8], label: int, grown: Grown, before: GrownBefore | None, grid: Grid
 ) -> tuple[Box, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return a box, the mask in it, and what of that the growing adds.
+    """Return a box, the mask in it, and the voxels that the growth adds.
 
-    What is there stays, except what the growing before added (`before`): the new region takes its
-    place. So a second outline can make the region smaller as well as larger.
+    Existing voxels stay, except those that the previous growth added (`before`), which the new
+    region replaces. So a second outline can make the region smaller as well as larger.
     """
     box = grown.box if before is None else grown.box.union(before.box)
     now = labels[box.slices] == label
@@ -127,10 +127,10 @@ def merge_grown(
     return box, base_mask | region, region & ~base_mask
 
 
-def seeds_beside_growth(live: EditingSession, before: GrownBefore | None) -> tuple[Outline, ...]:
-    """Return the outlines as they were drawn: without what the growing before added to them.
+def seeds_without_growth(live: EditingSession, before: GrownBefore | None) -> tuple[Outline, ...]:
+    """Return the outlines as drawn, without voxels that the previous growth added to them.
 
-    On a plane that was outlined after that growing the outline has taken its place already.
+    On a plane that was outlined after that growth, the outline has replaced them already.
     """
     planes = outlined_slices(steps_of(live), live.label)
     if before is None:
@@ -153,10 +153,10 @@ def seeds_beside_growth(live: EditingSession, before: GrownBefore | None) -> tup
 
 
 def recall_growth(live: EditingSession) -> GrownBefore | None:
-    """Return what growing added to a mask of outlines and growth alone, from its history.
+    """Return the voxels that growth added to a mask of outlines and growth, from its history.
 
-    So a mask that was closed, or whose newer growth was undone, goes on as one in hand. None for
-    any other mask, and where nothing was grown.
+    So growth of a mask that was closed, or whose newer growth was undone, works as in one session.
+    None for any other mask, and if nothing was grown.
     """
     if choose_growth(live) is not GrowthKind.OUTLINES:
         return None
@@ -170,7 +170,7 @@ def recall_growth(live: EditingSession) -> GrownBefore | None:
     standing = set(standing_rows(steps, live.label))
     for number, (step, change) in enumerate(zip(steps, changes, strict=True)):
         if step.label == live.label and number + 1 not in standing:
-            continue  # taken back: the two cancel each other
+            continue  # reversed: the two cancel each other
         before = labels[box.slices] == live.label
         change.flip(labels)
         now = labels[box.slices] == live.label
@@ -192,17 +192,17 @@ def recall_growth(live: EditingSession) -> GrownBefore | None:
 def _clear_planes(
     added: NDArray[np.bool_], box: Box, planes: Sequence[tuple[int, int]], drawn: NDArray[np.bool_]
 ) -> None:
-    """Take what is drawn on some planes out of what was added."""
+    """Remove the drawn voxels on some planes from the added voxels."""
     for axis, index in planes:
-        at = index - box.start[axis]
-        if 0 <= at < box.shape[axis]:
-            added.swapaxes(0, axis)[at] &= ~drawn.swapaxes(0, axis)[at]
+        row = index - box.start[axis]
+        if 0 <= row < box.shape[axis]:
+            added.swapaxes(0, axis)[row] &= ~drawn.swapaxes(0, axis)[row]
 
 
 def _find_empty(
     mask: NDArray[np.bool_], box: Box, planes: Sequence[tuple[int, int]]
 ) -> tuple[tuple[int, int], ...]:
-    """Return those of some planes on which a mask in a box has nothing."""
+    """Return the planes on which a mask in a box is empty."""
     return tuple(
         (axis, index)
         for axis, index in planes
@@ -214,7 +214,7 @@ def _find_empty(
 def without_outlines(
     box: Box, added: NDArray[np.bool_], outlines: Sequence[Outline]
 ) -> NDArray[np.bool_]:
-    """Return what growing added in a box, less what is drawn: that is the reader's own."""
+    """Return the voxels that growth added in a box, without the reader's own outlines."""
     out = added.copy()
     for outline in outlines:
         index = outline.index - box.start[outline.axis]
@@ -225,7 +225,7 @@ def without_outlines(
 
 
 def _swap_plane(plane: NDArray[np.bool_], axis: int) -> NDArray[np.bool_]:
-    """Return a plane as it lies where its axis was swapped with the first."""
+    """Return a plane as it is if its axis is swapped with the first axis."""
     return plane.T if axis == 2 else plane
 
 

@@ -1,4 +1,4 @@
-"""Doing again what a journal recorded, from its first record to its last."""
+"""Replay of a journal, from its first record to its last."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,6 +10,7 @@ from napari_mamamia.core.difference import Difference
 from napari_mamamia.core.edits import EditingSummary, Jump, Step, Turn
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.texts import tr_n
 from napari_mamamia.io.files.chained_lines import NO_ORIGIN
 from napari_mamamia.io.workspace.journal import Damage, PlacedRecord, scan_journal, step_at
 from napari_mamamia.io.workspace.journal_records import Opened, Saved
@@ -21,10 +22,10 @@ from napari_mamamia.smartpaint.session.state import LabelMarks
 _YIELD_EVERY = 8
 
 _ANY: Final = 0
-"""Number of the next step where earlier ones were lost: whichever comes."""
+"""Number of the next step after lost steps: any number is accepted."""
 
 _CONTRADICTIONS: Final = (ValueError, IndexError, KeyError, OverflowError, MemoryError)
-"""What a record makes of a session that it does not fit."""
+"""Exceptions that a session raises for a record that does not fit it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Sitting:
 
 
 Refusal = Callable[[Opened], str]
-"""From what was opened to why it is not what is wanted, "" if it is."""
+"""From an opening record to why it is not the wanted one, "" if it is."""
 
 Watch = Callable[[EditingSession, Step], None]
 """Called with the session before a step, and the step."""
@@ -45,7 +46,7 @@ Watch = Callable[[EditingSession, Step], None]
 
 @dataclass(frozen=True, slots=True)
 class MaskOnDisk:
-    """The saved mask as it stands beside its journal: its file's SHA-256 and its uint8 labels."""
+    """The saved mask beside its journal: its file's SHA-256 and its uint8 labels."""
 
     sha256: str
     labels: LabelMap
@@ -54,46 +55,46 @@ class MaskOnDisk:
 class JournalPlay:
     """The newest state that a journal leads to, record by record.
 
-    A record is done if it follows the one before it, which its chain proves. Behind one that is
-    damaged, missing or contradicted the play goes on where a whole mask is known: at an opening,
-    whose record holds it, and where `on_disk` was saved.
+    A record is applied if it follows the previous one, which its chain proves. After a record that
+    is damaged, missing or contradicted, replay continues at the next complete mask: at an opening,
+    whose record holds it, or where `on_disk` was saved.
 
     Parameters
     ----------
     on_disk
-        The saved mask, where there is one.
+        The saved mask, if there is one.
     refusal
-        Why a journal is not the one wanted.
+        Returns why a journal is not the wanted one.
     watch
-        Is shown each step before it is done.
+        Called with each step before it is applied.
 
     Attributes
     ----------
     session
-        The session after the last record that could be done, None before the first.
+        The session after the last applied record, None before the first.
     sittings
         Each opening so far.
     starts
         Where in the file each step begins, by its number.
     saved_crc
-        CRC-32 of the labels last saved; None where the journal saved none.
+        CRC-32 of the labels last saved; None if the journal saved none.
     saved_marks
-        What strokes had said of each label when it was saved; nothing where none is known.
+        The marks of each label when it was saved; empty if unknown.
     unsaved
         Records since then that changed the mask.
     damages
-        What is wrong with the file, in its order.
+        Damages of the file, in its order.
     knows_disk
-        Whether a record says that `on_disk` was saved here.
+        Whether a record states that `on_disk` was saved here.
     n_unchained
-        Records of the time before they formed a chain.
+        Records from before records were chained.
     n_lost, n_lost_after
-        Records that could not be done; those of them that came after the last one done, so that
-        the mask is without them.
+        Records that could not be applied, and how many of them came after the last applied record:
+        the mask lacks these.
     verified
-        Number of the last record at which the mask had the checksum that stands there.
+        Number of the last record at which the mask had the checksum of the record.
     is_doubtful
-        Whether a later checksum says that the mask is not what it was.
+        Whether a later checksum shows that the mask differs from the original.
     """
 
     def __init__(
@@ -132,27 +133,27 @@ class JournalPlay:
 
     @property
     def summary(self) -> EditingSummary:
-        """What went into the mask in all sittings."""
+        """Summary of the editing in all sittings."""
         return self.session.summary if self.session else EditingSummary()
 
     @property
     def last_at(self) -> str:
-        """When the last record that could be done was written, "" before the first."""
+        """When the last applied record was written, "" before the first."""
         return self.sittings[-1].last_at if self.sittings else ""
 
     @property
     def n_lost(self) -> int:
-        """How many records could not be done."""
+        """How many records could not be applied."""
         return self.n_records - self._n_done
 
     @property
     def n_lost_after(self) -> int:
-        """How many of them came after the last one done."""
+        """How many of them came after the last applied record."""
         return max(0, self.n_records - 1 - self._last)
 
     @property
     def damage_text(self) -> str:
-        """What is wrong with the file and what that cost, in plain words; "" where all is well."""
+        """The damage of the file and its consequences, as a sentence; "" if there is none."""
         if not self.damages:
             return ""
         more = f" and {len(self.damages) - 1} more" if len(self.damages) > 1 else ""
@@ -163,13 +164,17 @@ class JournalPlay:
             return "no record is lost"
         if not self.n_lost_after:
             return (
-                f"{self.n_lost} of its {self.n_records} records are lost, but the mask goes on "
-                "from a whole one behind them and is that of the last record"
+                f"{self.n_lost} of its {self.n_records} records are lost, but a complete mask "
+                "follows them, so the mask is that of the last record"
             )
         return (
             f"of its {self.n_records} records {self.n_lost} are damaged, missing or build on such; "
-            f"the mask is that of {self.last_at or 'the saved file'}, and the {self.n_lost_after} "
-            "record(s) after that are not in it"
+            f"the mask is that of {self.last_at or 'the saved file'}, and "
+            + tr_n(
+                "{n} later record is not in it",
+                "{n} later records are not in it",
+                self.n_lost_after,
+            )
         )
 
     def read_back(self, number: int) -> Difference:
@@ -177,12 +182,12 @@ class JournalPlay:
         return step_at(self.path, self.starts[number], number).difference
 
     def take(self, item: PlacedRecord | Damage) -> None:
-        """Take in what stands next in the file.
+        """Take the next item of the file.
 
         Raises
         ------
         FormatError
-            If the journal is not the one wanted.
+            If the journal is not the wanted one.
         """
         if isinstance(item, Damage):
             self.damages.append(item)
@@ -191,7 +196,7 @@ class JournalPlay:
             return
         self.n_records = max(self.n_records, item.index + 1)
         self.n_unchained += not item.prev
-        # A record that stands there twice is done once.
+        # A repeated record is applied once.
         if item.prev and item.hash in self._done:
             return
         if isinstance(item.record, Opened) and self._is_foreign(item, item.record):
@@ -202,22 +207,22 @@ class JournalPlay:
             self._apply_record(item)
         else:
             self._go_on_from(item)
-        while self._head in self._waiting:  # such as records that changed places
+        while self._head in self._waiting:  # such as records in the wrong order
             self._apply_record(self._waiting.pop(self._head))
 
     # -------------------------------------------------------------------- inner
 
     def _is_foreign(self, item: PlacedRecord, opened: Opened) -> bool:
-        """Whether an opening is of another journal than the one that began; refuse its beginning.
+        """Return whether an opening belongs to another journal; raise if it begins this one.
 
-        Somebody may have joined two files: what follows it is not of this mask.
+        Somebody may have joined two files: the records after it do not belong to this mask.
         """
         reason = _why_other(opened, self.sittings) or self._refusal(opened)
         if reason and self.session is None:
             raise FormatError(reason)
         if reason:
             if self.damages and self.damages[-1].record == item.number:
-                self.damages.pop()  # that it does not follow is said better by why
+                self.damages.pop()  # the reason is a better message than that it does not follow
             self.damages.append(Damage(item.number, item.start, reason, is_lost=False))
             self._is_whole = False
         return bool(reason)
@@ -226,7 +231,7 @@ class JournalPlay:
         return item.prev == self._head if item.prev else self._is_whole
 
     def _apply_record(self, item: PlacedRecord) -> None:
-        """Do a record; one that contradicts those before it ends the play there."""
+        """Apply a record; a record that contradicts earlier ones ends the replay there."""
         try:
             self._dispatch_record(item)
         except _CONTRADICTIONS as error:
@@ -237,7 +242,7 @@ class JournalPlay:
             self._count_record(item)
 
     def _count_record(self, item: PlacedRecord) -> None:
-        """Count a record as done: the next one follows it."""
+        """Count a record as applied: the next one follows it."""
         self._head, self._last, self._is_whole = item.hash, item.index, True
         self._n_done += 1
         self._done.add(item.hash)
@@ -245,7 +250,7 @@ class JournalPlay:
             self.sittings = (*self.sittings[:-1], replace(self.sittings[-1], last_at=item.at))
 
     def _go_on_from(self, item: PlacedRecord) -> None:
-        """Go on from a record that holds a whole mask, or that says when it was saved."""
+        """Continue from a record that holds a complete mask, or that states when it was saved."""
         record = item.record
         if item.index > self._last and isinstance(record, Opened) and _is_true(record):
             self._begin_sitting(record, item)
@@ -260,7 +265,7 @@ class JournalPlay:
         if isinstance(record, Opened):
             self._open_sitting(record, item)
         elif self.session is None:
-            raise ValueError("nothing was opened before it")
+            raise ValueError("no mask was opened before it")
         elif isinstance(record, Saved):
             self._check_checksum(record.labels_crc)
             self.saved_marks = self._find_marks(self.session, record.head)
@@ -282,23 +287,23 @@ class JournalPlay:
         self.unsaved += 1
 
     def _open_sitting(self, opened: Opened, item: PlacedRecord) -> None:
-        """Go on with the state before, or begin anew, as the record says."""
+        """Continue from the previous state, or begin anew, as the record says."""
         goes_on = opened.continues and self.session is not None
         if goes_on and self.session and crc_of(self.session.labels) == opened.labels_crc:
             self.sittings = (*self.sittings, Sitting(opened, item.at, item.at))
-            # This proves the mask but saved nothing, as `_mark_verified` takes it.
+            # This verifies the mask but saved nothing, as `_mark_verified` assumes.
             saved = (self.saved_crc, self.unsaved)
             self._mark_verified(item, opened.labels_crc)
             self.saved_crc, self.unsaved = saved
             return
         if goes_on:
-            raise ValueError("the mask it goes on from is not the one before it")
+            raise ValueError("the mask that it continues from is not the previous one")
         if not _is_true(opened):
-            raise ValueError("the mask in it does not have the checksum that it names")
+            raise ValueError("its mask does not have the checksum in the record")
         self._begin_sitting(opened, item)
 
     def _begin_sitting(self, opened: Opened, item: PlacedRecord) -> None:
-        """Begin a sitting with the mask that the record holds."""
+        """Begin a sitting with the mask in the record."""
         earlier = self.summary if self.session else EditingSummary(started_from=opened.base_name)
         number = self.session.next_number if self.session else 1
         self._begin_with(opened.case_id, opened.base, earlier, number if self._is_whole else _ANY)
@@ -306,7 +311,7 @@ class JournalPlay:
         self._mark_verified(item, opened.labels_crc if opened.base_sha256 else None)
 
     def _begin_from_disk(self, saved: Saved, item: PlacedRecord) -> None:
-        """Go on from the mask on the disk; what was painted while it was saved comes after it."""
+        """Continue from the mask on disk; strokes painted during the save follow it."""
         disk = self.on_disk
         if disk is None:
             return
@@ -316,7 +321,7 @@ class JournalPlay:
         if not item.prev:
             self._count_record(item)
             return
-        # Strokes painted while the file was written stand before this record, which waits for them.
+        # Strokes painted during the save come before this record, which is written after it.
         self._waiting[item.prev] = item
         self._head, self._last = saved.head or item.prev, item.index - 1
 
@@ -336,19 +341,19 @@ class JournalPlay:
         self.saved_marks = ()
 
     def _mark_verified(self, item: PlacedRecord, saved_crc: int | None) -> None:
-        """Count the mask as proven up to this record."""
+        """Count the mask as verified up to this record."""
         self.verified, self.is_doubtful = item.number, False
         self.saved_crc, self.unsaved, self._acts = saved_crc, 0, []
 
     def _check_checksum(self, crc: int) -> None:
-        """See that the mask had this checksum at some time since it was last proven.
+        """Check that the mask had this checksum at some time since it was last verified.
 
-        A reader may have painted on while it was saved.
+        A reader may have painted during the save.
 
         Raises
         ------
         ValueError
-            If it never had.
+            If it never had it.
         """
         session = self.session
         if session is None or crc_of(session.labels) == crc:
@@ -360,10 +365,10 @@ class JournalPlay:
             if crc_of(labels) == crc:
                 return
         self.is_doubtful = True
-        raise ValueError("the mask that was saved is not the one that the records before it give")
+        raise ValueError("the saved mask is not the one that the records before it give")
 
     def _find_marks(self, session: EditingSession, head: str) -> tuple[LabelMarks, ...]:
-        """Return the marks after the record `head`: a reader may paint on while a mask is saved."""
+        """Return the marks after the record `head`: a reader may paint during a save."""
         places = [index for index, _ in self._acts]
         late = self._acts if head in self._done else []
         if head in places:
@@ -372,7 +377,7 @@ class JournalPlay:
         for step in steps:
             session.state.flip(step)
         marks = session.state.all_marks()
-        for step in steps:  # flipped twice they are as they were
+        for step in steps:  # flipped twice they are unchanged
             session.state.flip(step)
         return marks
 
@@ -386,12 +391,12 @@ class JournalPlay:
 
 
 def play_journal(play: JournalPlay) -> JournalPlay:
-    """Play a whole journal and return the play, with its newest proven state.
+    """Replay a whole journal and return it, with its newest verified state.
 
     Raises
     ------
     FormatError
-        If it is no journal or of another format, see `scan_journal`; or is not the one wanted.
+        If it is not a journal, has another format (see `scan_journal`) or is not the wanted one.
     """
     _play_records(play, play.path)
     if not play.is_doubtful:
@@ -415,7 +420,7 @@ def _play_records(play: JournalPlay, path: Path, until: int | None = None) -> No
 
 
 def _find_step_numbers(session: EditingSession, record: Step | Turn | Jump) -> tuple[int, ...]:
-    """Return the numbers of the steps that a record does or undoes."""
+    """Return the numbers of the steps that a record applies or undoes."""
     if isinstance(record, Step):
         return (record.number,)
     if isinstance(record, Jump):
@@ -425,16 +430,16 @@ def _find_step_numbers(session: EditingSession, record: Step | Turn | Jump) -> t
 
 
 def _why_other(opened: Opened, sittings: tuple[Sitting, ...]) -> str:
-    """Return why an opening is not of the mask that was opened before, "" if it is."""
+    """Return why an opening belongs to another mask than the previous ones, "" if it does not."""
     if not sittings:
         return ""
     first = sittings[0].opened
     if (opened.case_id, opened.reader) != (first.case_id, first.reader):
         return f"it is of case {opened.case_id}, reader {opened.reader}: another journal"
     is_same = opened.base.grid.is_same_place(first.base.grid)
-    return "" if is_same else "its grid is another one than that of the records before it"
+    return "" if is_same else "its grid differs from that of the records before it"
 
 
 def _is_true(opened: Opened) -> bool:
-    """Whether the mask that a record holds has the checksum that it names."""
+    """Return whether the mask in a record has the checksum that the record names."""
     return crc_of(opened.base.dense()) == opened.labels_crc

@@ -1,4 +1,4 @@
-"""What a click or a line takes away from the mask: a part, a leak beyond a neck."""
+"""Removal of a separate part, or of a leak beyond a neck, by a click or a line."""
 
 from dataclasses import replace
 
@@ -28,9 +28,9 @@ def remove_part(
     CaseError
         If nothing of the label is there, or it is its main part.
     """
-    report_progress(0, 1, "Looking for the part")
-    box, mask, hold, part = _crop_label(labels, words, label, grid)
-    removal = part_under(mask, part, _move_point(point, box), hold)
+    report_progress(0, 1, "Finding the part")
+    box, mask, hold, crop_grid = _crop_label(labels, words, label, grid)
+    removal = part_under(mask, crop_grid, _move_point(point, box), hold)
     return _move_removal(removal, box)
 
 
@@ -42,7 +42,7 @@ def cut_off(
     line: tuple[Voxel, Voxel],
     plane_axis: int,
 ) -> Removal:
-    """Return what a line across a label cuts off in 3-D; see `beyond_line`.
+    """Return the voxels that a line across a label cuts off in 3-D; see `beyond_line`.
 
     Raises
     ------
@@ -50,15 +50,15 @@ def cut_off(
         If the line does not cross the label, or does not separate it.
     """
     report_progress(0, 1, "Cutting")
-    box, mask, hold, part = _crop_label(labels, words, label, grid)
+    box, mask, hold, crop_grid = _crop_label(labels, words, label, grid)
     start, stop = (_move_point(end, box) for end in line)
-    return _move_removal(beyond_line(mask, part, (start, stop), plane_axis, hold), box)
+    return _move_removal(beyond_line(mask, crop_grid, (start, stop), plane_axis, hold), box)
 
 
 def cut_removal(
     labels: NDArray[np.uint8], label: int, removal: Removal
 ) -> tuple[Box, NDArray[np.bool_]]:
-    """Return the box of a removal, and the label's mask in it without what goes."""
+    """Return the box of a removal, and the label's mask in it without the removed voxels."""
     return removal.box, (labels[removal.box.slices] == label) & ~removal.gone
 
 
@@ -71,7 +71,7 @@ def _crop_label(
 
 
 def _move_point(point: Voxel, box: Box) -> Voxel:
-    z, y, x = (place - start for place, start in zip(point, box.start, strict=True))
+    z, y, x = (coordinate - start for coordinate, start in zip(point, box.start, strict=True))
     return (z, y, x)
 
 

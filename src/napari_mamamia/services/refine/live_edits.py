@@ -1,4 +1,4 @@
-"""What reaches an editing session from outside it: painting with other tools, replaced data."""
+"""Changes of an editing session from outside: painting with other tools, replaced data."""
 
 from math import ceil
 from typing import Any, Final
@@ -18,9 +18,9 @@ _MOST_LABEL: Final = 255
 
 
 def notice_painting(live: EditingSession) -> Step | None:
-    """Record as a step what was painted into the session's buffer by something else.
+    """Record changes that other tools painted into the session's buffer, as a step.
 
-    Only the block that differs is recorded. None where nothing differs.
+    Only the block that differs is recorded. None if nothing differs.
     """
     planes = [z for z in range(live.grid.shape[0]) if not _is_recorded(live, z)]
     if not planes:
@@ -31,7 +31,7 @@ def notice_painting(live: EditingSession) -> Step | None:
 
 
 def _is_recorded(live: EditingSession, z: int) -> bool:
-    """Whether a plane is that of the last step; plane by plane a volume takes a few ms."""
+    """Return whether a plane equals the last step; plane by plane a volume takes a few ms."""
     _, rows, columns = live.grid.shape
     return live.state.is_recorded(Box((z, 0, 0), (z + 1, rows, columns)))
 
@@ -41,7 +41,7 @@ def suggest_radius_mm(
 ) -> float | None:
     """Return the distance in mm from `place` to the mask's nearest edge, within the limits.
 
-    None where there is no edge within the upper limit; see `brush.suggested_radius_mm`.
+    None if there is no edge within the upper limit; see `brush.suggested_radius_mm`.
     """
     shape, spacing = live.grid.shape, live.grid.spacing_mm
     reach = [ceil(limits_mm[1] / step) + 1 for step in spacing]
@@ -56,10 +56,10 @@ def suggest_radius_mm(
 
 
 def adopt_layer(live: EditingSession, array: NDArray[Any]) -> bool:
-    """Make the session's mask what `array` (z, y, x) holds, as one step.
+    """Set the session's mask to `array` (z, y, x), as one step.
 
-    False, and nothing changes, where it is no mask of this grid: another shape, or values that are
-    not whole numbers from 0 to 255.
+    Returns False, and changes nothing, if it is no mask of this grid: another shape, or values that
+    are not whole numbers from 0 to 255.
     """
     if array.shape != live.grid.shape or array.dtype.kind not in "buif":
         return False

@@ -1,4 +1,4 @@
-"""Checksums of labels and images that a journal keeps; labels in the type they are edited in."""
+"""Checksums of labels and images that a journal stores; labels as uint8."""
 
 from dataclasses import replace
 from typing import Any
@@ -26,7 +26,7 @@ def phase_prints(case: Case) -> tuple[str, ...]:
         return ()
     prints = []
     for index, volume in enumerate(case.signal):
-        report_progress(index, len(case.signal), "Looking at the images")
+        report_progress(index, len(case.signal), "Computing checksums of the images")
         values: NDArray[Any] = np.ascontiguousarray(volume)
         prints.append(f"{values.dtype.str} {crc32_of(values.data):08x}")
     return tuple(prints)

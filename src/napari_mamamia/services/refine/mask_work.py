@@ -1,4 +1,4 @@
-"""The tools for the whole mask, by the name that the window and the history give them."""
+"""The tools for the whole mask, by their name in the window and in the history."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -47,14 +47,14 @@ def use_mask_tool(
     Parameters
     ----------
     labels
-        uint8 ``(z, y, x)``, not changed meanwhile; the mask is where it is `label`.
+        uint8 ``(z, y, x)``, which must not change meanwhile; the mask is where it is `label`.
     tool
         One of `MASK_TOOLS`, or "interpolate".
     amount
         mm3 for "remove small", mm for "margin" and "smooth"; the others do not use it.
     planes
-        (axis, index) of the outlined planes; "interpolate" fills between those of the axis that
-        most of them lie across.
+        (axis, index) of the outlined planes; "interpolate" fills between those across the most
+        frequent axis.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def _interpolate_outlines(
 ) -> Change:
     axes = [axis for axis, _ in planes]
     axis = max(set(axes), key=axes.count) if axes else grid.display_frame().order[0]
-    slices = sorted({index for at, index in planes if at == axis})
+    slices = sorted({index for plane_axis, index in planes if plane_axis == axis})
     if len(slices) == 1:
         raise CaseError(
             "interpolating needs outlines on two slices of one plane, got one: outline another "

@@ -1,4 +1,4 @@
-"""The numbers that follow each stroke: the edited mask against the reference, on the crop."""
+"""Numbers updated after each stroke: the edited mask against the reference, on a crop."""
 
 from dataclasses import dataclass
 
@@ -18,11 +18,11 @@ from napari_mamamia.scoring.case.score import score_label_maps
 
 @dataclass(frozen=True, slots=True)
 class MaskNumbers:
-    """What the page Refine shows of one mask.
+    """The numbers of one mask on the page Refine.
 
-    Dice and HD95 are those of the profile "clinical"; nan where they are undefined, and where there
-    is no reference. `reason` says in plain words why a number is nan, `against` which part of the
-    reference they are of, "" for all of it.
+    Dice and HD95 follow the profile "clinical"; they are nan if undefined or without a reference.
+    `reason` tells why a number is nan. `against` names the part of the reference that is compared,
+    "" for all of it.
     """
 
     volume_mm3: float
@@ -34,7 +34,7 @@ class MaskNumbers:
 
 
 def empty_map(grid: Grid) -> LabelMap:
-    """Return the label map of a mask with nothing in it."""
+    """Return the label map of an empty mask."""
     box = Box.empty()
     return LabelMap(grid, box, np.zeros(box.shape, np.uint8))
 
@@ -42,7 +42,7 @@ def empty_map(grid: Grid) -> LabelMap:
 def changed_voxels(
     start: LabelMap, labels: NDArray[np.uint8], label: int = 1
 ) -> tuple[Box, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return a box, and in it the voxels that `labels` has more and fewer of than `start`."""
+    """Return a box, and in it the voxels that `labels` has added to and removed from `start`."""
     now = LabelMap.of(labels, start.grid)
     box = start.box.union(now.box)
     before, after = start.cut(box) == label, now.cut(box) == label
@@ -57,11 +57,13 @@ def measure_mask(
     Parameters
     ----------
     labels
-        uint8 ``(z, y, x)``, copied on its crop at the first step, so that the caller may paint on;
-        or a label map.
+        uint8 ``(z, y, x)``, copied on its crop at the first step, so that the caller may continue
+        to
+        paint; or a label map.
     reference
-        The expert's mask, everything above 0 tumour; None where there is none. Where the mask holds
-        several lesions, only the parts of it that are nearest to this one count.
+        The expert's mask, everything above 0 tumour; None if there is none. If the mask holds
+        several
+        lesions, only the parts of the reference that are nearest to this lesion count.
     """
     report_progress(0, 2, "Measuring your mask")
     all_labels = labels if isinstance(labels, LabelMap) else LabelMap.of(labels, grid)
@@ -72,19 +74,19 @@ def measure_mask(
     longest = longest_diameter_mm(ones != 0, grid.matrix_mm)
     if reference is None:
         return MaskNumbers(volume, longest, reason="this case has no reference mask")
-    part, against = _choose_parts(reference, all_labels, label)
-    if part is None:
+    compared, against = _choose_parts(reference, all_labels, label)
+    if compared is None:
         return MaskNumbers(volume, longest, reason=against)
-    score = score_label_maps("", part, mask)
+    score = score_label_maps("", compared, mask)
     reason = score.reason or score.warning or ""
     return MaskNumbers(volume, longest, score.dsc, score.hausdorff95_mm, reason, against)
 
 
 def _choose_parts(reference: LabelMap, labels: LabelMap, label: int) -> tuple[LabelMap | None, str]:
-    """Return the parts of the reference that belong to a lesion, and what to say of them.
+    """Return the parts of the reference that belong to a lesion, and a note about them.
 
-    Of several lesions each connected part (26 neighbours) belongs to the one that it shares most
-    voxels with, else to the nearest. None, and why, where no part belongs to this one.
+    With several lesions each connected part (26 neighbours) belongs to the lesion that it shares
+    most voxels with, or else to the nearest. None, and the reason, if no part belongs to this one.
     """
     lesions = [int(value) for value in np.unique(labels.crop) if value]
     parts, count = number_parts(reference.foreground(), np.ones((3, 3, 3)))
@@ -118,13 +120,13 @@ def _choose_parts(reference: LabelMap, labels: LabelMap, label: int) -> tuple[La
 
 
 def _find_rim(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the voxels of a mask that touch what is outside it."""
+    """Return the voxels of a mask that touch voxels outside it."""
     return np.asarray(mask & ~binary_erosion(mask))
 
 
 def _find_nearest(place: NDArray[np.intp], others: list[NDArray[np.intp]], grid: Grid) -> int:
-    """Return which of some sets of voxels (rows) comes nearest to another set."""
-    # By who uses it: a window starts without it.
+    """Return the index of the set of voxels (rows) that is nearest to another set."""
+    # Imported here, because a window starts without it.
     from scipy.spatial import cKDTree
 
     spacing = np.array(grid.spacing_mm)

@@ -1,4 +1,4 @@
-"""Outlines that a reader draws on slices: a closed contour -> voxels -> a step of the session."""
+"""Outlines that a reader draws on slices: from a closed contour to voxels to a session's step."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -35,15 +35,15 @@ class DrawnOutline:
 
 
 def fill_contour(points: Sequence[Voxel], axis: int, shape: Sequence[int]) -> DrawnOutline | None:
-    """Return the voxels whose centre lies inside a closed contour or on it; None for none.
+    """Return the voxels whose centre lies inside or on a closed contour; None if there are none.
 
     Parameters
     ----------
     points
-        Voxel coordinates (z, y, x) on one plane, in order; the last is joined to the first. Where
-        the contour crosses itself the even-odd rule decides. Parts outside the volume are cut off.
+        Voxel coordinates (z, y, x) on one plane, in order; the last is joined to the first. If the
+        contour crosses itself, the even-odd rule decides. Parts outside the volume are cut off.
     axis
-        The axis that stands upright on the plane; the plane is that of the first point.
+        The axis perpendicular to the plane; the plane is that of the first point.
     shape
         Of the array, (z, y, x).
     """
@@ -54,24 +54,24 @@ def fill_contour(points: Sequence[Voxel], axis: int, shape: Sequence[int]) -> Dr
     if not 0 <= index < shape[axis]:
         return None
     first, stop = _clip_range([row for row, _ in corners], rows)
-    left, right = _clip_range([column for _, column in corners], columns)
-    inside = np.zeros((stop - first, right - left), np.bool_)
+    begin, right = _clip_range([column for _, column in corners], columns)
+    inside = np.zeros((stop - first, right - begin), np.bool_)
     for row in range(first, stop):
         crossings = _find_crossings(corners, row)
         for a, b in zip(crossings[::2], crossings[1::2], strict=True):
-            inside[row - first, max(ceil(a) - left, 0) : max(floor(b) + 1 - left, 0)] = True
+            inside[row - first, max(ceil(a) - begin, 0) : max(floor(b) + 1 - begin, 0)] = True
     if not inside.any():
         return None
     start, end = [0, 0, 0], [0, 0, 0]
     start[axis], end[axis] = index, index + 1
     start[rows_axis], end[rows_axis] = first, stop
-    start[columns_axis], end[columns_axis] = left, right
+    start[columns_axis], end[columns_axis] = begin, right
     box = Box((start[0], start[1], start[2]), (end[0], end[1], end[2]))
     return DrawnOutline(axis, index, box, np.expand_dims(inside, axis))
 
 
 def open_text(points: Sequence[Voxel], spacing_mm: Sequence[float]) -> str:
-    """Return what to say of a contour whose ends lie apart; "" for one that is about closed.
+    """Return a note on a contour whose ends lie apart; "" for one that is almost closed.
 
     Ends are apart by more than 3 mm and a tenth of the contour's length.
     """
@@ -92,9 +92,9 @@ def outline_step(
 ) -> tuple[str, Box, NDArray[np.bool_], tuple[tuple[str, Setting], ...]]:
     """Return name, box, mask in the box and parameters of the step that an outline makes.
 
-    `Action.ADD` joins it to what has the label on that plane, `Action.ERASE` takes it away. What
-    growing put there (`grown`: a box and bool voxels in it) was no reader's word: an outline takes
-    its place.
+    `Action.ADD` joins it to the label on that plane, `Action.ERASE` removes it. Voxels that growth
+    put there (`grown`: a box and bool voxels in it) are replaced by the outline, because no reader
+    drew them.
     """
     now = labels[outline.box.slices] == label
     if grown is not None and action is Action.ADD:
@@ -108,7 +108,7 @@ def outline_step(
 
 
 def _widen_outline(outline: DrawnOutline, grown: tuple[Box, NDArray[np.bool_]]) -> DrawnOutline:
-    """Return the outline in a box that holds what was grown on its plane as well."""
+    """Return the outline in a box that also holds the grown voxels on its plane."""
     start, stop = list(outline.box.start), list(outline.box.stop)
     for axis in range(3):
         if axis != outline.axis:
@@ -119,7 +119,7 @@ def _widen_outline(outline: DrawnOutline, grown: tuple[Box, NDArray[np.bool_]]) 
 
 
 def _cut_part(part: tuple[Box, NDArray[np.bool_]], wanted: Box) -> NDArray[np.bool_]:
-    """Return bool voxels of a box in another box, False where the first has none."""
+    """Return bool voxels of a box in another box, False outside the first box."""
     box, voxels = part
     out = np.zeros(wanted.shape, np.bool_)
     start = [max(a, b) for a, b in zip(box.start, wanted.start, strict=True)]
@@ -137,8 +137,8 @@ def outlined_slices(steps: Iterable[Edit], label: int) -> tuple[tuple[int, int],
     """Return (axis, index) of each plane on which a label was outlined, in the steps' order."""
     planes: dict[tuple[int, int], None] = {}
     for step in steps:
-        given = dict(step.parameters)
-        axis, index = given.get(_AXIS), given.get(_INDEX)
+        parameters = dict(step.parameters)
+        axis, index = parameters.get(_AXIS), parameters.get(_INDEX)
         is_outline = step.name == OUTLINE_STEP and step.label == label
         if is_outline and isinstance(axis, int) and isinstance(index, int):
             planes[axis, index] = None
@@ -146,7 +146,7 @@ def outlined_slices(steps: Iterable[Edit], label: int) -> tuple[tuple[int, int],
 
 
 def line_voxels(start: Voxel, stop: Voxel, shape: Sequence[int]) -> tuple[Box, NDArray[np.bool_]]:
-    """Return the voxels on a straight line, cut to the volume: a box and bool voxels in it."""
+    """Return the voxels on a straight line, cropped to the volume: a box and bool voxels in it."""
     ends = np.array([start, stop])
     # Points half a voxel apart, so that the line has no gap.
     steps = max(int(np.ceil(np.abs(ends[1] - ends[0]).max() * 2)), 1)
@@ -168,7 +168,7 @@ def _clip_range(places: Sequence[float], extent: int) -> tuple[int, int]:
 
 
 def _find_crossings(corners: Sequence[tuple[float, float]], row: float) -> list[float]:
-    """Return where the contour crosses a row, ascending; always an even number of places."""
+    """Return where the contour crosses a row, ascending; always an even number of points."""
     columns = []
     for (row_a, column_a), (row_b, column_b) in zip(
         corners, (*corners[1:], corners[0]), strict=True

@@ -1,4 +1,4 @@
-"""Making a mask again from its journal, and checking that its strokes can be repeated."""
+"""Rebuild a mask from its journal, and check that its strokes can be repeated."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from napari_mamamia.core.errors import (
     SaveConflictError,
 )
 from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.core.texts import tr_n
 from napari_mamamia.io.data_set.volumes import write_labels
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import reads
@@ -37,21 +38,21 @@ _NOTE: Final = "replayed from the journal"
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What a replay found.
+    """The result of a replay.
 
     Parameters
     ----------
     path, sha256
         The mask that was written.
     case_id, reader, sittings
-        Whose mask it is, and each opening with its times.
+        Case and reader of the mask, and each opening with its times.
     summary
         Strokes, path, tools, time.
     n_strokes, n_repeated
         Strokes of a brush that were repeated from their parameters, and how many gave the same
         bits; both None without images.
     notes
-        Plain sentences: what differs, what was left out.
+        Sentences on differences and omissions.
     is_whole
         Whether the journal was read to its end without damage or contradiction.
     """
@@ -71,9 +72,9 @@ class Replay:
 
 @dataclass(slots=True)
 class _Repeated:
-    """Strokes done again: how many, and the numbers of those that came out otherwise.
+    """Repeated strokes: how many, and the numbers of those with another result.
 
-    `n_of_other_rules` strokes of evidence were settled by other rules than this program's.
+    `n_of_other_rules` strokes of evidence were settled by the rules of another program version.
     """
 
     images: FeatureImages
@@ -82,29 +83,29 @@ class _Repeated:
     n_of_other_rules: int = 0
 
 
-@reads("a journal whose mask can be made again", "choose the one beside the mask")
+@reads("a journal of which the mask can be rebuilt", "choose the journal next to the mask")
 def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Replay:
-    """Make the mask of a journal's last record again and write it to `out`.
+    """Rebuild the mask of a journal's last record and write it to `out`.
 
-    The recorded differences give the mask bit for bit. With the `case`, each stroke is also
-    painted anew from its brush and path, and compared. Of a journal that is damaged or contradicts
-    a checksum in it, the newest mask that is proven is written, and `Replay.is_whole` is off.
+    The recorded differences give the mask bit for bit. With `case`, each stroke is also painted
+    again from its brush and path, and compared. If a journal is damaged or contradicts a checksum
+    in it, the newest verified mask is written, and `Replay.is_whole` is False.
 
     Parameters
     ----------
     journal
         A file ``ID.journal``; read only.
     out
-        ``.nii.gz``, ``.nii`` or ``.nrrd``; its provenance goes beside it. Never overwritten.
+        ``.nii.gz``, ``.nii`` or ``.nrrd``; its provenance is written next to it. Never overwritten.
 
     Raises
     ------
     SaveConflictError
         If `out` or its provenance exists.
     FormatError
-        If the file is no journal, or nothing in it can be used.
+        If the file is not a journal, or none of its records can be used.
     CaseError, GridMismatchError
-        If the journal is of another case.
+        If the journal belongs to another case.
     """
     _require_free(out)
     repeated = None
@@ -128,12 +129,12 @@ def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Replay
 
 
 def case_of_journal(journal: Path) -> str:
-    """Return the id of the case that a journal is of.
+    """Return the id of a journal's case.
 
     Raises
     ------
     FormatError
-        If the file is no journal, or is damaged in its first record.
+        If the file is not a journal, or its first record is damaged.
     """
     first = next(scan_journal(journal), None)
     if isinstance(first, PlacedRecord) and isinstance(first.record, Opened):
@@ -144,18 +145,18 @@ def case_of_journal(journal: Path) -> str:
 def _no_records(journal: Path, damage: str = "") -> FormatError:
     because = f" ({damage})" if damage else ""
     return FormatError(
-        f"expected a journal at {journal}, but there is no whole record in it{because}: choose the "
-        "file ID.journal beside the mask"
+        f"expected a journal at {journal}, but it has no complete record{because}: choose the "
+        "file ID.journal next to the mask"
     )
 
 
 def _journal_notes(play: JournalPlay) -> list[str]:
-    """Return what is wrong with the journal, and what it cannot prove."""
+    """Return notes on the journal's damage, and on missing proof."""
     notes = [play.damage_text] if play.damages else []
     if play.n_unchained:
         notes.append(
-            f"{play.n_unchained} of its records are of the time before they formed a chain: that "
-            "none of them was removed, doubled or moved shows only where a checksum was kept"
+            f"{play.n_unchained} of its records are from before records were chained: a removed, "
+            "repeated or moved record is only detected where a checksum was stored"
         )
     return notes
 
@@ -163,7 +164,7 @@ def _journal_notes(play: JournalPlay) -> list[str]:
 def _repeat_stroke(
     session: EditingSession, step: Step, repeated: _Repeated | None, play: JournalPlay
 ) -> None:
-    """Paint a stroke anew, compare with what was recorded, and take it back."""
+    """Paint a stroke again, compare it with its record, and undo it."""
     stroke, parameters = step.edit.stroke, dict(step.edit.parameters)
     if repeated is None or stroke is None or not stroke.path:
         return
@@ -176,7 +177,7 @@ def _repeat_stroke(
     session.press(stroke.path[0], stroke.brush)
     for point in stroke.path[1:]:
         session.drag(point)
-    difference = session.difference_in_hand()
+    difference = session.current_difference()
     session.locked = frozenset()
     repeated.n_strokes += 1
     if difference is not None and not play.sittings[-1].opened.holds_marks:
@@ -186,13 +187,13 @@ def _repeat_stroke(
 
 
 def _require_case(opened: Opened, case: Case | None) -> str:
-    """Raise if the journal is of another case than the one given."""
+    """Return the case id; raise if the journal belongs to another case than `case`."""
     if case is None:
         return ""
     if opened.case_id != case.case_id:
         raise CaseError(
-            f"expected the journal of case {case.case_id}, got one of case {opened.case_id}: "
-            "choose the case that it belongs to"
+            f"expected the journal of case {case.case_id}, but got one of case {opened.case_id}: "
+            "choose the case of the journal"
         )
     if not opened.base.grid.is_same_place(case.grid):
         raise GridMismatchError(
@@ -203,7 +204,7 @@ def _require_case(opened: Opened, case: Case | None) -> str:
 
 
 def _image_notes(play: JournalPlay, case: Case) -> list[str]:
-    """Return a sentence if the images are not those that were painted on."""
+    """Return a note if the images differ from those that were painted on."""
     now = phase_prints(case)
     then = play.sittings[-1].opened.phases
     if not then or then == now:
@@ -215,15 +216,20 @@ def _stroke_notes(repeated: _Repeated) -> list[str]:
     notes = []
     if repeated.n_of_other_rules:
         notes.append(
-            f"{repeated.n_of_other_rules} stroke(s) were settled by the rules of another version "
-            "of this program and were not repeated; the mask is made from what was recorded"
+            tr_n(
+                "{n} stroke was settled by the rules of another version of this program and "
+                "was not repeated; the mask is made from the record",
+                "{n} strokes were settled by the rules of another version of this program and were "
+                "not repeated; the mask is made from the record",
+                repeated.n_of_other_rules,
+            )
         )
     if not repeated.different:
         return notes
     many = ", ".join(repeated.different[:10]) + (" ..." if len(repeated.different) > 10 else "")
     notes.append(
-        f"painted anew, these strokes differ from what was recorded: step {many}; another "
-        "processor's exponential may round otherwise; the mask is made from what was recorded"
+        f"painted again, these strokes differ from the record: step {many}; another "
+        "processor may round the exponential function differently; the mask is made from the record"
     )
     return notes
 
@@ -247,7 +253,8 @@ def _write_mask(
         started_from=summary.started_from,
         note=note,
     )
-    # the mask last: killed in between, none is there without its provenance, and it can run again
+    # The mask is written last: if the program is killed before, no mask lacks its provenance, and
+    # the replay can run again.
     write_provenance(provenance, sidecar_path(out), overwrite=True)
     write_labels(LabelMap.of(session.labels, opened.base.grid), out)
     return Replay(
@@ -276,7 +283,7 @@ def _require_free(out: Path) -> None:
 
 
 def _is_of_killed_replay(out: Path) -> bool:
-    """Whether provenance of a replay lies there alone: its mask was to follow."""
+    """Return whether there is provenance of a killed replay whose mask was not written."""
     if out.exists():
         return False
     try:

@@ -1,4 +1,4 @@
-"""What a stroke of SmartPaint did, as the window shows it: voxels, volume, advice."""
+"""The effect of a SmartPaint stroke, as the window shows it: voxels, volume, advice."""
 
 from dataclasses import dataclass
 from math import pi
@@ -17,29 +17,30 @@ from napari_mamamia.smartpaint.session.session import EditingSession
 
 _MM3_PER_ML: Final = 1000.0
 _LITTLE: Final = 0.05
-"""Share of its ball below which a stroke changed little: our choice."""
+"""Share of its ball below which a stroke counts as a small change; our choice."""
 
 _SPECK: Final = 0.2
-"""Share of its ball below which a first stroke made a speck of a lesion: our choice."""
+"""Share of its ball below which a first stroke counts as a tiny lesion; our choice."""
 
 LARGER_ADVICE: Final = "Make the circle a little larger than the tumour, and press again."
 WHOLE_ADVICE: Final = (
-    "Little changes here. Is the error all round? Hold Shift at the press: the whole lesion."
+    "Little changes here. Is the edge wrong all around? Hold Shift and press: the whole lesion "
+    "changes."
 )
-NO_CHANGE: Final = "No voxel changed. Press again there: a stroke repeated counts more."
-NOTHING_THERE: Final = "Nothing of your mask lies there."
+NO_CHANGE: Final = "No voxel changed. Press again there: a repeated stroke counts more."
+NOTHING_THERE: Final = "Your mask has no voxels there."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StrokeChange:
-    """What a stroke added and removed, bool of the box's shape, and what is said of it.
+    """The voxels that a stroke added and removed, bool of the box's shape, and advice on it.
 
     Parameters
     ----------
     where
-        The first place of the stroke in mm from the array's corner, (z, y, x).
+        The first point of the stroke in mm from the array's corner, (z, y, x).
     volume_mm3
-        What it added or removed, at least 0.
+        The volume that it added or removed, at least 0.
     """
 
     box: Box
@@ -52,14 +53,14 @@ class StrokeChange:
 
 
 def settle_kept(work: StrokeWork) -> KeptStroke:
-    """Return what a stroke comes to, its promises kept and its change packed."""
+    """Return the result of a stroke, within its guarantees and with its change packed."""
     return keep_stroke(work, settle_stroke(work))
 
 
 def describe_stroke(
     work: StrokeWork, settled: SettledStroke, labels: NDArray[np.uint8], grid: Grid
 ) -> StrokeChange:
-    """Return what a stroke made of its box in `labels`, the whole mask after it."""
+    """Return the effect of a stroke in its box; `labels` is the whole mask after it."""
     label = work.brush.label
     before, now = work.labels == label, labels[work.box.slices] == label
     added, removed = now & ~before, before & ~now
@@ -78,14 +79,14 @@ def describe_stroke(
 
 
 def held_voxels(live: EditingSession) -> tuple[Box, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return a box, and in it what the reader's marks hold inside the lesion, and outside it."""
+    """Return a box, and in it the voxels that the reader's marks hold inside and outside."""
     box = live.state.marked_box(live.label)
     hold = unpack_marks(live.state.words(live.label)[box.slices]).hold
     return box, hold > 0, hold < 0
 
 
 def list_lesions(live: EditingSession) -> tuple[tuple[int, str], ...]:
-    """Return the lesions of a mask as (label, name): those with a voxel, and the one painted."""
+    """Return the lesions of a mask as (label, name): those with a voxel, and the painted one."""
     crop = live.labels[Box.around(live.labels).slices]
     most = int(crop.max()) if crop.size else 0
     labels = {value for value in range(1, most + 1) if (crop == value).any()} | {live.label}
@@ -93,7 +94,7 @@ def list_lesions(live: EditingSession) -> tuple[tuple[int, str], ...]:
 
 
 def advise_whole(before: StrokeChange | None, now: StrokeChange) -> bool:
-    """Whether two strokes with one sign at one place changed little, none for the whole lesion."""
+    """Return whether two equal strokes at one point changed little, each in its circle."""
     if before is None or before.brush.whole or now.brush.whole:
         return False
     if (before.brush.action, before.brush.label) != (now.brush.action, now.brush.label):
@@ -111,7 +112,7 @@ def _ball_mm3(brush: Brush) -> float:
 
 
 def _count_text(n_added: int, n_removed: int, volume_mm3: float) -> str:
-    """Return what changed, such as "+412 voxels, 0.6 ml".
+    """Return the change as text, such as "+412 voxels, 0.6 ml".
 
     Examples
     --------

@@ -11,23 +11,23 @@ from napari_mamamia.services.refine.edit_case import is_begun, open_editing
 
 
 def record_unblinding(case: Case, workspace: Workspace, reader: str) -> None:
-    """Note in the reader's journal of a case that it was read blind, and is not any more.
+    """Record in the reader's journal of a case that its blind reading has ended.
 
-    Nothing may be shown before this returns. Where the reader has drawn nothing yet the journal
-    begins with it: what is drawn later is no blind reading.
+    Hidden data may be shown only after this returns. If the reader has drawn nothing yet, the
+    journal begins with this event: later drawing is not a blind reading.
 
     Raises
     ------
     SaveConflictError
         If another window edits the mask.
     SaveError
-        If the note cannot be written.
+        If the event cannot be written.
     """
-    report_progress(0, 1, "Noting the end of the blind reading")
+    report_progress(0, 1, "Recording the end of the blind reading")
     if not is_begun(workspace, reader, case.case_id):
         _note_opening(case, workspace, reader, workspace.blinding)
     _note_opening(case, workspace, reader, NOT_BLIND)
-    report_progress(1, 1, "Noted the end of the blind reading")
+    report_progress(1, 1, "Recorded the end of the blind reading")
 
 
 def _note_opening(case: Case, workspace: Workspace, reader: str, blinding: Blinding) -> None:
@@ -36,6 +36,8 @@ def _note_opening(case: Case, workspace: Workspace, reader: str, blinding: Blind
         if editing.journal is not None:
             editing.journal.mark()
         if editing.problem:
-            raise SaveError(f"expected to note the end of the blind reading, but {editing.problem}")
+            raise SaveError(
+                f"expected to record the end of the blind reading, but {editing.problem}"
+            )
     finally:
         editing.close()

@@ -14,7 +14,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Cancelled, listening
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.io.tables.flat_tables import write_flat_table
+from napari_mamamia.io.tables.flat_tables import can_write_parquet, write_flat_table
 from napari_mamamia.scoring.report.drawing import draw_each_once
 from napari_mamamia.scoring.report.page import render_print, write_page
 from napari_mamamia.services.batch.batch import for_each_case
@@ -297,7 +297,8 @@ def _parse_number(text: str) -> float:
 
 def _write_tables(reports: Sequence[CaseReport], stem: Path, overwrite: bool) -> tuple[Path, ...]:
     cells = [astuple(row) for report in reports for row in report.rows]
-    tables = tuple(stem.with_suffix(suffix) for suffix in (".csv", ".parquet"))
+    suffixes = (".csv", ".parquet") if can_write_parquet() else (".csv",)
+    tables = tuple(stem.with_suffix(suffix) for suffix in suffixes)
     for path in tables:
         write_flat_table(_COLUMNS, cells, len(cells), path, name=TABLE, overwrite=overwrite)
     return tables

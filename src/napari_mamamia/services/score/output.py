@@ -12,6 +12,7 @@ from typing import Any, Final
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import ScoreStatus
+from napari_mamamia.io.tables.flat_tables import can_write_parquet
 from napari_mamamia.io.tables.tables import write_case_scores, write_json
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
 from napari_mamamia.scoring.case.profiles import UnusableReason, profile_named
@@ -404,11 +405,9 @@ SCORE_TABLE: Final = "case_scores.csv"
 SUMMARY: Final = "summary.json"
 COMPARISON: Final = "comparison.json"
 
-_SUFFIXES: Final = (".csv", ".xlsx", ".parquet")
-
 
 def write_scores(model: ModelScores, out: Path, *, overwrite: bool = False) -> None:
-    """Write ``case_scores.csv``, ``.xlsx``, ``.parquet`` and ``summary.json``.
+    """Write ``case_scores.csv``, ``.xlsx``, ``.parquet`` (if installed) and ``summary.json``.
 
     A response model has no table of cases.
 
@@ -420,7 +419,8 @@ def write_scores(model: ModelScores, out: Path, *, overwrite: bool = False) -> N
         If the system refuses to write.
     """
     table = out / SCORE_TABLE
-    names = [table.with_suffix(suffix) for suffix in _SUFFIXES] if model.segmentation else []
+    suffixes = (".csv", ".xlsx", *[".parquet"] * can_write_parquet())
+    names = [table.with_suffix(suffix) for suffix in suffixes] if model.segmentation else []
     for number, path in enumerate(names):
         report_progress(number, len(names) + 1, f"Writing {path.name}")
         if path.suffix == ".parquet":

@@ -1,1 +1,1 @@
-"""The brush: which images it compares, in units of their noise; one dab, its reach; a stroke."""
+"""The SmartPaint brush: image features with their noise, stamps, and the path of a stroke."""

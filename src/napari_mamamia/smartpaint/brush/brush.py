@@ -1,8 +1,9 @@
-"""One dab of a brush: where it deposits how much, and what that does to the membership.
+"""One stamp of a brush: the dose that it deposits, and the membership that results.
 
-Membership is float32, 0 to 1, and a voxel belongs to the label from 0.5 on. A dab deposits a dose D
-in every voxel of its sphere, by distance and by similarity of the image, and moves membership
-towards 1 (add) or 0 (erase) by ``1 - exp(-D)``. Doses add up: ten tenths are one whole.
+Membership is float32 from 0 to 1, and a voxel belongs to the label from 0.5 on. A stamp deposits a
+dose D in every voxel of its sphere, which depends on distance and on similarity of the image. It
+moves membership towards 1 (add) or 0 (erase) by ``1 - exp(-D)``. Doses add up: ten tenths are one
+full dose.
 """
 
 from math import sqrt
@@ -24,21 +25,31 @@ from napari_mamamia.smartpaint.brush.reach import (
 )
 from napari_mamamia.smartpaint.brush.sample import Sample, sample_at
 
-_WHOLE_DOSE: Final = np.float32(104.0)  # exp(-104) is 0 in float32: nothing of the old is left
+_WHOLE_DOSE: Final = np.float32(
+    104.0
+)  # exp(-104) is 0 in float32: the previous membership has no weight
 _STEEPNESS: Final = 1.65
-"""Similarity is ``exp(-0.5 (1.65 z / tolerance)^2)``. Source:
-docs/methods/brush.md. 1.5 was found for clicks on an empty mask; strokes, and masks
-that start from 0.05, keep the leak limits with 1.65 (benchmarks/brush.py)."""
+"""Steepness of the similarity ``exp(-0.5 (1.65 z / tolerance)^2)``.
+
+Source: docs/methods/brush.md. 1.5 was derived for clicks on an empty mask; strokes, and masks that
+start from 0.05, keep the leak limits with 1.65 (benchmarks/brush.py).
+"""
 
 _AGREEMENT: Final = {1: 1.0, 2: 0.86, 3: 0.8}
-"""Mean squares of several features scatter less than one feature's square: with these factors on
-the tolerance a press takes in the same share of its own tissue (0.97), however many features are
-compared. Source: our measurement on even tissue with independent noise in each phase."""
+"""Factor on the tolerance, by the number of features compared.
+
+The mean square of several features scatters less than the square of one. With these factors a press
+includes the same share (0.97) of its own tissue for any number of features. Source: our measurement
+on even tissue with independent noise in each phase.
+"""
 
 _SHARED: Final = {POST_PRE: -sqrt(2), LATE_POST: sqrt(2)}
-"""A difference holds the noise of "post" too. In units of noise, ``post - sqrt(2) (post - pre)`` is
-what "pre" adds to "post", and ``post + sqrt(2) (late - post)`` what "late" adds: noise of their own
-where the phases have equal noise. Source: covariance of differences."""
+"""Coefficient that removes from a difference the noise that it shares with "post".
+
+In units of noise, ``post - sqrt(2) (post - pre)`` is what "pre" adds to "post", and ``post +
+sqrt(2) (late - post)`` is what "late" adds. Both are independent of "post" where the phases have
+equal noise. Source: covariance of differences.
+"""
 
 Floats = NDArray[np.float32]
 
@@ -51,22 +62,22 @@ def paint(
     images: FeatureImages | None,
     spacing_mm: Spacing,
 ) -> None:
-    """Do to `membership`, in place, what one dab does.
+    """Apply one stamp to `membership`, in place.
 
-    A dab of a stroke deposits only what its `dose` is above the stroke's earlier ones: give each
-    dab of `StrokePath` to this function once.
+    A stamp of a stroke deposits only the part of its `dose` that exceeds the doses of the stroke's
+    earlier stamps: pass each stamp of `StrokePath` to this function once.
 
     Parameters
     ----------
     membership
         float32 of the box's shape, 0 to 1; it may be a view.
     box
-        Usually `stamp_box`; any other box gives the same values in the voxels that both hold, but
-        a smoothing brush needs the whole of it.
-    dab, brush, spacing_mm
-        The deposit, what makes it, and the array's spacing (z, y, x).
+        Usually `stamp_box`. Any other box gives the same values in the voxels that both boxes hold,
+        but a smoothing brush needs the whole of `stamp_box`.
+    stamp, brush, spacing_mm
+        The stamp, the brush that makes it, and the spacing of the array (z, y, x).
     images
-        The features compared; the sphere and the smoothing brush need none.
+        The features to compare; the sphere and the smoothing brush need none.
 
     Raises
     ------
@@ -87,19 +98,17 @@ def paint(
 def dose(
     stamp: Stamp, brush: Brush, images: FeatureImages | None, spacing_mm: Spacing, box: Box
 ) -> Floats:
-    """Return what a dab deposits in each voxel of `box`: ``D = E fall rho``, 0 or more.
+    """Return the dose of a stamp in each voxel of `box`: ``D = E fall rho``, 0 or more.
 
-    ``rho = exp(-0.5 (1.65 z / (a tolerance))^2)``, where z is the root mean square over the
-    features of their distance from the sample in units of its scale, what a difference shares with
-    "post" taken out (``z_post``, ``z_post - sqrt(2) z_post-pre``, ``z_post + sqrt(2)
-    z_late-post``), and a = 1, 0.86, 0.8 for one,
-    two, three features; 0 where a feature is NaN. ``fall`` is `fall_off`. A plain sphere takes no
-    notice of the image: inside its circle it deposits so much that nothing of the old membership is
-    left.
+    ``rho = exp(-0.5 (1.65 z / (a tolerance))^2)``. Here z is the root mean square over the features
+    of their distance from the sample in units of its scale, after the noise shared with "post" is
+    removed (``z_post``, ``z_post - sqrt(2) z_post-pre``, ``z_post + sqrt(2) z_late-post``), and a
+    is 1, 0.86, 0.8 for one, two, three features. ``rho`` is 0 where a feature is NaN. ``fall`` is
+    `fall_off`. A plain sphere ignores the image: its dose is so large that the previous membership
+    has no weight inside its circle.
 
-    Source: docs/methods/brush.md. Were z the mean of the features as they are, the
-    noise that they share would count up to three times, and more would leak
-    (benchmarks/brush.py).
+    Source: docs/methods/brush.md. With z as the mean of the unchanged features, their common noise
+    would count up to three times and more would leak (benchmarks/brush.py).
 
     Raises
     ------
@@ -112,8 +121,8 @@ def dose(
         return fall
     if images is None:
         raise CaseError(
-            "a SmartPaint brush compares images, but this mask was opened without any: open its "
-            "case, or take the plain sphere"
+            "a SmartPaint brush needs the images of the case, but this mask was opened "
+            "without them: open the case, or choose the plain sphere"
         )
     sample = stamp.sample or sample_at(stamp.centre, brush, images, spacing_mm)
     if not sample.middle:
@@ -127,15 +136,15 @@ def dose(
 def _measure_similarity(
     images: FeatureImages, sample: Sample, tolerance: float, box: Box
 ) -> Floats:
-    """Return rho of every voxel of the box."""
+    """Return the similarity rho of every voxel of the box."""
     n = len(images.channels)
-    # The exponent's half and the mean over n features are in this factor: squares need only be
-    # summed.
+    # This factor holds the 0.5 of the exponent and the mean over n features, so that squares are
+    # only summed.
     steepness = _STEEPNESS / (_AGREEMENT[n] * tolerance * sqrt(2 * n))
     exponent, feature, first = (np.empty(box.shape, dtype=np.float32) for _ in range(3))
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         for k, channel in enumerate(images.channels):
-            # The first is kept as it is: what the others share with it is taken out of them.
+            # The first feature stays unchanged; its share is removed from the others.
             here = feature if k else first
             share = _SHARED.get(channel.name, 1.0) if k else 1.0
             images.fill(channel, box, here)
@@ -170,8 +179,8 @@ def deposit(membership: Floats, dose: Floats, action: Action) -> None:
 def smooth(membership: Floats, stamp: Stamp, brush: Brush, spacing_mm: Spacing, box: Box) -> None:
     """Blend `membership`, in place, with its Gaussian mean, by ``1 - exp(-E fall)``.
 
-    The Gaussian has a standard deviation of 1 mm, in the plane alone for `Extent.PLANE`; beyond the
-    box the nearest value goes on. Source: docs/methods/brush.md.
+    The Gaussian has a standard deviation of 1 mm, in the plane alone for `Extent.PLANE`. Beyond the
+    box the nearest value is repeated. Source: docs/methods/brush.md.
     """
     sigmas = [SMOOTHING_MM / step for step in spacing_mm]
     if brush.extent is Extent.PLANE:

@@ -1,7 +1,7 @@
 """`FeatureImages`: the images that a brush compares, each with its noise.
 
-Nothing is stored but the case's own signal: features are computed for the box in hand, so that
-integers stay integers and five phases of a large case cost no further memory.
+Only the case's own signal is stored. Features are computed for one box at a time, so that integers
+stay integers and five phases of a large case need no further memory.
 """
 
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ POST: Final = "post"
 POST_PRE: Final = "post - pre"
 LATE_POST: Final = "late - post"
 IMAGE: Final = "image"
-"""Name of the one feature of a case without a phase after contrast."""
+"""Name of the only feature of a case without a post-contrast phase."""
 
 _WANTED: Final = {
     Features.POST: (POST, IMAGE),
@@ -31,16 +31,16 @@ _WANTED: Final = {
 }
 
 _MOST_EXPONENT: Final = 40
-"""Noise beyond 2 to this power, or below its inverse, is scaled: float32 holds 127."""
+"""Exponent of 2 beyond which noise is scaled (also below its inverse); float32 holds 127."""
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One feature: phase `plus`, less phase `minus` where that is given.
+    """One feature: phase `plus`, minus phase `minus` where that is given.
 
-    `noise` is the standard deviation of the feature by noise alone, in the signal's unit times
-    `scale`, above 0. The feature is multiplied by `scale`, a power of 2, so that squares of very
-    large or small values stay numbers; 1 for all others.
+    `noise` is the standard deviation of the feature's noise, in the signal's unit times `scale`,
+    above 0. The feature is multiplied by `scale`, a power of 2, so that squares of very large or
+    very small values stay finite; `scale` is 1 for all others.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Channel:
 
     @property
     def is_sound(self) -> bool:
-        """Whether something can be compared with its noise."""
+        """Whether the noise is a finite number above 0, so that values can be compared with it."""
         return isfinite(self.noise) and self.noise > 0
 
 
@@ -62,11 +62,11 @@ class FeatureImages:
     Parameters
     ----------
     case
-        Read, never changed.
+        The case; it is read and never changed.
     channels
-        At least one.
+        At least one feature.
     missing
-        Plain sentences about features that the case cannot give; empty where all are there.
+        Sentences about features that the case does not have; empty if it has all of them.
     """
 
     case: Case
@@ -74,33 +74,33 @@ class FeatureImages:
     missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Leave out channels whose noise is no number above 0, and say so.
+        """Drop features without a noise above 0, and list them in `missing`.
 
-        Where all are like that they stay, each with a noise of 1.
+        If all features are like that, they stay with a noise of 1.
         """
         sound = tuple(channel for channel in self.channels if channel.is_sound)
         if len(sound) == len(self.channels):
             return
         names = ", ".join(channel.name for channel in self.channels if not channel.is_sound)
-        message = f"the noise of {names} is not known: the brush does without"
+        message = f"the noise of {names} is unknown: the brush ignores it"
         channels = sound or tuple(replace(channel, noise=1.0) for channel in self.channels)
         object.__setattr__(self, "channels", channels)
         object.__setattr__(self, "missing", (*self.missing, message))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is compared, in the field's words: "post", "post - pre", "late - post"."""
+        """Names of the features compared: "post", "post - pre", "late - post"."""
         return tuple(channel.name for channel in self.channels)
 
     @property
     def noise(self) -> tuple[float, ...]:
-        """Noise of each feature, one standard deviation in the signal's unit."""
+        """Noise of each feature: one standard deviation in the signal's unit."""
         return tuple(channel.noise for channel in self.channels)
 
     def in_box(self, box: Box) -> NDArray[np.float32]:
         """Return the features inside `box` as a new float32 array ``(feature, z, y, x)``.
 
-        NaN and infinity of the signal pass through.
+        NaN and infinity of the signal stay as they are.
         """
         out = np.empty((len(self.channels), *box.shape), dtype=np.float32)
         for plane, channel in zip(out, self.channels, strict=True):
@@ -111,7 +111,7 @@ class FeatureImages:
         """Write one feature inside `box` into `out`, an array of the box's shape."""
         slices = box.slices
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            # In float32 before anything is subtracted: unsigned integers would wrap.
+            # Convert to float32 before subtracting: unsigned integers would wrap.
             np.copyto(out, self.case.signal[channel.plus][slices], casting="same_kind")
             if channel.minus is not None:
                 earlier = self.case.signal[channel.minus][slices]
@@ -120,9 +120,10 @@ class FeatureImages:
                 np.multiply(out, channel.scale, out=out, casting="same_kind")
 
     def choose(self, wanted: Features) -> "FeatureImages":
-        """Return the same measurements with the features of `wanted` alone.
+        """Return the same measurements, limited to the features of `wanted`.
 
-        Where none of them is there, all stay and `missing` says so: a brush must compare something.
+        If the case has none of them, all features stay and `missing` says so: a brush needs at
+        least one.
         """
         names = _WANTED[wanted]
         channels = tuple(channel for channel in self.channels if channel.name in names)
@@ -130,16 +131,18 @@ class FeatureImages:
             return self
         if channels:
             return replace(self, channels=channels)
-        message = f"no {' or '.join(names)} here: the brush compares {', '.join(self.names)}"
+        message = (
+            f"this case has no {' or '.join(names)}: the brush compares {', '.join(self.names)}"
+        )
         return replace(self, missing=tuple(dict.fromkeys((*self.missing, message))))
 
 
 def measure_features(case: Case, wanted: Features = Features.ALL) -> FeatureImages:
     """Measure the noise of the wanted features of `case`.
 
-    "Post" is the phase nearest to 150 s, "late" the one nearest to 450 s, as `choose_image_phases`
-    picks them. A case of one phase has one feature, its image. The noise is measured on a
-    bounded sample, see `noise.noise_of`.
+    "Post" is the phase nearest to 150 s and "late" the one nearest to 450 s, as
+    `choose_image_phases` selects them. A case of one phase has one feature, its image. The noise is
+    measured on a bounded sample, see `noise.noise_of`.
 
     Raises
     ------
@@ -161,7 +164,7 @@ def measure_features(case: Case, wanted: Features = Features.ALL) -> FeatureImag
         missing += (
             "no phase has a value: strokes act like a plain sphere"
             if other is None
-            else f"the brush compares the image of phase {other.plus} alone",
+            else f"the brush compares only the image of phase {other.plus}",
         )
     report_progress(len(named), len(named), "Measured the noise")
     images = FeatureImages(case, tuple(channels), missing)
@@ -169,14 +172,14 @@ def measure_features(case: Case, wanted: Features = Features.ALL) -> FeatureImag
 
 
 def _measure_channel(case: Case, plan: Channel) -> tuple[Channel | None, str]:
-    """Return a feature with its noise, None where it has no value, and what to say of it."""
+    """Return a feature with its noise (None if it has no values), and a note about it."""
     plus, minus = case.signal[plan.plus], None if plan.minus is None else case.signal[plan.minus]
     measured = noise_of(plus, minus, case.grid.spacing_mm)
     if not measured.found and not _has_values(plus, minus):
-        return None, f"{plan.name} has no value anywhere: it is left out"
+        return None, f"{plan.name} has no values and is left out"
     exponent = frexp(measured.sigma)[1]
     scale = 2.0**-exponent if abs(exponent) > _MOST_EXPONENT else 1.0
-    problem = f"{plan.name} shows no noise: differences count against its whole range"
+    problem = f"{plan.name} has no measurable noise: differences are compared with its whole range"
     channel = replace(plan, noise=measured.sigma * scale, scale=scale)
     return channel, "" if measured.found else problem
 
@@ -189,7 +192,7 @@ def _choose_any(case: Case) -> Channel | None:
 
 
 def _has_values(plus: NDArray[Any], minus: NDArray[Any] | None) -> bool:
-    """Whether a feature is a number anywhere, as float32; looked at slice by slice."""
+    """Return whether a feature has a finite value as float32; it is read slice by slice."""
     with np.errstate(all="ignore"):
         for number, plane in enumerate(plus):
             values = plane.astype(np.float32)
@@ -201,10 +204,10 @@ def _has_values(plus: NDArray[Any], minus: NDArray[Any] | None) -> bool:
 
 
 def _plan_channels(case: Case) -> tuple[list[Channel], tuple[str, ...]]:
-    """Return the features that the case can give, without their noise, and what is missing."""
+    """Return the features that the case has, without their noise, and notes on missing ones."""
     if len(case.phases) == 1:
         return [Channel(IMAGE, 0, None, 0.0)], (
-            "one phase only: the brush compares its signal, there is nothing to subtract",
+            "one phase only: the brush compares its signal, because there is nothing to subtract",
         )
     choice = choose_image_phases(case)
     plans = [Channel(POST, choice.early, None, 0.0), Channel(POST_PRE, choice.early, 0, 0.0)]

@@ -7,10 +7,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-_LAG: Final = 3  # voxels: in images that were interpolated, neighbours share their noise; A4
-_MAD_TO_SIGMA: Final = 1.4826  # of a normal distribution
-_SAMPLES: Final = 100_000  # pairs along each axis; the estimate is then good to 0.5 %
-_BINS: Final = 256  # of the histogram that parts tissue from air
+_LAG: Final = 3  # voxels: in interpolated images neighbours share their noise; A4
+_MAD_TO_SIGMA: Final = 1.4826  # for a normal distribution
+_SAMPLES: Final = 100_000  # pairs along each axis; the estimate is then accurate to 0.5 %
+_BINS: Final = 256  # of the histogram that separates tissue from air
 _FEWEST: Final = 100  # pairs of tissue
 _LEAST_SHARE: Final = 1e-3  # of the range; our choice
 _ROUNDING: Final = sqrt(1 / 12)  # standard deviation of rounding to whole numbers
@@ -20,7 +20,10 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """One standard deviation in the signal's unit, above 0; `found` is False for a stand-in."""
+    """Noise as one standard deviation in the signal's unit, above 0.
+
+    `found` is False if the value is a substitute.
+    """
 
     sigma: float
     found: bool
@@ -29,19 +32,19 @@ class Noise:
 def noise_of(
     plus: NDArray[Any], minus: NDArray[Any] | None, spacing_mm: tuple[float, float, float]
 ) -> Noise:
-    """Return the noise of a volume `plus` (z, y, x), or of `plus` less `minus`.
+    """Return the noise of a volume `plus` (z, y, x), or of `plus` minus `minus`.
 
     Noise is ``1.4826 median(|difference - its median|) / sqrt(2)`` over pairs of voxels three
-    apart, along the two axes of finest spacing. Of these, pairs whose mean is brighter than Otsu's
-    threshold count, as air holds less noise than tissue, or none where a scanner has masked it; to
-    select by the mean does not bias the difference. At most some 100,000 pairs along each axis are
-    looked at, evenly spread.
+    apart, along the two axes of finest spacing. Only pairs whose mean is brighter than Otsu's
+    threshold count, because air holds less noise than tissue, or none where the scanner has masked
+    it. Selecting by the mean does not bias the difference. At most about 100,000 pairs along each
+    axis are used, evenly spread.
 
-    A thousandth of the range stands in where that is more, and for whole numbers the noise of
-    rounding, ``sqrt(1 / 12)``; 1 for an even image.
+    The least value returned is a thousandth of the range, and for whole numbers the noise of
+    rounding, ``sqrt(1 / 12)``; it is 1 for a uniform image.
 
-    Source: docs/methods/brush.md (lag and estimator); Otsu 1979, IEEE Trans. SMC 9,
-    equation 18 (threshold). That threshold is used so is our choice.
+    Source: docs/methods/brush.md (lag and estimator); Otsu 1979, IEEE Trans. SMC 9, equation 18
+    (threshold). Using that threshold here is our choice.
     """
     pairs = [_sample_pairs(plus, minus, axis) for axis in _in_plane(spacing_mm, plus.shape)]
     bright, difference = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
@@ -58,7 +61,7 @@ def noise_of(
 
 
 def _find_otsu_level(values: Floats, low: float, high: float) -> float:
-    """Return the level that parts `values` into the two classes whose means differ most."""
+    """Return Otsu's level, which splits `values` into the two classes of most distant means."""
     if not high > low:
         return low
     counts, edges = np.histogram(values, _BINS, (low, high))
@@ -72,9 +75,9 @@ def _find_otsu_level(values: Floats, low: float, high: float) -> float:
 
 
 def _in_plane(spacing_mm: tuple[float, float, float], shape: tuple[int, ...]) -> list[int]:
-    """Return the two axes of finest spacing, of equal ones the later (those of a slice).
+    """Return the two axes of finest spacing; ties go to the later axes (those of a slice).
 
-    An axis of a single voxel has no pairs: it comes last.
+    An axis of a single voxel has no pairs, so it comes last.
     """
     return sorted(range(3), key=lambda axis: (shape[axis] == 1, spacing_mm[axis], -axis))[:2]
 
@@ -97,13 +100,13 @@ def _sample_pairs(
 
 
 def _make_lattice(shape: tuple[int, ...], axis: int, offset: int, lag: int) -> tuple[slice, ...]:
-    """Return slices that take about `_SAMPLES` voxels, evenly spread, at least `lag` from the end.
+    """Return slices of about `_SAMPLES` voxels, evenly spread, at least `lag` from the end.
 
-    Those at `offset` are partners of those at 0.
+    The voxels at `offset` are the partners of those at 0.
     """
     extents = [n - lag if k == axis else n for k, n in enumerate(shape)]
     step = max(np.prod(extents, dtype=float) / _SAMPLES, 1.0) ** (1 / 3)
-    # A thin stack keeps eight places along its short axis too.
+    # A thin stack keeps eight positions along its short axis too.
     steps = [max(min(int(np.ceil(step)), n // 8), 1) for n in extents]
     return tuple(
         slice(offset * (k == axis), n + offset * (k == axis), s)

@@ -1,4 +1,4 @@
-"""How far a brush reaches: its constants, the circle it paints, the box of voxels it touches."""
+"""Constants of the brush, the circle that it paints, and the box of voxels that it touches."""
 
 from math import ceil, floor, isfinite, log
 from typing import Final
@@ -13,8 +13,10 @@ Spacing = tuple[float, float, float]
 
 START_INSIDE: Final = np.float32(0.95)
 START_OUTSIDE: Final = np.float32(0.05)
-"""Membership of a voxel inside and outside a mask that painting starts from. Never 0 or 1, so that
-one full dose turns a voxel over. Source: docs/methods/brush.md."""
+"""Membership outside and inside a mask at the start of painting.
+
+Never 0 or 1, so that one full dose changes a voxel's label. Source: docs/methods/brush.md.
+"""
 
 THRESHOLD: Final = 0.5
 """A voxel belongs to the label from this membership on."""
@@ -23,25 +25,24 @@ PRESS_DOSE: Final = 3.0
 """Dose E0 in the middle of a press. Source: as above, A4."""
 
 _HARDNESS: Final = 0.5  # share of the radius with full dose; A4
-_TURNING_DOSE: Final = log((1 - 0.05) / (1 - THRESHOLD))  # takes .05 to .5, and .95 to .5
+_TURNING_DOSE: Final = log((1 - 0.05) / (1 - THRESHOLD))  # from .05 to .5, and from .95 to .5
 _PAINTED_SHARE: Final = 1 - (1 - _HARDNESS) * _TURNING_DOSE / PRESS_DOSE
 SMOOTHING_MM: Final = 1.0
 """Standard deviation of the smoothing brush's Gaussian. Source: as above, A4."""
-_SMOOTHING_REACH: Final = 3.0  # the Gaussian is cut at so many standard deviations
+_SMOOTHING_REACH: Final = 3.0  # the Gaussian is truncated at this many standard deviations
 
 
 def painted_radius_mm(brush: Brush) -> float:
     """Return the radius in mm of what `brush` paints, the circle that its cursor shows.
 
-    A press on an even image turns a voxel over where its dose ``E0 (1 - d / r) / (1 - h)`` is at
-    least ``ln(.95 / .5)``: up to ``r (1 - (1 - h) ln(.95 / .5) / E0) = 0.893 r`` for a radius r,
-    h = 0.5, E0 = 3 and a start from 0.05 outside a mask (0.95 inside it, for an eraser). Beyond,
-    no dab deposits anything, so that nothing outside the circle changes however often a stroke
-    passes. The plain sphere and the smoothing brush use the same circle: it stays as it is when
-    the tool changes.
+    A press on a uniform image changes a voxel's label where its dose ``E0 (1 - d / r) / (1 - h)``
+    is at least ``ln(.95 / .5)``: up to ``r (1 - (1 - h) ln(.95 / .5) / E0) = 0.893 r`` for a radius
+    r, h = 0.5, E0 = 3 and a start from 0.05 outside a mask (0.95 inside it, for an eraser). Farther
+    out no stamp deposits anything, so nothing outside the circle changes, however often a stroke
+    passes. The plain sphere and the smoothing brush use the same circle, so that it stays the same
+    when the tool changes.
 
-    Source: derived from the dose form (docs/methods/brush.md); a start from 0 gives
-    0.884 r.
+    Source: derived from the dose form (docs/methods/brush.md); a start from 0 gives 0.884 r.
 
     Examples
     --------
@@ -52,18 +53,19 @@ def painted_radius_mm(brush: Brush) -> float:
 
 
 def voxel_under(point: Voxel) -> tuple[int, int, int]:
-    """Return the voxel that holds `point`; it need not lie inside the volume."""
-    z, y, x = (floor(place + 0.5) for place in point)
+    """Return the index of the voxel that contains `point`; it may lie outside the volume."""
+    z, y, x = (floor(coordinate + 0.5) for coordinate in point)
     return (z, y, x)
 
 
 def stamp_box(centre: Voxel, brush: Brush, spacing_mm: Spacing, shape: tuple[int, int, int]) -> Box:
-    """Return the voxels that a dab at `centre` may read and change; empty outside the volume.
+    """Return the voxels that a stamp at `centre` may read and change; empty outside the volume.
 
-    It holds the sphere of `painted_radius_mm` (its disc for `Extent.PLANE`) and the voxel under
-    the centre, cut to a volume of `shape`. The smoothing brush reads 3 mm more on each side.
+    The box holds the sphere of `painted_radius_mm` (its disc for `Extent.PLANE`) and the voxel
+    under the centre, cropped to a volume of `shape`. The smoothing brush reads 3 mm more on each
+    side.
     """
-    if not all(isfinite(place) for place in centre):
+    if not all(isfinite(coordinate) for coordinate in centre):
         return Box.empty()
     reach_mm = painted_radius_mm(brush)
     if brush.tool is Tool.SMOOTH:
@@ -85,8 +87,8 @@ def fall_off(centre: Voxel, brush: Brush, spacing_mm: Spacing, box: Box) -> NDAr
     """Return the share of the dose by distance alone, 0 to 1, in an array of the box's shape.
 
     1 up to half the radius, then ``(1 - d / r) / (1 - h)`` with h = 0.5; 0 beyond
-    `painted_radius_mm`. The plain sphere has 1 all over. The voxel under the centre has 1, however
-    small the radius. Source: docs/methods/brush.md.
+    `painted_radius_mm`. The plain sphere has 1 everywhere. The voxel under the centre has 1,
+    however small the radius. Source: docs/methods/brush.md.
     """
     shares = _squared_shares(centre, brush, spacing_mm, box)
     beyond = shares > np.float32(_PAINTED_SHARE**2)
@@ -99,7 +101,7 @@ def fall_off(centre: Voxel, brush: Brush, spacing_mm: Spacing, box: Box) -> NDAr
         np.minimum(shares, np.float32(1.0), out=shares)
     shares[beyond] = 0.0
     under = tuple(a - b for a, b in zip(voxel_under(centre), box.start, strict=True))
-    if all(0 <= place < extent for place, extent in zip(under, box.shape, strict=True)):
+    if all(0 <= index < extent for index, extent in zip(under, box.shape, strict=True)):
         shares[under] = 1.0
     return shares
 
@@ -109,23 +111,24 @@ def suggested_radius_mm(
 ) -> float:
     """Return the distance in mm from `point` to the nearest edge of `mask`, within the limits.
 
-    The edge is the nearest voxel of the other kind than the one under the point (its centre);
-    outside the volume counts as outside the mask, but is no edge. Without an edge within reach, the
-    upper limit. Only voxels within the upper limit are looked at.
+    The edge is the centre of the nearest voxel that is inside if the voxel under `point` is
+    outside, and the reverse. Positions outside the volume count as outside the mask, but not as an
+    edge. The upper limit is returned if no edge is closer. Only voxels within the upper limit are
+    examined.
     """
     least, most = limits_mm
     under = tuple(
-        min(max(place, 0), n - 1) for place, n in zip(voxel_under(point), mask.shape, strict=True)
+        min(max(index, 0), n - 1) for index, n in zip(voxel_under(point), mask.shape, strict=True)
     )
     reach = [ceil(most / step) for step in spacing_mm]
     start = [max(a - n, 0) for a, n in zip(under, reach, strict=True)]
-    part = mask[tuple(slice(a, u + n + 1) for a, u, n in zip(start, under, reach, strict=True))]
-    other = part != mask[under]
+    crop = mask[tuple(slice(a, u + n + 1) for a, u, n in zip(start, under, reach, strict=True))]
+    other = crop != mask[under]
     if not other.any():
         return most
     z, y, x = (
-        ((np.arange(extent) + first - place) * step).astype(np.float32) ** 2
-        for extent, first, place, step in zip(part.shape, start, point, spacing_mm, strict=True)
+        ((np.arange(extent) + first - index) * step).astype(np.float32) ** 2
+        for extent, first, index, step in zip(crop.shape, start, point, spacing_mm, strict=True)
     )
     squared = z[:, np.newaxis, np.newaxis] + (y[:, np.newaxis] + x)
     nearest = float(np.sqrt(squared[other].min()))
@@ -135,15 +138,14 @@ def suggested_radius_mm(
 def _squared_shares(
     centre: Voxel, brush: Brush, spacing_mm: Spacing, box: Box
 ) -> NDArray[np.float32]:
-    """Return (distance / radius) squared of every voxel of the box; in the plane for 2-D."""
+    """Return (distance / radius) squared of every voxel of the box; within the plane for 2-D."""
     along = []
     for axis in range(3):
         step = spacing_mm[axis] / brush.radius_mm
         offset = (np.arange(box.start[axis], box.stop[axis]) - centre[axis]) * step
         if brush.extent is Extent.PLANE and axis == brush.plane_axis:
             there = np.arange(box.start[axis], box.stop[axis]) == voxel_under(centre)[axis]
-            # The pointer may stand between two slices; the one it paints counts as exactly under
-            # it.
+            # The pointer may be between two slices; the painted slice counts as exactly under it.
             offset = np.where(there, 0.0, np.inf)
         along.append((offset * offset).astype(np.float32))
     plane = along[1][:, np.newaxis] + along[2]

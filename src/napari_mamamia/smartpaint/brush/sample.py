@@ -1,4 +1,4 @@
-"""`Sample`: what a dab compares the image with, robust against single noisy voxels."""
+"""`Sample`: the values that a stamp compares the image with, robust against noisy voxels."""
 
 from dataclasses import dataclass
 from math import ceil, floor
@@ -13,16 +13,16 @@ from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.brush.reach import Spacing, painted_radius_mm, voxel_under
 
 _DISC_MM: Final = 1.5  # radius; A4
-_MAD_TO_SIGMA: Final = 1.4826  # of a normal distribution
+_MAD_TO_SIGMA: Final = 1.4826  # for a normal distribution
 _WIDEST: Final = 2.0  # noise units; A4
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Middle and scale of each feature around a place, in the signal's unit.
+    """Median and scale of each feature around a point, in the signal's unit.
 
-    Both are empty where no voxel of the disc lies in the volume with finite values: nothing is
-    similar to it.
+    Both are empty if no voxel of the disc lies in the volume with finite values; then nothing is
+    similar to the sample.
     """
 
     middle: tuple[float, ...]
@@ -33,10 +33,10 @@ def sample_at(centre: Voxel, brush: Brush, images: FeatureImages, spacing_mm: Sp
     """Return the sample of the features that `brush` compares, around `centre`.
 
     The voxels are those of a disc of 1.5 mm radius (of the painted radius, for a smaller brush) in
-    the slice of the centre, and the voxel under it. A brush with `Extent.PLANE` takes the disc in
-    its own plane; otherwise it lies across the axis of widest spacing, so that a place has
-    one sample whichever view it was painted in. Middle is the median, scale is 1.4826 times the
-    median absolute deviation from it, held between one and two units of noise.
+    the slice of the centre, and the voxel under it. A brush with `Extent.PLANE` uses the disc in
+    its own plane; otherwise the disc is perpendicular to the axis of widest spacing, so that a
+    point has the same sample in every view. The middle is the median. The scale is 1.4826 times the
+    median absolute deviation from it, limited to one to two units of noise.
 
     Source: docs/methods/brush.md.
     """
@@ -67,7 +67,7 @@ def _read_disc(
 def _measure_disc(
     centre: Voxel, normal: int, reach_mm: float, spacing_mm: Spacing, shape: tuple[int, int, int]
 ) -> tuple[Box, NDArray[np.float64]]:
-    """Return a box in one slice and squared distances in it (mm2), 0 at the voxel under centre."""
+    """Return a box in one slice, and the squared distances in it (mm2), 0 at the central voxel."""
     under = voxel_under(centre)
     start, stop, along = [0, 0, 0], [0, 0, 0], []
     for axis in range(3):

@@ -1,1 +1,1 @@
-"""Strokes as lasting evidence: marks of each voxel, what a stroke may change, and what it does."""
+"""Strokes as lasting evidence: marks of each voxel, limits of a stroke, and its effect."""

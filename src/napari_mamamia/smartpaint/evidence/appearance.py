@@ -1,7 +1,8 @@
-"""How lesion and surroundings look, from the mask in hand and the strokes: evidence of each voxel.
+"""Evidence of each voxel from the image: it looks like the lesion, or like the surroundings.
 
-Two descriptions are averaged, because each fails where the other holds: a smoothed joint histogram
-(a rim lesion with a dark middle has two peaks) and a normal distribution (few voxels).
+Lesion and surroundings are sampled from the current mask and the strokes. Two descriptions are
+averaged, because each fails where the other works: a smoothed joint histogram (a rim-enhancing
+lesion with a dark centre has two peaks) and a normal distribution (for few voxels).
 """
 
 from collections.abc import Sequence
@@ -17,30 +18,32 @@ from napari_mamamia.smartpaint.evidence.scene import Scene, find_near
 from napari_mamamia.smartpaint.grow.grow import log_odds, tissue_of
 
 MOST_EVIDENCE: Final = 4.0
-"""Each of the two log odds is held within -4 to 4: no voxel outweighs its neighbourhood."""
+"""Each of the two log odds is limited to -4 to 4: no voxel outweighs its neighbourhood."""
 
 FEWEST_AROUND: Final = 10
-"""With fewer voxels of surroundings the image says nothing."""
+"""With fewer voxels of surroundings the image gives no evidence."""
 
 _BINS: Final = {1: 40, 2: 20, 3: 12}  # of the joint histogram along each feature
 _RANGE: Final = (0.5, 99.5)  # percentiles that the bins span
-_MOST_VALUES: Final = 20_000  # for percentiles and medians, evenly taken
+_MOST_VALUES: Final = 20_000  # for percentiles and medians, evenly spaced
 _FINEST_BIN: Final = 0.35  # of the noise
 _LEAST_SMOOTH: Final = 0.9  # bins
 _NOISE_SMOOTH: Final = 0.7  # of the noise
-_SHARE: Final = 0.15  # of a side's distribution that is the reader's marks
-_FLOOR: Final = 0.001  # of the highest density: what no sample held is not impossible
-_DEEP: Final = (1.0, 0.4)  # mm, and share of the greatest depth: where the inner sample begins
-_AROUND_MM: Final = (1.5, 9.0)  # from the mask, where surroundings are sampled
-_NEAR: Final = (3.0, 12.0)  # radii and mm: how far from the path samples count; the greater
-# From so many voxels of the box on, samples are of every second voxel along axes that are finer
-# than so many mm and longer than so many voxels.
+_SHARE: Final = 0.15  # weight of the reader's marks in the distribution of a side
+_FLOOR: Final = 0.001  # of the highest density: a value outside every sample is not impossible
+_DEEP: Final = (1.0, 0.4)  # mm, and share of the greatest depth: the inner sample begins here
+_AROUND_MM: Final = (1.5, 9.0)  # mm from the mask: the range in which surroundings are sampled
+_NEAR: Final = (3.0, 12.0)  # radii and mm from the path within which samples count; the greater
+# From this many voxels of the box on, samples are of every second voxel along axes that are finer
+# than this many mm and longer than this many voxels.
 _LATTICE: Final = (1.6, 24, 40_000)
-# Share of the distributions that do not overlap, from which on evidence counts full.
+# Share of the distributions that does not overlap, from which on evidence counts fully.
 _APART: Final = 0.5
-_LEAST_APART: Final = 0.2  # weight of evidence where the two look the same
-_SPARSE: Final = 8  # of so many voxels less than one is asked for: their box is looked for first
-_AT_A_TIME: Final = 16_384  # voxels that are weighed together: their arrays stay in the cache
+_LEAST_APART: Final = 0.2  # weight of evidence where lesion and surroundings look the same
+_SPARSE: Final = 8  # below this share of the voxels, their box is cropped first
+_AT_A_TIME: Final = (
+    16_384  # voxels that are weighed together: their arrays stay in the processor's cache
+)
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -53,13 +56,13 @@ class Samples:
     Parameters
     ----------
     inner, outer
-        Of the mask in hand and what is around it; finite.
+        Of the current mask and its surroundings; finite.
     inner_weights, outer_weights
-        Above 0, less far from the stroke.
+        Above 0, smaller far from the stroke.
     inner_marks, outer_marks
         Values of the voxels that strokes hold inside and outside; may be empty.
     disc
-        Values in the middle of the stroke, on its own side.
+        Values at the centre of the stroke, for the side that it adds to.
     """
 
     inner: Floats
@@ -73,9 +76,9 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """A joint histogram's bins: `low` and `width` of each feature, `count` along each.
+    """The bins of a joint histogram: `low` and `width` of each feature, `count` along each.
 
-    `smooth` is the standard deviation, in bins, that a histogram of each feature is smoothed by.
+    `smooth` is the standard deviation, in bins, of the Gaussian that smooths each feature.
     """
 
     low: NDArray[np.float64]
@@ -97,7 +100,7 @@ class Bins:
         return cls(middle - width * count / 2, width, count, smooth)
 
     def find(self, features: Floats) -> NDArray[np.int32]:
-        """Return the flat number of the bin of each value, ends for what lies outside."""
+        """Return the flat bin number of each value; outliers fall into the end bins."""
         flat = np.zeros(features.shape[1:], np.int32)
         for feature, low, width in zip(features, self.low, self.width, strict=True):
             scaled = feature - np.float32(low)
@@ -108,7 +111,7 @@ class Bins:
         return flat
 
     def fill(self, features: Floats, weights: Floats | None) -> NDArray[np.float64]:
-        """Return a smoothed histogram that sums to 1, zeros where there are no values."""
+        """Return a smoothed histogram that sums to 1, or zeros if there are no values."""
         n_features = len(self.low)
         size = self.count**n_features
         if not features.shape[1]:
@@ -133,7 +136,7 @@ def make_bins(scene: Scene) -> Bins:
 
 
 def choose_lattice(scene: Scene) -> tuple[slice, slice, slice]:
-    """Return the voxels that samples are taken from: every second one of a large box."""
+    """Return the voxels that samples are taken from: every second one in a large box."""
     finest, longest, most = _LATTICE
     is_large = scene.mask.size > most
     steps = [
@@ -153,10 +156,10 @@ def take_samples(
     *,
     is_within: bool,
 ) -> Samples:
-    """Return values of the lesion as estimated, and of what is around it.
+    """Return values of the estimated lesion and of its surroundings.
 
-    `is_within` says that the stroke may lie within a large lesion, which is all around it: what
-    lies beyond the window counts as surroundings too.
+    `is_within` means that the stroke may lie inside a large lesion that surrounds it: then tissue
+    beyond the window counts as surroundings too.
     """
     spacing = [s * (step.step or 1) for s, step in zip(scene.spacing_mm, lattice, strict=True)]
     inside, away = mask[lattice], scene.away[lattice]
@@ -191,12 +194,13 @@ def take_samples(
 def take_values(features: Floats, where: Bools) -> Floats:
     """Return ``features[:, where]``: the same values in the same order, in half the time.
 
-    `features` is ``(feature, z, y, x)``, `where` of the shape of one.
+    `features` is ``(feature, z, y, x)``, `where` is ``(z, y, x)``.
     """
     n_values = int(np.count_nonzero(where))
     values = np.empty((len(features), n_values), np.float32)
     if n_values * _SPARSE < where.size:
-        # So few are found in the box that holds them, not in all of it for each feature.
+        # So few voxels are found faster in the box that holds them than in all of it for each
+        # feature.
         slices = Box.around(where).slices
         features, where = features[(slice(None), *slices)], where[slices]
     for feature, out in zip(features, values, strict=True):
@@ -205,9 +209,9 @@ def take_values(features: Floats, where: Bools) -> Floats:
 
 
 def _find_sides(inside: Bools, spacing_mm: Sequence[float]) -> tuple[Bools, Bools]:
-    """Return what lies well within a mask, and what lies around it.
+    """Return the voxels well within a mask, and the voxels around it.
 
-    Distances are measured in the mask's box alone, as far around it as they are asked for.
+    Distances are computed only in the mask's box with the margin that they need.
     """
     inner, outer = inside, np.zeros(inside.shape, np.bool_)
     box = Box.around(inside)
@@ -215,27 +219,27 @@ def _find_sides(inside: Bools, spacing_mm: Sequence[float]) -> tuple[Bools, Bool
         return inner, outer
     # No voxel is less deep than the finest spacing.
     if min(spacing_mm) <= _DEEP[0]:
-        part = box.grown((1, 1, 1), inside.shape).slices
+        crop = box.grown((1, 1, 1), inside.shape).slices
         least, share = _DEEP
-        edge, rim = find_near(~inside[part], spacing_mm, least, least / share)
+        edge, rim = find_near(~inside[crop], spacing_mm, least, least / share)
         inner = inside.copy()
         if rim.all():
-            # So thin that the share of the greatest depth is what counts.
-            depth = distance_transform_edt(inside[part], spacing_mm)
-            inner[part] &= depth > min(least, share * depth.max())
+            # The mask is so thin that the share of the greatest depth decides.
+            depth = distance_transform_edt(inside[crop], spacing_mm)
+            inner[crop] &= depth > min(least, share * depth.max())
         else:
-            inner[part] &= ~edge
+            inner[crop] &= ~edge
     margin = [int(np.ceil(_AROUND_MM[1] / step)) for step in spacing_mm]
-    part = box.grown(margin, inside.shape).slices
-    touching, around = find_near(inside[part], spacing_mm, *_AROUND_MM)
-    outer[part] = around & ~touching
+    crop = box.grown(margin, inside.shape).slices
+    touching, around = find_near(inside[crop], spacing_mm, *_AROUND_MM)
+    outer[crop] = around & ~touching
     return inner, outer
 
 
 def weigh_image(
     features: Floats, samples: Samples, bins: Bins, noise: tuple[float, ...], *, is_adding: bool
 ) -> tuple[Floats, float]:
-    """Return what each voxel speaks for belonging to the lesion, and how far the two sides differ.
+    """Return the image evidence of each voxel, and how far lesion and surroundings differ.
 
     Parameters
     ----------
@@ -244,14 +248,15 @@ def weigh_image(
     noise
         Of each feature.
     is_adding
-        Whether the stroke's middle is a sample of the lesion, or of its surroundings.
+        Whether the centre of the stroke is a sample of the lesion, or of its surroundings.
 
     Returns
     -------
-    float32, of the voxels' shape, within -4 to 4, all 0 where there is nothing to compare; and the
-    share of the two distributions that does not overlap, 0 to 1.
+    Log odds of belonging to the lesion: float32, of the voxels' shape, within -4 to 4, all 0 if
+    there
+    is nothing to compare. And the share of the two distributions that does not overlap, 0 to 1.
 
-    Source: `facts/evidence.md`, section 2, step 5, written down in docs/methods/brush.md.
+    Source: docs/methods/brush.md.
     """
     if samples.outer.shape[1] < FEWEST_AROUND or not samples.inner.shape[1]:
         return np.zeros(features.shape[1:], np.float32), 0.0
@@ -292,8 +297,10 @@ def weigh_image(
 def _mix_distributions(
     bins: Bins, values: Floats, weights: Floats, marks: Floats, disc: Floats | None
 ) -> NDArray[np.float64]:
-    """Return the distribution of a side: 85 % its sample, the rest what strokes have marked."""
-    marked = [bins.fill(part, None) for part in (marks, disc) if part is not None and part.size]
+    """Return the distribution of a side: 85 % its sample, the rest from marked voxels."""
+    marked = [
+        bins.fill(sample, None) for sample in (marks, disc) if sample is not None and sample.size
+    ]
     density = bins.fill(values, weights)
     if not marked:
         return density
@@ -301,5 +308,5 @@ def _mix_distributions(
 
 
 def _thin_values(values: Floats) -> Floats:
-    """Return at most some 20,000 values, evenly taken: medians of more are no better."""
+    """Return at most about 20,000 values, evenly spaced: more would not improve the medians."""
     return values[:, :: max(values.shape[1] // _MOST_VALUES, 1)]

@@ -1,14 +1,14 @@
-"""Marks: what a reader's strokes have said of each voxel of a label, as one uint16 array.
+"""Marks: the evidence that a reader's strokes left at each voxel of a label, one uint16 array.
 
-A voxel that nothing was said of is 0, so that memory is handed out only where somebody painted and
-a difference of two arrays says what a step changed. The bits of a mark:
+A voxel without evidence is 0, so that memory is allocated only where somebody painted and a
+difference of two arrays shows the changes of a step. The bits of a mark:
 
-======  ========================================================================================
-0 to 7  pull, int8: -100 to 100 stands for -1 (outside) to 1 (inside), 0 for nothing said
-8, 9    hold: 1 the voxel is inside whatever the image says, 2 outside, 0 the image decides
-10, 11  count: how many strokes of the pull's sign have asked for it in vain, 0 to 3
-12..15  seen: how many strokes could have changed it and left it as it was, 0 to 15
-======  ========================================================================================
+======  ======================================================================================== 0
+to 7  pull, int8: -100 to 100 represents -1 (outside) to 1 (inside), 0 without evidence 8, 9
+hold: 1 the voxel is inside whatever the image shows, 2 outside, 0 the image decides 10, 11  count:
+number of strokes of the pull's sign that asked for it without effect, 0 to 3 12..15  seen: number
+of strokes that could have changed it and left it unchanged, 0 to 15 ======
+========================================================================================
 """
 
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 from napari_mamamia.core.edits import Action
 
 FULL_PULL: Final = 100
-"""A pull of 1 as it is kept: hundredths are finer than any choice that hangs on them."""
+"""Stored value of a pull of 1: hundredths are finer than any decision needs."""
 
 MOST_COUNT: Final = 3
-"""Strokes in vain that are counted; from so many on the whole circle is obeyed."""
+"""Highest count of strokes without effect; from then on the whole circle is obeyed."""
 
 MOST_SEEN: Final = 15
 
 ONE_SEEN: Final = np.uint16(1 << 12)
-"""What a word grows by where one more stroke has left its voxel, until it is `MOST_SEEN`."""
+"""Increment of a mark when one more stroke left its voxel unchanged, until `MOST_SEEN`."""
 
 _HIGH_SHIFT: Final = 8
 _COUNT_SHIFT: Final = 10
@@ -42,7 +42,7 @@ Words = NDArray[np.uint16]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marks:
-    """Marks of a box, taken apart.
+    """The marks of a box as separate arrays.
 
     `pull` is float32 -1 to 1, `hold` int8 -1, 0 or 1, `count` uint8 0 to 3, `seen` uint8 0 to 15.
     """
@@ -54,10 +54,10 @@ class Marks:
 
 
 def unpack_marks(words: Words) -> Marks:
-    """Return the marks in an array of words, each array of its shape and new."""
+    """Return the marks in an array of words as new arrays of its shape."""
     pull = words.astype(np.uint8).view(np.int8).astype(np.float32)
     pull /= np.float32(FULL_PULL)
-    # Bytes from here on: twice as many of them are worked on at a time.
+    # Work on bytes from here on: a vector instruction handles twice as many of them.
     high = (words >> _HIGH_SHIFT).astype(np.uint8)
     hold = (high & _INSIDE).view(np.int8)
     hold -= ((high & _OUTSIDE) >> 1).view(np.int8)
@@ -84,10 +84,10 @@ def pack_marks(marks: Marks) -> Words:
 
 
 def hold_voxels(words: Words, where: Bools, action: Action) -> None:
-    """Mark voxels as surely inside (add) or outside (erase), in place.
+    """Mark voxels as certainly inside (add) or outside (erase), in place.
 
-    So marks what is not a stroke of evidence: a plain sphere, napari's own brush, a part that was
-    removed.
+    This is for changes other than a stroke of evidence: a plain sphere, napari's own brush, a
+    removed part.
     """
     sign = 1 if action is Action.ADD else -1
     pull, hold = np.full(1, sign, np.float32), np.full(1, sign, np.int8)

@@ -33,24 +33,26 @@ from napari_mamamia.smartpaint.grow.outlines import start_from_outlines
 from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Outline, Start
 
 _STRENGTH: Final = 1.5  # log odds of the shape, deep inside it and far outside
-_SOFT_MM: Final = 3.0  # of depth, over which they rise to that
-_FADE: Final = 1.3  # radii beyond the outermost outlines over which they fall to 1/e
+_SOFT_MM: Final = 3.0  # of depth, over which the log odds rise to that
+_FADE: Final = 1.3  # radii beyond the outermost outlines over which the log odds fall to 1/e
 _OUT_OF_SHAPE: Final = (
     6.0,
     0.3,
-)  # mm, and radii; the region goes no farther out of it; the greater
-_AT_OUTLINE: Final = 1.5  # mm, as far it leaves it in an outlined plane
-_SLOPE: Final = 0.7  # mm more for each mm from the nearest of them
-_LEAK: Final = 2.0  # volumes of the shape's region: a larger one has leaked
-_SURPRISE: Final = 1.25  # times the regions from all outlines but one: an outline found adds little
-_MOST_EXCESS: Final = 0.02  # of an outline that was left out: beyond, the image is not trusted
-_MOST_MISSED: Final = 0.3  # the same, of what the others' growth leaves out
-_AS_MUCH: Final = 0.01  # more than the shape misses is still as much
-_MOST_LEFT_OUT: Final = 4  # outlines in turn, the last ones
-_LEFT_OUT_VOXELS: Final = 100_000  # of a box; above, blocks are fine enough to see a leak
-_EARLIER_EXCESS: Final = 0.05  # of the newest outline: as much may what grew before lie outside it
-_EARLIER_MISSED: Final = 0.1  # the same, of what that leaves out
-_MOST_EARLIER: Final = 3  # outlines are taken away, one after the other
+)  # mm and radii by which the region may exceed the shape; the greater
+_AT_OUTLINE: Final = 1.5  # mm by which the region may exceed it in an outlined plane
+_SLOPE: Final = 0.7  # further mm for each mm of distance from the nearest of them
+_LEAK: Final = 2.0  # volumes of the shape's region: a larger region has leaked
+_SURPRISE: Final = 1.25  # times the regions from all outlines but one: one outline changes little
+_MOST_EXCESS: Final = 0.02  # of an omitted outline: with a larger share the image is not trusted
+_MOST_MISSED: Final = 0.3  # the same, for the share that growth from the others misses
+_AS_MUCH: Final = 0.01  # excess over the share that the shape misses that still counts as equal
+_MOST_LEFT_OUT: Final = 4  # outlines, the most recent ones, that are omitted in turn
+_LEFT_OUT_VOXELS: Final = 100_000  # of a box; above this, blocks are fine enough to show a leak
+_EARLIER_EXCESS: Final = (
+    0.05  # of the newest outline: the previous region may exceed it by this share
+)
+_EARLIER_MISSED: Final = 0.1  # the same, for the share that it misses
+_MOST_EARLIER: Final = 3  # outlines that are removed one after the other
 _TOUCHING: Final = np.ones((3, 3, 3), np.bool_)
 
 Bools = NDArray[np.bool_]
@@ -65,10 +67,10 @@ def grow_outlines(
 ) -> Grown:
     """Grow outlined planes of one lesion to a region in 3-D.
 
-    From one plane it is grown as `grow` does. From two on the outlines set the shape between
-    them, whatever axes they lie across, and the image moves its edge; in each outlined plane the
-    outline holds to within the contour tolerance. They are given in the order in which they were
-    drawn: what grew before the newest one counts where it finds that one.
+    A single plane is grown as by `grow`. Two or more outlines set the shape between them, along
+    whatever axes they lie, and the image moves its edge; in each outlined plane the result keeps to
+    the outline within the contour tolerance. Pass the outlines in the order in which they were
+    drawn: the region before the newest outline counts where it predicts that outline.
 
     Raises
     ------
@@ -83,13 +85,13 @@ def grow_outlines(
     planes = growth.recognise(_join_planes(outlines))
     grown = growth.grow(planes)
     growth.keep(planes)
-    # What is kept must not change with what the caller does to its region.
+    # A copy: the cached result must not change with the caller's region.
     return replace(grown, mask=grown.mask.copy())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kept:
-    """What was found of the outlines of the last growth and of the first ones among them."""
+    """Cached results for the outlines of the last growth, and for subsets of the first of them."""
 
     grid: Grid
     settings: GrowSettings
@@ -97,14 +99,14 @@ class _Kept:
 
 
 _KEPT: Final[WeakKeyDictionary[FeatureImages, _Kept]] = WeakKeyDictionary()
-"""One for each case's images: what grew before the newest outline need not be found again."""
+"""Cache for each case's images, so that the region before the newest outline is not grown again."""
 
 
 class _Growth:
-    """Grows sets of outlines of one lesion; what it has found of a set it does not find again.
+    """Grows sets of outlines of one lesion, and reuses results of sets that it has grown.
 
-    A set is a tuple of outlines in the order in which they were drawn; equal outlines are one
-    object (`recognise`), so that sets are equal where all of them are.
+    A set is a tuple of outlines in the order in which they were drawn. Equal outlines are one
+    object (`recognise`), so that sets are equal if all their outlines are.
     """
 
     def __init__(self, images: FeatureImages, grid: Grid, settings: GrowSettings) -> None:
@@ -114,19 +116,19 @@ class _Growth:
         self._starts: dict[Drawn, Start] = {}
         last = _KEPT.get(images)
         is_same = last is not None and last.grid is grid and last.settings == settings
-        # A copy: a growth that is cancelled leaves what is kept as it was.
+        # A copy: a cancelled growth leaves the cache unchanged.
         self._found = dict(last.found) if last is not None and is_same else {}
 
     def recognise(self, outlines: Sequence[Outline]) -> Drawn:
-        """Return the outlines, those that are known already as the objects that they were."""
+        """Return the outlines, replaced by the equal objects that are already in the cache."""
         before = {plane for _, planes, *_ in self._found for plane in planes}
         return tuple(
-            next((one for one in before if _is_same_outline(one, outline)), outline)
+            next((cached for cached in before if _is_same_outline(cached, outline)), outline)
             for outline in outlines
         )
 
     def keep(self, planes: Drawn) -> None:
-        """Keep what was found of these outlines, and of them without the last ones."""
+        """Cache the results for these outlines, and for them without the last ones."""
         sets = {planes[: len(planes) - less] for less in range(_MOST_EARLIER + 1)}
         results = {key: value for key, value in self._found.items() if key[1] in sets}
         _KEPT[self._images] = _Kept(self._grid, self._settings, results)
@@ -134,8 +136,9 @@ class _Growth:
     def grow(self, planes: Drawn, n_earlier: int = _MOST_EARLIER) -> Grown:
         """Grow outlines in the order in which they were drawn.
 
-        What grew before the newest one was drawn has a say where it finds that one: the image and
-        the shape may both do worse by a further outline, and then two of three still have it right.
+        The region before the newest outline counts where it predicts that outline. A further
+        outline can make both the image's and the shape's result worse; then two of the three are
+        still right.
         """
         by_image = self._grow_by_image(planes)
         if len(planes) < 2:
@@ -179,18 +182,18 @@ class _Growth:
         return grown
 
     def _limit_blocks(self, planes: Drawn, most_voxels: int) -> int | None:
-        """Return the limit; None where the box lies below it, which makes it no difference."""
+        """Return the limit, or None if the box is smaller, so that the limit has no effect."""
         is_fine = self._read_start(planes).inside.size <= most_voxels
         return None if is_fine else most_voxels
 
     def _is_image_trusted(self, planes: Drawn) -> bool:
-        """Return whether growth by the image alone finds each outline from the others.
+        """Return whether growth by the image alone predicts each outline from the others.
 
-        It does where little of its region lies farther outside the outline that was left out than
-        the tolerance, and no more of what is deeper inside is missed than the outlines' shape
-        misses. What lies outside is a leak, which goes on between outlines; one outline with a leak
-        is enough. So is a region much larger than the outlines' shape, or than those from all
-        outlines but one, which found that one as well.
+        It does if little of its region lies farther outside the omitted outline than the tolerance,
+        and if it misses no more of the deep inside than the outlines' shape misses. Voxels outside
+        indicate a leak, which continues between outlines; one outline with a leak is enough to
+        reject the image. So is a region much larger than the outlines' shape, or than the regions
+        from all outlines but one that predicted that outline as well.
         """
         key = ("trust", planes)
         if key not in self._found:
@@ -228,7 +231,7 @@ def _is_same_outline(one: Outline, other: Outline) -> bool:
 
 
 def _join_planes(outlines: Sequence[Outline]) -> list[Outline]:
-    """Return one outline for each plane, in the order of the first on it."""
+    """Return one outline for each plane, ordered by the first outline on it."""
     planes: dict[tuple[int, int], Bools] = {}
     for outline in outlines:
         key = (outline.axis, outline.index)
@@ -239,7 +242,7 @@ def _join_planes(outlines: Sequence[Outline]) -> list[Outline]:
 def _join_regions(
     start: Start, grid: Grid, regions: Sequence[Grown], notes: tuple[str, ...]
 ) -> Grown:
-    """Return what more than half of some regions hold, within what the outlines make sure."""
+    """Return the voxels in more than half of some regions, within the outlines' hard limits."""
     votes = np.zeros(start.box.shape, np.uint8)
     for region in regions:
         votes += LabelMap(grid, region.box, region.mask.astype(np.uint8)).cut(start.box)
@@ -251,7 +254,7 @@ def _join_regions(
 def _compare_plane(
     grown: Grown, outline: Outline, grid: Grid, tolerance_mm: float
 ) -> tuple[float, float]:
-    """Return what of a region lies well outside an outline, and what it leaves out well inside.
+    """Return how much of a region lies well outside an outline, and how much it misses inside.
 
     Both are shares of the outline's voxels.
     """
@@ -274,7 +277,7 @@ def _grow_shape(
     start: Start,
     most_voxels: int,
 ) -> Grown:
-    """Return the region by the outlines' shape and the image near its edge."""
+    """Return the region by the outlines' shape, and by the image near its edge."""
     planes = planes_in(outlines, start.box)
     shape = interpolate_shape(planes, start.box.shape, grid.spacing_mm)
     belief = _weigh_outlines(start, planes, shape, _measure_radius(planes, grid.spacing_mm))
@@ -283,14 +286,14 @@ def _grow_shape(
     notes = (*images.missing, *start.notes)
     if apart < LEAST_APART:
         notes += (
-            "lesion and surroundings look alike here: the region follows the outlines' shape, "
-            "check it slice by slice",
+            "lesion and surroundings look alike here: the region follows the shape of "
+            "the outlines; check it slice by slice",
         )
     return _crop_grown(start, _clean_region(region, belief.inside, belief.outside), notes)
 
 
 def _weigh_outlines(start: Start, planes: Planes, shape: Shape, radius_mm: float) -> Belief:
-    """Return what outlines say: hard within their planes, soft between and beyond them."""
+    """Return the evidence of outlines: hard limits within their planes, log odds elsewhere."""
     strength = np.clip(shape.depth_mm / np.float32(_SOFT_MM), -1, 1) * np.float32(_STRENGTH)
     strength *= np.exp(-shape.beyond_mm / np.float32(_FADE * radius_mm))
     least, share = _OUT_OF_SHAPE
@@ -324,7 +327,7 @@ def _measure_radius(planes: Planes, spacing_mm: tuple[float, float, float]) -> f
 
 
 def _clean_region(region: Bools, inside: Bools, outside: Bools) -> Bools:
-    """Return the parts of a region that hang together with what is sure, their holes filled."""
+    """Return the parts of a region that are connected with certain voxels, their holes filled."""
     parts, count = label(region, _TOUCHING)
     joined = np.zeros(count + 1, np.bool_)
     joined[parts[inside]] = True

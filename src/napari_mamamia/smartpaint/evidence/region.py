@@ -1,4 +1,4 @@
-"""A region of least energy: the image, and what outlines, marks and a mask say of it."""
+"""A region of least energy, from the image, outlines, marks and a mask."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -13,17 +13,17 @@ from napari_mamamia.smartpaint.grow.cut import Energy, relax
 from napari_mamamia.smartpaint.grow.grow import blocks, coarsening, refined
 
 LEAST_APART: Final = 0.35
-"""Share of two distributions that must not overlap, for the image to be worth following."""
+"""Least share of two distributions that must not overlap for the image to be followed."""
 
 MOST_VOXELS: Final = 400_000
-"""Above, a region is found on blocks of voxels."""
+"""Above this number of voxels, a region is computed on blocks of voxels."""
 
 _N_ROUNDS: Final = 3
 _N_ITERATIONS: Final = 14  # of the cut in each round
 _SMOOTHNESS: Final = 2.0  # cost of a face between two voxels of the finest spacing, in log odds
-_DEEP: Final = (1.0, 0.4)  # mm, and share of the greatest depth: where the inner sample begins
-_AROUND_MM: Final = (1.5, 9.0)  # from the region, where surroundings are sampled
-_SURE_SHARE: Final = 0.8  # of a side's sample, where something is sure
+_DEEP: Final = (1.0, 0.4)  # mm, and share of the greatest depth: the inner sample begins here
+_AROUND_MM: Final = (1.5, 9.0)  # mm from the region: the range in which surroundings are sampled
+_SURE_SHARE: Final = 0.8  # weight of certain voxels in a side's sample
 _THRESHOLD: Final = np.float32(0.5)
 
 Bools = NDArray[np.bool_]
@@ -33,18 +33,18 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Belief:
-    """What is thought of a region before the image is asked; arrays ``(z, y, x)`` of one shape.
+    """The evidence about a region apart from the image; arrays ``(z, y, x)`` of one shape.
 
     Parameters
     ----------
     prior
         float32, log odds of belonging to the region.
     inside, outside
-        bool, what belongs to it and what does not, whatever the image says.
+        bool, voxels that belong to it and voxels that do not, whatever the image shows.
     estimate
-        bool, the region as it is thought to be at first.
+        bool, the first estimate of the region.
     lesion, around
-        bool, what surely looks like the region and like its surroundings; may be empty.
+        bool, voxels that certainly look like the region and like its surroundings; may be empty.
     """
 
     prior: Floats
@@ -62,17 +62,17 @@ def settle_region(
     belief: Belief,
     most_voxels: int = MOST_VOXELS,
 ) -> tuple[Bools, float]:
-    """Return the region, and how far it and what is around it look apart, 0 to 1.
+    """Return the region, and the share of values that it does not share with its surroundings.
 
-    Three times the image's evidence is found from the region in hand and what is thought of it,
-    and the region moved towards least energy by 14 steps; no test of convergence, so that equal
-    input takes as long and gives equal bits. Above `most_voxels` all of this is done on blocks of
-    voxels, and the membership is interpolated linearly back.
+    Three times, the image's evidence is computed from the current region and the prior, and the
+    region moves towards least energy by 14 steps. There is no test of convergence, so that equal
+    input takes the same time and gives equal bits. Above `most_voxels` all of this is done on
+    blocks of voxels, and the membership is interpolated linearly back.
 
     Parameters
     ----------
     features
-        float32 ``(feature, z, y, x)``; a voxel with a value that is not finite says nothing.
+        float32 ``(feature, z, y, x)``; a voxel with a value that is not finite gives no evidence.
 
     Source: docs/methods/growth.md.
     """
@@ -92,7 +92,7 @@ def settle_region(
 def _join_blocks(
     features: Floats, usable: Bools, belief: Belief, factors: tuple[int, int, int]
 ) -> tuple[Floats, Bools, Belief]:
-    """Return everything on blocks of voxels: means, and what holds for any voxel or for all."""
+    """Return all arrays on blocks of voxels: the mean, or whether any or all voxels are set."""
     count = blocks(usable.astype(np.float32), factors, np.add)
     size = blocks(np.ones(usable.shape, np.float32), factors, np.add)
     means = [
@@ -117,7 +117,7 @@ def _settle_energy(
     spacing_mm: Spacing,
     belief: Belief,
 ) -> tuple[Floats, float]:
-    """Return the membership of each voxel, 0 to 1, and how far the two sides look apart."""
+    """Return the membership of each voxel, 0 to 1, and how far the two sides differ."""
     weights = tuple(_weigh_edges(features, noise, spacing_mm, axis) for axis in range(3))
     lowest = belief.inside.astype(np.float32)
     highest = np.maximum(lowest, (~belief.outside).astype(np.float32))
@@ -143,7 +143,7 @@ def _settle_energy(
 def _take_samples(
     features: Floats, usable: Bools, spacing_mm: Spacing, belief: Belief, region: Bools
 ) -> Samples:
-    """Return values of the region and of what is around it; what is sure counts most."""
+    """Return values of the region and of its surroundings; certain voxels weigh most."""
     inner = outer = np.zeros(region.shape, np.bool_)
     if region.all():
         inner = region
@@ -161,12 +161,12 @@ def _take_samples(
 
 
 def _join_samples(features: Floats, sampled: Bools, sure: Bools) -> tuple[Floats, Floats]:
-    """Return the values of two samples, and weights by which the sure one is most of their sum."""
+    """Return the values of two samples, weighted so that the certain sample dominates."""
     parts = [features[:, sampled], features[:, sure]]
     shares = [1 - _SURE_SHARE if parts[1].size else 1.0, _SURE_SHARE]
     weights = [
-        np.full(part.shape[1], share / max(part.shape[1], 1), np.float32)
-        for part, share in zip(parts, shares, strict=True)
+        np.full(sample.shape[1], share / max(sample.shape[1], 1), np.float32)
+        for sample, share in zip(parts, shares, strict=True)
     ]
     return np.concatenate(parts, axis=1), np.concatenate(weights)
 
@@ -174,9 +174,9 @@ def _join_samples(features: Floats, sampled: Bools, sure: Bools) -> tuple[Floats
 def _weigh_edges(
     features: Floats, noise: tuple[float, ...], spacing_mm: Spacing, axis: int
 ) -> Floats:
-    """Return the cost of a surface between neighbours along `axis`: less where the image steps.
+    """Return the cost of a surface between neighbours along `axis`: lower at a step of the image.
 
-    A step counts by what steps along that axis usually are, at least twice the noise.
+    A step is measured in units of the usual step along that axis, at least twice the noise.
     """
     moved = features.swapaxes(1, axis + 1)
     total = np.zeros((moved.shape[1] - 1, *moved.shape[2:]), np.float32)

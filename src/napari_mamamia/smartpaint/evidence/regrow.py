@@ -1,4 +1,4 @@
-"""Growing again from all evidence: marks, outlines, the image, and the mask so far."""
+"""Growing again from all evidence: marks, outlines, the image, and the current mask."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,9 +22,9 @@ from napari_mamamia.smartpaint.grow.outlines import start_from_outlines
 from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Outline
 from napari_mamamia.smartpaint.parts import without_fragments
 
-_STEADY: Final = 2.0  # log odds of the mask so far: less sure evidence does not move its edge
+_STEADY: Final = 2.0  # log odds of the current mask: weaker evidence does not move its edge
 _PULL: Final = 1.0  # log odds of a full pull
-_FAR: Final = (6.0, 0.3)  # mm, and greatest depths, beyond the mask where the region ends
+_FAR: Final = (6.0, 0.3)  # mm, and greatest depths, beyond the mask: the limit of the region
 _WORTH_A_WORD: Final = 0.01  # of the mask's voxels
 _TOUCHING: Final = np.ones((3, 3, 3), np.bool_)
 
@@ -40,18 +40,17 @@ def grow_again(
     outlines: Sequence[Outline] = (),
     settings: GrowSettings | None = None,
 ) -> Grown:
-    """Grow a label again from all that is known of it.
+    """Grow a label again from all evidence about it.
 
-    What marks hold is obeyed: what was erased stays erased. Nothing grows into another label, and
-    no crumbs are left. Outlines hold to within the contour
-    tolerance, pulls count, and the mask so far is a prior of limited weight. Where lesion and
-    surroundings look alike the mask stays and a note says so; where it changes by more than 1 % a
-    note says by how much.
+    Voxels that marks hold keep their side: erased voxels stay erased. The region does not enter
+    another label and leaves no fragments. Outlines hold to within the contour tolerance, pulls
+    count, and the current mask is a prior of limited weight. If lesion and surroundings look alike,
+    the mask stays and a note says so. If it changes by more than 1 %, a note says by how much.
 
     Parameters
     ----------
     labels
-        uint8 ``(z, y, x)``, not changed meanwhile; `label` is the one that grows.
+        uint8 ``(z, y, x)``, which must not change meanwhile; `label` is the one that grows.
     words
         uint16 of the same shape: the label's marks.
     outlines
@@ -74,8 +73,8 @@ def grow_again(
     must = (scene.mask | scene.belief.inside) & ~scene.belief.outside
     if apart < LEAST_APART:
         notes += (
-            "lesion and surroundings look alike here: the mask stays, but for what is held "
-            f"(they share {1 - apart:.0%} of their values)",
+            "lesion and surroundings look alike here: the mask stays, except where marks hold "
+            f"voxels (they share {1 - apart:.0%} of their values)",
         )
         return _crop_region(scene, must, notes)
     region = _clean_region(region, scene, grid)
@@ -84,7 +83,7 @@ def grow_again(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scene:
-    """A box around a label: its mask there, what is held, and what is thought of it."""
+    """A box around a label, with its mask, the held voxels and the evidence in it."""
 
     box: Box
     mask: Bools
@@ -99,11 +98,12 @@ def _look_around(
     label: int,
     settings: GrowSettings,
 ) -> _Scene:
-    """Return the label with as much around it as it may grow into or is compared with."""
+    """Return the label with a margin for growth and for samples of the surroundings."""
     inner = Box.around(labels == label).union(_box_of_held(words))
     if inner.is_empty:
         raise CaseError(
-            "growing again needs a mask, an outline or a stroke, got none: outline the lesion first"
+            "growing again needs a mask, an outline or a stroke, but there is none: outline the "
+            "lesion first"
         )
     thickest = min(inner.shape[a] * grid.spacing_mm[a] for a in range(3)) / 2
     far = settings.radius_mm or min(max(_FAR[0], _FAR[1] * thickest), RING_MM[1])
@@ -125,7 +125,7 @@ def _look_around(
 
 
 def _box_of_held(words: NDArray[np.uint16]) -> Box:
-    """Return the box of what the reader holds inside."""
+    """Return the box of the voxels that the reader holds inside."""
     box = Box.around(words)
     held = unpack_marks(words[box.slices]).hold > 0
     tight = Box.around(held)
@@ -142,7 +142,7 @@ def _add_outlines(
     outlines: Sequence[Outline],
     settings: GrowSettings,
 ) -> _Scene:
-    """Return the scene with the outlines' hard limits in their planes; marks come first."""
+    """Return the scene with the outlines' hard limits in their planes; marks take precedence."""
     start = start_from_outlines(images, grid, outlines, settings)
     belief = scene.belief
     inside, outside = belief.inside.copy(), belief.outside.copy()
@@ -163,7 +163,7 @@ def _add_outlines(
 
 
 def _clean_region(region: Bools, scene: _Scene, grid: Grid) -> Bools:
-    """Return the parts that the mask or a mark supports, new holes filled, without crumbs."""
+    """Return the parts that the mask or a mark supports, new holes filled, without fragments."""
     belief = scene.belief
     region = (region | belief.inside) & ~belief.outside
     parts, count = number_parts(region, _TOUCHING)
@@ -173,12 +173,15 @@ def _clean_region(region: Bools, scene: _Scene, grid: Grid) -> Bools:
     whole = stays[parts]
     new_holes = find_holes(whole) & ~(find_holes(scene.mask) & ~scene.mask)
     clean = (whole | new_holes) & ~belief.outside
-    part = Grid(clean.shape, grid.affine)
-    return without_fragments(clean, part, scene.mask, scene.hold) & ~belief.outside | belief.inside
+    crop_grid = Grid(clean.shape, grid.affine)
+    return (
+        without_fragments(clean, crop_grid, scene.mask, scene.hold) & ~belief.outside
+        | belief.inside
+    )
 
 
 def _about_change(before: Bools, after: Bools, grid: Grid) -> tuple[str, ...]:
-    """Return how much of a mask changed, where that is worth a word."""
+    """Return a note on how much a mask changed, empty for a small change."""
     more = int(np.count_nonzero(after & ~before))
     less = int(np.count_nonzero(before & ~after))
     share = (more + less) / max(int(np.count_nonzero(before)), 1)
@@ -198,7 +201,7 @@ def _crop_region(scene: _Scene, region: Bools, notes: tuple[str, ...]) -> Grown:
 def _find_overlap(
     one: Box, other: Box
 ) -> tuple[tuple[slice, slice, slice], tuple[slice, slice, slice]]:
-    """Return where two boxes overlap, in an array of the first and in one of the second."""
+    """Return the overlap of two boxes, as an index of each box's array."""
     start = [max(a, b) for a, b in zip(one.start, other.start, strict=True)]
     stop = [max(min(a, b), s) for a, b, s in zip(one.stop, other.stop, start, strict=True)]
     places = []

@@ -1,4 +1,4 @@
-"""A stroke's box as arrays: image, mask, marks, and each voxel's distance to the path, in mm."""
+"""A stroke's box as arrays: image, mask, marks, and each voxel's distance to the path in mm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +15,12 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Voxel
 from napari_mamamia.smartpaint.evidence.marks import Marks
 
-_KEEP_SHARE: Final = 0.05  # of the radius: how far a place may lie from the path that leaves it out
-_MOST_PLACES: Final = 256  # a pointer gives some 100 a second; more are thinned evenly
-_GAP: Final = 1e-9  # of a squared distance; what lies closer to a limit may round either way
-_VOXELS_A_SHIFT: Final = 50  # a shift of rows takes as long as the distances of so many voxels
+_KEEP_SHARE: Final = 0.05  # of the radius: distance from the path up to which a point is dropped
+_MOST_PLACES: Final = 256  # a pointer gives about 100 a second; more points are thinned evenly
+_GAP: Final = 1e-9  # of a squared distance; a value closer to a limit may round either way
+_VOXELS_A_SHIFT: Final = (
+    50  # shifting a row takes as long as computing the distances of this many voxels
+)
 PREVIEW_VOXELS: Final = 24_000
 
 Bools = NDArray[np.bool_]
@@ -29,30 +31,30 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """A stroke's box; arrays are ``(z, y, x)`` of one shape.
+    """The box of a stroke; arrays are ``(z, y, x)`` of one shape.
 
     Parameters
     ----------
     features
         float32 ``(feature, z, y, x)``, finite: 0 where the image has no value.
     finite
-        Where the image has a value in all features; elsewhere it says nothing.
+        Voxels where the image has a value in all features; other voxels give no evidence.
     noise
         Of each feature, one standard deviation.
     mask
         The label before the stroke.
     closed
-        Voxels that stay as they are, because a locked label has them.
+        Voxels that stay unchanged, because a locked label has them.
     marks
-        What earlier strokes said.
+        The evidence of earlier strokes.
     away
         Distance to the stroke's path in mm.
     window
-        What the stroke may change, but for the whole lesion.
+        The voxels that the stroke may change, unless it acts on the whole lesion.
     radius_mm, window_mm
         The stroke's circle, and how far its window reaches.
     whole_mm
-        How far around the lesion a stroke for the whole of it reaches; None for others.
+        How far around the lesion a stroke for the whole lesion reaches; None for other strokes.
     """
 
     features: Floats
@@ -71,7 +73,7 @@ class Scene:
 
 
 def coarsen_scene(scene: Scene, most_voxels: int = PREVIEW_VOXELS) -> tuple[Scene, Factors]:
-    """Return the scene on every second voxel, or third, so that it is small, and the factors.
+    """Return the scene on every second or third voxel, so that it is small, and the factors.
 
     The finest axis is coarsened first.
     """
@@ -101,7 +103,7 @@ def coarsen_scene(scene: Scene, most_voxels: int = PREVIEW_VOXELS) -> tuple[Scen
 
 
 def refine_mask(mask: Bools, factors: Factors, shape: tuple[int, ...]) -> Bools:
-    """Return a coarse mask on the voxels of an array of `shape`: each stands for its block."""
+    """Return a coarse mask on an array of `shape`: each coarse voxel fills its block."""
     for axis, factor in enumerate(factors):
         mask = mask.repeat(factor, axis) if factor > 1 else mask
     z, y, x = shape
@@ -109,11 +111,11 @@ def refine_mask(mask: Bools, factors: Factors, shape: tuple[int, ...]) -> Bools:
 
 
 def thin_path(path: Sequence[Voxel], spacing_mm: Spacing, radius_mm: float) -> list[Voxel]:
-    """Return the corners of a path: places that lie off the straight line between their neighbours.
+    """Return the corners of a path: the points that lie off the line between their neighbours.
 
-    No place that is left out lies farther than a twentieth of the radius from what is kept.
+    No dropped point lies farther than a twentieth of the radius from the remaining path.
     """
-    places = [place for place in path if all(isfinite(part) for part in place)]
+    places = [point for point in path if all(isfinite(coordinate) for coordinate in point)]
     if len(places) > _MOST_PLACES:
         chosen = np.unique(np.linspace(0, len(places) - 1, _MOST_PLACES).round().astype(int))
         places = [places[number] for number in chosen]
@@ -133,13 +135,13 @@ def thin_path(path: Sequence[Voxel], spacing_mm: Spacing, radius_mm: float) -> l
             middle = first + 1 + farthest
             is_corner[middle] = True
             open_pieces += [(first, middle), (middle, last)]
-    return [place for place, stays in zip(places, is_corner, strict=True) if stays]
+    return [point for point, stays in zip(places, is_corner, strict=True) if stays]
 
 
 def measure_distance(box: Box, path: Sequence[Voxel], spacing_mm: Spacing) -> Floats:
     """Return the distance of each voxel of `box` to a path in mm, float32 of the box's shape.
 
-    A path of one place is a point. The distance of a path in one plane is worked out in that plane
+    A path of one position is a point. The distance of a path in one plane is computed in that plane
     once, for all slices.
     """
     corners = np.array(path, np.float64).reshape(-1, 3) * np.array(spacing_mm)
@@ -158,9 +160,9 @@ def measure_distance(box: Box, path: Sequence[Voxel], spacing_mm: Spacing) -> Fl
         grids = [axes[plane[0]][:, np.newaxis], axes[plane[1]][np.newaxis, :]]
         squares = np.expand_dims(_find_squares(grids, corners[:, plane]), upright)
         more = np.expand_dims((axes[upright] - corners[0, upright]) ** 2, plane)
-    # Plane by plane: what is wider than the answer stays in the cache.
+    # Plane by plane: temporary arrays wider than the result stay in the processor's cache.
     total = np.empty(box.shape[1:])
-    wide = (np.broadcast_to(part, box.shape) for part in (squares, more))
+    wide = (np.broadcast_to(squared, box.shape) for squared in (squares, more))
     for square, other, out in zip(*wide, away, strict=True):
         np.add(square, other, out=total)
         np.sqrt(total, out=out, casting="same_kind")
@@ -170,13 +172,13 @@ def measure_distance(box: Box, path: Sequence[Voxel], spacing_mm: Spacing) -> Fl
 def _find_squares(
     grids: Sequence[NDArray[np.float64]], corners: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the squared distance of a grid's points to the nearest piece of a path."""
+    """Return the squared distance of a grid's points to the nearest segment of a path."""
     pieces = list(pairwise(corners)) or [(corners[0], corners[0])]
     nearest: NDArray[np.float64] = np.array(np.inf)
     for first, last in pieces:
         way = last - first
         length = float(way @ way)
-        offsets = [grid - place for grid, place in zip(grids, first, strict=True)]
+        offsets = [grid - corner for grid, corner in zip(grids, first, strict=True)]
         if length:
             along = np.zeros(1)
             for offset, step in zip(offsets, way, strict=True):
@@ -193,7 +195,7 @@ def _find_squares(
 def _find_distances(
     points: NDArray[np.float64], first: NDArray[np.float64], last: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the distance of points (rows) to a straight piece."""
+    """Return the squared distance of points (rows) to a straight segment."""
     way = last - first
     length = float(way @ way)
     offsets = points - first
@@ -205,10 +207,11 @@ def _find_distances(
 
 
 def find_near(mask: Bools, spacing_mm: Sequence[float], *reaches_mm: float) -> list[Bools]:
-    """Return ``distance_transform_edt(~mask, spacing_mm) <= reach_mm`` for each, the same bits.
+    """Return ``distance_transform_edt(~mask, spacing_mm) <= reach_mm`` for each, bit for bit.
 
-    A distance transform finds the nearest voxel for each voxel. Here rows of the mask are widened,
-    packed eight voxels to a byte, and laid over each other at each offset of planes and rows.
+    A distance transform finds the nearest voxel for each voxel. This function is faster: it widens
+    the rows of the mask, packed eight voxels to a byte, and combines them at each offset of planes
+    and rows.
 
     Parameters
     ----------
@@ -232,8 +235,8 @@ def _measure_rows(
 ) -> NDArray[np.intp] | None:
     """Return how many voxels along x lie within reach at each offset of planes and rows.
 
-    ``(planes, rows)``, -1 where none does. None where an offset lies so near the limit that the
-    transform may say either.
+    ``(planes, rows)``, -1 for an offset with none. None if an offset lies so near the limit that
+    the transform may round either way.
     """
     counts = [
         min(int(reach_mm / step) + 1, n - 1) + 1 for n, step in zip(shape, spacing_mm, strict=True)
@@ -250,7 +253,7 @@ def _measure_rows(
 
 
 def _lay_rows(mask: Bools, widths: Sequence[NDArray[np.intp]]) -> list[Bools]:
-    """Return for each reach what rows of a mask cover, each as wide as is said for its offset."""
+    """Return, for each reach, the union of a mask's rows widened as given for each offset."""
     wide, rows = mask, [np.packbits(mask, axis=2)]
     for _ in range(max(int(of_reach.max()) for of_reach in widths)):
         before, wide = wide, wide.copy()

@@ -1,4 +1,4 @@
-"""What a stroke, the image and the mask so far say together: a cut of least energy in a window."""
+"""The mask after a stroke: a cut of least energy in a window, from stroke, image and mask."""
 
 from dataclasses import dataclass
 from math import prod
@@ -29,27 +29,38 @@ from napari_mamamia.smartpaint.grow.cut import Energy, relax
 
 N_ROUNDS: Final = 3
 _N_ITERATIONS: Final = 12  # of the cut in each round
-_CORE: Final = (1.5, 0.35)  # mm and radii: what is held however the image looks; the lesser
-_INSIST: Final = (0.35, 0.6, 0.8, 1.0)  # radii that are held after 0, 1, 2, 3 strokes in vain
-# What a reader surely means, however unsteady the hand: the greater of a share of the radius, and
-# of a larger one less so many mm.
+_CORE: Final = (1.5, 0.35)  # mm and radii that are held whatever the image shows; the lesser
+_INSIST: Final = (
+    0.35,
+    0.6,
+    0.8,
+    1.0,
+)  # radii that are held after 0, 1, 2, 3 strokes without effect
+# Core that a reader certainly means, however unsteady the hand: the greater of a share of the
+# radius, and of the radius minus so many mm.
 _MEANT: Final = (0.5, 0.8, 1.5)
-_HEARD: Final = 0.6  # of what is asked for there: if less turns, the image is wrong, and it is held
-# A window of more voxels is looked at on a quarter of them first.
+_HEARD: Final = (
+    0.6  # of the voxels asked for there: if fewer change, the image is wrong, and they are held
+)
+# A larger window is solved on a quarter of its voxels first.
 _LARGE: Final = 100_000
 _COARSER: Final = 4
-# A first circle whose inside and surroundings share more than this lies within the lesion, perhaps.
+# If the inside and the surroundings of a first circle share more than this, it may lie within the
+# lesion.
 _WITHIN: Final = 0.5
-_SURE: Final = 0.5  # radii that the first estimate takes for granted
-_PRIOR: Final = (0.3, 3.0)  # log odds of the mask so far, near the stroke and at the window's edge
-# Radii, but at least mm: how thick a shell a stroke for the whole lesion changes.
+_SURE: Final = 0.5  # radii that the first estimate includes
+_PRIOR: Final = (0.3, 3.0)  # log odds of the current mask, near the stroke and at the window's edge
+# Thickness in radii (at least this many mm) of the shell that a stroke for the whole lesion
+# changes.
 _SHELL: Final = (1.0, 3.0)
-_EMPTY_FAR: Final = 0.6  # at the window's edge, where there is no mask yet
+_EMPTY_FAR: Final = 0.6  # at the window's edge, if there is no mask yet
 _WHOLE_PRIOR: Final = {True: 0.3, False: 0.7}  # adding, erasing, for the whole lesion
-_SEEN: Final = 0.25  # log odds for each stroke that could have changed a voxel and left it
+_SEEN: Final = (
+    0.25  # log odds for each stroke that could have changed a voxel and left it unchanged
+)
 _SMOOTHNESS: Final = 2.0  # cost of a face between two voxels of the finest spacing, in log odds
 _THRESHOLD: Final = np.float32(0.5)
-_CRUMB: Final = 0.1  # of the largest part: what an eraser cuts off goes if it is smaller
+_CRUMB: Final = 0.1  # of the largest part: a smaller part that the eraser cut off is removed
 _TOUCHING: Final = np.ones((3, 3, 3), np.bool_)
 
 Bools = NDArray[np.bool_]
@@ -59,9 +70,9 @@ Piece = tuple[slice, slice, slice]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """The mask after a stroke, what it holds, what it could have changed; of the scene's shape.
+    """The mask after a stroke, the held voxels and the window; arrays of the scene's shape.
 
-    `apart` is as `weigh_image` gives it.
+    `apart` is as `weigh_image` returns it.
     """
 
     mask: Bools
@@ -71,7 +82,7 @@ class Settled:
 
 
 def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
-    """Return the mask that a stroke leads to."""
+    """Return the mask that results from a stroke."""
     sign = 1 if scene.is_adding else -1
     window = _widen_window(scene)
     window &= ~scene.closed
@@ -83,9 +94,9 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
         return Settled(scene.mask.copy(), hold, window, 1.0)
     inner = Box.around(window).grown((1, 1, 1), window.shape)
     slices = inner.slices
-    # Side by side: differences along rows and planes are then taken in long runs.
+    # Contiguous arrays: differences along rows and planes are then computed in long runs.
     features = np.ascontiguousarray(scene.features[(slice(None), *slices)])
-    # One request for all: the system hands out large memory in large pages.
+    # One allocation for all: the system provides large memory in large pages.
     memory = np.empty((7, features[0].size), np.float32)
     edges = _weigh_edges(scene, features, memory[3:])
     energy, apart = _make_energy(scene, window, hold, slices, edges, memory[:4]), 0.0
@@ -99,7 +110,7 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
     lattice = choose_lattice(scene)
     pull = energy.evidence[free]
     membership = mask[slices].astype(np.float32)
-    # One feature cannot tell a lesion from all that lies beyond the window: it is too varied.
+    # One feature cannot distinguish a lesion from all tissue beyond the window: it is too varied.
     is_first = scene.is_adding and not scene.mask.any() and len(scene.noise) > 1
     is_within = False
     for number in range(n_coarse, n_rounds + 1):
@@ -112,7 +123,7 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
             for bound in (energy.lowest, energy.highest):
                 bound[unheard[slices]] = float(scene.is_adding)
             if scene.whole_mm is not None:
-                # An image that is wrong where the reader looked is not followed out of sight.
+                # An image that is wrong at the stroke is not followed out of sight.
                 window &= scene.window
                 _keep_mask(energy, scene.mask[slices], ~window[slices])
         samples = take_samples(scene, mask, hold, lattice, slices, is_within=is_within)
@@ -130,16 +141,16 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
 
 
 def _estimate_mask(scene: Scene) -> Bools:
-    """Return the mask as it is, with what is surely meant by the stroke."""
+    """Return the current mask, with the voxels that the stroke certainly means."""
     sure = scene.away <= max(_SURE * scene.radius_mm, 1e-6)
     return (scene.mask | sure) if scene.is_adding else (scene.mask & ~sure)
 
 
 def _estimate_coarsely(scene: Scene, n_rounds: int) -> Bools:
-    """Return about what the stroke leads to, found on a quarter of the voxels.
+    """Return an approximate result of the stroke, computed on a quarter of the voxels.
 
-    The first rounds are there for the appearance of lesion and surroundings alone: in a large
-    window they are as good on every second voxel.
+    The first rounds only learn the appearance of lesion and surroundings: in a large window they
+    are as good on every second voxel.
     """
     coarse, factors = coarsen_scene(scene, scene.mask.size // _COARSER)
     mask = refine_mask(settle_scene(coarse, n_rounds).mask, factors, scene.mask.shape)
@@ -147,30 +158,31 @@ def _estimate_coarsely(scene: Scene, n_rounds: int) -> Bools:
 
 
 def _find_unheard(scene: Scene, mask: Bools) -> Bools:
-    """Return the middle of a circle where too little of what it asks for has turned, else nothing.
+    """Return the core of a circle if too few of the voxels it asks for changed, else nothing.
 
-    There the image and the reader disagree, and the reader wins.
+    In that case the image and the reader disagree, and the reader wins.
     """
     least, share, unsteady_mm = _MEANT
     meant_mm = max(least * scene.radius_mm, share * scene.radius_mm - unsteady_mm)
-    asked = (scene.away <= meant_mm) & (scene.mask != scene.is_adding)
-    asked &= ~scene.closed
-    n_turned = np.count_nonzero(mask[asked] == scene.is_adding)
-    is_heard = n_turned >= _HEARD * np.count_nonzero(asked)
-    unheard: Bools = np.zeros_like(asked) if is_heard else asked
+    requested = (scene.away <= meant_mm) & (scene.mask != scene.is_adding)
+    requested &= ~scene.closed
+    n_turned = np.count_nonzero(mask[requested] == scene.is_adding)
+    is_heard = n_turned >= _HEARD * np.count_nonzero(requested)
+    unheard: Bools = np.zeros_like(requested) if is_heard else requested
     return unheard
 
 
 def _keep_mask(energy: Energy, mask: Bools, where: Bools) -> None:
-    """Leave voxels as they are in `mask`, in place."""
+    """Keep the voxels `where` at their value in `mask`, in place."""
     energy.lowest[where] = energy.highest[where] = mask[where]
 
 
 def mark_stroke(scene: Scene, settled: Settled, words: Words) -> Words:
     """Return the marks after a stroke.
 
-    A circle pulls: fully within half of it, not at all at its edge, later strokes over earlier
-    ones. Where it changed the mask the voxels are held; where it asked in vain that is counted.
+    A circle pulls: fully within half of it, not at all at its edge; later strokes outweigh earlier
+    ones. Voxels that changed are held; for voxels that were asked for without effect the count
+    grows.
     """
     circle = (scene.away <= scene.radius_mm) & ~scene.closed
     left_alone = settled.mask == scene.mask
@@ -178,7 +190,7 @@ def mark_stroke(scene: Scene, settled: Settled, words: Words) -> Words:
     left_alone &= ~circle
     out: Words = words + left_alone.astype(np.uint16) * ONE_SEEN
     np.copyto(out, words, where=scene.marks.seen >= MOST_SEEN)
-    # All else changes where the circle is, or what it holds.
+    # Every other change lies in the circle, or in the voxels that it holds.
     touched = circle | (settled.hold != scene.marks.hold)
     slices = Box.around(touched).slices
     circle, before, after, old = (
@@ -203,9 +215,10 @@ def mark_stroke(scene: Scene, settled: Settled, words: Words) -> Words:
 
 
 def _pull_circle(scene: Scene, part: Piece, pull: Floats) -> Floats:
-    """Make of the pull before a stroke that after it, in place: a share of it is the stroke's.
+    """Blend the stroke's pull into the previous pull, in place.
 
-    It is 1 within half of the circle, 0 from its edge on and in voxels that stay.
+    The stroke's share is 1 within half of the circle, and 0 from its edge on and in voxels that
+    stay.
     """
     away, closed = scene.away[part], scene.closed[part]
     circle = Box.around(away < scene.radius_mm).slices
@@ -224,7 +237,7 @@ def _pull_circle(scene: Scene, part: Piece, pull: Floats) -> Floats:
 
 
 def _widen_window(scene: Scene) -> Bools:
-    """Return what may change: the stroke's window, and for the whole lesion what is around it."""
+    """Return the voxels that may change: the stroke's window, and around a whole lesion."""
     window = scene.window.copy()
     if scene.whole_mm is None:
         return window
@@ -238,7 +251,7 @@ def _widen_window(scene: Scene) -> Bools:
     box = Box.around(lesion)
     margin = [int(np.ceil(scene.whole_mm / s)) for s in scene.spacing_mm]
     slices = box.grown(margin, lesion.shape).slices
-    # A shell as thick as the circle: who presses into a thin shell does not ask for more.
+    # A shell as thick as the circle: a press into a thin shell does not ask for more.
     shell_mm = max(_SHELL[0] * scene.radius_mm, _SHELL[1])
     if scene.is_adding:
         (near,) = find_near(lesion[slices], scene.spacing_mm, min(scene.whole_mm, shell_mm))
@@ -250,9 +263,9 @@ def _widen_window(scene: Scene) -> Bools:
 
 
 def _find_core(scene: Scene) -> Bools:
-    """Return what the stroke holds whatever the image says, at least the nearest voxel.
+    """Return the voxels that the stroke holds whatever the image shows, at least the nearest one.
 
-    Where earlier strokes of its sign asked in vain it is more each time, in the end the circle.
+    After each earlier stroke of its sign without effect it holds more, at last the whole circle.
     """
     core_mm, nearest_mm = min(_CORE[0], _CORE[1] * scene.radius_mm), scene.away.min() + 1e-6
     core = scene.away <= core_mm
@@ -262,9 +275,9 @@ def _find_core(scene: Scene) -> Bools:
         return core
     # At its edge a circle counts but does not pull.
     same = (scene.marks.pull >= 0) if scene.is_adding else (scene.marks.pull <= 0)
-    asked = np.where(same, scene.marks.count, 0)
-    for count in range(1, int(asked.max()) + 1):
-        core |= (asked >= count) & (scene.away <= _INSIST[count] * scene.radius_mm)
+    n_ignored = np.where(same, scene.marks.count, 0)
+    for count in range(1, int(n_ignored.max()) + 1):
+        core |= (n_ignored >= count) & (scene.away <= _INSIST[count] * scene.radius_mm)
     return core
 
 
@@ -276,9 +289,9 @@ def _make_energy(
     edges: tuple[Floats, Floats, Floats],
     memory: Floats,
 ) -> Energy:
-    """Return the energy without the image's evidence: marks, mask so far, edges and limits.
+    """Return the energy without the image's evidence: marks, current mask, edges and limits.
 
-    It stands in `memory`, three rows of a voxel each; a fourth is used up.
+    It is stored in `memory`, three rows of a voxel each; a fourth row is scratch space.
     """
     mask, held, may_change = scene.mask[part], hold[part], window[part]
     evidence, lowest, highest, prior = memory.reshape(4, *mask.shape)
@@ -302,7 +315,7 @@ def _make_energy(
 
 
 def _weigh_mask(scene: Scene, part: Piece, out: Floats) -> None:
-    """Write log odds for the mask so far: little near the stroke, much at its window's edge."""
+    """Write log odds of the current mask: low near the stroke, high at its window's edge."""
     near, far = _PRIOR
     if scene.whole_mm is not None:
         np.multiply(scene.marks.seen[part], np.float32(_SEEN), out=out)
@@ -318,10 +331,10 @@ def _weigh_mask(scene: Scene, part: Piece, out: Floats) -> None:
 
 
 def _weigh_edges(scene: Scene, features: Floats, memory: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the cost of a surface between neighbours along each axis: less at a step.
+    """Return the cost of a surface between neighbours along each axis: lower at a step.
 
-    `features` are those of the scene in a part of it, contiguous. The costs stand in the last three
-    rows of `memory`; the first is used up.
+    `features` are those of the scene in a part of it, contiguous. The costs are stored in the last
+    three rows of `memory`; the first row is scratch space.
     """
     spare, *rows = memory
     weights = []
@@ -349,7 +362,7 @@ def _weigh_edges(scene: Scene, features: Floats, memory: Floats) -> tuple[Floats
 def _accept_changes(
     scene: Scene, mask: Bools, core: Bools, hold: NDArray[np.int8], window: Bools, inner: Box
 ) -> Bools:
-    """Return the mask with those changes alone that hang together with the stroke's core."""
+    """Return the mask with only those changes that are connected with the stroke's core."""
     slices = inner.slices
     before, after, core = scene.mask[slices], mask[slices], core[slices]
     changed = (before != after) | core
@@ -362,7 +375,7 @@ def _accept_changes(
     after = before ^ (changed & (before != after))
     after[core] = scene.is_adding
     if scene.is_adding:
-        # A hole that the stroke closed may reach beyond what it may change.
+        # A hole that the stroke closed may reach beyond the voxels that it may change.
         holes = find_holes(after)
         if holes.any():
             after |= holes & ~find_holes(before) & (hold[slices] >= 0) & window[slices]
@@ -374,16 +387,16 @@ def _accept_changes(
 
 
 def find_holes(mask: Bools) -> Bools:
-    """Return what a mask encloses (6 neighbours), in 2-D arrays what it encloses in the plane.
+    """Return the voxels that a mask encloses (6 neighbours), in 2-D arrays those in the plane.
 
-    What lies at the border of the array is not enclosed.
+    Voxels at the border of the array are not enclosed.
     """
     holes = np.zeros(mask.shape, np.bool_)
     box = Box.around(mask)
     flat = tuple(n for n in mask.shape if n > 1)
     if box.is_empty or not flat:
         return holes
-    # What is enclosed lies in the mask's box; nothing at the box's border is.
+    # Enclosed voxels lie in the mask's box, and never at its border.
     there = tuple(image for image, n in zip(box.slices, mask.shape, strict=True) if n > 1)
     plane = mask.reshape(flat)[there]
     parts, count = label(~plane)
@@ -403,10 +416,10 @@ def _drop_fragments(
     held: NDArray[np.int8],
     part: Piece,
 ) -> Bools:
-    """Return the mask without the small pieces that the eraser cut off, its cavities filled again.
+    """Return the mask without the small parts that the eraser cut off, its cavities filled again.
 
-    A piece goes if it lies in the window, is below a tenth of the largest one and holds no voxel
-    that a reader holds; a cavity stays if the reader erased in it.
+    A part is removed if it lies in the window, is smaller than a tenth of the largest part and
+    holds no voxel that a reader holds. A cavity stays if the reader erased in it.
     """
     holes = find_holes(after) & before
     if holes.any():
@@ -421,7 +434,7 @@ def _drop_fragments(
     sizes = np.bincount(pieces.ravel(), minlength=n_pieces + 1)
     stays = sizes >= _CRUMB * sizes[1:].max()
     stays[np.unique(pieces[(held > 0) & after])] = True
-    # What was a part of its own before the stroke is none that it cut off.
+    # A part that was separate before the stroke was not cut off by it.
     stays[np.unique(pieces[~scene.window[part] & after])] = True
     old, _ = label(before, _TOUCHING)
     touched = np.unique(old[before & ~after])

@@ -1,8 +1,8 @@
-"""The shape that outlines of one lesion make together: a depth in mm for every voxel of a box.
+"""The shape that outlines of one lesion define: a depth in mm for every voxel of a box.
 
-In an outlined plane the depth is the signed distance to the outline (positive inside), between two
-planes it goes over linearly from one to the other, beyond the last it falls with the distance.
-Planes across different axes are joined by weights of one over the distance from each.
+In an outlined plane the depth is the signed distance to the outline (positive inside). Between two
+planes it is interpolated linearly; beyond the last plane it decreases with the distance. Planes
+across different axes are combined with weights of one over the distance from each.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,29 +16,28 @@ from scipy.ndimage import distance_transform_edt, shift
 from napari_mamamia.core.box import Box
 from napari_mamamia.smartpaint.grow.start import Outline
 
-_FALL: Final = 0.6  # mm of depth for each mm beyond the last outline; a ball's is 0 to 1 and above
-_NEAREST_MM: Final = 1e-3  # from a plane: nearer, the plane alone counts
+_FALL: Final = 0.6  # mm of depth per mm beyond the last outline; for a ball 0 to 1 and above
+_NEAREST_MM: Final = 1e-3  # mm from a plane: nearer, only the plane counts
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
 Spacing = tuple[float, float, float]
 Planes = dict[int, dict[int, Bools]]
-"""By axis and by index in the box: what is drawn there, bool of the plane's shape in the box."""
+"""Outlines by axis and by index in the box: bool of the plane's shape in the box."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """What outlines say of each voxel of a box, float32 of its shape.
+    """The shape of outlines at each voxel of a box, float32 of its shape.
 
     Parameters
     ----------
     depth_mm
-        How deep a voxel lies in the shape; negative outside.
+        Depth of a voxel in the shape; negative outside.
     beyond_mm
-        How far it lies beyond the outermost outlines, along the axis that stands upright on them;
-        0 between them.
+        Distance beyond the outermost outlines along the axis perpendicular to them; 0 between them.
     near_mm
-        How far it lies from the nearest outlined plane.
+        Distance from the nearest outlined plane.
     """
 
     depth_mm: Floats
@@ -47,9 +46,9 @@ class Shape:
 
 
 def planes_in(outlines: Sequence[Outline], box: Box) -> Planes:
-    """Return the outlines by plane, cut to a box that holds their planes; those of one are joined.
+    """Return the outlines by plane, cropped to a box; outlines of one plane are joined.
 
-    What lies outside the box is left out.
+    Planes outside the box are dropped.
     """
     planes: Planes = {}
     for outline in outlines:
@@ -82,10 +81,10 @@ def interpolate_shape(planes: Planes, box_shape: Sequence[int], spacing_mm: Spac
 
 
 def measure_depth(mask: Bools, spacing_mm: Sequence[float]) -> Floats:
-    """Return how deep each voxel lies in a mask, mm, negative outside; the border is no edge.
+    """Return the depth of each voxel in a mask in mm, negative outside; the border is no edge.
 
-    The edge lies half-way between two voxels of the finest spacing. Where a mask has no edge the
-    depth is infinite.
+    The edge lies half-way between two voxels of the finest spacing. The depth is infinite if a mask
+    has no edge.
     """
     half = min(spacing_mm) / 2
     depth = np.full(mask.shape, -np.inf, np.float32)
@@ -99,7 +98,7 @@ def measure_depth(mask: Bools, spacing_mm: Sequence[float]) -> Floats:
 def _follow_axis(
     drawn: Mapping[int, Bools], axis: int, extent: int, spacing_mm: Spacing
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the depth by one axis' outlines; for each plane, mm to the nearest and beyond all."""
+    """Return, for each plane of an axis, the depth, mm to the nearest outline and mm beyond all."""
     in_plane = [step for a, step in enumerate(spacing_mm) if a != axis]
     keys = sorted(drawn)
     depths = {key: measure_depth(drawn[key], in_plane) for key in keys}
@@ -122,7 +121,7 @@ def _follow_axis(
 
 
 def _find_way(first: Bools, second: Bools) -> NDArray[np.float64]:
-    """Return how far outlines that share no voxel lie apart, in voxels; 0 for others."""
+    """Return the offset in voxels between outlines that share no voxel; 0 for others."""
     if (first & second).any():
         return np.zeros(2)
     way: NDArray[np.float64] = np.argwhere(second).mean(axis=0) - np.argwhere(first).mean(axis=0)
@@ -130,7 +129,7 @@ def _find_way(first: Bools, second: Bools) -> NDArray[np.float64]:
 
 
 def _move_depth(depth: Floats, way: NDArray[np.float64]) -> Floats:
-    """Return a plane's depth moved by `way` voxels; beyond its edge the nearest value goes on."""
+    """Return a plane's depth shifted by `way` voxels; at its edge the nearest value is repeated."""
     if not way.any():
         return depth
     moved: Floats = shift(depth, way, order=1, mode="nearest")

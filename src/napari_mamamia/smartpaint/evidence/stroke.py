@@ -1,11 +1,11 @@
-"""One stroke of evidence: what it needs, taken where the mask is edited, and what it does to it.
+"""One stroke of evidence: its input, copied where the mask is edited, and its result.
 
-A stroke says: here something is missing, or: here is too much. The mask moves to what all strokes,
-the image and the mask so far say together, near the stroke. What a stroke promises (tests hold it):
+A stroke is evidence that something is missing, or too much. Near the stroke, the mask moves to what
+all strokes, the image and the current mask support. Guarantees of a stroke (tests check them):
 
 * nothing changes farther than `WINDOW` from its path, unless it acts on the whole lesion;
 * adding never removes, erasing never adds;
-* what was erased inside a circle never comes back until an adding circle covers it;
+* a voxel erased inside a circle stays erased until an adding circle covers it;
 * the same labels, marks and stroke give the same bits.
 """
 
@@ -33,35 +33,35 @@ from napari_mamamia.smartpaint.evidence.settle import (
 )
 
 VERSION: Final = 4
-"""Counts up with each change that gives other bits; a journal says which one a stroke was made
-with."""
+"""Version of the rules, increased with each change of the resulting bits; a journal records it."""
 
 WINDOW: Final = (1.6, 4.0)
 """A stroke changes nothing farther from its path than 1.6 radii and 4 mm."""
 
-_SAMPLED_MM: Final = 9.0  # beyond the window, where surroundings are looked at
-_WHOLE_MM: Final = 6.0  # around a lesion, what a stroke for the whole of it may change
-# Of the lesion, what one stroke for the whole of it may change beyond its circle: adding, erasing.
+_SAMPLED_MM: Final = 9.0  # beyond the window, where surroundings are sampled
+_WHOLE_MM: Final = 6.0  # around a lesion, the range of a stroke for the whole of it
+# Share of the lesion that a stroke for the whole of it may change beyond its circle: adding,
+# erasing.
 _MOST_CHANGE: Final = {True: 1.0, False: 0.5}
 _ALIKE: Final = 0.5  # share of values that lesion and surroundings must not have in common
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StrokeWork:
-    """All that settling a stroke needs; nobody else changes its arrays.
+    """The input for settling a stroke; nothing else changes its arrays.
 
     Parameters
     ----------
     images
-        What it looks at; read, never changed.
+        The images to compare; read, never changed.
     brush
         Tool `Tool.EVIDENCE`, with action, radius, label and `whole`.
     path
-        Places of the pointer, in voxel coordinates, at least one.
+        Pointer positions in voxel coordinates, at least one.
     box
-        The voxels that are looked at.
+        The voxels that are examined.
     labels
-        uint8 of the box's shape, as they were before the stroke.
+        uint8 of the box's shape, before the stroke.
     words
         uint16 of the box's shape: marks of the brush's label before the stroke.
     locked
@@ -79,14 +79,14 @@ class StrokeWork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SettledStroke:
-    """What a stroke makes of its box: new `labels` uint8 and `words` uint16, both of its shape.
+    """The result of a stroke in its box: new `labels` uint8 and `words` uint16, both of its shape.
 
     Parameters
     ----------
     apart
         0 (lesion and surroundings look the same to the stroke) to 1 (they share no value).
     notes
-        Plain sentences for the reader.
+        Sentences for the reader.
     """
 
     box: Box
@@ -98,7 +98,7 @@ class SettledStroke:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preview:
-    """What a stroke would about make of its label: bool of the box's shape, found coarsely."""
+    """The approximate result of a stroke for its label: bool of the box's shape."""
 
     box: Box
     mask: NDArray[np.bool_]
@@ -112,10 +112,10 @@ def prepare_stroke(
     path: tuple[Voxel, ...],
     locked: frozenset[int] = frozenset(),
 ) -> StrokeWork:
-    """Take what a stroke needs out of the whole `labels` and `words`, as copies.
+    """Copy the input of a stroke from the whole `labels` and `words`.
 
-    It runs in the thread that edits; `settle_stroke` and `preview_stroke` run anywhere. Places that
-    are not finite are left out; the box of a stroke beside the image is empty.
+    Call it in the thread that edits; `settle_stroke` and `preview_stroke` run in any thread.
+    Positions that are not finite are dropped; the box of a stroke outside the image is empty.
     """
     spacing = images.case.grid.spacing_mm
     corners = tuple(thin_path(path, spacing, brush.radius_mm))
@@ -132,9 +132,9 @@ def prepare_stroke(
 
 
 def settle_stroke(work: StrokeWork) -> SettledStroke:
-    """Return what the stroke makes of its box; equal work gives equal bits.
+    """Return the result of the stroke in its box; equal input gives equal bits.
 
-    Source: `facts/evidence.md`, section 2, written down in docs/methods/brush.md.
+    Source: docs/methods/brush.md.
     """
     if work.box.is_empty:
         return SettledStroke(work.box, work.labels, work.words)
@@ -154,20 +154,20 @@ def settle_stroke(work: StrokeWork) -> SettledStroke:
 
 
 def preview_stroke(work: StrokeWork) -> Preview:
-    """Return about what `settle_stroke` will make of the label, in a tenth of its time."""
+    """Return an approximation of the result of `settle_stroke`, in a tenth of its time."""
     if work.box.is_empty:
         return Preview(work.box, np.zeros(work.box.shape, np.bool_))
     scene = _make_scene(work)
     coarse, factors = coarsen_scene(scene)
     settled = settle_scene(coarse, n_rounds=1)
     mask = refine_mask(settled.mask, factors, scene.mask.shape)
-    # Blocks never take away what an adding stroke keeps, nor give what an erasing one leaves.
+    # Blocks never remove what an adding stroke keeps, nor add what an erasing one leaves out.
     mask = mask | scene.mask if scene.is_adding else mask & scene.mask
     return Preview(work.box, mask & scene.window | scene.mask & ~scene.window)
 
 
 def window_mm(brush: Brush) -> float:
-    """Return how far from its path a stroke may change something, unless it is for the whole.
+    """Return how far from its path a stroke may change voxels, unless it acts on the whole lesion.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def window_mm(brush: Brush) -> float:
 
 
 def _make_scene(work: StrokeWork) -> Scene:
-    """Return a stroke's box as arrays: the image, the mask, marks, distance and window."""
+    """Return a stroke's box as arrays: image, mask, marks, distance and window."""
     spacing = work.images.case.grid.spacing_mm
     away = measure_distance(work.box, work.path, spacing)
     mask = work.labels == work.brush.label
@@ -202,14 +202,14 @@ def _make_scene(work: StrokeWork) -> Scene:
         window=window,
         radius_mm=work.brush.radius_mm,
         window_mm=window_mm(work.brush),
-        # Where there is no lesion yet there is no whole of it to act on.
+        # Without a lesion a stroke cannot act on the whole of it.
         whole_mm=_WHOLE_MM if work.brush.whole and mask.any() else None,
         is_adding=work.brush.action is Action.ADD,
     )
 
 
 def _goes_too_far(scene: Scene, settled: Settled) -> bool:
-    """Whether a stroke for the whole lesion would change most of what the reader did not touch."""
+    """Return whether a stroke for the whole lesion would change most of the untouched lesion."""
     changed = np.count_nonzero((settled.mask != scene.mask) & (scene.away > scene.radius_mm))
     return bool(changed > _MOST_CHANGE[scene.is_adding] * np.count_nonzero(scene.mask))
 
@@ -222,12 +222,12 @@ def _find_closed(work: StrokeWork) -> NDArray[np.bool_]:
 
 
 def _list_notes(settled: Settled, *, is_near: bool) -> tuple[str, ...]:
-    """Return what to tell of a stroke; `is_near`: it was for the whole lesion, and went back."""
+    """Return the notes on a stroke; `is_near`: it was limited to its circle after all."""
     notes = []
     if is_near:
         notes.append(
-            "for the whole lesion the image is no guide here: the stroke acted near its circle "
-            "alone"
+            "the image does not guide a stroke for the whole lesion here: the stroke acted only "
+            "near its circle"
         )
     if settled.apart < _ALIKE:
         notes.append(
@@ -253,9 +253,10 @@ def _box_of_path(
 
 
 def _follow_lesion(labels: NDArray[np.uint8], label: int, box: Box) -> Box:
-    """Return a box that holds all of the label that is connected with what it has in `box`.
+    """Return a box that holds all of the label that is connected with its voxels in `box`.
 
-    The box grows at each face on which the label lies, so that no whole volume is looked at.
+    The box grows at each face that the label touches, so that the whole volume need not be
+    searched.
     """
     if box.is_empty or not (labels[box.slices] == label).any():
         return Box.empty()
@@ -269,8 +270,8 @@ def _follow_lesion(labels: NDArray[np.uint8], label: int, box: Box) -> Box:
                 if at_border:
                     continue
                 face = [slice(a, b) for a, b in zip(start, stop, strict=True)]
-                place = start[axis] if end == 0 else stop[axis] - 1
-                face[axis] = slice(place, place + 1)
+                outermost = start[axis] if end == 0 else stop[axis] - 1
+                face[axis] = slice(outermost, outermost + 1)
                 if (labels[tuple(face)] == label).any():
                     if end == 0:
                         start[axis] = max(start[axis] - 4, 0)

@@ -1,1 +1,1 @@
-"""An outline, click, box or candidate grown in 3-D by a convex cut."""
+"""Growth of an outline, click, box or candidate in 3-D by a convex cut."""

@@ -1,4 +1,4 @@
-"""Growing a region from one click: first the size of what was clicked, then its edge."""
+"""Growth from one click: first the size of the clicked lesion, then its edge."""
 
 from typing import Final
 
@@ -14,11 +14,11 @@ from napari_mamamia.smartpaint.grow.grow import Grown, grow_start
 from napari_mamamia.smartpaint.grow.sample import Sampled, cropped, leading
 from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Start, ball, box_of_ball
 
-_SEED_MM: Final = 1.5  # radius of what surely belongs to a click; as the sample of a dab, A4
-_SIZES_MM: Final = range(2, 26)  # radii that a clicked lesion is tried with; our choice
-_SHELL_MM: Final = 4  # thickness of the surroundings that a size is judged by; our choice
+_SEED_MM: Final = 1.5  # radius that certainly belongs to a click; as the sample of a stamp, A4
+_SIZES_MM: Final = range(2, 26)  # radii tried for a clicked lesion; our choice
+_SHELL_MM: Final = 4  # thickness of the surroundings in the contrast of a size; our choice
 _GOOD: Final = 0.7  # share of the best contrast that a smaller size needs; our choice
-_CLICK_REACH: Final = 1.3  # more than an outline's: a click may lie off the middle; our choice
+_CLICK_REACH: Final = 1.3  # larger than for an outline: a click may be off the centre; our choice
 
 Floats = NDArray[np.float32]
 
@@ -28,11 +28,11 @@ def grow_from_click(
 ) -> Grown:
     """Grow a clicked lesion.
 
-    Balls of 2 to 25 mm around the click are compared with the 4 mm around them; the smallest whose
-    contrast (`_size_mm`) is at least 0.7 of the best is taken for the lesion. What lies deeper in
-    it than the tolerance is the sample of the lesion, 2.5 to 9 mm around it that of its
-    surroundings. Surely inside is only what lies within 1.5 mm of the click; the region ends at
-    1.3 times `reach` times the radius of the ball.
+    Balls of 2 to 25 mm around the click are compared with the 4 mm around them. The lesion is taken
+    to be the smallest ball whose contrast (`_size_mm`) is at least 0.7 of the best. Voxels deeper
+    in it than the tolerance are the sample of the lesion, the shell 2.5 to 9 mm around it is the
+    sample of its surroundings. Only voxels within 1.5 mm of the click are certainly inside. The
+    region ends at 1.3 times `reach` times the radius of the ball.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def grow_from_click(
     """
     settings = settings or GrowSettings()
     under = _require_inside(point, grid)
-    report_progress(0, 1, "Looking for the size of the lesion")
+    report_progress(0, 1, "Measuring the size of the lesion")
     farthest = _SIZES_MM[-1] + RING_MM[1]
     sampled = Sampled.of(images, box_of_ball(point, farthest, grid.spacing_mm, grid.shape))
     away = ball(sampled.box, point, grid.spacing_mm)
@@ -56,29 +56,29 @@ def grow_from_click(
         drawn,
         (away > limit_mm) & ~drawn,
         sample,
-        # Where the image is of no help a click says nothing of the lesion's edge.
+        # If the image does not help, a click gives no information on the lesion's edge.
         np.zeros_like(drawn),
         sampled.values(sample),
         sampled.values(around),
-        (f"took the lesion to be about {2 * size_mm:.0f} mm across",),
+        (f"the lesion was taken to be about {2 * size_mm:.0f} mm across",),
     )
     return grow_start(images, cropped(start), settings)
 
 
 def _size_mm(sampled: Sampled, away: Floats, noise: tuple[float, ...], leading: int) -> float:
-    """Return the radius of the ball around a click that stands out most, 2 to 25 mm.
+    """Return the radius of the ball around a click with the highest contrast, 2 to 25 mm.
 
-    Contrast is the root mean square over the features of the difference of the means in the ball
-    and in the 4 mm around it, in units of noise, less twice its standard error by noise. Balls
-    darker than that in the subtraction (in the first feature, if there is none) count only if no
-    ball is brighter: the dark core of a lesion is not the lesion.
+    Contrast is the root mean square over the features of the difference between the mean in the
+    ball and the mean in the 4 mm around it, in units of noise, minus twice its standard error by
+    noise. Balls darker than their surroundings in the subtraction (in the first feature, if there
+    is none) count only if no ball is brighter: the dark core of a lesion is not the lesion.
     """
     shells = np.floor(away[sampled.usable]).astype(np.intp)
     most = _SIZES_MM[-1] + _SHELL_MM + 1
     count = np.bincount(shells, minlength=most).cumsum()
     squared, brighter = np.zeros(len(_SIZES_MM)), np.ones(len(_SIZES_MM), dtype=np.bool_)
     radii = np.array(_SIZES_MM)
-    # Shell k holds distances from k up to k + 1, so what is nearer than a radius ends one shell
+    # Shell k holds distances from k up to k + 1, so the voxels nearer than a radius end one shell
     # before.
     inside, around = count[radii - 1], count[radii - 1 + _SHELL_MM] - count[radii - 1]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -98,7 +98,7 @@ def _size_mm(sampled: Sampled, away: Floats, noise: tuple[float, ...], leading: 
 
 def _require_inside(point: Voxel, grid: Grid) -> tuple[int, int, int]:
     """Return the voxel under a point, or raise `CaseError`."""
-    z, y, x = (round(place) if np.isfinite(place) else -1 for place in point)
+    z, y, x = (round(coordinate) if np.isfinite(coordinate) else -1 for coordinate in point)
     if not all(0 <= u < n for u, n in zip((z, y, x), grid.shape, strict=True)):
         raise CaseError(
             f"a click must lie in the image, of shape {grid.shape} (z, y, x), got {point}: click "

@@ -1,7 +1,7 @@
-"""Whether the steps of the cut are compiled: where numba is installed, and once they are ready.
+"""Machine code for the steps of the cut, if numba is installed and compilation has ended.
 
-Compiled steps give numpy's bits, so nothing hangs on them but time: whatever is wrong with numba is
-said in the log, and numpy goes on.
+Compiled steps give the same bits as numpy and only save time. Problems with numba are logged, and
+numpy is used instead.
 """
 
 import logging
@@ -14,22 +14,22 @@ from threading import Thread
 from napari_mamamia.io.files.user_folders import cache_folder
 
 Steps = Callable[..., None]
-"""`cut_steps.take_steps` with its machine code given."""
+"""`cut_steps.take_steps` with its machine code bound."""
 
 _log = logging.getLogger(__name__)
 
 
 def prepare_steps() -> None:
-    """Begin to compile the steps in a thread, once; it takes a moment, seconds the first time.
+    """Start to compile the steps in a thread, once; the first time takes seconds.
 
-    Without numba nothing is done. The machine code is kept in the user's cache
+    Without numba nothing happens. The machine code is kept in the user's cache
     (``MAMAMIA_CACHE_DIR`` moves it).
     """
     _begin_once()
 
 
 def find_steps() -> Steps | None:
-    """Return the compiled steps if `prepare_steps` was asked and they are ready, else None."""
+    """Return the compiled steps if `prepare_steps` was called and has ended, else None."""
     if not _begin_once.cache_info().currsize:
         return None
     future = _begin_once()
@@ -37,7 +37,7 @@ def find_steps() -> Steps | None:
 
 
 def wait_for_steps() -> bool:
-    """Wait until it is known whether the steps are compiled, and return that."""
+    """Wait until compilation ends; return whether the steps are compiled."""
     prepare_steps()
     return _begin_once().result() is not None
 
@@ -48,7 +48,7 @@ def _begin_once() -> Future[Steps | None]:
     if find_spec("numba") is None:
         future.set_result(None)
     else:
-        # No daemon: a process that ends waits, and is not torn down within the compiler.
+        # Not a daemon thread: the process waits for it, and is not torn down inside the compiler.
         Thread(target=_compile_steps, args=(future,), name="compiling the cut").start()
     return future
 
@@ -56,14 +56,14 @@ def _begin_once() -> Future[Steps | None]:
 def _compile_steps(future: Future[Steps | None]) -> None:
     steps: Steps | None = None
     try:
-        # Here, not above: it loads a compiler.
+        # Imported here, because it loads a compiler.
         from napari_mamamia.smartpaint.grow import cut_steps
 
         steps = partial(cut_steps.take_steps, cut_steps.compile_walk(cache_folder() / "compiled"))
     except Exception as error:  # noqa: BLE001 - whatever a foreign compiler raises, numpy goes on
         _log.warning(
-            "numba should compile the steps of strokes, but %s: %s: strokes are as before, only "
-            "slower; install numba again, or remove it",
+            "numba should compile the steps of strokes, but %s: %s: strokes work as before, but "
+            "are slower; reinstall or remove numba",
             type(error).__name__,
             error,
         )

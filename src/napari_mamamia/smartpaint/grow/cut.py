@@ -1,8 +1,8 @@
-"""The smoothest region that agrees with the evidence: a cut of least energy, found by convex TV.
+"""The smoothest region that fits the evidence: a cut of least energy, found by convex TV.
 
 The energy of a region is minus the evidence inside it plus the weights of the neighbour pairs that
-its surface cuts. Relaxed to memberships of 0 to 1 it is convex, and a threshold of a minimum at any
-level is a least region (Chan, Esedoglu and Nikolova, SIAM J Appl Math 66 (2006) 1632).
+its surface cuts. Relaxed to memberships of 0 to 1 it is convex, and a minimum thresholded at any
+level is a region of least energy (Chan, Esedoglu and Nikolova, SIAM J Appl Math 66 (2006) 1632).
 """
 
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from napari_mamamia.smartpaint.grow.compiled import find_steps
 _MOST: Final = 150  # iterations; our choice, see `benchmarks/grow.py`
 _CHECK_EVERY: Final = 10  # iterations
 _YIELD_EVERY: Final = 5  # iterations, 35 ms at 96^3
-_BACK: Final = 0.15  # tau; of 0.15 to 1.2 it came closest to the exact cut in 40 iterations
+_BACK: Final = 0.15  # tau; of 0.15 to 1.2 this came closest to the exact cut in 40 iterations
 _FORTH: Final = 1 / (12 * _BACK)  # sigma; tau sigma |K|^2 <= 1, and |K|^2 <= 12 in three dimensions
-_TOLERANCE: Final = 1e-4  # there the region was within Dice 0.999 of the exact cut
+_TOLERANCE: Final = 1e-4  # at this excess the region was within Dice 0.999 of the exact cut
 _THRESHOLD: Final = 0.5
-_FEW: Final = 5  # times the free voxels: where there are more in all, steps look at these alone
+_FEW: Final = 5  # times the free voxels: with more voxels in all, steps use the free voxels alone
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -31,12 +31,12 @@ Three = tuple[Floats, Floats, Floats]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Energy:
-    """What a region costs.
+    """The energy of a region.
 
     Parameters
     ----------
     evidence
-        float32 (z, y, x), finite: what a voxel speaks for belonging to the region (above 0).
+        float32 (z, y, x), finite: log odds that a voxel belongs to the region (if above 0).
     weights
         For each axis, float32 with one element less along it, 0 or more: the cost of a region's
         surface between a voxel and the next.
@@ -62,8 +62,8 @@ class Energy:
 class Cut:
     """A region of nearly least energy.
 
-    `membership` is float32, 0 to 1; the region is where it is at least 0.5. `excess` bounds how far
-    the region's energy lies above the least possible one, as a share of all evidence of free
+    `membership` is float32, 0 to 1; the region is where it is at least 0.5. `excess` is an upper
+    bound of the region's energy above the least possible energy, as a share of all evidence of free
     voxels (the gap between primal and dual energy).
     """
 
@@ -73,10 +73,10 @@ class Cut:
 
 
 def least_cut(energy: Energy, *, tolerance: float = _TOLERANCE, most: int = _MOST) -> Cut:
-    """Find a region of least energy.
+    """Return a region of least energy.
 
-    It ends when the region's excess is at most `tolerance`, or after `most` iterations. Equal
-    input gives equal output, bit for bit.
+    The search ends when the region's excess is at most `tolerance`, or after `most` iterations.
+    Equal input gives equal output, bit for bit.
 
     Source: Chambolle and Pock, J Math Imaging Vis 40 (2011) 120, algorithm 1, with the anisotropic
     total variation, whose dual variables are bounded by the weights.
@@ -98,9 +98,9 @@ def least_cut(energy: Energy, *, tolerance: float = _TOLERANCE, most: int = _MOS
 def relax(energy: Energy, start: Floats, n_iterations: int) -> Floats:
     """Return the membership after exactly `n_iterations` steps from `start`.
 
-    Without a test of convergence a stroke can be repeated to the same bit, and takes as long each
-    time. `start` is left as it is. The steps are numpy's, or with the same bits compiled ones where
-    `prepare_steps` has them ready, or those of free voxels alone where these are few.
+    Without a test of convergence a stroke can be repeated to the same bit and always takes the same
+    time. `start` is not changed. The steps are those of numpy, or with the same bits compiled steps
+    if `prepare_steps` has ended, or steps of the free voxels alone if these are few.
     """
     take_steps = find_steps()
     n_free = np.count_nonzero(energy.lowest < energy.highest)
@@ -118,8 +118,10 @@ def relax(energy: Energy, start: Floats, n_iterations: int) -> Floats:
 
 
 def _is_finite(energy: Energy) -> bool:
-    """Whether steps can leave out what cannot change: what is no number spreads."""
-    return all(np.isfinite(np.einsum("zyx->", part)) for part in (energy.evidence, *energy.weights))
+    """Return whether all arrays are finite: only then can steps leave out fixed voxels."""
+    return all(
+        np.isfinite(np.einsum("zyx->", array)) for array in (energy.evidence, *energy.weights)
+    )
 
 
 def _take_free_steps(
@@ -130,17 +132,17 @@ def _take_free_steps(
     n_steps: int,
     scales: tuple[np.float32, np.float32],
 ) -> None:
-    """Take steps where few voxels are free, in place; arguments as of `cut_steps.take_steps`.
+    """Take steps with few free voxels, in place; arguments as of `cut_steps.take_steps`.
 
-    Each free voxel keeps the duals of its six pairs; one between two free voxels is kept twice, and
-    is the same both times. So neighbours alone are looked up by their number.
+    Each free voxel stores the duals of its six pairs. A pair of two free voxels is stored twice,
+    with equal values, so that only neighbours are looked up by their number.
     """
     forth, back = scales
     free = np.flatnonzero(bounds[0] < bounds[1])
     ahead = membership.reshape(-1).copy()
     neighbours, most = _find_pairs(free, membership.shape, weights)
     least = -most
-    evidence, lowest, highest = (part.reshape(-1)[free] for part in (evidence, *bounds))
+    evidence, lowest, highest = (array.reshape(-1)[free] for array in (evidence, *bounds))
     here = ahead[free]
     beyond, line, slope = here.copy(), np.empty_like(here), np.empty_like(here)
     duals = np.zeros_like(most)
@@ -175,18 +177,18 @@ def _take_free_steps(
 def _find_pairs(
     free: NDArray[np.intp], shape: tuple[int, ...], weights: Three
 ) -> tuple[NDArray[np.intp], Floats]:
-    """Return of each free voxel its neighbours, after and before along each axis, and their cost.
+    """Return each free voxel's neighbours, after and before along each axis, and their cost.
 
     Both ``(6, voxel)``. Beyond an end a voxel is its own neighbour at no cost.
     """
     places = np.unravel_index(free, shape)
     neighbours, most = np.empty((6, free.size), np.intp), np.empty((6, free.size), np.float32)
     for axis, weight in enumerate(weights):
-        stride, place = prod(shape[axis + 1 :]), places[axis]
-        # The number of a pair among those of its axis is that of its first voxel, less what the
-        # rows before it lack.
+        stride, position = prod(shape[axis + 1 :]), places[axis]
+        # A pair's number on its axis is the number of its first voxel, minus one for each
+        # complete row before it.
         pairs = free - stride * (free // (stride * shape[axis]))
-        for side, is_there in enumerate((place < shape[axis] - 1, place > 0)):
+        for side, is_there in enumerate((position < shape[axis] - 1, position > 0)):
             number = 2 * axis + side
             np.copyto(neighbours[number], free)
             np.add(free, -stride if side else stride, out=neighbours[number], where=is_there)
@@ -201,7 +203,7 @@ class _State:
     def __init__(self, energy: Energy, start: Floats) -> None:
         self.energy = energy
         shape, size = start.shape, start.size
-        # One request for all: the system hands out large memory in large pages.
+        # One allocation for all: the system provides large memory in large pages.
         memory = np.zeros((7, size), dtype=np.float32)
         self.membership: Floats = memory[0].reshape(shape)
         self._ahead = memory[1].reshape(shape)
@@ -234,14 +236,14 @@ class _State:
         self.membership, self._force = force, self.membership
 
     def excess(self) -> float:
-        """Return the energy of the region less the dual energy, which no region undercuts."""
+        """Return the region's energy minus the dual energy, a lower bound for every region."""
         region = (self.membership >= _THRESHOLD).astype(np.float32)
         force = self._compute_force()
         cheapest = np.where(force > 0, self.energy.highest, self.energy.lowest)
         return self.energy.of(region) + float(np.sum(force * cheapest, dtype=np.float64))
 
     def _compute_force(self) -> Floats:
-        """Return evidence plus divergence of the dual variables, in working memory."""
+        """Return evidence plus divergence of the dual variables, in a work array."""
         out: Floats = self._force
         np.copyto(out, self.energy.evidence)
         for axis, dual in enumerate(self._duals):

@@ -1,10 +1,10 @@
-"""Steps of the cut, compiled by numba: the sums of `cut.relax` in its order, so the same bits.
+"""Steps of the cut, compiled by numba: the sums of `cut.relax` in the same order and bits.
 
 Nothing is reordered or fused (no fastmath). In each plane only the rows from the first to the last
-with a free voxel are worked on, since the rest changes nothing, and as one run, which becomes
-vectors; and the steps follow each other through the planes, each two planes behind the one before,
-so that what they share is still in the cache.
-`compiled.py` alone imports this module, in a thread of its own: it loads a compiler.
+with a free voxel are computed, since the others do not change. They are one run, which the compiler
+vectorises. The steps follow each other through the planes, each two planes behind the previous
+step, so that the planes they share are still in the processor's cache. `compiled.py` alone imports
+this module, in a thread of its own, because it loads a compiler.
 """
 
 from collections.abc import Callable
@@ -22,17 +22,17 @@ Places = NDArray[np.uint64]
 Place3 = tuple[int, int, int]
 Walk = Callable[..., None]
 
-# Places are unsigned: they need no test for counting from the end, so that loops become vectors.
+# Indices are unsigned: no test for negative indices is needed, so loops are vectorised.
 _ONE: Final[Any] = np.uint64(1)
 _HOW: Final[dict[str, Any]] = {"nogil": True, "error_model": "numpy"}
 _LINE: Final = float32[::1]
 
 
 def compile_walk(folder: Path) -> Walk:
-    """Return `_walk_planes` as machine code, which numba keeps in `folder` or a folder of its own.
+    """Return `_walk_planes` as machine code, which numba caches in `folder` or a folder of its own.
 
-    Without a folder that it can write to, or with a damaged one, it is compiled anew each time.
-    Raises whatever numba does where it is broken.
+    If the folder is not writable or the cache is damaged, the code is compiled each time. Raises
+    whatever a broken numba raises.
     """
     three, two = types.UniTuple(_LINE, 3), types.UniTuple(_LINE, 2)
     shape, scales = types.UniTuple(uint64, 3), types.UniTuple(float32, 2)
@@ -62,7 +62,7 @@ def take_steps(
     Parameters
     ----------
     walk
-        Of `compile_walk`.
+        The result of `compile_walk`.
     evidence, weights
         As in `cut.Energy`, finite.
     bounds
@@ -70,16 +70,17 @@ def take_steps(
     membership
         float32 ``(z, y, x)``, contiguous, within the bounds.
     scales
-        By which slopes move the duals, and the force moves the membership.
+        Step sizes of the duals along slopes, and of the membership along the force.
     """
     shape, size = membership.shape, membership.size
     plane = shape[1] * shape[2]
-    # Duals begin a plane early: what lies before the first voxels is 0. One request for all.
+    # Duals start one plane earlier, because the values before the first voxels are 0. One
+    # allocation for all.
     *duals, ahead, columns = np.zeros((5, plane + size + 1), np.float32)
     ahead[:size] = membership.reshape(-1)
-    # With a pair of no cost at each row's end, the pairs of a plane lie side by side.
+    # With a pair of no cost at the end of each row, the pairs of a plane are contiguous.
     columns[:size].reshape(shape)[:, :, :-1] = weights[2]
-    flat = [np.ascontiguousarray(part).reshape(-1) for part in (evidence, *weights[:2], *bounds)]
+    flat = [np.ascontiguousarray(array).reshape(-1) for array in (evidence, *weights[:2], *bounds)]
     z, y, x = (np.uint64(n) for n in shape)
     walk(
         flat[0],
@@ -97,27 +98,27 @@ def take_steps(
 
 @njit(**_HOW)
 def _span_voxels(bounds: Two, spans: Places, shape: Place3) -> None:
-    """Write in which row each plane's first free voxel lies, and behind which its last one does.
+    """Write the first row with a free voxel in each plane, and the row behind the last one.
 
-    ``spans[3]`` is ``(z, 2)``, 0 where there is none.
+    ``spans[3]`` is ``(z, 2)``, 0 if there is none.
     """
     lowest, highest = bounds
     n_planes, n_rows, n_columns = shape
     for z in range(n_planes):
-        at, last = z * n_rows * n_columns, (z + _ONE) * n_rows * n_columns
-        first = at
+        offset, last = z * n_rows * n_columns, (z + _ONE) * n_rows * n_columns
+        first = offset
         while first < last and lowest[first] >= highest[first]:
             first += _ONE
         if first < last:
             while lowest[last - _ONE] >= highest[last - _ONE]:
                 last -= _ONE
-            spans[3, z, 0] = (first - at) // n_columns
-            spans[3, z, 1] = (last - at - _ONE) // n_columns + _ONE
+            spans[3, z, 0] = (first - offset) // n_columns
+            spans[3, z, 1] = (last - offset - _ONE) // n_columns + _ONE
 
 
 @njit(**_HOW)
 def _span_pairs(spans: Places, shape: Place3) -> None:
-    """Write the same for pairs along each axis that have a free voxel, from what voxels have."""
+    """Write the same for pairs along each axis that have a free voxel, from the voxels' rows."""
     n_planes, n_rows, _ = shape
     for z in range(n_planes):
         first, last = spans[3, z, 0], spans[3, z, 1]
@@ -137,7 +138,7 @@ def _span_pairs(spans: Places, shape: Place3) -> None:
 def _move_duals(
     dual: Floats, begins: int, bound: Floats, at: int, ahead: Floats, ends: Three, forth: float
 ) -> None:
-    """Move a run of duals, each by the slope over its pair, within its bounds."""
+    """Move a run of duals by the slopes over their pairs, within their bounds."""
     here, there, count = ends
     for k in range(count):
         most = bound[at + k]
@@ -183,7 +184,7 @@ def _step_plane(
     steps: tuple[int, int],
     scales: tuple[float, float],
 ) -> None:
-    """Take one step in a plane: its duals, and what they do to its voxels."""
+    """Take one step in a plane: update its duals, then its voxels."""
     evidence, weights, bounds, membership, ahead, duals, line = arrays
     plane, n_columns = steps
     forth, back = scales

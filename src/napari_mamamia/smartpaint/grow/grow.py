@@ -1,4 +1,4 @@
-"""Growing a region in 3-D from outlined slices: it follows the image as smoothly as can be."""
+"""Growth of a region in 3-D from outlined slices: a smooth region that follows the image."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,16 +16,22 @@ from napari_mamamia.smartpaint.grow.cut import Cut, Energy, least_cut
 from napari_mamamia.smartpaint.grow.outlines import start_from_outlines
 from napari_mamamia.smartpaint.grow.start import GrowSettings, Outline, Start
 
-# What the image says: how tissues look, and how much more a voxel looks like one than another.
+# Image evidence: distributions of tissues, and log odds between two of them.
 
 MOST_EVIDENCE: Final = 8.0
-"""A voxel's log odds are held within -8 to 8, so that no single voxel outweighs its neighbourhood.
-Source: docs/methods/growth.md."""
+"""A voxel's log odds are limited to -8 to 8, so that no single voxel outweighs its neighbourhood.
+
+Source: docs/methods/growth.md.
+"""
 
 _MAD_TO_SIGMA: Final = 1.4826  # of a normal distribution
-_OUTLIER: Final = 3.0  # scales: farther values count as that far in correlations; our choice
-_PRIOR_VOXELS: Final = 10.0  # uncorrelated ones, that steady the correlations of few; our choice
-_OWN: Final = 0.95  # of a correlation is kept, so that no combination is free of noise; our choice
+_OUTLIER: Final = 3.0  # scales: values farther away count as this far in correlations; our choice
+_PRIOR_VOXELS: Final = (
+    10.0  # uncorrelated samples that stabilise the correlations of few voxels; our choice
+)
+_OWN: Final = (
+    0.95  # share of a correlation that is kept, so that no combination is free of noise; our choice
+)
 
 Floats = NDArray[np.float32]
 
@@ -34,8 +40,8 @@ Floats = NDArray[np.float32]
 class Tissue:
     """A normal distribution of the features: `root` is upper triangular, its square the precision.
 
-    `middle` has one value for each feature, in the signal's unit; ``log_density(x)`` is
-    ``-|root (x - middle)|^2 / 2 + log_peak`` up to a constant.
+    `middle` has one value for each feature, in the signal's unit; ``log_density(x)`` is ``-|root (x
+    - middle)|^2 / 2 + log_peak`` up to a constant.
     """
 
     middle: NDArray[np.float64]
@@ -44,12 +50,12 @@ class Tissue:
 
 
 def tissue_of(values: NDArray[Any], noise: tuple[float, ...]) -> Tissue:
-    """Return the distribution of a sample of voxels, robust against a few that do not belong.
+    """Return the distribution of a sample of voxels, robust against a few outliers.
 
-    Each feature's middle is the median and its scale 1.4826 times the median absolute deviation, at
-    least the noise. Features share noise ("post - pre" holds that of "post"), so that their
-    evidence must not be added as if they were independent: correlations are those of the values in
-    scales from the middle, held within 3.
+    Each feature's middle is the median, and its scale 1.4826 times the median absolute deviation,
+    at least the noise. Features share noise ("post - pre" holds that of "post"), so that their
+    evidence must not be added as if they were independent: correlations are computed from values in
+    scales from the middle, limited to 3.
 
     Parameters
     ----------
@@ -83,7 +89,7 @@ def _find_medians(values: NDArray[Any]) -> NDArray[Any]:
 def log_odds(features: Floats, tissue: Tissue, other: Tissue) -> Floats:
     """Return ``log p(tissue) - log p(other)`` of each voxel, float32 within -8 to 8.
 
-    `features` are ``(feature, ...)``. A voxel with a value that is not finite says nothing: 0.
+    `features` are ``(feature, ...)``. A voxel with a value that is not finite gets 0.
     """
     odds = _squared_distance(features, other)
     odds -= _squared_distance(features, tissue)
@@ -103,22 +109,22 @@ def _squared_distance(features: Floats, tissue: Tissue) -> Floats:
     """Return the squared Mahalanobis distance of each voxel from the tissue's middle."""
     shape = features.shape[1:]
     total = np.zeros(shape, dtype=np.float32)
-    row, part = (np.empty(shape, dtype=np.float32) for _ in range(2))
+    row, term = (np.empty(shape, dtype=np.float32) for _ in range(2))
     with np.errstate(over="ignore", invalid="ignore"):
         for i, weights in enumerate(tissue.root):
             np.multiply(features[i], np.float32(weights[i]), out=row)
             row += np.float32(-float(weights @ tissue.middle))
             for j in range(i + 1, len(weights)):
-                np.multiply(features[j], np.float32(weights[j]), out=part)
-                row += part
+                np.multiply(features[j], np.float32(weights[j]), out=term)
+                row += term
             row *= row
             total += row
     return total
 
 
-# The energy of growth: evidence and edges of a box, on a coarser grid where the box is large.
+# The energy of growth: evidence and edges of a box, on a coarser grid if the box is large.
 
-_SLAB: Final = 250_000  # voxels that are worked on between two yields
+_SLAB: Final = 250_000  # voxels processed between two yields
 
 Bools = NDArray[np.bool_]
 Factors = tuple[int, int, int]
@@ -126,9 +132,9 @@ Spacing = tuple[float, float, float]
 
 
 def coarsening(shape: Sequence[int], spacing_mm: Spacing, most_voxels: int) -> Factors:
-    """Return how many voxels to join along each axis so that at most `most_voxels` are left.
+    """Return how many voxels to join along each axis so that at most `most_voxels` remain.
 
-    The finest axis is coarsened first; 1 along every axis where the box is small enough.
+    The finest axis is coarsened first; 1 along every axis if the box is small enough.
 
     Examples
     --------
@@ -151,16 +157,16 @@ def energy_of(
     settings: GrowSettings,
     factors: Factors,
 ) -> Energy:
-    """Compute the energy of regions that are made of whole blocks of voxels.
+    """Return the energy of regions that consist of whole blocks of voxels.
 
     Evidence is `log_odds`, summed over a block. The weight between neighbours p and q is
     ``smoothness exp(-mean_k (dF_k / 2 noise_k)^2 / 2) (finest spacing / spacing)``, summed over the
-    face between two blocks. So a region of blocks costs what it costs voxel by voxel.
+    face between two blocks. So the energy of a region of blocks equals its energy voxel by voxel.
 
     Source: docs/methods/growth.md.
     """
     box = start.box
-    # Slabs end where blocks end: no block is summed in two halves.
+    # Slabs end at block borders, so that no block is summed in two halves.
     planes = max(_SLAB // (box.shape[1] * box.shape[2]) // factors[0], 1) * factors[0]
     slabs = []
     for first in range(0, box.shape[0], planes):
@@ -185,9 +191,9 @@ def refined(membership: Floats, factors: Factors, shape: tuple[int, int, int]) -
     )
     for z in range(shape[0]):
         image = membership[low[z]] * (1 - share[z]) + membership[high[z]] * share[z]
-        for axis, (before, after, part) in enumerate(plane):
-            part = part[:, np.newaxis] if axis == 0 else part
-            image = image.take(before, axis) * (1 - part) + image.take(after, axis) * part
+        for axis, (before, after, weight) in enumerate(plane):
+            weight = weight[:, np.newaxis] if axis == 0 else weight
+            image = image.take(before, axis) * (1 - weight) + image.take(after, axis) * weight
         np.greater_equal(image, np.float32(0.5), out=out[z])
     return out
 
@@ -195,10 +201,10 @@ def refined(membership: Floats, factors: Factors, shape: tuple[int, int, int]) -
 def _find_blocks(
     n: int, factor: int, blocks: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-    """Return, for `n` voxels, the blocks whose centres lie before and after, and the share."""
-    place = np.clip((np.arange(n) + 0.5) / factor - 0.5, 0, blocks - 1)
-    low = np.floor(place).astype(np.intp)
-    return low, np.minimum(low + 1, blocks - 1), (place - low).astype(np.float32)
+    """Return, for `n` voxels, the blocks with the nearest centres before and after, and weights."""
+    position = np.clip((np.arange(n) + 0.5) / factor - 0.5, 0, blocks - 1)
+    low = np.floor(position).astype(np.intp)
+    return low, np.minimum(low + 1, blocks - 1), (position - low).astype(np.float32)
 
 
 def _weigh_slab(
@@ -217,15 +223,15 @@ def _weigh_slab(
     more = min(last + 1, box.stop[0])
     features = images.in_box(Box((first, *box.start[1:]), (more, *box.stop[1:])))
     if not np.isfinite(features).all():
-        # Infinity would count as the strongest evidence there is, not as none.
+        # Infinity would count as the strongest evidence instead of as none.
         features[:, ~np.isfinite(features).all(axis=0)] = np.nan
     slab_features = features[:, : last - first]
     evidence = blocks(log_odds(slab_features, *tissues), factors, np.add)
     spacing, weights = images.case.grid.spacing_mm, []
     for axis in range(3):
-        part = features if axis == 0 else slab_features
+        values = features if axis == 0 else slab_features
         strength = settings.smoothness * min(spacing) / spacing[axis]
-        weight = _weigh_edges(part, axis, images.noise, strength, factors[axis])
+        weight = _weigh_edges(values, axis, images.noise, strength, factors[axis])
         across = tuple(1 if a == axis else f for a, f in enumerate(factors))
         weights.append(blocks(weight, across, np.add))
     return evidence, weights
@@ -241,11 +247,11 @@ def _weigh_edges(
     there[axis] = slice(every, None, every)
     weight: Floats = np.zeros_like(features[0][tuple(there)])
     for feature, sigma in zip(features, noise, strict=True):
-        part = feature[tuple(there)] - feature[tuple(here)]
-        part *= np.float32(1 / (2 * sigma * np.sqrt(2 * len(noise))))
-        part *= part
-        weight -= part
-    # What is unknown is no edge; an infinite step stays one, of weight 0.
+        difference = feature[tuple(there)] - feature[tuple(here)]
+        difference *= np.float32(1 / (2 * sigma * np.sqrt(2 * len(noise))))
+        difference *= difference
+        weight -= difference
+    # An unknown step is no edge; an infinite step stays one, of weight 0.
     np.nan_to_num(weight, copy=False, nan=0.0, neginf=-np.inf)
     with np.errstate(under="ignore"):
         np.exp(weight, out=weight)
@@ -254,29 +260,31 @@ def _weigh_edges(
 
 
 def blocks(array: NDArray[Any], factors: Sequence[int], join: np.ufunc) -> NDArray[Any]:
-    """Return `array` with `join` taken over blocks; those at the ends may be smaller."""
+    """Return `array` reduced with `join` over blocks; blocks at the ends may be smaller."""
     for axis, factor in enumerate(factors):
         if factor > 1 and array.shape[axis]:
             array = join.reduceat(array, np.arange(0, array.shape[axis], factor), axis=axis)
     return array
 
 
-AT_LIMIT: Final = "of the region lies beside its limit"
-"""Words of the note that a region would go on, had it not reached as far as it may."""
+AT_LIMIT: Final = "of the mask lies at the edge of the search area"
+"""Text in the note on a region that reached the edge of its search area."""
 
-_FEWEST: Final = 10  # voxels of surroundings to compare with; our choice
-_LEAST_CONTRAST: Final = 0.5  # units of noise; below, the region would follow noise; our choice
+_FEWEST: Final = 10  # voxels of surroundings needed for a comparison; our choice
+_LEAST_CONTRAST: Final = (
+    0.5  # units of noise; with less contrast the region would follow noise; our choice
+)
 _LEAST_DISTINCTNESS: Final = 0.5  # standard deviations inside and around; our choice
-_CLOSE: Final = 1e-3  # excess of energy that a reader need not be told of; our choice
-_AT_LIMIT: Final = 0.02  # share of the region beside its limit that is worth a note; our choice
+_CLOSE: Final = 1e-3  # excess of energy up to which no note is needed; our choice
+_AT_LIMIT: Final = 0.02  # share of the region at its limit that needs a note; our choice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grown:
-    """A region: `mask` is bool of the box's shape, outside the box nothing belongs to it.
+    """A grown region: `mask` is bool of the box's shape; no voxel outside the box belongs to it.
 
-    The box holds all that was drawn, also where the region leaves it out. `notes` are plain
-    sentences about what the reader should know.
+    The box holds all drawn voxels, even those that the region leaves out. `notes` are sentences for
+    the reader.
     """
 
     box: Box
@@ -293,8 +301,8 @@ def grow(
     """Grow outlined slices of one lesion to a region in 3-D.
 
     Outlines may lie on several slices, also across different axes. In each outlined slice the
-    result keeps to the outline within the contour tolerance: it holds all that lies deeper inside
-    it, and nothing that lies farther outside; between, the image decides. See
+    result keeps to the outline within the contour tolerance: it holds every voxel that lies deeper
+    inside, and no voxel that lies farther outside; between these the image decides. See
     `start_from_outlines` and `grow_start`.
 
     Raises
@@ -309,14 +317,14 @@ def grow(
 
 
 def grow_start(images: FeatureImages, start: Start, settings: GrowSettings) -> Grown:
-    """Grow what is known of a region.
+    """Grow a region from its start.
 
     Each voxel has log odds from robust normal distributions of the two samples; the region is the
-    one of least energy, see `energy_of` and `least_cut`. Of its parts those stay that share a voxel
-    with the seed, and their holes are filled, except by what is surely outside.
+    one of least energy, see `energy_of` and `least_cut`. Of its parts only those that share a voxel
+    with the seed stay. Their holes are filled, except by voxels that are certainly outside.
 
-    What was drawn comes back alone, with a note, if fewer than 10 voxels surround it or no feature
-    differs by half its noise and by half of what it varies inside and around.
+    The drawn voxels are returned alone, with a note, if fewer than 10 voxels surround them or no
+    feature differs by half its noise and by half of its variation inside and around.
     """
     start = replace(start, notes=_about_images(images, start))
     tissues = _measure_tissues(images, start)
@@ -328,18 +336,18 @@ def grow_start(images: FeatureImages, start: Start, settings: GrowSettings) -> G
     report_progress(1, 1, "Filling holes")
     seed = blocks(start.seed, factors, np.logical_or)
     region = _keep_touching(cut.membership >= 0.5, seed & (energy.highest > 0))
-    # Holes that were filled and parts that were dropped must stay so when blocks are interpolated.
+    # Filled holes and dropped parts must stay so when blocks are interpolated.
     membership = np.where(region, np.maximum(cut.membership, 0.5), np.minimum(cut.membership, 0.49))
     mask = refined(membership.astype(np.float32), factors, start.box.shape)
-    # Blocks are coarser than what was drawn, which holds voxel by voxel.
+    # Blocks are coarser than the drawn voxels, which hold exactly.
     mask |= start.inside
     mask &= ~start.outside
     return _crop_grown(start, mask, _about_cut(cut, factors, images.case.grid, start, mask))
 
 
 def _measure_tissues(images: FeatureImages, start: Start) -> tuple[Tissue, Tissue] | str:
-    """Return how the region and its surroundings look, or why they cannot be told apart."""
-    instead = "it stays as drawn" if start.drawn.any() else "nothing was grown, outline it instead"
+    """Return the distributions of the region and its surroundings, or why they do not differ."""
+    instead = "it stays as drawn" if start.drawn.any() else "nothing was grown; outline it instead"
     if not start.foreground.shape[1]:
         return f"the image has no values inside the outline: {instead}"
     if start.background.shape[1] < _FEWEST:
@@ -353,10 +361,10 @@ def _measure_tissues(images: FeatureImages, start: Start) -> tuple[Tissue, Tissu
 
 
 def _measure_distinctness(start: Start) -> float:
-    """Return by how many of their own standard deviations the two samples differ, at most.
+    """Return the distance of the two samples in their own standard deviations, at most.
 
-    Noise is not all that varies: in a lesion of many shades the image cannot tell where it ends,
-    however far the middles lie apart in units of noise.
+    Noise is not the only variation: in a very heterogeneous lesion the image cannot show the edge,
+    however far the middles are apart in units of noise.
     """
     middles, squares = [], []
     for values in (start.foreground, start.background):
@@ -381,7 +389,7 @@ def _keep_touching(region: Bools, seed: Bools) -> Bools:
 
 
 def _find_holes(mask: Bools) -> Bools:
-    """Return what `mask` encloses (6 neighbours), in planes of one slice what it encloses there."""
+    """Return the voxels that `mask` encloses (6 neighbours); for one slice those in the plane."""
     flat = tuple(n for n in mask.shape if n > 1)
     plane = mask.reshape(flat or (1,))
     wide = np.pad(~plane, 1, constant_values=True)
@@ -404,27 +412,27 @@ def _about_cut(
     notes: tuple[str, ...] = ()
     if factors != (1, 1, 1):
         steps = " x ".join(f"{f * s:.3g}" for f, s in zip(factors, grid.spacing_mm, strict=True))
-        notes += (f"the region is large: its edge was found on a grid of {steps} mm (z, y, x)",)
+        notes += (f"the region is large: its edge was computed on a grid of {steps} mm (z, y, x)",)
     if cut.excess > _CLOSE:
-        notes += (f"stopped after {cut.iterations} iterations, before the edge had settled",)
+        notes += (f"stopped after {cut.iterations} iterations, before the edge had converged",)
     share = _share_at_limit(mask, start)
     if share > _AT_LIMIT:
         notes += (
-            f"{share:.0%} {AT_LIMIT}: if the lesion goes on, outline another slice or let it reach "
-            "farther, and grow again",
+            f"{share:.0%} {AT_LIMIT}: if the lesion goes on, extend the search area or "
+            "outline another slice, and grow again",
         )
     return notes
 
 
 def _share_at_limit(mask: Bools, start: Start) -> float:
-    """Return the share of the region's voxels with a face on what lies outside along any axis.
+    """Return the share of the region's voxels at the border of the search area along any axis.
 
     Voxels of outlined slices do not count: there the reader has set the limit.
     """
     beside = np.zeros_like(mask)
     for axis in range(3):
         here, there = (
-            start.outside.swapaxes(0, axis)[part] for part in (slice(-1), slice(1, None))
+            start.outside.swapaxes(0, axis)[shifted] for shifted in (slice(-1), slice(1, None))
         )
         rim = beside.swapaxes(0, axis)
         rim[1:] |= here
@@ -437,7 +445,7 @@ def _share_at_limit(mask: Bools, start: Start) -> float:
 
 
 def _crop_grown(start: Start, mask: Bools, notes: tuple[str, ...]) -> Grown:
-    """Return the region in the smallest box that holds it and what was drawn."""
+    """Return the region in the smallest box that holds it and the drawn voxels."""
     tight = Box.around(mask | start.drawn)
     (z, y, x), (a, b, c), (d, e, f) = start.box.start, tight.start, tight.stop
     box = Box((z + a, y + b, x + c), (z + d, y + e, x + f))

@@ -1,4 +1,4 @@
-"""What outlined slices say about a region: its hard limits, and samples of it and around it."""
+"""Hard limits of a region from outlined slices, and samples of it and its surroundings."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slice:
-    """One outlined slice: `plane` is its box, `ring` box around the outline, one voxel thick.
+    """One outlined slice: `plane` is its box, `ring` the box around the outline, one voxel thick.
 
-    The masks have the ring box's shape: what was `drawn` (holes filled), what is surely `inside`
-    and `outside` the region, and the voxels that surround it (`ring`). `is_narrow` where nothing of
-    it lies deeper than the tolerance.
+    The masks have the ring box's shape: the `drawn` voxels (holes filled), the voxels certainly
+    `inside` and `outside` the region, and the voxels that surround it (`ring`). `is_narrow` if no
+    voxel lies deeper than the tolerance.
     """
 
     axis: int
@@ -50,11 +50,11 @@ class Slice:
 def slices_of(
     outlines: Sequence[Outline], grid: Grid, tolerance_mm: float
 ) -> tuple[tuple[Slice, ...], tuple[str, ...]]:
-    """Return the outlined slices, one for each plane, and notes on what was done to them.
+    """Return the outlined slices, one for each plane, and notes on changes to the outlines.
 
-    Outlines of one plane are joined, and their holes filled: what a closed line encloses belongs to
-    the lesion. Surely inside is what lies deeper than the tolerance, or the whole outline where
-    nothing does; surely outside is what lies farther from it. Depth and distance run in the
+    Outlines of one plane are joined, and their holes filled, because a closed line encloses the
+    lesion. Voxels deeper than the tolerance are certainly inside, or the whole outline if none is
+    that deep; voxels farther from it are certainly outside. Depth and distance are measured in the
     plane, from voxel centre to voxel centre; the image's border is no edge.
 
     Raises
@@ -63,7 +63,9 @@ def slices_of(
         If there is no outline, or one is not a plane of the grid or empty.
     """
     if not outlines:
-        raise CaseError("growth needs an outline, got none: outline the lesion in one slice first")
+        raise CaseError(
+            "growth needs an outline, but there is none: outline the lesion in one slice first"
+        )
     planes: dict[tuple[int, int], Bools] = {}
     for outline in outlines:
         outline.require_on(grid)
@@ -73,7 +75,7 @@ def slices_of(
     for (axis, index), mask in planes.items():
         full = binary_fill_holes(mask)
         if np.count_nonzero(full) > np.count_nonzero(mask):
-            notes.append(f"the outline of slice {index} had a hole: it counts as inside")
+            notes.append(f"the outline of slice {index} had a hole, which counts as inside")
         slices.append(_crop_slice(axis, index, full, grid, tolerance_mm))
     if any(image.is_narrow for image in slices):
         notes.append(
@@ -86,12 +88,12 @@ def slices_of(
 def start_from_outlines(
     images: FeatureImages, grid: Grid, outlines: Sequence[Outline], settings: GrowSettings
 ) -> Start:
-    """Return what outlined slices say.
+    """Return the start of a growth from outlined slices.
 
     The region lies within a ball around the mean of all outlined voxels; its radius is `reach`
-    times the distance of the farthest one (to its outer edge), at least 1 mm more than that. In
-    each outlined slice the outline holds to within the tolerance. Where slices of different axes
-    cross and disagree, what is inside one outline wins.
+    times the distance of the farthest one (to its outer edge), and at least 1 mm more than that. In
+    each outlined slice the outline holds to within the tolerance. If slices of different axes cross
+    and disagree, inside wins.
     """
     slices, notes = slices_of(outlines, grid, settings.tolerance_mm)
     spacing = grid.spacing_mm
@@ -102,18 +104,17 @@ def start_from_outlines(
         box = box.union(_find_tight_box(image))
     inside, drawn = (np.zeros(box.shape, dtype=np.bool_) for _ in range(2))
     outside = ball(box, centre, spacing) > radius_mm
-    for one in slices:
-        # All planes are cleared before the first is set: where two cross, one must not undo the
-        # other.
-        outside[_find_plane(box, one)[1]] = False
-    for one in slices:
-        whole, where = _find_plane(box, one)
-        # A slice is cropped to its surroundings: farther away all is outside.
+    for outlined in slices:
+        # Clear all planes before setting the first: if two cross, one must not undo the other.
+        outside[_find_plane(box, outlined)[1]] = False
+    for outlined in slices:
+        whole, where = _find_plane(box, outlined)
+        # A slice is cropped to its surroundings: every voxel farther away is outside.
         beyond = np.ones(whole.shape, dtype=np.bool_)
-        _merge_slice(beyond, whole, one, one.outside, lambda _, new: new)
+        _merge_slice(beyond, whole, outlined, outlined.outside, lambda _, new: new)
         outside[where] |= beyond
-        _merge_slice(inside, box, one, one.inside, np.logical_or)
-        _merge_slice(drawn, box, one, one.drawn, np.logical_or)
+        _merge_slice(inside, box, outlined, outlined.inside, np.logical_or)
+        _merge_slice(drawn, box, outlined, outlined.drawn, np.logical_or)
     outside &= ~inside
     samples = _collect_samples(images, slices)
     return Start(box, inside, outside, inside, drawn, *samples, notes)
@@ -130,8 +131,8 @@ def _crop_slice(axis: int, index: int, mask: Bools, grid: Grid, tolerance_mm: fl
         for h, m, n in zip(hit, margin, mask.shape, strict=True)
     )
     start, stop = [index] * 3, [index + 1] * 3
-    for a, part in zip(others, crop, strict=True):
-        start[a], stop[a] = part.start, part.stop
+    for a, span in zip(others, crop, strict=True):
+        start[a], stop[a] = span.start, span.stop
     drawn = mask[crop]
     depth = _measure_distance(~drawn, spacing)
     away = _measure_distance(drawn, spacing)
@@ -153,7 +154,7 @@ def _crop_slice(axis: int, index: int, mask: Bools, grid: Grid, tolerance_mm: fl
 
 
 def _measure_distance(to: Bools, spacing: Sequence[float]) -> NDArray[np.float64]:
-    """Return the distance in mm to the nearest voxel of `to`; infinity where there is none."""
+    """Return the distance in mm to the nearest voxel of `to`; infinity if there is none."""
     if not to.any():
         return np.full(to.shape, np.inf)
     distance: NDArray[np.float64] = distance_transform_edt(~to, sampling=spacing)
@@ -190,13 +191,13 @@ def _find_tight_box(one: Slice) -> Box:
 
 
 def _find_plane(box: Box, one: Slice) -> tuple[Box, tuple[slice, slice, slice]]:
-    """Return the whole plane of a slice within `box`, and where it lies in an array of the box."""
-    start, stop, place = list(box.start), list(box.stop), [slice(None)] * 3
+    """Return the whole plane of a slice within `box`, and its index in an array of the box."""
+    start, stop, within = list(box.start), list(box.stop), [slice(None)] * 3
     index = one.box.start[one.axis]
     start[one.axis], stop[one.axis] = index, index + 1
-    place[one.axis] = slice(index - box.start[one.axis], index - box.start[one.axis] + 1)
+    within[one.axis] = slice(index - box.start[one.axis], index - box.start[one.axis] + 1)
     plane = Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
-    return plane, (place[0], place[1], place[2])
+    return plane, (within[0], within[1], within[2])
 
 
 def _merge_slice(

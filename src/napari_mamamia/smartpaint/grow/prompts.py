@@ -1,4 +1,4 @@
-"""Growing a region from a box that a reader has drawn around it."""
+"""Growth from a box that a reader has drawn around a lesion."""
 
 from math import ceil
 from typing import Final
@@ -16,11 +16,13 @@ from napari_mamamia.smartpaint.grow.grow import Grown, grow_start
 from napari_mamamia.smartpaint.grow.sample import Sampled, leading
 from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Start
 
-_BOX_SHELL_MM: Final = 6.0  # around a box, where nothing belongs to the lesion; our choice
-_SMOOTH_MM: Final = 1.0  # standard deviation, before the brightest part is looked for; our choice
-_HALF: Final = 0.5  # of the way from the surroundings to the peak: full width at half maximum
-_AS_BRIGHT: Final = 0.1  # of the surroundings: then it is not the lesion that stands out; ours
-_PEAK: Final = 99.0  # percentile that stands for the peak; our choice
+_BOX_SHELL_MM: Final = 6.0  # around a box, where no voxel belongs to the lesion; our choice
+_SMOOTH_MM: Final = (
+    1.0  # standard deviation of the Gaussian before the brightest part is found; our choice
+)
+_HALF: Final = 0.5  # of the range from the surroundings to the peak: full width at half maximum
+_AS_BRIGHT: Final = 0.1  # of the surroundings: with more, another structure is as bright; ours
+_PEAK: Final = 99.0  # percentile used as the peak; our choice
 _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 Bools = NDArray[np.bool_]
@@ -32,12 +34,12 @@ def grow_from_box(
 ) -> Grown:
     """Grow the lesion in a box that a reader has drawn around it.
 
-    Nothing outside the box belongs to it. Of the subtraction (of the first feature, if there is
-    none), smoothed by 1 mm, what lies above half-way between the surroundings' median and the 99th
-    percentile in the box is looked at, and the connected part with most signal above that is the
-    sample of the lesion. The surroundings are the 6 mm around the box and what lies in the box
-    below half-way, at least 2.5 mm from that part. The region is empty, with a note why, where
-    nothing stands out, or a tenth of the 6 mm around the box is as bright as that part's middle.
+    No voxel outside the box belongs to it. The subtraction (the first feature, if there is none) is
+    smoothed by 1 mm and thresholded half-way between the median of the surroundings and the 99th
+    percentile in the box. The connected part with most signal above the threshold is the sample of
+    the lesion. The surroundings are the 6 mm around the box and the voxels in the box below the
+    threshold, at least 2.5 mm from that part. The region is empty, with a note, if no part stands
+    out, or if a tenth of the 6 mm around the box is as bright as the middle of that part.
 
     Raises
     ------
@@ -46,7 +48,7 @@ def grow_from_box(
     """
     settings = settings or GrowSettings()
     _require_box(box, grid)
-    report_progress(0, 1, "Looking for the brightest part of the box")
+    report_progress(0, 1, "Finding the brightest part of the box")
     margin = [ceil(_BOX_SHELL_MM / step) for step in grid.spacing_mm]
     sampled = Sampled.of(images, box.grown(margin, grid.shape))
     allowed = np.zeros(sampled.box.shape, dtype=np.bool_)
@@ -73,12 +75,12 @@ def grow_from_box(
 
 
 def _make_nothing(images: FeatureImages, box: Box, why: str) -> Grown:
-    notes = (*images.missing, f"{why}: no region, outline the lesion instead")
+    notes = (*images.missing, f"{why}: there is no region; outline the lesion instead")
     return Grown(box, np.zeros(box.shape, dtype=np.bool_), notes)
 
 
 def _find_brightest(images: FeatureImages, sampled: Sampled, allowed: Bools, grid: Grid) -> Bools:
-    """Return the connected part of the box that stands out most from what is around."""
+    """Return the connected part of the box with most signal above the threshold."""
     channel = leading(images)
     values = np.where(sampled.usable, sampled.features[channel], np.float32(0))
     image = gaussian_filter(values, [_SMOOTH_MM / s for s in grid.spacing_mm], mode="nearest")
@@ -99,8 +101,8 @@ def _find_brightest(images: FeatureImages, sampled: Sampled, allowed: Bools, gri
 
 
 def _find_deep_voxels(mask: Bools, grid: Grid, tolerance_mm: float) -> Bools:
-    """Return what lies deeper in each part of the mask than the tolerance, or the part itself."""
-    # SciPy's distance to the background is meaningless where there is none.
+    """Return the voxels deeper in each part of the mask than the tolerance, or the part itself."""
+    # SciPy's distance to the background is meaningless if there is no background.
     if mask.all():
         return mask
     depth = distance_transform_edt(mask, sampling=grid.spacing_mm)
@@ -113,7 +115,7 @@ def _find_deep_voxels(mask: Bools, grid: Grid, tolerance_mm: float) -> Bools:
 
 
 def _index_within(outer: Box, box: Box) -> tuple[slice, slice, slice]:
-    """Return where `box` lies in an array of the box `outer`, which holds it."""
+    """Return the index of `box` in an array of the box `outer`, which holds it."""
     z, y, x = (
         slice(a - o, b - o) for a, b, o in zip(box.start, box.stop, outer.start, strict=True)
     )

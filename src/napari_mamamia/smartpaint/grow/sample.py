@@ -1,4 +1,4 @@
-"""Features of a box, as growth from a click, a box or a mask looks at them."""
+"""Features of a box, as growth from a click, a box or a mask samples them."""
 
 from dataclasses import dataclass, replace
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampled:
-    """A box, its features, and which of its voxels are finite in all of them."""
+    """A box, its features, and the voxels that are finite in all of them."""
 
     box: Box
     features: Floats
@@ -35,12 +35,12 @@ class Sampled:
 
 
 def leading(images: FeatureImages) -> int:
-    """Return the number of the subtraction among the features, or of the first."""
+    """Return the index of the subtraction among the features, or of the first feature."""
     return images.names.index(POST_PRE) if POST_PRE in images.names else 0
 
 
 def cropped(start: Start) -> Start:
-    """Return the start in the smallest box that holds all that may belong to the region."""
+    """Return the start in the smallest box that holds every voxel that may belong to the region."""
     tight = Box.around(~start.outside)
     (z, y, x), (a, b, c), (d, e, f) = start.box.start, tight.start, tight.stop
     where = tight.slices

@@ -1,4 +1,4 @@
-"""What growth starts from: `GrowSettings`, `Outline`, and `Start`, what is known of a region."""
+"""The start of a growth: `GrowSettings`, `Outline`, and `Start`, the evidence on a region."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,8 +11,12 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 
 RING_MM: Final = (2.5, 9.0)
-"""How far from the region, in mm, its surroundings are sampled: more than the first, at most the
-second. Source: docs/methods/growth.md."""
+"""Distance in mm from the region at which its surroundings are sampled: above the first, at most
+the
+second.
+
+Source: docs/methods/growth.md.
+"""
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
@@ -26,26 +30,25 @@ class GrowSettings:
     Parameters
     ----------
     reach
-        The region ends at `reach` times the greatest radius of what it starts from.
+        The region ends at `reach` times the greatest radius of its start.
     radius_mm
-        Sets that end in mm instead; None for `reach`.
+        The limit in mm instead; None for `reach`.
     tolerance_mm
-        How far in a reader's outline may be off: deeper inside it everything belongs to the
-        region, farther outside nothing, in the slice of the outline.
+        How inexact a reader's outline may be: deeper inside it every voxel belongs to the region,
+        farther outside none, in the slice of the outline.
     smoothness
-        Cost of a surface in even surroundings, in units of log odds for each face between two
+        Cost of a surface in uniform surroundings, in units of log odds for each face between two
         voxels of the finest spacing.
     most_voxels
-        Above this number of voxels the region is found on a coarser grid, which its notes say.
+        Above this number of voxels the region is computed on a coarser grid, with a note.
 
     Raises
     ------
     ValueError
         If a value is not above 0.
 
-    Source: docs/methods/growth.md (1.3, 1.5 mm, 100^3 voxels). A smoothness of 1.5 was
-    found for features without common noise; with it, 2.5 measured better
-    (`benchmarks/grow.py`).
+    Source: docs/methods/growth.md (1.3, 1.5 mm, 100^3 voxels). A smoothness of 1.5 was derived for
+    features without common noise; with it, 2.5 measured better (`benchmarks/grow.py`).
     """
 
     reach: float = 1.3
@@ -63,7 +66,7 @@ class GrowSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outline:
-    """The inside of what a reader outlined in one plane.
+    """The inside of an outline that a reader drew in one plane.
 
     Parameters
     ----------
@@ -100,22 +103,23 @@ class Outline:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Start:
-    """What is known of a region before it grows; all masks are bool of the box's shape.
+    """The evidence on a region before it grows; all masks are bool of the box's shape.
 
     Parameters
     ----------
     box
-        Nothing outside it belongs to the region.
+        No voxel outside it belongs to the region.
     inside, outside
-        What belongs to the region and what does not, whatever the image says; they are disjoint.
+        Voxels that belong to the region and voxels that do not, whatever the image shows; they are
+        disjoint.
     seed
         Parts of the grown region (26 neighbours) stay if they share a voxel with it.
     drawn
-        What the reader gave: the region if the image is of no help.
+        The reader's drawing, which is the region if the image does not help.
     foreground, background
         Features ``(feature, voxel)`` of samples of the region and of its surroundings, finite.
     notes
-        Plain sentences for the reader.
+        Sentences for the reader.
     """
 
     box: Box
@@ -129,20 +133,20 @@ class Start:
 
 
 def outlines_of(mask: Bools, box: Box, grid: Grid) -> tuple[Outline, ...]:
-    """Return the outlines that a mask in a box holds: its planes across one axis.
+    """Return the outlines in a mask: its planes across one axis.
 
-    The axis is the one across which the mask lies in fewest planes (of equal ones, the first), as a
-    reader leaves it who has outlined some slices of one view. No outline for an empty mask.
+    The axis is the one across which the mask lies in fewest planes (of equal ones, the first), as
+    in a mask of a reader who outlined some slices of one view. No outline for an empty mask.
     """
     places = [np.flatnonzero(mask.any(axis=_find_other_axes(axis))) for axis in range(3)]
     axis = min(range(3), key=lambda a: len(places[a]))
     plane = tuple(box.slices[a] for a in _find_other_axes(axis))
     shape = tuple(grid.shape[a] for a in _find_other_axes(axis))
     outlines = []
-    for place in places[axis]:
+    for index in places[axis]:
         whole = np.zeros(shape, dtype=np.bool_)
-        whole[plane] = mask.take(place, axis=axis)
-        outlines.append(Outline(axis, box.start[axis] + int(place), whole))
+        whole[plane] = mask.take(index, axis=axis)
+        outlines.append(Outline(axis, box.start[axis] + int(index), whole))
     return tuple(outlines)
 
 
@@ -152,11 +156,11 @@ def box_of_ball(
     spacing_mm: Spacing,
     shape: tuple[int, int, int],
 ) -> Box:
-    """Return the box of voxels whose centre may lie within a ball, cut to an array of `shape`."""
+    """Return the box of voxels with centres possibly in a ball, cropped to an array of `shape`."""
     ends = []
-    for place, step, n in zip(centre, spacing_mm, shape, strict=True):
-        first = min(max(int(np.ceil(place - radius_mm / step)), 0), int(n))
-        last = max(min(int(np.floor(place + radius_mm / step)) + 1, int(n)), first)
+    for coordinate, step, n in zip(centre, spacing_mm, shape, strict=True):
+        first = min(max(int(np.ceil(coordinate - radius_mm / step)), 0), int(n))
+        last = max(min(int(np.floor(coordinate + radius_mm / step)) + 1, int(n)), first)
         ends.append((first, last))
     (z0, z1), (y0, y1), (x0, x1) = ends
     return Box((z0, y0, x0), (z1, y1, x1))
@@ -165,8 +169,8 @@ def box_of_ball(
 def ball(box: Box, centre: tuple[float, float, float], spacing_mm: Spacing) -> Floats:
     """Return the distance in mm of each voxel of `box` from `centre`, float32."""
     z, y, x = (
-        ((np.arange(a, b) - place) * step).astype(np.float32) ** 2
-        for a, b, place, step in zip(box.start, box.stop, centre, spacing_mm, strict=True)
+        ((np.arange(a, b) - coordinate) * step).astype(np.float32) ** 2
+        for a, b, coordinate, step in zip(box.start, box.stop, centre, spacing_mm, strict=True)
     )
     squared = z[:, np.newaxis, np.newaxis] + (y[:, np.newaxis] + x)
     return np.sqrt(squared, out=squared)

@@ -1,1 +1,1 @@
-"""One editing session: labels, membership, marks, the stroke in hand or lifted, undo."""
+"""One editing session: labels, membership, marks, the current stroke, undo."""

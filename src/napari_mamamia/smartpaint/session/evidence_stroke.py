@@ -1,4 +1,4 @@
-"""A stroke of evidence: its path while it is drawn, and what its result may change."""
+"""A stroke of evidence: its path while it is drawn, and the limits of its result."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -29,20 +29,25 @@ EVIDENCE_VERSION: Final = "evidence version"
 APART: Final = "apart"
 NOTES: Final = "notes"
 HELD_BACK: Final = "voxels held back"
-"""Parameters of a stroke of evidence: whose rules settled it, see `SettledStroke`, and how many
-voxels its result had changed against its promises."""
+"""Names of parameters in a stroke's record: version of the rules, see `SettledStroke`, and number
+of
+voxels that its result changed against its guarantees.
+"""
 
-_THINNED: Final = (0.05, 0.25)  # of the radius, of the finest voxel: nearer places say nothing new
+_THINNED: Final = (
+    0.05,
+    0.25,
+)  # of the radius, of the finest voxel: points closer than this add nothing
 _ROUNDING_MM: Final = 0.01
 
 Bools = NDArray[np.bool_]
 
 
-class EvidenceInHand:
-    """A stroke of evidence from the press to the release: it collects its path and changes nothing.
+class CurrentEvidenceStroke:
+    """A stroke of evidence from press to release: it collects its path and changes no voxel.
 
-    A place that is not finite, or farther than a metre from the volume or from the place before, is
-    left out; so is one that lies as good as on the place before.
+    A position that is not finite, or farther than a metre from the volume or from the previous
+    position, is ignored, and so is a position that practically equals the previous one.
     """
 
     boxes: tuple[Box, ...] = ()
@@ -68,7 +73,7 @@ class EvidenceInHand:
 
     @property
     def edit(self) -> Edit:
-        """The stroke as the history and the journal keep it; what it changed is not counted."""
+        """The stroke as stored by the history and the journal, without counts of changed voxels."""
         parameters = lock_settings(self._locked)
         if self._too_far:
             parameters.append((TOO_FAR, self._too_far))
@@ -77,7 +82,7 @@ class EvidenceInHand:
 
     @property
     def work(self) -> StrokeWork | None:
-        """What settles the stroke as far as it is drawn; None where it looks at no voxel."""
+        """The input for settling the stroke as drawn so far; None if its box is empty."""
         if not self._path:
             return None
         work = prepare_stroke(
@@ -95,7 +100,7 @@ class EvidenceInHand:
         return self.drag(point)
 
     def drag(self, point: Voxel) -> Box:
-        """Go on with the path; no voxel changes."""
+        """Continue the path; no voxel changes."""
         z, y, x = map(float, point)
         if not all(map(isfinite, (z, y, x))) or self._is_off((z, y, x)):
             return Box.empty()
@@ -110,7 +115,7 @@ class EvidenceInHand:
         return Box.empty()
 
     def finish(self) -> Box:
-        """Do nothing: the path ends where the pointer was last."""
+        """Do nothing: the path ends at the last pointer position."""
         return Box.empty()
 
     def _is_off(self, point: Voxel) -> bool:
@@ -128,13 +133,13 @@ class EvidenceInHand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LiftedStroke:
-    """A stroke that was released and is settled elsewhere: its work, and the step it will make."""
+    """A released stroke that is settled elsewhere: its input, and the step it will make."""
 
     work: StrokeWork
     edit: Edit
 
     def describe(self, settled: SettledStroke, held_back: int) -> Edit:
-        """Return the step's edit with what the result says of itself."""
+        """Return the step's edit with the parameters of the result."""
         parameters: list[tuple[str, Setting]] = [
             *self.edit.parameters,
             (EVIDENCE_VERSION, VERSION),
@@ -149,7 +154,7 @@ class LiftedStroke:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptStroke:
-    """A result that keeps its promises, how many voxels were held back, and what it changes."""
+    """A result within its guarantees, the number of voxels held back, and its packed change."""
 
     settled: SettledStroke
     held_back: int
@@ -157,9 +162,9 @@ class KeptStroke:
 
 
 def keep_stroke(work: StrokeWork, settled: SettledStroke) -> KeptStroke:
-    """Return a result with its promises kept and what it changes packed: 20 to 60 ms.
+    """Return a result within its guarantees, with its change packed: 20 to 60 ms.
 
-    It reads only what `work` holds, so that a thread can do it for the window.
+    It reads only the arrays of `work`, so that a thread can run it for the window.
 
     Raises
     ------
@@ -174,11 +179,11 @@ def keep_stroke(work: StrokeWork, settled: SettledStroke) -> KeptStroke:
 
 
 def keep_promises(work: StrokeWork, settled: SettledStroke) -> tuple[SettledStroke, int]:
-    """Return a result without what a stroke never does, and how many voxels of it were held back.
+    """Return a result without changes that a stroke never makes, and how many voxels these were.
 
-    Add takes no voxel of its label away, erase adds none and touches no other label, locked labels
-    stay, and nothing changes beyond the window unless the whole lesion was asked for. The solver
-    keeps this by itself; a fault in it must not cost a reader's mask.
+    Add removes no voxel of its label, erase adds none and touches no other label, locked labels
+    stay, and nothing changes beyond the window unless the stroke acts on the whole lesion. The
+    solver guarantees all of this; the check protects a reader's mask against a fault in the solver.
 
     Raises
     ------
@@ -208,39 +213,39 @@ def keep_promises(work: StrokeWork, settled: SettledStroke) -> tuple[SettledStro
 
 
 def require_fitting(work: StrokeWork, settled: SettledStroke) -> None:
-    """Raise `CaseError` where a result is of another box, shape or type than its work."""
+    """Raise `CaseError` if the box, shape or type of a result differs from those of its work."""
     shape = work.box.shape
     arrays = ((settled.labels, np.uint8), (settled.words, np.uint16))
     if settled.box != work.box or any(a.shape != shape or a.dtype != t for a, t in arrays):
         raise CaseError(
-            "expected the result of the stroke that was drawn, but got that of another place: "
+            "expected the result of the stroke that was drawn, but got that of another region: "
             "nothing was changed; draw the stroke again"
         )
 
 
 def _find_beyond(work: StrokeWork, where: Bools) -> Bools:
-    """Return which of the voxels `where` lie farther from the path than its window.
+    """Return the voxels of `where` that lie farther from the path than its window.
 
-    Only those that no piece of the path has reached yet are measured against the next, so that a
+    Only voxels that no segment of the path has reached yet are measured against the next, so that a
     long path costs little more than a short one.
     """
     beyond = np.zeros_like(where)
-    left = np.argwhere(where)
+    remaining = np.argwhere(where)
     spacing = np.array(work.images.case.grid.spacing_mm)
     places = np.array(work.path) * spacing
     reach_mm = WINDOW[0] * work.brush.radius_mm + WINDOW[1] + _ROUNDING_MM
-    points = (left + np.array(work.box.start)) * spacing
+    points = (remaining + np.array(work.box.start)) * spacing
     for start, stop in _pieces_from_afar(places):
-        if not len(left):
+        if not len(remaining):
             return beyond
         far = _squared_distances(points, start, stop) > reach_mm**2
-        left, points = left[far], points[far]
-    beyond[tuple(left.T)] = True
+        remaining, points = remaining[far], points[far]
+    beyond[tuple(remaining.T)] = True
     return beyond
 
 
 def _pieces_from_afar(places: NDArray[np.float64]) -> Iterable[tuple[NDArray[np.float64], ...]]:
-    """Return the pieces of a path, every eighth first: together those reach most of its voxels."""
+    """Return the segments of a path, every eighth first, because these reach most of its voxels."""
     if len(places) == 1:
         return [(places[0], places[0])]
     order = sorted(range(len(places) - 1), key=lambda k: k % 8 != 0)

@@ -1,7 +1,7 @@
 """The steps of an editing session in order, and how many of them are applied.
 
-Steps are unlimited. Their differences are kept in memory up to a limit; beyond it the oldest are
-let go and read back from the journal when an undo reaches them.
+The number of steps is unlimited. Their differences stay in memory up to a limit; beyond it the
+oldest are released, and read back from the journal when an undo needs them.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,25 +14,33 @@ from napari_mamamia.core.edits import Edit, Step
 from napari_mamamia.core.errors import CaseError
 
 DEFAULT_LIMIT_BYTES: Final = 256 << 20
-"""Our choice: some 600 strokes of 20 mm radius, 5 000 of 6 mm (benchmarks/session.py)."""
+"""Default memory limit, our choice: some 600 strokes of 20 mm radius, 5000 of 6 mm
+(benchmarks/session.py).
+"""
 
 _STEP_BYTES: Final = 1000
 _POINT_BYTES: Final = 140
-"""What a step takes beside its difference, and each place of its path: Python objects, measured
-with `sys.getsizeof` (a tuple of three floats: 64 + 3 * 24). They stay when the difference goes."""
+"""Memory of a step without its difference, and of each point of its path.
+
+These are Python objects, measured with `sys.getsizeof` (a tuple of three floats: 64 + 3 * 24). They
+stay when the difference is released.
+"""
 
 _KEYFRAME_EVERY: Final = 64
 _MOST_KEYFRAMES: Final = 16
 _WORTH_STEPS: Final = 20
-"""A whole state is kept every so many steps, so many of them; at more every second one is let go
-and the distance doubled. One is gone from where that spares so many steps. Our choice: to take or
-lay a state costs as much as some 20 strokes of 8 mm."""
+"""Keyframes, which are whole states: their distance in steps, their number, their share of memory.
+
+With more keyframes every second one is dropped and the distance doubles. A keyframe is used when it
+saves that many steps. Our choice: taking or applying a state costs as much as some 20 strokes of 8
+mm.
+"""
 
 State = tuple[Difference, ...]
-"""A whole state as its difference from an empty one: a part for each label."""
+"""A whole state as its difference from an empty one: one part for each label."""
 
 ReadBack = Callable[[int], Difference]
-"""From a step's number to its difference; raises a `MamamiaError` where it cannot be read."""
+"""Callable from a step's number to its difference; raises a `MamamiaError` if it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +56,17 @@ class History:
     Parameters
     ----------
     limit_bytes
-        How much memory the steps may take together; only differences can be let go.
+        How much memory the steps may take together; only differences can be released.
     read_back
-        Where differences that were let go are found again. Without it, the steps beyond the
-        limit stay in the list but cannot be undone any more; `forgotten` counts them.
+        Reads differences that were released. Without it, the steps beyond the limit stay in the
+        list
+        but cannot be undone any more; `forgotten` counts them.
 
     Attributes
     ----------
     revision
-        Grows with each step, undo, redo and jump: what was worked out for one revision is stale
-        at another.
+        Grows with each step, undo, redo and jump: a result computed for one revision is outdated at
+        another.
     """
 
     def __init__(
@@ -75,7 +84,7 @@ class History:
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """What each step was, in order, undone ones included."""
+        """The edit of each step, in order, including undone steps."""
         return tuple(entry.edit for entry in self._entries)
 
     @property
@@ -90,7 +99,7 @@ class History:
 
     @property
     def limit_bytes(self) -> int:
-        """How much memory the steps may take together; setting it lets go at once."""
+        """How much memory the steps may take together; setting it releases differences at once."""
         return self._limit
 
     @limit_bytes.setter
@@ -104,7 +113,7 @@ class History:
 
     @property
     def forgotten(self) -> int:
-        """How many applied steps cannot be undone any more, because nothing holds them."""
+        """How many applied steps cannot be undone any more, because their differences are lost."""
         if self.read_back is not None:
             return 0
         return sum(entry.difference is None for entry in self._entries[: self._position])
@@ -116,7 +125,7 @@ class History:
 
     @property
     def can_redo(self) -> bool:
-        """Whether there is an undone step to do again."""
+        """Whether there is an undone step to redo."""
         return self._position < len(self._entries) and self._is_within_reach(self._position)
 
     def add(self, step: Step) -> None:
@@ -130,7 +139,7 @@ class History:
         self.move(self._position + 1)
 
     def to_undo(self) -> Difference:
-        """Return the difference of the last applied step; `back` says that it was undone.
+        """Return the difference of the last applied step; call `back` after undoing it.
 
         Raises
         ------
@@ -144,17 +153,17 @@ class History:
         return self._read_difference(self._entries[self._position - 1])
 
     def to_redo(self) -> Difference:
-        """Return the difference of the next undone step; `forward` says that it was done.
+        """Return the difference of the next undone step; call `forward` after redoing it.
 
         Raises
         ------
         CaseError
-            If no step can be done again.
+            If no step can be redone.
         FormatError, SaveError
             If the step cannot be read back from the journal.
         """
         if not self.can_redo:
-            raise CaseError("expected a step to do again, but there is none: nothing was changed")
+            raise CaseError("expected a step to redo, but there is none: nothing was changed")
         return self._read_difference(self._entries[self._position])
 
     def back(self) -> None:
@@ -172,13 +181,13 @@ class History:
 
     @property
     def is_keyframe_due(self) -> bool:
-        """Whether the state after the last applied step is one to keep, see `keep_keyframe`."""
+        """Whether the state after the last applied step should be kept, see `keep_keyframe`."""
         return self._position % self._every == 0 and self._position not in self._keyframes
 
     def keep_keyframe(self, state: State) -> None:
-        """Keep the state after the last applied step, so that a long way begins near its end.
+        """Keep the state after the last applied step, so that a long jump can start near its end.
 
-        One that would take more than its share of the memory is not kept.
+        A state that would take more than its share of the memory is not kept.
         """
         if not self._has_room(state):
             return
@@ -193,23 +202,23 @@ class History:
     def differences_to(
         self, position: int, state: Callable[[], State] | None = None
     ) -> Iterator[Difference]:
-        """Return differences that together lead from here to `position`, in any order.
+        """Return differences that lead from the current position to `position`, in any order.
 
-        They are those of all steps between, nearest first; or, where `state` gives the state of
-        this moment, that and a kept state and the steps from there. They are those of this moment,
-        whatever becomes of the list.
+        They are the differences of all steps between, nearest first. If `state` gives the current
+        state, they may instead be that state, a keyframe and the steps from there. Later changes of
+        the list have no effect on them.
 
         Raises
         ------
         CaseError
             If there is no such position, or a step on the way is neither in memory nor recorded.
         FormatError, SaveError
-            While they are taken, if one cannot be read back from the journal.
+            During iteration, if a difference cannot be read back from the journal.
         """
         if not 0 <= position <= len(self._entries):
             raise CaseError(
-                f"expected a row of the history from 0 to {len(self._entries)}, got {position}: "
-                "nothing was changed"
+                f"expected a row of the history from 0 to {len(self._entries)}, but got "
+                f"{position}: nothing was changed"
             )
         start = self._position
         states: Iterator[Difference] = iter(())
@@ -235,7 +244,7 @@ class History:
         return self._read_difference(self._entries[row - 1])
 
     def numbers_to(self, position: int) -> tuple[int, ...]:
-        """Return the numbers of all steps between here and `position`."""
+        """Return the numbers of all steps between the current position and `position`."""
         low, high = sorted((position, self._position))
         return tuple(entry.number for entry in self._entries[low:high])
 
@@ -251,8 +260,8 @@ class History:
             return entry.difference
         if self.read_back is None:
             raise CaseError(
-                f"expected step {entry.number} in memory, but it was let go and nothing recorded "
-                "it: it stays as it is; nothing was changed"
+                f"expected step {entry.number} in memory, but it was released and no journal "
+                "recorded it: it cannot be undone; nothing was changed"
             )
         return self.read_back(entry.number)
 
@@ -265,7 +274,7 @@ class History:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Drop the oldest differences until the rest fits; `_oldest` is the first still held."""
+        """Release the oldest differences until the rest fits; `_oldest` is the first still held."""
         while self._bytes > self._limit and self._oldest < len(self._entries):
             entry = self._entries[self._oldest]
             self._bytes -= _difference_bytes(entry)
@@ -274,7 +283,7 @@ class History:
 
 
 def _state_bytes(state: State) -> int:
-    return sum(part.nbytes for part in state)
+    return sum(difference.nbytes for difference in state)
 
 
 def _count_bytes(entry: _Entry) -> int:

@@ -1,4 +1,4 @@
-"""`RecordedMask`: a mask whose every change is a step: recorded, undone, gone to, played again."""
+"""`RecordedMask`: a mask whose every change is a recorded step, with undo, jump and replay."""
 
 import time
 from collections.abc import Callable
@@ -24,17 +24,17 @@ from napari_mamamia.core.edits import (
 )
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.smartpaint.session.gathered_jump import GatheredJump
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES, History
 from napari_mamamia.smartpaint.session.state import MaskState, moved
-from napari_mamamia.smartpaint.session.way import Way
 
 PAINTED_OUTSIDE: Final = "painted with napari"
-"""Name of a step that did not come through the session."""
+"""Name of a step that was not made by the session."""
 
 Record = Callable[[Step | Turn | Jump], None]
 
 LONGEST_PAUSE_S: Final = 30.0
-"""A pause of so many seconds or more between two acts does not count. Our choice."""
+"""Longest pause in seconds between two acts that counts as editing time; our choice."""
 
 
 class EditingClock:
@@ -43,9 +43,9 @@ class EditingClock:
     Parameters
     ----------
     seconds
-        Editing time of earlier sittings, which counts on.
+        Editing time of earlier sittings, to which new time is added.
     now
-        A clock in seconds that never goes back.
+        A monotonic clock in seconds.
     """
 
     def __init__(self, seconds: float = 0.0, now: Callable[[], float] = time.monotonic) -> None:
@@ -54,7 +54,7 @@ class EditingClock:
         self._last: float | None = None
 
     def act(self) -> float:
-        """Note that the reader does something; return the editing time so far in seconds."""
+        """Register an act of the reader; return the editing time so far in seconds."""
         now = self._now()
         if self._last is not None and now - self._last < LONGEST_PAUSE_S:
             self.seconds += now - self._last
@@ -70,18 +70,18 @@ class RecordedMask:
     grid, labels
         uint8 ``(z, y, x)`` on `grid`, edited in place.
     label
-        The value that is edited where nothing else is said.
+        The default value to edit.
     limit_bytes
         Memory for the differences of steps, see `History`.
     earlier
-        What went into the mask before; seconds, strokes and tools count on from there.
+        Summary of earlier editing; seconds, strokes and tools continue from it.
     now
         The clock, in seconds.
 
     Attributes
     ----------
     on_record
-        Is given each step, undo, redo and jump.
+        Called with each step, undo, redo and jump.
 
     Raises
     ------
@@ -113,17 +113,17 @@ class RecordedMask:
 
     @property
     def labels(self) -> NDArray[np.uint8]:
-        """The labels as they are now, uint8 ``(z, y, x)``: the buffer itself."""
+        """The current labels, uint8 ``(z, y, x)``: the buffer itself."""
         return self.state.labels
 
     @property
     def summary(self) -> EditingSummary:
-        """What went into the mask so far."""
+        """Summary of the editing so far."""
         return replace(self._summary, seconds=self._clock.seconds)
 
     @property
     def steps(self) -> tuple[Edit, ...]:
-        """What each step was, in order, undone ones included."""
+        """The edit of each step, in order, including undone steps."""
         return self.history.edits
 
     @property
@@ -138,17 +138,18 @@ class RecordedMask:
 
     @property
     def can_redo(self) -> bool:
-        """Whether there is an undone step to do again."""
+        """Whether there is an undone step to redo."""
         return self.history.can_redo
 
     def record_pending(self) -> None:
-        """Make a step of whatever is not recorded yet."""
+        """Record all pending changes as a step."""
         self.notice_external()
 
     def notice_external(self, box: Box | None = None) -> Step | None:
-        """Record what something else painted into the buffer, inside `box` or anywhere.
+        """Record changes that something else painted into the buffer, inside `box` or anywhere.
 
-        What became the painted label is held inside it from now on, what it lost outside.
+        Voxels that became the painted label are held inside it from now on; voxels that it lost are
+        held outside.
         """
         where = box if box is not None else Box.whole(self.grid.shape)
         if where.is_empty or self.state.is_recorded(where):
@@ -163,20 +164,21 @@ class RecordedMask:
         )
 
     def undo(self, label: int | None = None) -> Box | None:
-        """Undo the last applied step; return the box to draw anew, None where there is none.
+        """Undo the last applied step; return the box to redraw, None if there is no step.
 
-        With `label` the last one of that lesion, whatever was done to others since: taking it back
-        is then a step of its own. Flipped bits know no order, as long as the steps between touched
-        none of its voxels.
+        With `label`, undo the last step of that lesion, whatever was done to others since; the undo
+        is then a step of its own. Flipped bits do not depend on order, as long as no later step
+        touched any of its voxels.
 
-        Strokes that moved membership but no voxel over the threshold are undone with it, so that
-        each undo is seen. A stroke of evidence, and a step that is no stroke, is one of its own.
+        Strokes that changed the membership but moved no voxel across the threshold are undone with
+        it, so that each undo is visible. A stroke of evidence, and a step that is no stroke, is
+        undone by itself.
 
         Raises
         ------
         CaseError
-            If another lesion, or the whole mask, changed since where the step had changed it;
-            nothing changes.
+            If another lesion, or the whole mask, changed later at the voxels of the step; nothing
+            changes.
         FormatError, SaveError
             If an old step cannot be read back from the journal; nothing changes.
         """
@@ -189,14 +191,14 @@ class RecordedMask:
             edit = self.steps[row - 1]
             is_last = row == self.position
             box = self._undo_last() if is_last else self._take_back(row)
-            if not _is_dabbed(edit):
+            if not _is_made_of_stamps(edit):
                 break
         return box
 
     def redo(self, label: int | None = None) -> Box | None:
-        """Do the next undone step again; return the box to draw anew, None where there is none.
+        """Redo the next undone step; return the box to redraw, None if there is no step.
 
-        With `label` the one of that lesion that was undone last.
+        With `label`, redo the step of that lesion that was undone last.
 
         Raises
         ------
@@ -210,38 +212,38 @@ class RecordedMask:
         while (box is None or box.is_empty) and self._is_redo_of(label):
             edit = self.steps[self.position]
             box = self._apply_turn(Turn.REDO, self.history.to_redo())
-            if not _is_dabbed(edit):
+            if not _is_made_of_stamps(edit):
                 break
         return box
 
     def undoes_in(self, label: int) -> bool:
-        """Whether a lesion has a step to undo."""
+        """Return whether a lesion has a step to undo."""
         return bool(self._find_row_to_undo(label))
 
     def redoes_in(self, label: int) -> bool:
-        """Whether a lesion has a step to do again."""
+        """Return whether a lesion has a step to redo."""
         return self._is_redo_of(label) or self._is_taken_back(label)
 
     def go_to(self, position: int) -> Box:
-        """Go to the state after `position` steps in one act; return the box to draw anew.
+        """Jump to the state after `position` steps; return the box to redraw.
 
-        Every row of the history is a state of its own, that of a step which changed no voxel too;
-        only `undo` and `redo` pass over such steps.
+        Every row of the history is a state of its own, even that of a step which changed no voxel;
+        only `undo` and `redo` skip such steps.
 
         Raises
         ------
         CaseError
-            If there is no such state, or a step on the way is held nowhere; nothing changes.
+            If there is no such state, or a step on the way is stored nowhere; nothing changes.
         FormatError, SaveError
             As `undo`.
         """
-        way = self.way_to(position)
+        way = self.prepare_jump(position)
         while way.gather():
             pass
         return self.go(way) or Box.empty()
 
-    def way_to(self, position: int) -> Way:
-        """Return the way to the state after `position` steps, to be gathered before `go`.
+    def prepare_jump(self, position: int) -> GatheredJump:
+        """Return the jump to the state after `position` steps, to be gathered before `go`.
 
         Raises
         ------
@@ -249,13 +251,12 @@ class RecordedMask:
             If there is no such state.
         """
         self.record_pending()
-        return Way(self.history, position, self.grid.shape, self.state.snapshot)
+        return GatheredJump(self.history, position, self.grid.shape, self.state.snapshot)
 
-    def go(self, way: Way) -> Box | None:
-        """Go a gathered way in one act; return the box to draw anew.
+    def go(self, way: GatheredJump) -> Box | None:
+        """Apply a gathered jump; return the box to redraw.
 
-        None where something was done since the way was asked for: it leads nowhere any more, and
-        nothing changes.
+        None, and nothing changes, if the mask was edited after the jump was requested.
         """
         self.record_pending()
         if way.revision != self.history.revision:
@@ -271,7 +272,7 @@ class RecordedMask:
         return box
 
     def play(self, record: Step | Turn | Jump) -> None:
-        """Do what an earlier run recorded, without recording it again.
+        """Replay a record of an earlier session, without recording it again.
 
         Raises
         ------
@@ -300,17 +301,17 @@ class RecordedMask:
         rows = len(self.history.edits)
         if jump.start != self.history.position or not 0 <= jump.stop <= rows:
             raise ValueError(
-                f"it goes from row {jump.start} to {jump.stop}, but the history stands at row "
+                f"it goes from row {jump.start} to {jump.stop}, but the history is at row "
                 f"{self.history.position} of {rows}"
             )
-        way = Way(self.history, jump.stop, self.grid.shape, self.state.snapshot)
+        way = GatheredJump(self.history, jump.stop, self.grid.shape, self.state.snapshot)
         while way.gather():
             pass
         self.state.jump(way)
         self.history.move(jump.stop)
 
     def _find_row_to_undo(self, label: int | None) -> int:
-        """Return the row of the last step, or of the last one of a lesion; 0 where none is."""
+        """Return the row of the last step, or of the last step of a lesion; 0 if there is none."""
         if label is None or not self.can_undo:
             return self.position if self.can_undo else 0
         return max(standing_rows(self.steps[: self.position], label), default=0)
@@ -319,19 +320,19 @@ class RecordedMask:
         return self._apply_turn(Turn.UNDO, self.history.to_undo())
 
     def _is_redo_of(self, label: int | None) -> bool:
-        """Whether the next undone step is one of a lesion, and no taking back of another step."""
+        """Return whether the next undone step is one of a lesion, and not a reversal."""
         if label is None or not self.can_redo:
             return self.can_redo
         edit = self.steps[self.position]
         return edit.label in (label, WHOLE_MASK) and edit.undone_row is None
 
     def _is_taken_back(self, label: int) -> bool:
-        """Whether the last applied step took one of a lesion back."""
+        """Return whether the last applied step reversed a step of a lesion."""
         edit = self.steps[self.position - 1] if self.can_undo else None
         return edit is not None and edit.label == label and edit.undone_row is not None
 
     def _take_back(self, row: int) -> Box:
-        """Take the step of a row back by a step of its own."""
+        """Reverse the step of a row by a step of its own."""
         edit, difference = self.steps[row - 1], self.history.difference_of(row)
         self._require_untouched(row, edit, difference)
         self.state.flip(difference)
@@ -341,7 +342,7 @@ class RecordedMask:
         return Box.empty() if step is None else step.difference.box
 
     def _require_untouched(self, row: int, edit: Edit, difference: Difference) -> None:
-        """Raise `CaseError` where a later step changed what a step had changed."""
+        """Raise `CaseError` if a later step changed voxels that a step had changed."""
         is_touched = edit.label == WHOLE_MASK
         if not is_touched:
             box = difference.box
@@ -351,22 +352,22 @@ class RecordedMask:
             is_touched = bool(((since != 0) & (self._cut_flipped(difference, box) != 0)).any())
         if is_touched:
             raise CaseError(
-                f"expected nothing over it since step {row} ({edit.name}), but what was done later "
-                "stands on the same voxels: nothing was changed; click a row of the history to go "
-                "back with all that came after it"
+                f"expected no later change of the voxels of step {row} ({edit.name}), but a later "
+                "step changed them: nothing was changed; click a row of the history to go back, "
+                "together with every later step"
             )
 
     def _cut_flipped(self, difference: Difference, box: Box) -> NDArray[np.uint8]:
-        """Return the flipped bits of the labels inside a box; the whole grid costs 60 ms."""
+        """Return the flipped bits of the labels inside a box; the whole grid would take 60 ms."""
         flipped = np.zeros(box.shape, np.uint8)
         for change in difference.labels:
             starts = zip(change.box.start, box.start, strict=True)
             stops = zip(change.box.stop, box.stop, strict=True)
             if any(max(a) >= min(b) for a, b in zip(starts, stops, strict=True)):
                 continue
-            part = np.zeros(change.box.shape, np.uint8)
-            replace(change, box=Box.whole(part.shape)).flip(part)
-            flipped ^= LabelMap(self.grid, change.box, part).cut(box)
+            bits = np.zeros(change.box.shape, np.uint8)
+            replace(change, box=Box.whole(bits.shape)).flip(bits)
+            flipped ^= LabelMap(self.grid, change.box, bits).cut(box)
         return flipped
 
     def _add_step(self, step: Step) -> None:
@@ -405,14 +406,14 @@ class RecordedMask:
         return step
 
 
-def _is_dabbed(edit: Edit) -> bool:
-    """Whether a step is a stroke of dabs, which may move membership alone."""
+def _is_made_of_stamps(edit: Edit) -> bool:
+    """Return whether a step is a stroke of stamps, which may change membership alone."""
     return edit.stroke is not None and edit.stroke.brush.tool is not Tool.EVIDENCE
 
 
 def _require_buffer(labels: NDArray[np.uint8], grid: Grid) -> None:
     if labels.dtype != np.uint8 or labels.shape != grid.shape or not labels.flags.writeable:
         raise CaseError(
-            f"expected a writable uint8 buffer of shape {grid.shape} to edit, got "
+            f"expected a writable uint8 buffer of shape {grid.shape} to edit, but got "
             f"{labels.dtype} {labels.shape}: start editing again"
         )

@@ -1,7 +1,7 @@
-"""`EditingSession`: one reader edits one case's mask; every step can be undone and is recorded.
+"""`EditingSession`: one reader edits one case's mask; every step is recorded and can be undone.
 
-It knows no window and no files: labels are edited in place, boxes say what to draw anew, and each
-step goes to `on_record`, where a journal may stand.
+It uses no window and no files: labels are edited in place, boxes tell the caller what to redraw,
+and each step goes to `on_record`, for example a journal.
 """
 
 import time
@@ -35,7 +35,7 @@ from napari_mamamia.smartpaint.evidence.stroke import (
     settle_stroke,
 )
 from napari_mamamia.smartpaint.session.evidence_stroke import (
-    EvidenceInHand,
+    CurrentEvidenceStroke,
     KeptStroke,
     LiftedStroke,
     keep_stroke,
@@ -44,7 +44,7 @@ from napari_mamamia.smartpaint.session.evidence_stroke import (
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
 from napari_mamamia.smartpaint.session.recorded_mask import RecordedMask
 from napari_mamamia.smartpaint.session.state import LabelMarks
-from napari_mamamia.smartpaint.session.stroke import StrokeInHand, turned_by_press
+from napari_mamamia.smartpaint.session.stroke import CurrentStroke, turned_by_press
 
 FORGET_MARKS: Final = "forget marks"
 _LOOKING: Final = (Tool.SMARTPAINT, Tool.EVIDENCE)
@@ -58,28 +58,29 @@ class EditingSession(RecordedMask):
     Parameters
     ----------
     case_id, grid
-        What is edited.
+        The case and its grid.
     labels
         uint8 ``(z, y, x)`` on `grid`, edited in place: the buffer that the window shows.
     images
-        What strokes of evidence and a SmartPaint brush look at; may be set later. Without them such
-        a press raises `CaseError`.
+        The images that strokes of evidence and a SmartPaint brush compare; may be set later.
+        Without
+        them such a press raises `CaseError`.
     label
         The value that `apply` writes; a brush carries its own.
     locked
-        Labels that nothing paints over, and that cannot be painted.
+        Labels that cannot be painted, and that no stroke paints over.
     limit_bytes
         Memory for the differences of steps, see `History`.
     earlier
-        What went into the mask before; seconds, strokes and tools count on from there.
+        Summary of earlier editing; seconds, strokes and tools continue from it.
     now
         The clock, in seconds.
 
     Attributes
     ----------
     on_settled
-        Is given the step of a lifted stroke that something else than `settle` settled, such as an
-        undo that could not wait: what to draw anew.
+        Called with the step of a released stroke that was settled by something else than `settle`,
+        such as an undo that could not wait: its box needs a redraw.
 
     Raises
     ------
@@ -107,17 +108,17 @@ class EditingSession(RecordedMask):
         self.images = images
         self.locked = locked
         self.on_settled: Callable[[Step], None] | None = None
-        self._stroke: StrokeInHand | EvidenceInHand | None = None
+        self._stroke: CurrentStroke | CurrentEvidenceStroke | None = None
         self._lifted: LiftedStroke | None = None
 
     @property
     def is_painting(self) -> bool:
-        """Whether a stroke is in hand."""
+        """Whether a stroke is being drawn."""
         return self._stroke is not None
 
     @property
     def is_settling(self) -> bool:
-        """Whether a lifted stroke waits for its result."""
+        """Whether a released stroke waits for its result."""
         return self._lifted is not None
 
     # -------------------------------------------------------------- strokes
@@ -125,13 +126,13 @@ class EditingSession(RecordedMask):
     def press(self, point: Voxel, brush: Brush) -> Box:
         """Begin a stroke at `point`; return the box of voxels whose label changed.
 
-        A stroke that is still in hand is released first, one that was lifted is settled. A stroke
+        A stroke that is still being drawn is released first; a released stroke is settled. A stroke
         of evidence changes no voxel before it is settled.
 
         Raises
         ------
         CaseError
-            If the brush's label is locked, or a brush that looks at images has none; nothing
+            If the brush's label is locked, or a brush that compares images has none; nothing
             changes.
         """
         self.release()
@@ -141,53 +142,53 @@ class EditingSession(RecordedMask):
         if brush.tool in _LOOKING and images is None:
             raise CaseError(
                 "expected the images that a SmartPaint brush compares, but they are not ready: "
-                "wait until all phases are read, or take the plain sphere"
+                "wait until all phases are read, or choose the plain sphere"
             )
         self._clock.act()
         if brush.tool is Tool.EVIDENCE and images is not None:
-            self._stroke = EvidenceInHand(self.state, brush, spacing, images, self.locked)
+            self._stroke = CurrentEvidenceStroke(self.state, brush, spacing, images, self.locked)
         else:
-            self._stroke = StrokeInHand(self.state, brush, spacing, images, self.locked)
+            self._stroke = CurrentStroke(self.state, brush, spacing, images, self.locked)
         return self._stroke.press(point)
 
     def drag(self, point: Voxel) -> Box:
-        """Go on with the stroke to `point`; return the box of voxels whose label changed."""
+        """Continue the stroke to `point`; return the box of voxels whose label changed."""
         return Box.empty() if self._stroke is None else self._stroke.drag(point)
 
     def release(self) -> Step | None:
-        """End the stroke and record it; None where it changed nothing.
+        """End the stroke and record it; None if it changed nothing.
 
-        A stroke of evidence is settled here and now; `lift` leaves that to a worker.
+        A stroke of evidence is settled at once; use `lift` to settle it in a worker.
         """
-        if isinstance(self._stroke, EvidenceInHand):
+        if isinstance(self._stroke, CurrentEvidenceStroke):
             return None if self.lift() is None else self._settle_waiting()
-        hand, self._stroke = self._stroke, None
-        if hand is None:
+        stroke, self._stroke = self._stroke, None
+        if stroke is None:
             return None
-        return self._record_step(hand.edit, self._take_difference(hand))
+        return self._record_step(stroke.edit, self._take_difference(stroke))
 
     def lift(self) -> StrokeWork | None:
-        """End a stroke of evidence; return what a worker gives to `settle_stroke`.
+        """End a stroke of evidence; return the input for `settle_stroke` in a worker.
 
-        None where no such stroke is in hand, or it looks at no voxel. The stroke is recorded by
-        `settle`, or by whatever needs the mask before.
+        None if no such stroke is being drawn, or its box is empty. The stroke is recorded by
+        `settle`, or by any method that needs the mask before.
         """
-        hand = self._stroke
-        if not isinstance(hand, EvidenceInHand):
+        stroke = self._stroke
+        if not isinstance(stroke, CurrentEvidenceStroke):
             return None
         self._stroke = None
         self.notice_external()
-        work = hand.work
+        work = stroke.work
         if work is not None:
-            self._lifted = LiftedStroke(work, hand.edit)
+            self._lifted = LiftedStroke(work, stroke.edit)
         return work
 
     def settle(self, work: StrokeWork, result: SettledStroke | KeptStroke) -> Step | None:
-        """Record what came of a lifted stroke; None where it changed nothing.
+        """Record the result of a released stroke; None if it changed nothing.
 
-        A result of a stroke that was settled or abandoned meanwhile is dropped: `work`, as `lift`
-        returned it, says of which stroke it is. A `KeptStroke` has its promises kept and its change
-        packed already, as a thread does it for the window.
+        The result of a stroke that was settled or abandoned meanwhile is dropped: `work`, as
+        returned by `lift`, identifies the stroke. A `KeptStroke` is within its guarantees and has
+        its change packed already, as a thread does it for the window.
 
         Raises
         ------
@@ -199,49 +200,49 @@ class EditingSession(RecordedMask):
         return self._settle_waiting(result)
 
     def settle_lifted(self) -> Step | None:
-        """Settle a lifted stroke here and now; `on_settled` hears of it."""
+        """Settle a released stroke at once, and call `on_settled`."""
         step = self._settle_waiting()
         if step is not None and self.on_settled is not None:
             self.on_settled(step)
         return step
 
-    def work_in_hand(self) -> StrokeWork | None:
-        """Return what `preview_stroke` needs of a stroke of evidence while it is drawn."""
-        return self._stroke.work if isinstance(self._stroke, EvidenceInHand) else None
+    def current_work(self) -> StrokeWork | None:
+        """Return the input of `preview_stroke` for a stroke of evidence while it is drawn."""
+        return self._stroke.work if isinstance(self._stroke, CurrentEvidenceStroke) else None
 
     def abandon(self) -> Box:
-        """Drop the stroke in hand, or the one that was lifted.
+        """Drop the current stroke, or the released one.
 
-        Returns the box to draw anew, empty where no voxel had changed.
+        Returns the box to redraw, empty if no voxel had changed.
         """
-        hand, self._stroke, self._lifted = self._stroke, None, None
-        if hand is None or isinstance(hand, EvidenceInHand):
+        stroke, self._stroke, self._lifted = self._stroke, None, None
+        if stroke is None or isinstance(stroke, CurrentEvidenceStroke):
             return Box.empty()
-        self.state.roll_back(hand.brush.label, hand.boxes)
-        return _join_boxes(hand.boxes)
+        self.state.roll_back(stroke.brush.label, stroke.boxes)
+        return _join_boxes(stroke.boxes)
 
-    def difference_in_hand(self) -> Difference | None:
-        """Return what the stroke in hand changed so far, and drop it without recording it."""
-        hand, self._stroke = self._stroke, None
-        if hand is None:
+    def current_difference(self) -> Difference | None:
+        """Return the changes of the current stroke so far, and drop it without recording it."""
+        stroke, self._stroke = self._stroke, None
+        if stroke is None:
             return None
-        if isinstance(hand, EvidenceInHand):
-            work = hand.work
+        if isinstance(stroke, CurrentEvidenceStroke):
+            work = stroke.work
             difference = (
                 None
                 if work is None
                 else self._write_kept(work, keep_stroke(work, settle_stroke(work)))
             )
         else:
-            difference = self._take_difference(hand)
+            difference = self._take_difference(stroke)
         if difference is not None:
             self.state.flip(difference)
         return difference
 
     def preview(self, point: Voxel, brush: Brush) -> tuple[Box, NDArray[np.bool_]]:
-        """Return what a press at `point` would turn over: a box and bool voxels in it.
+        """Return the voxels that a press at `point` would change: a box and bool voxels in it.
 
-        Nothing where the brush has no images yet, or its label is locked.
+        The box is empty if the brush has no images yet, or its label is locked.
         """
         images, spacing = self.images, self.grid.spacing_mm
         is_blind = brush.tool in _LOOKING and images is None
@@ -249,22 +250,25 @@ class EditingSession(RecordedMask):
             return Box.empty(), np.zeros((0, 0, 0), np.bool_)
         if brush.tool is not Tool.EVIDENCE or images is None:
             return turned_by_press(self.state, point, brush, spacing, images, self.locked)
-        hand = EvidenceInHand(self.state, brush, spacing, images, self.locked)
-        hand.press(point)
-        work = hand.work
+        stroke = CurrentEvidenceStroke(self.state, brush, spacing, images, self.locked)
+        stroke.press(point)
+        work = stroke.work
         if work is None:
             return Box.empty(), np.zeros((0, 0, 0), np.bool_)
         preview = preview_stroke(work)
         return preview.box, preview.mask != (self.labels[preview.box.slices] == brush.label)
 
-    def _take_difference(self, hand: StrokeInHand) -> Difference | None:
-        hand.finish()
-        return self.state.record(hand.brush.label, hand.boxes, soft=True, marks=hand.leaves_marks)
+    def _take_difference(self, stroke: CurrentStroke) -> Difference | None:
+        stroke.finish()
+        return self.state.record(
+            stroke.brush.label, stroke.boxes, soft=True, marks=stroke.leaves_marks
+        )
 
     def _settle_waiting(self, result: SettledStroke | KeptStroke | None = None) -> Step | None:
-        """Record the lifted stroke; its result is worked out where there is none.
+        """Record the released stroke; its result is computed if there is none.
 
-        Or where something else painted there since it was lifted: that came first.
+        It is also computed if something else painted there since the release, because that came
+        first.
         """
         lifted, self._lifted = self._lifted, None
         if lifted is None:
@@ -284,19 +288,19 @@ class EditingSession(RecordedMask):
         )
 
     def _write_kept(self, work: StrokeWork, kept: KeptStroke) -> Difference | None:
-        """Write what a stroke came to; return what that changed, None where it is nothing.
+        """Write the result of a stroke; return the difference, None if nothing changed.
 
-        Its change was packed from what the work holds; where something else stands there by now, or
-        was not recorded yet, it is looked for anew.
+        The change was packed from the input of the stroke. If other values are there by now, or
+        changes are not recorded yet, it is computed again.
         """
         settled = kept.settled
         require_fitting(work, settled)
         before, after = (work.labels, work.words), (settled.labels, settled.words)
         if self.state.put(kept.difference, work.box, before, after):
             return kept.difference if kept.difference.labels or kept.difference.evidence else None
-        part, label = work.box.slices, work.brush.label
-        self.labels[part] = settled.labels
-        self.state.words(label)[part] = settled.words
+        crop, label = work.box.slices, work.brush.label
+        self.labels[crop] = settled.labels
+        self.state.words(label)[crop] = settled.words
         return self.state.record(label, (work.box,), marks=True)
 
     # ---------------------------------------------------------- whole steps
@@ -311,11 +315,11 @@ class EditingSession(RecordedMask):
         label: int | None = None,
         holds: bool = False,
     ) -> Step | None:
-        """Make `label` (default: the session's) what `mask_in_box` says inside `box`, one step.
+        """Set `label` (default: the session's) to `mask_in_box` inside `box`, as one step.
 
-        True voxels get the label but where a locked one stands; voxels that had the label and are
-        not True lose it. With `holds` the reader means each voxel that it changes: strokes and
-        growth do not undo it. None where nothing changed.
+        True voxels get the label, except those with a locked label; voxels that had the label and
+        are not True lose it. With `holds` the reader means each voxel that changes: strokes and
+        growth do not undo it. None if nothing changed.
 
         Raises
         ------
@@ -333,7 +337,7 @@ class EditingSession(RecordedMask):
         return self._write_labels(name, box, new_labels, parameters, value, holds=holds)
 
     def apply_labels(self, name: str, labels: LabelMap, parameters: Settings = ()) -> Step | None:
-        """Make the whole mask `labels`, but for locked labels, as one step.
+        """Set the whole mask to `labels`, except for locked labels, as one step.
 
         Values must be whole numbers 0 to 255.
         """
@@ -343,9 +347,9 @@ class EditingSession(RecordedMask):
         return self._write_labels(name, box, new_labels, parameters, WHOLE_MASK)
 
     def forget_marks(self, label: int | None = None) -> Step | None:
-        """Forget what all strokes said of `label` (default: the session's); its mask stays.
+        """Remove all marks of `label` (default: the session's); its mask stays.
 
-        None where nothing was said.
+        None if there were no marks.
 
         Raises
         ------
@@ -363,7 +367,7 @@ class EditingSession(RecordedMask):
         return self._record_step(edit, self.state.record(value, (box,), marks=True))
 
     def restore_marks(self, name: str, marks: Sequence[LabelMarks]) -> tuple[Step, ...]:
-        """Make what strokes said of all labels what it was, as steps of one label each."""
+        """Restore the marks of all labels, as one step for each label."""
         self.record_pending()
         by_label = {mark.label: mark for mark in marks}
         present = {mark.label: mark.box for mark in self.state.all_marks()}
@@ -381,16 +385,16 @@ class EditingSession(RecordedMask):
         return tuple(steps)
 
     def record_pending(self) -> None:
-        """Record a stroke in hand or lifted, and what came from outside."""
+        """Record a current or released stroke, and changes from outside."""
         self.release()
         self.notice_external()
 
     def notice_external(self, box: Box | None = None) -> Step | None:
-        """Record what something else painted into the buffer, inside `box` or anywhere.
+        """Record changes that something else painted into the buffer, inside `box` or anywhere.
 
-        What became the painted label is held inside it from now on, what it lost outside. A lifted
-        stroke is settled first. While a stroke is in hand nothing is looked at; its release records
-        all inside its boxes.
+        Voxels that became the painted label are held inside it from now on; voxels that it lost are
+        held outside. A released stroke is settled first. While a stroke is being drawn nothing is
+        compared; its release records every change inside its boxes.
         """
         if self._stroke is not None:
             return None

@@ -1,4 +1,4 @@
-"""The stroke in hand: from the press to the release, dab by dab."""
+"""The current stroke of a plain brush: from press to release, stamp by stamp."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -17,13 +17,13 @@ from napari_mamamia.smartpaint.brush.reach import stamp_box
 from napari_mamamia.smartpaint.session.state import MaskState, joined
 
 TOO_FAR: Final = "places left out"
-"""Parameter of a stroke: how many of its places lay a metre or more from the one before."""
+"""Parameter of a stroke: how many of its points lay a metre or more from the previous one."""
 
 Spacing = tuple[float, float, float]
 
 
-class StrokeInHand:
-    """A stroke that paints into `state`; `boxes` hold all that it may have changed.
+class CurrentStroke:
+    """A stroke that paints into `state`; `boxes` hold every voxel that it may have changed.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class StrokeInHand:
 
     @property
     def edit(self) -> Edit:
-        """The stroke as the history and the journal keep it; what it changed is not counted."""
+        """The stroke as stored by the history and the journal, without counts of changed voxels."""
         parameters = lock_settings(self._locked)
         if self._path.too_far:
             parameters.append((TOO_FAR, self._path.too_far))
@@ -63,35 +63,35 @@ class StrokeInHand:
 
     @property
     def leaves_marks(self) -> bool:
-        """Whether later strokes of evidence hold to what it did."""
+        """Whether later strokes of evidence respect its result."""
         return self.brush.tool in (Tool.SPHERE, Tool.SMOOTH)
 
     def press(self, point: Voxel) -> Box:
-        """Paint the first dab; return the box of voxels whose label changed."""
+        """Paint the first stamp; return the box of voxels whose label changed."""
         self._points.extend(_keep_finite_point(point))
-        return self._paint_dabs(self._path.press(point))
+        return self._paint_stamps(self._path.press(point))
 
     def drag(self, point: Voxel) -> Box:
-        """Paint on to `point`; return the box of voxels whose label changed."""
+        """Paint up to `point`; return the box of voxels whose label changed."""
         self._points.extend(_keep_finite_point(point))
-        return self._paint_dabs(self._path.drag(point))
+        return self._paint_stamps(self._path.drag(point))
 
     def finish(self) -> Box:
-        """Paint up to the last place; return the box of voxels whose label changed.
+        """Paint up to the last position; return the box of voxels whose label changed.
 
-        What a smoothing brush turned over is held from now on, or the next stroke of evidence would
-        undo it.
+        Voxels whose label a smoothing brush changed are held from now on, or the next stroke of
+        evidence would undo the change.
         """
-        changed = self._paint_dabs(self._path.release())
+        changed = self._paint_stamps(self._path.release())
         if self.brush.tool is Tool.SMOOTH:
             self._state.hold_changes(self.brush.label, self.boxes)
         return changed
 
-    def _paint_dabs(self, dabs: Iterable[Stamp]) -> Box:
+    def _paint_stamps(self, stamps: Iterable[Stamp]) -> Box:
         state, label, changed = self._state, self.brush.label, Box.empty()
-        # A plain sphere means every voxel of its disc, those that it does not turn over too.
+        # A plain sphere marks every voxel of its disc, even those whose label does not change.
         holds = self.brush.action if self.brush.tool is Tool.SPHERE else None
-        for stamp in dabs:
+        for stamp in stamps:
             box = stamp_box(stamp.centre, self.brush, self._spacing_mm, state.labels.shape)
             if box.is_empty:
                 continue
@@ -111,7 +111,7 @@ def turned_by_press(
     images: FeatureImages | None,
     locked: frozenset[int],
 ) -> tuple[Box, NDArray[np.bool_]]:
-    """Return a box, and which voxels in it a press at `point` would turn over; nothing changes."""
+    """Return a box, and the voxels in it that a press at `point` would change."""
     box = stamp_box(point, brush, spacing_mm, state.labels.shape)
     turned = np.zeros(box.shape, np.bool_)
     for stamp in StrokePath(brush, spacing_mm, images).press(point):
@@ -123,7 +123,7 @@ def turned_by_press(
 
 
 def stroke_name(brush: Brush) -> str:
-    """Return a stroke's name in the list of history: what it does, and its radius in mm.
+    """Return a stroke's name in the history: its action and its radius in mm.
 
     Examples
     --------
@@ -138,12 +138,12 @@ def stroke_name(brush: Brush) -> str:
 
 
 def lock_settings(locked: frozenset[int]) -> list[tuple[str, Setting]]:
-    """Return the parameters of a stroke that say which labels were locked, none where none was."""
+    """Return the stroke parameters that list the locked labels, none if no label was locked."""
     labels = " ".join(map(str, sorted(locked)))
     return [("locked", labels)] if labels else []
 
 
 def _keep_finite_point(point: Voxel) -> list[Voxel]:
-    """Return the point as plain numbers, as the journal keeps it; nothing if it has no place."""
+    """Return the point as plain floats for the journal; nothing if it is not finite."""
     z, y, x = map(float, point)
     return [(z, y, x)] if all(map(isfinite, (z, y, x))) else []

@@ -1,5 +1,5 @@
-"""What napari keeps private: the one place that touches it, each use guarded, with a fallback.
+"""Every use of napari's private parts, each guarded and with a fallback.
 
-`drawing` is how and when napari draws, `outlines` masks as lines, `stepping` a slice step,
-`sliders` what stands below the canvas, `writing` what stands on it.
+`drawing` schedules drawing, `outlines` draws masks as lines, `stepping` speeds up slice steps,
+`sliders` changes the sliders below the canvas, `writing` draws the texts on the canvas.
 """

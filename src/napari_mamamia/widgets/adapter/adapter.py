@@ -1,4 +1,4 @@
-"""What we use of what napari keeps private, each use guarded; its drawing is `drawing`."""
+"""Guarded use of napari's private parts, except for drawing (see `drawing`)."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,6 +22,7 @@ from napari_mamamia.widgets.adapter.drawing import (
     read_shaders_once,
     split_drawing,
 )
+from napari_mamamia.widgets.adapter.patches import is_on, patch
 from napari_mamamia.widgets.adapter.stepping import follow_lightly
 from napari_mamamia.widgets.adapter.writing import draw_writing_once
 
@@ -31,15 +32,15 @@ _WAYS_OUT: Final = (
     "napari.window.view.toggle_fullscreen",
 )
 _USUAL_POINTS: Final = 9
-"""Size of napari's texts where nobody chose another."""
+"""Default size of napari's texts in points."""
 _NOTES_PLACE: Final = "_update_default_dock_area"
 _AROUND_TITLE: Final = 8
-"""Pixels above and below the title of a dock, as napari's style rules have them."""
+"""Pixels above and below the title of a dock, as in napari's style sheet."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThemeColours:
-    """Of napari's theme, what our own style rules need: colours as hexadecimal RGB, and points."""
+    """Colours of napari's theme (hexadecimal RGB), and its text size in points."""
 
     accent: str
     on_accent: str
@@ -52,24 +53,24 @@ class ThemeColours:
 
 
 def bare(viewer: Any) -> Any:
-    """Return the viewer itself where napari hands out a proxy of it.
+    """Return the viewer itself if napari passes a proxy of it.
 
-    The proxy wraps every layer taken from it, so that ``layer in selection`` fails; napari's menu
-    gives the viewer, ``add_plugin_dock_widget`` and commands give the proxy.
+    The proxy wraps every layer taken from it, so that ``layer in selection`` fails. napari's menu
+    passes the viewer; ``add_plugin_dock_widget`` and commands pass the proxy.
     """
     return getattr(viewer, "__wrapped__", viewer)
 
 
 def current_viewer() -> Any | None:
-    """Return the viewer whose window was used last, None where there is no window."""
+    """Return the viewer whose window was used last, None if there is no window."""
     viewer = napari.current_viewer()
     return None if viewer is None else bare(viewer)
 
 
 def list_ways_out(window: QMainWindow) -> list[QAction]:
-    """Return what in napari's menus ends window or program, or fills the screen; it has keys.
+    """Return napari's menu actions that close the window or program, or toggle full screen.
 
-    A hidden menu answers no key, but for an action that stands in the window itself too.
+    They keep their keys: a hidden menu receives no key unless its action is also in the window.
     """
     menus = [action.menu() for action in window.menuBar().actions()]
     actions = [action for menu in menus if menu is not None for action in menu.actions()]
@@ -77,17 +78,17 @@ def list_ways_out(window: QMainWindow) -> list[QAction]:
 
 
 def focus_canvas(viewer: Any) -> None:
-    """Give the keyboard to the image; without the private attribute nothing happens."""
+    """Give the image the keyboard focus; without the private attribute nothing happens."""
     with suppress(AttributeError, RuntimeError):
         viewer.window._qt_viewer.canvas.native.setFocus()
 
 
 def forget_history(layer: Labels) -> None:
-    """Drop a labels layer's undo steps after its data were replaced.
+    """Clear a labels layer's undo steps after its data were replaced.
 
-    napari keeps them, and the next undo would write old voxels into the new mask (napari 0.9.2,
-    `napari/layers/labels/labels.py`, ``_reset_history``). Our masks that are replaced are not
-    editable, so that without the private method nothing can go wrong.
+    napari keeps them, and its next undo would write old voxels into the new mask (napari 0.9.2,
+    `napari/layers/labels/labels.py`, ``_reset_history``). Masks that we replace are not editable,
+    so that without the private method no harm is done.
     """
     reset = getattr(layer, "_reset_history", None)
     if reset is not None:
@@ -95,34 +96,34 @@ def forget_history(layer: Labels) -> None:
 
 
 def has_history(layer: Labels) -> bool:
-    """Whether a labels layer holds undo steps of its own; True where napari does not tell."""
+    """Return whether a labels layer holds undo steps of its own; True if napari does not tell."""
     return bool(getattr(layer, "_undo_history", True) or getattr(layer, "_redo_history", True))
 
 
 def layer_scrolling(viewer: Any) -> list[Any]:
-    """Return napari's wheel functions that go through the layers with Alt, empty where it has none.
+    """Return napari's wheel functions that scroll through layers with Alt, empty if there are none.
 
-    napari calls every wheel function, handled or not (napari 0.9.2,
-    `napari/components/_viewer_mouse_bindings.py`, ``layers_scroll``), so that they must be taken
-    out of the public list while the wheel with Alt has another meaning.
+    napari calls every wheel function, even for handled events (napari 0.9.2,
+    `napari/components/_viewer_mouse_bindings.py`, ``layers_scroll``), so that they must be removed
+    from the public list while the wheel with Alt has another meaning.
     """
     name = "layers_scroll"
     return [f for f in viewer.mouse_wheel_callbacks if getattr(f, "__name__", "") == name]
 
 
 def slice_scrolling(viewer: Any) -> list[Any]:
-    """Return napari's wheel functions that go through the slices with Ctrl, likewise."""
+    """Return napari's wheel functions that scroll through slices with Ctrl, likewise."""
     name = "dims_scroll"
     return [f for f in viewer.mouse_wheel_callbacks if getattr(f, "__name__", "") == name]
 
 
 def redraw_part(layer: Labels, part: tuple[slice, slice, slice]) -> None:
-    """Draw a labels layer anew inside `part`, after its data were changed there in place.
+    """Redraw a labels layer inside `part`, after its data were changed there in place.
 
     `part` is in the layer's own axes (slice, row, column), with starts and stops. Slice caches of
-    small integer layers share memory with the data, so that only the texture's part is missing
+    small integer layers share memory with the data, so that only the texture needs an update
     (napari 0.9.2, `napari/layers/labels/labels.py`, ``_partial_labels_refresh``); without the
-    private methods the whole slice is drawn anew.
+    private methods the whole slice is redrawn.
     """
     note = getattr(layer, "_accumulate_updated_slice", None)
     draw = getattr(layer, "_partial_labels_refresh", None)
@@ -134,10 +135,10 @@ def redraw_part(layer: Labels, part: tuple[slice, slice, slice]) -> None:
 
 
 def square_off_brush(viewer: Any) -> None:
-    """Take the background box of napari's brush circle away, a dark square at the mouse.
+    """Remove the background box of napari's brush circle, a dark square at the pointer.
 
-    It is drawn beside the circle and stays when the circle goes (napari 0.9.2,
-    `napari/_vispy/overlays/brush_circle.py`, whose ``_on_visible_change`` leaves the box out).
+    It is drawn next to the circle and stays when the circle is hidden (napari 0.9.2,
+    `napari/_vispy/overlays/brush_circle.py`, whose ``_on_visible_change`` ignores the box).
     """
     with suppress(KeyError, AttributeError):
         viewer.canvas.overlays["_brush_circle"].box = False
@@ -158,12 +159,14 @@ def main_view(viewer: Any) -> QWidget | None:
     return None
 
 
+@patch
 def keep_when_closed(dock: Any, put_aside: Callable[[], None]) -> None:
-    """Let the cross of a dock call `put_aside`, where napari would take the dock apart.
+    """Make the close button of a dock call `put_aside`; napari would destroy the dock.
 
     napari 0.9.2, ``QtViewerDockWidget.destroyOnClose``, which the title bar looks up at each click.
     """
-    weakly = WeakMethod(put_aside)  # the panel knows its dock: no circle keeps both alive
+    # A weak reference to the panel, which refers to its dock: no cycle keeps both alive.
+    weakly = WeakMethod(put_aside)
 
     def on_cross() -> None:
         call = weakly()
@@ -175,10 +178,10 @@ def keep_when_closed(dock: Any, put_aside: Callable[[], None]) -> None:
 
 
 class _View(QtViewer):
-    """napari's view without its shortcuts: they are the main view's, as the keyboard is.
+    """napari's view without shortcuts: the main view has them, and the keyboard focus.
 
-    napari binds all of them again for each view, and writes the tips of every welcome screen anew
-    at each of the 98: a third of the time that a view takes (napari 0.9.2, `_qt/qt_viewer.py`).
+    napari binds all shortcuts again for each view, and rewrites the tips of every welcome screen
+    for each of the 98: a third of the time that a view takes (napari 0.9.2, `_qt/qt_viewer.py`).
     """
 
     def _bind_shortcuts(self) -> None:
@@ -186,7 +189,7 @@ class _View(QtViewer):
 
 
 def tend_canvas(view: Any) -> None:
-    """Let the canvas of a `QtViewer` keep what it is told, and draw no more than it must."""
+    """Apply the canvas patches to a `QtViewer`."""
     read_shaders_once()
     guard_canvas(view)
     split_drawing(view)
@@ -194,12 +197,13 @@ def tend_canvas(view: Any) -> None:
     spare_empty_depth(view)
 
 
+@patch
 def spare_empty_depth(view: Any) -> None:
-    """Let a view without layers be turned to 3-D while it has sliders already.
+    """Allow a view without layers to switch to 3-D while it already has sliders.
 
-    napari asks how deep a scene of two axes is along the axes that are displayed, which are the
-    third and fourth here, and fails (napari 0.9.2, `_qt/qt_viewer.py`, ``_update_camera_depth``).
-    It asks again with each layer that comes.
+    napari reads the depth of a two-axis scene along the displayed axes, which are the third and
+    fourth here, and fails (napari 0.9.2, `_qt/qt_viewer.py`, ``_update_camera_depth``). It reads it
+    again with each new layer.
     """
     measure = getattr(view, "_update_camera_depth", None)
     if measure is None:
@@ -213,13 +217,14 @@ def spare_empty_depth(view: Any) -> None:
 
     n_before = len(turned.callbacks)
     turned.disconnect(measure)
-    if len(turned.callbacks) < n_before:  # not where an earlier dock did so
+    if len(turned.callbacks) < n_before:  # not if an earlier dock has replaced it
         turned.connect(measure_layers)
 
 
 def new_view(model: Any) -> Any:
-    """Return a further view of a `ViewerModel`: napari's canvas without its sliders."""
-    view = _View(model, show_welcome_screen=False)
+    """Return another view of a `ViewerModel`: napari's canvas without its sliders."""
+    kind = _View if is_on("bind_shortcuts") else QtViewer
+    view = kind(model, show_welcome_screen=False)
     tend_canvas(view)
     draw_writing_once(view)
     with suppress(AttributeError):
@@ -234,13 +239,13 @@ def canvas_of(view: Any) -> QWidget | None:
 
 
 def text_scale() -> float:
-    """Return how many times larger the desktop wants texts than at 96 dots an inch; 1 at least."""
+    """Return the desktop's text scale relative to 96 dots per inch; at least 1."""
     screen = QGuiApplication.primaryScreen()
     return 1.0 if screen is None else max(float(screen.logicalDotsPerInch()) / 96, 1.0)
 
 
 def font_share() -> float:
-    """Return how many times larger the user wants napari's texts than its usual 9 points."""
+    """Return the user's size of napari's texts relative to the default of 9 points."""
     return float(get_settings().appearance.font_size) / _USUAL_POINTS
 
 
@@ -250,7 +255,7 @@ def watch_font(then: Callable[[], None]) -> None:
 
 
 class _TitleFit(QObject):
-    """Gives the text of a title bar its height whenever its font changes."""
+    """Sets the height of a title bar to that of its text whenever its font changes."""
 
     def __init__(self, bar: Any) -> None:
         super().__init__(bar)
@@ -274,10 +279,11 @@ class _TitleFit(QObject):
             bar.updateGeometry()
 
 
+@patch
 def fit_title(dock: Any) -> None:
-    """Let the title of a dock have the height of its text, wherever the dock goes.
+    """Set the height of a dock's title to that of its text, wherever the dock moves.
 
-    napari asks a font that the title has not: at 18 points its top was cut (napari 0.9.2,
+    napari measures with another font than the title's: at 18 points its top was cut (napari 0.9.2,
     `_qt/widgets/qt_viewer_dock_widget.py`, ``QtCustomTitleBar``).
     """
     dock.setTitleBarWidget = partial(_put_title, ref(dock))
@@ -295,17 +301,17 @@ def _put_title(dock_ref: Any, bar: Any) -> None:
 
 
 def add_unnoted_dock(window: Any, widget: QWidget, name: str, area: str) -> Any:
-    """Add a dock of ours, and keep it out of napari's settings, which it writes at once otherwise.
+    """Add a dock of ours without an entry in napari's settings.
 
-    They say where each dock was, to open it there again (napari 0.9.2,
-    `_qt/widgets/qt_viewer_dock_widget.py`, ``_update_default_dock_area``); this one is put in place
-    by us.
+    napari saves the area of each dock at once, to open the dock there again (napari 0.9.2,
+    `_qt/widgets/qt_viewer_dock_widget.py`, ``_update_default_dock_area``); we place this dock
+    ourselves.
     """
     return _add_dock(window, widget, name, area, lambda _dock, _area: None)
 
 
 def add_noted_dock(window: Any, widget: QWidget, name: str) -> Any:
-    """Add a dock where it was last; napari notes where it is, if it can write its settings."""
+    """Add a dock in its last area; napari saves the area if its settings are writable."""
     note = getattr(QtViewerDockWidget, _NOTES_PLACE, None)
 
     def note_if_writable(dock: Any, area: Any) -> None:
@@ -318,7 +324,7 @@ def add_noted_dock(window: Any, widget: QWidget, name: str) -> Any:
 def _add_dock(
     window: Any, widget: QWidget, name: str, area: str | None, note_place: Callable[..., None]
 ) -> Any:
-    note = getattr(QtViewerDockWidget, _NOTES_PLACE, None)
+    note = getattr(QtViewerDockWidget, _NOTES_PLACE, None) if is_on("default_area") else None
     if note is not None:
         setattr(QtViewerDockWidget, _NOTES_PLACE, note_place)
     try:
@@ -331,7 +337,7 @@ def _add_dock(
 
 
 def has_own_window_size() -> bool:
-    """Return whether napari's settings hold a size that the user left a window with."""
+    """Return whether napari's settings hold a window size that the user has set."""
     return get_settings().application.window_size is not None
 
 

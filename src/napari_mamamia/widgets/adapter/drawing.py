@@ -1,7 +1,6 @@
-"""How napari draws its layers: once for several changes, and no more in a turn than it must.
+"""Scheduling of napari's drawing: once for several changes, and little per iteration.
 
-As all of this package it may touch what napari keeps private; each use is guarded,
-and without the private parts all is as napari does it.
+Uses napari's private parts; each use is guarded, and without them napari draws as usual.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,33 +16,36 @@ from napari.layers import Layer
 from qtpy.QtCore import QObject, QTimer
 from qtpy.QtWidgets import QDockWidget, QFrame
 
+from napari_mamamia.widgets.adapter.patches import is_on, patch, patch_within
+
 _CONTROLS: Final = "layer controls"
-"""The objectName of the dock that has them (napari 0.9.2, `_qt/qt_viewer.py`)."""
+"""The objectName of the dock with layer controls (napari 0.9.2, `_qt/qt_viewer.py`)."""
 _NOWHERE_MM: Final = -1e9
-"""Outside of every volume."""
+"""A position outside of every volume."""
 _MEASURED: Final = (
     *("data", "scale", "units", "translate", "rotate", "shear", "affine", "axis_labels"),
 )
-"""Events of a layer at which napari measures all layers anew (`ViewerModel._on_add_layer`)."""
+"""Events of a layer at which napari measures all layers again (`ViewerModel._on_add_layer`)."""
 
 
 @contextmanager
 def drawn_once(layers: Any) -> Iterator[None]:
-    """Let napari put its drawing together once, at the end, for all layers that come and go inside.
+    """Let napari rebuild its scene graph once, at the end, for all layers added or removed inside.
 
-    A canvas of `split_drawing` does most of it a turn later.
+    A canvas of `split_drawing` does most of it in the next event-loop iteration.
     """
     with layers.batched_update():
         yield
 
 
+@patch_within
 @contextmanager
 def sliced_once(viewer: Any) -> Iterator[None]:
-    """Let napari slice all layers once, at the end, however often place and layers change inside.
+    """Let napari slice all layers once, at the end, for all changes of position and layers inside.
 
-    It does so twice at each step of a slider, and once for each layer that comes or gets new data
+    napari slices twice at each slider step, and once for each layer that is added or gets new data
     (napari 0.9.2, `napari/components/viewer_model.py`, ``_update_layers``). Meanwhile no layer is
-    asked what lies below the pointer: one that was never sliced in 3-D cannot answer.
+    asked for its value at the pointer: a layer that was never sliced in 3-D cannot answer.
     """
     slicer: Any = getattr(viewer, "_layer_slicer", None)
     real = getattr(slicer, "submit", None)
@@ -61,8 +63,7 @@ def sliced_once(viewer: Any) -> Iterator[None]:
     finally:
         slicer.submit = real
         for layer in held:
-            # The instance's attribute hid the method of the class, which is in force again without
-            # it.
+            # The instance attribute hid the method of the class, which applies again without it.
             del layer.refresh
     real(layers=[layer for layer in viewer.layers if layer not in stale], dims=viewer.dims)
     for layer in stale:
@@ -70,13 +71,14 @@ def sliced_once(viewer: Any) -> Iterator[None]:
         layer.refresh()
 
 
+@patch_within
 @contextmanager
 def measured_once(viewer: Any) -> Iterator[None]:
-    """Let napari measure the layers that there are once, at the end, for all that is done to them.
+    """Let napari measure the existing layers once, at the end, for all changes inside.
 
-    It lays out axes, sliders and their numbers each time that a layer gets new data or is moved, 3
-    to 8 ms (napari 0.9.2, `napari/components/viewer_model.py`, ``_on_layers_change``). A layer that
-    is inserted inside is measured at once.
+    napari lays out axes, sliders and their numbers each time that a layer gets new data or is
+    moved, 3 to 8 ms (napari 0.9.2, `napari/components/viewer_model.py`, ``_on_layers_change``). A
+    layer that is inserted inside is measured at once.
     """
     measure = getattr(viewer, "_on_layers_change", None)
     groups = [layer.events for layer in viewer.layers]
@@ -95,7 +97,7 @@ def measured_once(viewer: Any) -> Iterator[None]:
 
 @contextmanager
 def _pointer_away(viewer: Any) -> Iterator[None]:
-    """Let napari believe that the pointer is not over its canvas, which nobody is told."""
+    """Set the mouse-over-canvas flag of napari to False, without emitting its event."""
     name = "mouse_over_canvas"
     is_over = getattr(viewer, name, False)
     if not is_over:
@@ -110,13 +112,14 @@ def _pointer_away(viewer: Any) -> Iterator[None]:
             setattr(viewer, name, is_over)
 
 
+@patch_within
 @contextmanager
 def sliced_later(layer: Layer) -> Iterator[None]:
-    """Let a layer that is in no viewer yet be told what it shows; its insertion slices it.
+    """Set properties of a layer that is in no viewer yet, without slicing; insertion slices it.
 
-    napari slices it at each value that it is told, 15 to 30 ms in all, though only the slice of the
-    viewer that it goes into is ever drawn (napari 0.9.2, `napari/layers/base/base.py`,
-    ``refresh``). Without the private parts all is as napari does it.
+    napari slices it at each property, 15 to 30 ms in all, though only the slice of its future
+    viewer is ever drawn (napari 0.9.2, `napari/layers/base/base.py`, ``refresh``). Without the
+    private parts napari slices as usual.
     """
     state: Any = getattr(layer, "_slicing_state", None)
     names = ("_block_refresh", "_clear_extent")
@@ -126,29 +129,31 @@ def sliced_later(layer: Layer) -> Iterator[None]:
     with layer._block_refresh():
         yield
     layer._clear_extent()
-    # So that no place of the viewer counts as sliced already; outside of it a slice is empty.
+    # A position outside the volume, where a slice is empty: no position of the viewer counts as
+    # sliced already.
     cut = state._slice_input
     nowhere = cut.world_slice.copy_with(point=(_NOWHERE_MM,) * len(cut.world_slice.point))
     state._slice_input = replace(cut, world_slice=nowhere)
 
 
 def _note_stale(stale: set[Any], layer_ref: Any, *_: object, **__: object) -> None:
-    """Note that a layer is to be drawn anew; its new size counts at once."""
+    """Note that a layer must be redrawn; its new size counts at once."""
     layer = layer_ref()
     if layer is not None:
         stale.add(layer)
         layer._clear_extent()
 
 
+@patch
 def split_drawing(view: Any) -> None:
-    """Put a canvas's drawing together in two turns of the event loop, after a `drawn_once`.
+    """Rebuild a canvas's scene graph in two event-loop iterations, after a `drawn_once`.
 
-    At its end the layers stand in their order at once, so that the next picture has them; texts,
-    bars and boxes over them follow in a turn of their own (napari 0.9.2,
-    `napari/_vispy/canvas.py`, ``_resume_scene_graph_update``). napari looks there at every object
-    there is for garbage, too: 10 to 200 ms of the window's thread, which Python does by and by.
+    At its end the layers are in their order at once, so that the next frame shows them; texts, bars
+    and boxes over them follow in an iteration of their own (napari 0.9.2,
+    `napari/_vispy/canvas.py`, ``_resume_scene_graph_update``). napari also runs a full garbage
+    collection there: 10 to 200 ms of the window's thread, which Python does in small steps anyway.
 
-    Also lets `make_visual` make what a layer is drawn with before its insertion.
+    Also lets `make_visual` create a layer's vispy visual before its insertion.
     """
     canvas: Any = getattr(view, "canvas", None)
     names = ("_resume_scene_graph_update", "_update_scenegraph", "_setup_single_view")
@@ -156,7 +161,7 @@ def split_drawing(view: Any) -> None:
         return
     timer = QTimer(view)
     timer.setSingleShot(True)
-    # By a weak reference: a canvas that holds itself would stay until a full garbage collection.
+    # A weak reference: a canvas in a reference cycle would stay until a full garbage collection.
     canvas._resume_scene_graph_update = partial(_resume_canvas, ref(canvas), timer)
     timer.timeout.connect(partial(_put_together, ref(canvas)))
     add = getattr(type(view), "_add_layer", None)
@@ -175,7 +180,7 @@ def _resume_canvas(canvas_ref: Any, timer: QTimer, _event: object = None) -> Non
     if is_plain and all(layer in canvas.layer_to_visual for layer in viewer.layers):
         canvas._setup_single_view()
         canvas._reorder_layers()
-        with suppress(RuntimeError):  # the view is gone, and its timer with it
+        with suppress(RuntimeError):  # the view and its timer are deleted
             timer.start(0)
     else:
         _put_together(canvas_ref)
@@ -183,16 +188,17 @@ def _resume_canvas(canvas_ref: Any, timer: QTimer, _event: object = None) -> Non
 
 def _put_together(canvas_ref: Any) -> None:
     canvas = canvas_ref()
-    # Another change has begun meanwhile: its end puts everything together.
+    # Another change has begun meanwhile: its end rebuilds everything.
     if canvas is None or canvas._pause_scene_graph:
         return
-    with suppress(AttributeError):  # napari's own guard for contexts that are not there yet
+    with suppress(AttributeError):  # napari's own guard for contexts that do not exist yet
         canvas._scene_canvas.context.finish()
     canvas._update_scenegraph()
 
 
+@patch
 def make_visual(view: Any, layer: Layer) -> None:
-    """Make what a layer is drawn with, 10 to 40 ms, in another turn than that of its insertion."""
+    """Create a layer's vispy visual, 10 to 40 ms, in an earlier iteration than its insertion."""
     visuals: Any = getattr(view, "_mamamia_visuals", None)
     if visuals is None:
         return
@@ -202,12 +208,13 @@ def make_visual(view: Any, layer: Layer) -> None:
         visuals[layer] = create_vispy_layer(layer, font_info=view.canvas.font_info())
 
 
+@patch
 @cache
 def read_shaders_once() -> None:
-    """Let vispy look for the variables of equal shaders once, not anew in each program.
+    """Let vispy parse the variables of equal shaders once, not again in each program.
 
-    The programs of a window repeat few texts, and each look holds the window's thread for some ms
-    (vispy 0.17, `vispy/gloo/program.py`, ``_parse_variables_from_code``).
+    The programs of a window share few shader texts, and parsing one takes some ms of the window's
+    thread (vispy 0.17, `vispy/gloo/program.py`, ``_parse_variables_from_code``).
     """
     with suppress(ImportError, AttributeError):
         kind: Any = import_module("vispy.gloo.program").Program
@@ -239,14 +246,15 @@ def _add_layer(view_ref: Any, add: Callable[[Any, Layer], None], layer: Layer) -
         view.canvas.add_layer_visual_mapping(layer, visual)
 
 
+@patch
 def guard_canvas(view: Any) -> None:
-    """Keep what napari tells a canvas before it is drawn on for the first time.
+    """Keep OpenGL commands of a canvas until it is drawn for the first time.
 
-    Taking a layer out, napari sends all that waits to OpenGL, also while the canvas is hidden and
-    has no context yet; then it is lost, or reaches the canvas that happens to be current (napari
-    0.9.2, `napari/_vispy/canvas.py`, ``_clean_and_update_scenegraph``). With it goes the rule that
-    equal depths pass, without which each layer hides those above it. So nothing is sent but to the
-    canvas's own context, and each new context gets the rule.
+    When napari removes a layer it sends all waiting commands to OpenGL, even while the canvas is
+    hidden and has no context; then they are lost, or reach the canvas that is current (napari
+    0.9.2, `napari/_vispy/canvas.py`, ``_clean_and_update_scenegraph``). They include the rule that
+    equal depths pass, without which each layer hides those above it. So commands are only sent to
+    the canvas's own context, and each new context gets the rule.
     """
     canvas = getattr(getattr(view, "canvas", None), "_scene_canvas", None)
     if canvas is None:
@@ -268,14 +276,14 @@ def guard_canvas(view: Any) -> None:
 
 
 def insert_unchosen(layers: Any, place: int, layer: Layer) -> None:
-    """Insert a layer without choosing it, where another one is chosen.
+    """Insert a layer without selecting it, if another layer is selected.
 
-    napari chooses each new layer; choosing the old one again afterwards turns controls, buttons and
-    cursor twice (napari 0.9.2, `containers/_selectable_list.py`, ``insert``). Without the private
-    switch it is done so.
+    napari selects each new layer; selecting the old one again afterwards switches controls, buttons
+    and cursor twice (napari 0.9.2, `containers/_selectable_list.py`, ``insert``). Without the
+    private switch that is what happens.
     """
     active, switch = layers.selection.active, "_activate_on_insert"
-    if active is None or not hasattr(layers, switch):
+    if active is None or not hasattr(layers, switch) or not is_on("insert_unchosen"):
         layers.insert(place, layer)
         if active is not None:
             layers.selection.active = active
@@ -288,14 +296,15 @@ def insert_unchosen(layers: Any, place: int, layer: Layer) -> None:
         setattr(layers, switch, before)
 
 
+@patch
 def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
-    """Make a layer's controls, the box at the top left, when the layer is first chosen.
+    """Create a layer's controls, the box at the top left, when the layer is first selected.
 
-    napari makes some fifty widgets for each layer at its insertion, 40 to 90 ms (napari 0.9.2,
+    napari creates about fifty widgets for each layer at its insertion, 40 to 90 ms (napari 0.9.2,
     `layer_controls/qt_layer_controls_container.py`, ``_add``). A layer that `is_late` gets an empty
-    frame until it is chosen and the box is seen, its controls in a turn of the event loop of their
-    own, and they are shown in another: the picture may get another size then. Without the private
-    methods all is as napari does it.
+    frame until it is selected and the box is visible. Its controls are created in an event-loop
+    iteration of their own, and shown in another, because the image may be resized then. Without the
+    private methods napari creates them as usual.
     """
     box: Any = getattr(view, "controls", None)
     if hasattr(box, "_add") and isinstance(getattr(box, "widgets", None), dict):
@@ -303,7 +312,7 @@ def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
 
 
 class _LateControls(QObject):
-    """Makes the controls of the chosen layer in `box`, of which that takes a frame until then."""
+    """Creates the selected layer's controls in `box`, which holds an empty frame until then."""
 
     def __init__(self, box: Any, layers: Any, is_late: Callable[[Layer], bool]) -> None:
         super().__init__(box)
@@ -349,12 +358,12 @@ class _LateControls(QObject):
                 dock.visibilityChanged.connect(self._follow_dock)
             return
         self._spent.append(self._frames.pop(layer))
-        # Of an event napari's `_add` reads the value alone.
+        # napari's `_add` reads only the value of an event.
         self._box._add(SimpleNamespace(value=layer))
         self._turning.start(0)
 
     def _show_controls(self) -> None:
-        """Show the controls of the chosen layer in place of its frame."""
+        """Show the controls of the selected layer in place of its frame."""
         controls = self._box.widgets.get(self._layers.selection.active)
         if controls is not None:
             self._box.setCurrentWidget(controls)

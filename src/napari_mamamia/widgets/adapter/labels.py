@@ -1,7 +1,6 @@
-"""What napari draws for a labels layer: its pen, its contours, the rings at the mouse.
+"""napari's drawing of a labels layer: its pen, its contours, the rings at the pointer.
 
-As all of this package it may touch what napari keeps private; each use is guarded,
-and without the private parts all is as napari does it.
+Uses napari's private parts; each use is guarded, and without them napari draws as usual.
 """
 
 from collections.abc import Callable
@@ -18,40 +17,43 @@ from napari.qt import QtViewer
 from numpy.typing import NDArray
 from qtpy.QtWidgets import QWidget
 
+from napari_mamamia.widgets.adapter.patches import is_on, patch
+
 _CIRCLE: Final = "_brush_circle"
 _NAPARIS_COLOUR: Final = "white"
 _CORNERS: Final = 64
 _DASHES: Final = 28
 
 
+@patch
 def late_drawing(layer: Labels) -> None:
-    """Make a labels layer's own pen and polygon when one of napari's drawing modes is chosen.
+    """Create a labels layer's pen and polygon overlays when a drawing mode of napari is chosen.
 
-    napari makes both at insertion, 20 to 30 ms for a mask that is never drawn on with them (napari
-    0.9.2, `napari/layers/labels/labels.py`, ``_overlays``).
+    napari creates both at insertion, 20 to 30 ms for a mask that is never drawn on with them
+    (napari 0.9.2, `napari/layers/labels/labels.py`, ``_overlays``).
     """
     overlays = getattr(layer, "_overlays", {})
     mode_overlays = [overlays[name] for name in ("polygon", "brush_stroke") if name in overlays]
-    shown = [overlay for overlay in mode_overlays if overlay.visible]
+    visible = [overlay for overlay in mode_overlays if overlay.visible]
 
     def show(_event: object = None) -> None:
-        for overlay in shown:
+        for overlay in visible:
             overlay.visible = True
 
-    for overlay in shown:
+    for overlay in visible:
         overlay.visible = False
     layer.events.mode.connect(show)
 
 
+@patch
 def trim_contours(layer: Labels) -> None:
-    """Let a labels layer look for contours only where it has labels: the picture is the same.
+    """Let a labels layer compute contours only where it has labels: the picture is the same.
 
-    napari filters the whole slice at each step, 2 ms for 160x448 pixels with a tumour in a few of
-    them. Outside the labels' box all is background, whatever the filters say there, and napari
-    takes what the filters reach around a part along with it (napari 0.9.2,
-    `napari/layers/labels/labels.py`, ``_calculate_contour``). The layer keeps its whole array, so
-    that there is no box to grow when somebody paints. Without the private method all is as napari
-    does it.
+    napari filters the whole slice at each step, 2 ms for 160x448 pixels with a small tumour.
+    Outside the labels' box every pixel is background, and the margin of the filters is included
+    (napari 0.9.2, `napari/layers/labels/labels.py`, ``_calculate_contour``). The layer keeps its
+    whole array, so that painting needs no larger box. Without the private method napari computes
+    contours as usual.
     """
     find_whole = getattr(type(layer), "_calculate_contour", None)
     if find_whole is not None:
@@ -62,7 +64,7 @@ def trim_contours(layer: Labels) -> None:
 def _find_contours(
     layer_ref: Any, find_whole: Callable[..., Any], labels: Any, data_slice: tuple[slice, ...]
 ) -> Any:
-    """Return the contours inside `data_slice` as `find_whole` does, asked about a part of it."""
+    """Return the contours in `data_slice`, computed by `find_whole` on the labels' box alone."""
     layer = layer_ref()
     smooth = getattr(layer, "_smooth_outline", None)
     is_smooth = smooth is not None and smooth.draw(labels)
@@ -77,22 +79,23 @@ def _find_contours(
     hits = [np.flatnonzero(labelled.any(axis=1 - axis)) for axis in range(2)]
     if all(hit.size for hit in hits):
         box = tuple(slice(int(hit[0]), int(hit[-1]) + 1) for hit in hits)
-        place = tuple(
+        crop = tuple(
             slice(whole.start + side.start, whole.start + side.stop)
             for whole, side in zip(data_slice, box, strict=True)
         )
-        contours[box] = find_whole(layer, labels, place)
+        contours[box] = find_whole(layer, labels, crop)
     return contours
 
 
-# Rings at the mouse: napari's brush circle in a colour, a ring inside it, a dashed one around.
-# They hang on napari's circle (napari 0.9.2, `napari/_vispy/overlays/brush_circle.py`), so that a
-# move of the mouse draws no more than it does anyway; without it there is that circle, in white.
+# Rings at the pointer: napari's brush circle in a colour, a ring inside it, a dashed ring around
+# it. They are children of napari's circle (napari 0.9.2,
+# `napari/_vispy/overlays/brush_circle.py`), so that a pointer move draws nothing more; without it
+# there is only that circle, in white.
 
 
 @dataclass(frozen=True, slots=True)
 class RingStyle:
-    """The circle's colour, and the radii of the rings in and around it, as shares of its own."""
+    """The circle's colour, and the radii of the rings relative to the circle."""
 
     colour: str = _NAPARIS_COLOUR
     inner: float | None = None
@@ -100,7 +103,7 @@ class RingStyle:
 
 
 class BrushRings:
-    """Gives the brush circle of each view its look."""
+    """Sets the colour and rings of the brush circle of each view."""
 
     def __init__(self) -> None:
         self._lines: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -108,17 +111,17 @@ class BrushRings:
         self.look = RingStyle()
 
     def show(self, look: RingStyle) -> None:
-        """Show this look from now on, in every view that the mouse was in."""
+        """Use this style from now on, in every view that the pointer has entered."""
         self.look = look
         for circle in tuple(self._drawn):
             self._dress_circle(circle)
 
     def enter(self, canvas: QWidget | None) -> None:
-        """Dress the circle of the view whose canvas the mouse is on.
+        """Style the circle of the view whose canvas the pointer is on.
 
-        napari makes it when it is to be seen first.
+        napari creates it when it is first visible.
         """
-        circle = _find_circle(canvas)
+        circle = _find_circle(canvas) if is_on("brush_rings") else None
         if circle is None:
             return
         if circle not in self._drawn:
@@ -147,9 +150,9 @@ class BrushRings:
 
 
 def make_circle(viewer: Any) -> None:
-    """Let napari make the circle of its brush ahead, 25 ms; it is not seen yet.
+    """Let napari create the circle of its brush early, 25 ms; it stays hidden.
 
-    It does so when the circle is visible for the first time: as the first tool is chosen.
+    napari creates it when the circle is first visible: when the first tool is chosen.
     """
     circle = viewer.canvas.overlays.get(_CIRCLE)
     if circle is not None and not circle.visible:
@@ -158,22 +161,22 @@ def make_circle(viewer: Any) -> None:
 
 
 def make_dashes() -> None:
-    """Let vispy make the dashes that its lines may have, 30 to 60 ms, once; any thread may.
+    """Let vispy create the dash patterns of its lines, 30 to 60 ms, once; any thread may do it.
 
-    It does so for the circle's line, and keeps them (vispy 0.17, `visuals/line/dash_atlas.py`).
+    It does so for the circle's line, and caches them (vispy 0.17, `visuals/line/dash_atlas.py`).
     """
     with suppress(ImportError, AttributeError):
         import_module("vispy.visuals.line.dash_atlas").DashAtlas()
 
 
 def _make_line(parent: Any) -> Any:
-    # Imported with the first circle: a window's first second has enough to do.
+    # Imported with the first circle, to keep the window's start short.
     visuals: Any = import_module("vispy.scene.visuals")
     return visuals.Line(connect="segments", method="gl", antialias=True, parent=parent)
 
 
 def _ring_segments(look: RingStyle, radius: float) -> NDArray[np.float32]:
-    """Return the ends of the lines, (2 n, 2) in pixels from the mouse: two rows a line."""
+    """Return the ends of the lines, (2 n, 2) in pixels from the pointer: two rows per line."""
     parts = []
     if look.inner is not None:
         parts.append(_walk_ring(look.inner * radius, _CORNERS, 1.0))
@@ -189,7 +192,7 @@ def _walk_ring(radius: float, n_lines: int, share: float) -> NDArray[np.float32]
 
 
 def _find_circle(canvas: QWidget | None) -> Any | None:
-    """Return what napari draws the brush circle with on a canvas, None where it has not yet."""
+    """Return napari's visual of the brush circle on a canvas, None if it does not exist yet."""
     view: Any = canvas
     with suppress(AttributeError, RuntimeError, KeyError, IndexError):
         while view is not None and not isinstance(view, QtViewer):

@@ -1,13 +1,13 @@
-"""Masks drawn as smooth, cased lines by the graphics card, in place of napari's contours.
+"""Masks drawn as smooth lines with a casing by the graphics card, instead of napari's contours.
 
-As all of this package it may touch what napari keeps private; each use is guarded,
-and without the private parts napari draws its own contours, a voxel wide.
+Uses napari's private parts; each use is guarded, and without them napari draws its own contours,
+one voxel wide.
 
-The layer stays a labels layer that holds the whole mask. Where napari looks for a slice's contours,
-it is told that there are none, and a picture of the blurred mask (`annotations/outline_field.py`)
-hangs on the layer's own node: seen, hidden, moved and stacked with it. A shader draws the line at
-the picture's middle value, in pixels of the screen at any zoom: three masks cost what none costs
-(docs/methods/speed.md), lines of vispy's own more.
+The layer stays a labels layer that holds the whole mask. napari is given no contours for a slice;
+instead an image of the blurred mask (`annotations/outline_field.py`) is a child of the layer's own
+node: shown, hidden, moved and ordered with it. A shader draws the line at the image's middle value,
+with a width in screen pixels at any zoom. Three masks take no measurable time
+(docs/methods/speed.md); vispy's own lines take more.
 """
 
 from collections.abc import Callable
@@ -21,6 +21,7 @@ import numpy as np
 from napari.layers import Labels, Layer
 
 from napari_mamamia.annotations.outline_field import CHANNELS, LEVEL, find_outline_field
+from napari_mamamia.widgets.adapter.patches import patch
 from napari_mamamia.widgets.adapter.stepping import place_once
 
 _PLANE: Final = 2
@@ -59,16 +60,16 @@ void draw_outline() {
 
 
 _SPARE_LINE: Final = "_mamamia_spare_line"
-"""Where a canvas keeps what `stock_line` made."""
+"""Attribute of a canvas that stores the result of `stock_line`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineStyle:
-    """How a mask's line looks: colour (hexadecimal), widths and dashes in pixels of the screen.
+    """Style of a mask's line: colour (hexadecimal), widths and dashes in pixels of the screen.
 
-    `stroke` of each `period` is drawn, the rest shows what lies below; a line without gaps has both
-    alike. The casing is black. With `label` this is how the line of that label looks, and `others`
-    how those of all others do, which lie below it.
+    `stroke` of each `period` is drawn; the gap shows the image below. A line without gaps has both
+    equal. The casing is black. With `label` this is the style of that label's line, and `others` is
+    the style of all other labels, which are drawn below it.
     """
 
     colour: str
@@ -80,8 +81,9 @@ class LineStyle:
     others: "LineStyle | None" = None
 
 
+@patch
 def draw_smooth_outlines(view: Any, look_of: Callable[[Layer], LineStyle | None]) -> None:
-    """Draw the masks that come into a view from now on as `look_of` says; None leaves them as is.
+    """Draw masks added to a view from now on in the style of `look_of`; None leaves them unchanged.
 
     `view` is a `QtViewer`.
     """
@@ -119,12 +121,12 @@ def _give_line(
         patched: Any = layer
         line = vars(canvas).pop(_SPARE_LINE, None) or _make_line()
         patched._smooth_outline = SmoothOutline(layer, visual, line, look_of)
-        # napari has sliced it already, with contours of its own.
+        # napari has sliced it already, with its own contours.
         layer.refresh(thumbnail=False, extent=False, highlight=False)
 
 
 class SmoothOutline:
-    """The line of one layer in one view; it is asked for its look anew with each colour map."""
+    """The line of one layer in one view; its style is read again with each colour map."""
 
     def __init__(
         self,
@@ -147,9 +149,9 @@ class SmoothOutline:
         self._set_opacity()
 
     def draw(self, labels: Any) -> bool:
-        """Draw the labels of a slice ``(rows, columns)``; False where they are to be true voxels.
+        """Draw the labels of a slice ``(rows, columns)``; return False to draw them as voxels.
 
-        Who paints with napari's own brush sees which voxels it takes.
+        Readers who paint with napari's own brush see the painted voxels.
         """
         layer, visual = self._layer(), self._visual()
         self._is_drawn = (
@@ -170,7 +172,7 @@ class SmoothOutline:
         return self._is_drawn
 
     def _hang_on(self, node: Any) -> None:
-        """Draw above a node, in place of it: an empty picture as large as the slice costs time."""
+        """Draw above a node, in place of it: a further image of the slice would take time."""
         if self._picture.parent is node:
             return
         self._picture.parent = node
@@ -178,8 +180,8 @@ class SmoothOutline:
 
         def prepare_or_skip(view: Any = None) -> Any:
             nonlocal last_texture
-            # A new texture is drawn once: what it is told later would else never leave the queue.
-            # What comes after waits in the node, and is sent to the card where it is to be seen.
+            # A new texture is drawn once, otherwise its pending commands would never leave the
+            # queue. Later commands wait in the node, and are sent to the card when it is visible.
             if self._is_drawn and node._texture is last_texture:
                 return False
             result = prepare(view)
@@ -189,7 +191,7 @@ class SmoothOutline:
         node._prepare_draw = prepare_or_skip
 
     def _follow_screen(self) -> None:
-        """Take the pixels of a point from where it is drawn: a window can go to a denser screen."""
+        """Read the pixels per point from the screen: a window may move to a denser screen."""
         prepare = self._picture._prepare_draw
 
         def prepare_as_dense(view: Any = None) -> Any:
@@ -221,15 +223,16 @@ class SmoothOutline:
             layer.refresh()
 
 
+@patch
 def stock_line(view: Any) -> None:
-    """Make what the next line in a `QtViewer` is drawn with, 10 ms, ahead of its mask."""
+    """Create the visual of the next line in a `QtViewer` early, 10 ms."""
     canvas: Any = getattr(view, "canvas", None)
     if canvas is not None and _SPARE_LINE not in vars(canvas):
         vars(canvas)[_SPARE_LINE] = _make_line()
 
 
 def _make_line() -> tuple[Any, Any]:
-    """Return a picture that shows nothing yet, and its shader, which has no look yet."""
+    """Return an image visual that shows nothing yet, and its shader without a style."""
     visuals: Any = import_module("vispy.scene.visuals")
     transforms: Any = import_module("vispy.visuals.transforms")
     filters: Any = import_module("vispy.visuals.filters.base_filter")
@@ -245,8 +248,8 @@ def _make_line() -> tuple[Any, Any]:
 
 def _set_look(shader: Any, look: LineStyle, pixel_scale: float) -> None:
     shader.fshader["level"] = LEVEL
-    for before, one in (("", look), ("other_", look.others or look)):
-        for name, value in _values_of(one, pixel_scale).items():
+    for before, style in (("", look), ("other_", look.others or look)):
+        for name, value in _values_of(style, pixel_scale).items():
             shader.fshader[before + name] = value
 
 
@@ -254,7 +257,7 @@ def _values_of(look: LineStyle, pixel_scale: float) -> dict[str, Any]:
     colours: Any = import_module("vispy.color")
     half_width = look.width / 2 * pixel_scale
     return {
-        "colour": tuple(float(part) for part in colours.Color(look.colour).rgb),
+        "colour": tuple(float(channel) for channel in colours.Color(look.colour).rgb),
         "half_width": half_width,
         "half_cased": half_width + look.casing * pixel_scale,
         "stroke": look.stroke * pixel_scale,

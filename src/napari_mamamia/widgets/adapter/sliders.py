@@ -1,7 +1,6 @@
-"""napari's sliders below the picture: set once, with room for their texts, counted by a case.
+"""napari's sliders below the canvas: set once, with room for their texts, numbered by a case.
 
-As all of this package it may touch what napari keeps private; each use is guarded,
-and without the private parts all is as napari does it.
+Uses napari's private parts; each use is guarded, and without them napari's sliders are unchanged.
 """
 
 from collections.abc import Callable
@@ -16,6 +15,8 @@ from qtpy.QtCore import QObject
 from qtpy.QtGui import QFont, QFontMetrics
 from qtpy.QtWidgets import QWidget
 
+from napari_mamamia.widgets.adapter.patches import patch
+
 _USUAL_POINTS: Final = 9
 _MARGIN_PX: Final = 8
 _READER: Final = "_mamamia_numbers"
@@ -24,14 +25,15 @@ _PARTS: Final = ("_create_sliders", "_trim_sliders", "_update_range", "slider_wi
 
 @dataclass(frozen=True, slots=True)
 class SliderNumbers:
-    """How the steps of a slider are called.
+    """Numbering of a slider's steps.
 
     Attributes
     ----------
     first
-        The number of the slider's first step, below 0 where it begins before what is counted.
+        The number of the slider's first step; below 0 if the slider begins before the counted
+        steps.
     last
-        The last number of what is counted; the slider may go on.
+        The last counted number; the slider may go on.
     tip
         What is counted.
     """
@@ -42,7 +44,7 @@ class SliderNumbers:
 
 
 def sliders_of(viewer: Any) -> tuple[QWidget, QWidget] | None:
-    """Return napari's sliders and the widget whose layout has them; None without a window.
+    """Return napari's sliders and the widget whose layout holds them; None without a window.
 
     (napari 0.9.2, `_qt/qt_viewer.py`: `QtViewer.dims`, below the canvas.)
     """
@@ -54,20 +56,21 @@ def sliders_of(viewer: Any) -> tuple[QWidget, QWidget] | None:
     return None
 
 
+@patch
 def fit_slider_texts(view: Any) -> None:
-    """Give the sliders' names and numbers of slices the size of texts that is chosen, and room.
+    """Give the sliders' names and slice numbers the chosen text size, and room for it.
 
-    napari leaves names and the number of the slice at the program's 9 points and holds them at 14
-    pixels (napari 0.9.2, `_qt/qt_resources/styles/02_custom.qss`), looks at names before the
-    sliders have their width, and counts the room of numbers in a font that they have not
-    (`_qt/widgets/qt_dims.py`, ``_resize_axis_labels``, ``_resize_slice_labels``).
+    napari leaves names and slice number at the application's 9 points and limits them to 14 pixels
+    (napari 0.9.2, `_qt/qt_resources/styles/02_custom.qss`), measures names before the sliders have
+    their width, and measures numbers with a font that they do not use (`_qt/widgets/qt_dims.py`,
+    ``_resize_axis_labels``, ``_resize_slice_labels``).
     """
     with suppress(AttributeError, IndexError):
         sliders, points = view.dims, int(get_settings().appearance.font_size)
         font = QFont(sliders.font())
         font.setPointSize(points)
         metrics = QFontMetrics(font)
-        sliders.setFont(font)  # its fields inherit it, and napari counts the names' room in it
+        sliders.setFont(font)  # its fields inherit it, and napari measures the names with it
         high = f"min-height: {metrics.height()}px; max-height: {metrics.height()}px;"
         rules = f"QtDimSliderWidget > QLineEdit {{ {high} }}" if points > _USUAL_POINTS else ""
         if sliders.styleSheet() != rules:
@@ -84,11 +87,12 @@ def fit_slider_texts(view: Any) -> None:
             number.setFixedWidth(max(number.width(), wide + _MARGIN_PX))
 
 
+@patch
 def set_sliders_once(view: Any) -> None:
-    """Let a view set its sliders and be done.
+    """Let a view set its sliders once per step.
 
-    Each slider that napari sets asks for the same step again, a fifteenth of a step (napari 0.9.2,
-    `napari/_qt/widgets/qt_dims.py`, ``_update_slider``).
+    Each slider that napari sets requests the same step again, a fifteenth of a step's time (napari
+    0.9.2, `napari/_qt/widgets/qt_dims.py`, ``_update_slider``).
     """
     sliders: Any = getattr(view, "dims", None)
     if hasattr(sliders, "_update_slider") and hasattr(sliders, "slider_widgets"):
@@ -107,13 +111,14 @@ def _set_sliders(sliders_ref: Any) -> None:
             slider.blockSignals(was_blocked)
 
 
+@patch
 def number_sliders(view: Any, read: Callable[[int], SliderNumbers | None]) -> None:
-    """Let a view's sliders say and take the numbers that `read` gives for an axis.
+    """Let a view's sliders show and accept the numbers that `read` returns for an axis.
 
     napari counts the steps of all layers together from the first of them (napari 0.9.2,
-    `_qt/widgets/qt_dims_slider.py`, ``_update_slice_labels``, ``_set_slice_from_label``), and where
-    a slider becomes shorter than its place it sends the viewer to its end (``_update_range``).
-    `read` is a method, held weakly; None leaves napari's numbers.
+    `_qt/widgets/qt_dims_slider.py`, ``_update_slice_labels``, ``_set_slice_from_label``), and if a
+    slider becomes shorter than its position it moves the viewer to the end (``_update_range``).
+    `read` is a method, held weakly; None keeps napari's numbers.
     """
     sliders: Any = getattr(view, "dims", None)
     if not all(hasattr(sliders, name) for name in _PARTS):
@@ -129,7 +134,7 @@ def number_sliders(view: Any, read: Callable[[int], SliderNumbers | None]) -> No
 
 
 def say_numbers(view: Any) -> None:
-    """Say the numbers anew, since what is counted changed."""
+    """Update the numbers after a change of the counted steps."""
     for widget in getattr(getattr(view, "dims", None), "slider_widgets", ()):
         with suppress(AttributeError, IndexError):
             widget._update_slice_labels()
@@ -143,10 +148,11 @@ def _create_sliders(sliders_ref: Any, count: int) -> None:
 
 
 def _keep_sliders(sliders_ref: Any, count: int) -> None:
-    """Keep the sliders of the axes that stay, each with its new number, where napari drops all.
+    """Keep the sliders of the axes that stay, with their new numbers; napari would drop all.
 
-    It makes all anew as an axis comes or goes, 5 to 15 ms for each (napari 0.9.2,
-    `_qt/widgets/qt_dims.py`, ``_update_nsliders``). Axes come and go in front, as sliders do.
+    napari creates all sliders again when an axis is added or removed, 5 to 15 ms each (napari
+    0.9.2, `_qt/widgets/qt_dims.py`, ``_update_nsliders``). Axes and sliders are added and removed
+    in front.
     """
     sliders = sliders_ref()
     if sliders is None:
@@ -185,23 +191,24 @@ def _update_ranges(sliders_ref: Any) -> None:
 
 
 def _take_over(sliders: Any) -> None:
-    """Say and take the numbers of each slider that napari still numbers."""
+    """Show and accept the numbers of each slider that napari still numbers."""
     names = ("_update_slice_labels", "_set_slice_from_label", "curslice_label", "totslice_label")
     for widget in sliders.slider_widgets:
         if names[0] in vars(widget) or not all(hasattr(widget, name) for name in names):
             continue
         typed = widget.curslice_label.editingFinished
-        with suppress(TypeError):  # not connected: then ours would be the second to take it
+        with suppress(TypeError):  # not connected: then ours would be a second handler
             typed.disconnect(widget._set_slice_from_label)
             typed.connect(_NumberTaker(widget).take)
             widget._update_slice_labels = partial(_say_number, ref(widget))
 
 
 class _NumberTaker(QObject):
-    """Takes what is typed for a slider, as long as that is there.
+    """Handles numbers typed for a slider, as long as the slider exists.
 
-    A bound method, of which Qt asks first whether its object lives: a `partial` that was collected
-    with a slider which has the keyboard ended the program as that lost it (PyQt 6.11).
+    It is a bound method, whose object Qt checks before the call: a `partial` that was collected
+    with a slider which has the keyboard focus ended the program when the slider lost it (PyQt
+    6.11).
     """
 
     def __init__(self, widget: Any) -> None:

@@ -1,7 +1,6 @@
-"""A slice step without what napari does twice or for nobody: the same picture, sooner.
+"""Slice steps without work that napari does twice or in vain: the same picture, sooner.
 
-As all of this package it may touch what napari keeps private; each use is guarded,
-and without the private parts all is as napari does it.
+Uses napari's private parts; each use is guarded, and without them napari steps as usual.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,19 +15,21 @@ from napari.layers import Image, Labels, Layer
 from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QDockWidget
 
+from napari_mamamia.widgets.adapter.patches import is_on, patch
 from napari_mamamia.widgets.adapter.sliders import set_sliders_once
 
 _IN_PLANE: Final = 2
 _THUMBNAIL_MS: Final = 250
-"""By looking: the list of layers follows when the wheel rests."""
+"""Chosen by eye: the layer list is updated when the wheel rests."""
 
 
+@patch
 def step_lightly(viewer: Any) -> None:
-    """Let a viewer or `ViewerModel` slice its layers once at each step, and keep their sizes.
+    """Let a viewer or `ViewerModel` slice its layers once per step, and keep their sizes.
 
-    napari slices twice, for the place in mm and for the number of the slice (napari 0.9.2,
+    napari slices twice, for the position in mm and for the slice number (napari 0.9.2,
     `napari/components/viewer_model.py`, ``dims.events.point`` and ``current_step``), and measures
-    all layers anew each time, though another slice changes no size.
+    all layers each time, though another slice changes no size.
     """
     slicer: Any = getattr(viewer, "_layer_slicer", None)
     update = getattr(viewer, "_update_layers", None)
@@ -43,7 +44,7 @@ def step_lightly(viewer: Any) -> None:
 
 
 class _LightStep:
-    """Knows for which place a viewer's layers were sliced last."""
+    """Remembers the position at which a viewer's layers were sliced last."""
 
     def __init__(self, viewer: Any, submit: Callable[..., Any]) -> None:
         self._viewer, self._submit = ref(viewer), submit
@@ -60,7 +61,7 @@ class _LightStep:
             return self._submit(layers=layers, dims=dims)
 
     def follow_number(self, _event: object = None) -> None:
-        """Slice for a new number, unless the layers were for the same place in mm."""
+        """Slice for a new number, unless the layers were sliced at the same position in mm."""
         viewer = self._viewer()
         if viewer is not None and self._sliced != _read_place(viewer):
             viewer._update_layers()
@@ -74,7 +75,7 @@ def _read_place(viewer: Any) -> tuple[object, ...]:
 
 @contextmanager
 def _extents_kept(layers: Sequence[Any]) -> Iterator[None]:
-    """Let layers keep their measured sizes while they are sliced."""
+    """Keep the measured sizes of layers while they are sliced."""
     name = "_clear_extent"
     held = [layer for layer in layers if hasattr(layer, name) and name not in vars(layer)]
     for layer in held:
@@ -83,20 +84,21 @@ def _extents_kept(layers: Sequence[Any]) -> Iterator[None]:
         yield
     finally:
         for layer in held:
-            # The instance's attribute hid the method of the class.
+            # The instance attribute hid the method of the class.
             del layer._clear_extent
 
 
 def _do_nothing() -> None:
-    """Stand in place of a method of napari's that is not needed."""
+    """Replace a method of napari that is not needed."""
 
 
+@patch
 def keep_lightly(layer: Layer) -> None:
-    """Let a volume of ours do at a step what changes with the slice, and no more.
+    """Let one of our volume layers update at a step only what changes with the slice.
 
-    That is, look for its part of the canvas only where that changed (napari 0.9.2,
-    `napari/layers/base/base.py`, ``_update_draw``), and take a slice out of its array without
-    working out anew how millimetres become voxels (``data_slice``, half of a slice's time).
+    It computes its visible part only if that changed (napari 0.9.2, `napari/layers/base/base.py`,
+    ``_update_draw``), and takes a slice out of its array without computing the transform from mm to
+    voxels again (``data_slice``, half of a slice's time).
     """
     patched: Any = layer
     look = getattr(type(layer), "_update_draw", None)
@@ -105,18 +107,18 @@ def keep_lightly(layer: Layer) -> None:
     state = getattr(layer, "_slicing_state", None)
     take = getattr(type(state), "_set_view_slice", None)
     names = ("_slice", "_slice_input", "_units")
-    # it is a property: to look whether the layer's own is there would be to work it out
+    # it is a property: reading the layer's own would compute it
     has_all = hasattr(type(state), "data_slice") and all(hasattr(state, name) for name in names)
     if take is not None and has_all:
         patched._slicing_state._set_view_slice = partial(_take_slice, ref(state), take, [])
 
 
 def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) -> None:
-    """Show the slice of a layer at the place in its `_slice_input`.
+    """Show the slice of a layer at the position in its `_slice_input`.
 
-    `last` holds since when the layer lies as it does, and the way from the viewer's millimetres to
-    voxels for the axes that are not displayed. napari itself takes a slice where there is none yet
-    to go on from, and where one is not simply a part of the array.
+    `last` holds the layer's transform and the matrix from the viewer's millimetres to voxels for
+    the axes that are not displayed. napari itself takes the first slice, and slices that are not
+    simply a part of the array.
     """
     state = state_ref()
     cut, layer = state._slice_input, state.layer
@@ -132,11 +134,11 @@ def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) ->
             if not is_plain or state._slice.empty:
                 return
         last[:] = [lies, rules, _find_way(state)]
-    # The first one too: half-way between two slices image and mask must take the same.
+    # Also for the first: half-way between two slices image and mask must round alike.
     places = last[2] @ np.append(np.array(cut.world_slice.point)[cut.not_displayed], 1.0)
     index: list[Any] = [slice(None)] * len(cut.order)
-    for axis, place in zip(cut.not_displayed, np.rint(places), strict=True):
-        index[axis] = int(place)
+    for axis, step in zip(cut.not_displayed, np.rint(places), strict=True):
+        index[axis] = int(step)
     if all(0 <= index[axis] < layer.data.shape[axis] for axis in cut.not_displayed):
         _show_slice(state, tuple(index))
     else:
@@ -144,18 +146,18 @@ def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) ->
 
 
 def _is_plain(layer: Any, cut: Any) -> bool:
-    """Whether a slice is one of an array, not of tiles, not of colours, and not projected."""
+    """Return whether a slice is part of an array, without tiles, colours or projection."""
     margins = (*cut.world_slice.margin_left, *cut.world_slice.margin_right)
-    # Of one slice napari too takes the mean, by default, and makes floats of it.
+    # napari takes the mean even of a single slice by default, and converts it to float.
     is_thin = str(layer.projection_mode) == "none" or not any(margins)
     is_grey = isinstance(layer.data, np.ndarray) and layer.data.ndim == len(cut.order)
     return bool(is_thin and is_grey and not layer.multiscale and cut.ndisplay == 2)
 
 
 def _is_followed(before: Any, cut: Any) -> bool:
-    """Whether the slice of another place, or of the array before, can be replaced by one of `cut`.
+    """Return whether a slice at another position or of a previous array can become one of `cut`.
 
-    Then all of it but the image and the place is the same: of one array, a slice is no tile.
+    Then everything except image and position is equal: a slice of an array is no tile.
     """
     is_flat = before.image.raw.ndim == len(cut.displayed) == _IN_PLANE
     return bool(not before.empty and is_flat and before.tile_to_data.ndim == len(cut.order))
@@ -164,8 +166,8 @@ def _is_followed(before: Any, cut: Any) -> bool:
 def _find_way(state: Any) -> Any:
     """Return the matrix from mm to voxels of the axes that are not displayed, shift last.
 
-    napari is asked for the voxels of some places, so that all its rules are in: of 0 mm, and of
-    1 mm along two axes at a time, as the margins of a thick slice.
+    napari computes the voxels of some points, so that all its rules are included: of 0 mm, and of 1
+    mm along two axes at a time, as the margins of a thick slice.
     """
     cut, hidden = state._slice_input, list(state._slice_input.not_displayed)
     shift, steps = np.zeros(len(hidden)), []
@@ -174,19 +176,21 @@ def _find_way(state: Any) -> Any:
             places = np.zeros((3, len(cut.order)))
             for row, axis in enumerate(hidden[first : first + 2], start=1):
                 places[row, axis] = 1.0
-            point, left, right = map(tuple, places)
-            whole = cut.world_slice.copy_with(point=point, margin_left=left, margin_right=right)
+            point, below, right = map(tuple, places)
+            whole = cut.world_slice.copy_with(point=point, margin_left=below, margin_right=right)
             state._slice_input = replace(cut, world_slice=whole)
             thick = state.data_slice
             shift = np.array(thick.point)[hidden]
-            steps += [np.array(one)[hidden] for one in (thick.margin_left, thick.margin_right)]
+            steps += [
+                np.array(margin)[hidden] for margin in (thick.margin_left, thick.margin_right)
+            ]
     finally:
         state._slice_input = cut
     return np.column_stack([*steps[: len(hidden)], shift])
 
 
 def _show_slice(state: Any, index: tuple[Any, ...]) -> None:
-    """Do what `_update_slice_response` does with a slice of the array; its place is known."""
+    """Do the same as `_update_slice_response` for a slice of the array at a known position."""
     layer, cut, before = state.layer, state._slice_input, state._slice
     rows, columns = cut.displayed
     raw = np.asarray(layer.data[index])
@@ -214,11 +218,12 @@ def _look_if_new(
     last[:] = [size, key]
 
 
+@patch
 def follow_lightly(view: Any) -> None:
-    """Let a `QtViewer` look for what its canvas shows where that changed, and set sliders once.
+    """Let a `QtViewer` compute its visible parts only after changes, and set sliders once.
 
-    napari works out at each frame where the canvas's corners lie, a fifteenth of a step (napari
-    0.9.2, `napari/_vispy/canvas.py`, ``on_draw``).
+    napari computes the canvas's corners at each frame, a fifteenth of a step's time (napari 0.9.2,
+    `napari/_vispy/canvas.py`, ``on_draw``).
     """
     canvas: Any = getattr(view, "canvas", None)
     names = ("_needs_overlay_position_update", "_needs_world_units_update", "_current_viewbox_size")
@@ -247,7 +252,7 @@ def _follow_frame(
 
 
 def _read_frame(canvas: Any) -> list[Any]:
-    """Return all that says which part of which layer is on a canvas; sizes are kept, not copied."""
+    """Return everything that determines the visible part of each layer; sizes by reference."""
     viewer = canvas.viewer
     camera = viewer.scene.camera
     looks = (camera.zoom, camera.center, camera.angles, camera.orientation)
@@ -256,7 +261,7 @@ def _read_frame(canvas: Any) -> list[Any]:
 
 
 class _Same:
-    """Equal to another of the same object, which it keeps."""
+    """Equal only to a wrapper of the same object, which it keeps alive."""
 
     def __init__(self, kept: object) -> None:
         self._kept = kept
@@ -267,8 +272,9 @@ class _Same:
     __hash__ = None  # type: ignore[assignment]
 
 
+@patch
 def place_once(visual: Any) -> None:
-    """Let a layer's visual compute where it lies only where that changed, not at each slice.
+    """Let a layer's visual compute its transform only after a change, not at each slice.
 
     (napari 0.9.2, `napari/_vispy/layers/base.py`, ``_on_matrix_change``.)
     """
@@ -293,8 +299,9 @@ def _place_if_new(
     last[:] = [layer.extent, node, key]
 
 
+@patch
 def skip_thumbnail(layer: Layer) -> None:
-    """Make no small picture of a layer that no layer list shows, 0.3 ms at each step.
+    """Make no thumbnail of a layer that no layer list shows, 0.3 ms at each step.
 
     napari makes one at each slice (napari 0.9.2, `napari/layers/base/base.py`,
     ``_update_thumbnail``).
@@ -305,29 +312,30 @@ def skip_thumbnail(layer: Layer) -> None:
 
 
 class RestingThumbnails:
-    """Makes the small pictures of the list of layers when the wheel rests, and who sees them.
+    """Makes the thumbnails of the layer list only when the wheel rests and the list is visible.
 
     napari makes one at each slice of each layer, 0.3 ms (napari 0.9.2,
-    `napari/layers/base/base.py`, ``_update_thumbnail``), also while the list is hidden.
+    `napari/layers/base/base.py`, ``_update_thumbnail``), even while the list is hidden.
 
     Parameters
     ----------
     view
-        The `QtViewer`; None without a window, where napari makes them as it does.
+        The `QtViewer`; None without a window: then napari makes them as usual.
     """
 
     def __init__(self, view: Any) -> None:
         self._view = None if view is None else ref(view)
         self._stale: WeakSet[Any] = WeakSet()
         self._list: QDockWidget | None = None
-        self._timer = None if view is None else QTimer(view)
+        is_used = view is not None and is_on("resting_thumbnails")
+        self._timer = QTimer(view) if is_used else None
         if self._timer is not None:
             self._timer.setSingleShot(True)
             self._timer.setInterval(_THUMBNAIL_MS)
             self._timer.timeout.connect(self._draw_stale)
 
     def take(self, layer: Layer) -> None:
-        """Make those of a layer from now on."""
+        """Make the thumbnails of a layer from now on."""
         if self._timer is not None and hasattr(layer, "_update_thumbnail"):
             patched: Any = layer
             patched._update_thumbnail = partial(self._note_stale, ref(layer))
@@ -336,7 +344,7 @@ class RestingThumbnails:
         layer = layer_ref()
         if layer is not None and self._timer is not None:
             self._stale.add(layer)
-            with suppress(RuntimeError):  # the view is gone, and its timer with it
+            with suppress(RuntimeError):  # the view and its timer are deleted
                 self._timer.start()
 
     def _draw_stale(self) -> None:

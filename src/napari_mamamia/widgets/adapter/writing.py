@@ -1,9 +1,8 @@
-"""What stands on a canvas, drawn once: texts, their boxes and the scale bar as one still picture.
+"""Texts on a canvas, their boxes and the scale bar, drawn once as one still image.
 
-As all of this package it may touch what napari keeps private; each use is guarded,
-and without the private parts all is as napari draws it.
+Uses napari's private parts; each use is guarded, and without them napari draws as usual.
 
-napari draws each of them anew at every slice though none of them changes: twelve of seventeen
+napari draws each of them again at every slice though none of them changes: twelve of seventeen
 programs of the graphics card, a third of a step's time in the window's thread.
 """
 
@@ -18,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from qtpy.QtCore import QTimer
 
+from napari_mamamia.widgets.adapter.patches import patch
+
 _RESTING_MS: Final = 150
-"""By looking: the picture is taken when nothing of it changed for that long."""
+"""Chosen by eye: the image is taken after no part of it has changed for this long."""
 _TILE: Final = 32
-"""Pixels: of the picture only the tiles with something in them are drawn."""
+"""Tile size in pixels: only tiles that are not empty are drawn."""
 _BLENDED: Final = ("src_alpha", "one_minus_src_alpha")
 _VERTEX: Final = """
 attribute vec2 a_position;
@@ -34,15 +35,16 @@ void main() { gl_FragColor = texture2D(u_picture, gl_FragCoord.xy / u_size); }
 """
 
 
+@patch
 def draw_writing_once(view: Any) -> None:
-    """Let a `QtViewer` draw what stands on its canvas as one picture, until some of it changes."""
+    """Let a `QtViewer` draw the texts on its canvas as one image, until one of them changes."""
     canvas: Any = getattr(view, "canvas", None)
     surface: Any = getattr(canvas, "_scene_canvas", None)
     names = ("_fb_stack", "_draw_order", "_drawing", "draw_visual", "update", "push_fbo", "pop_fbo")
     is_known = hasattr(canvas, "_viewer_overlay_to_visual")
     if is_known and all(hasattr(surface, name) for name in names):
         writing = StillWriting(view, canvas, surface)
-        # By the methods of the class: a canvas that holds itself would stay until a full garbage
+        # Methods of the class: a canvas in a reference cycle would stay until a full garbage
         # collection.
         surface.draw_visual = partial(_draw_visual, writing, type(surface).draw_visual)
         surface.update = partial(_update_node, writing, type(surface).update)
@@ -65,7 +67,7 @@ def _update_node(writing: "StillWriting", real: Callable[..., None], node: Any =
 
 
 class StillWriting:
-    """The picture of what stands on one canvas; `is_drawn` says whether the last frame used it."""
+    """The image of one canvas's texts; `is_drawn` tells whether the last frame used it."""
 
     def __init__(self, view: Any, canvas: Any, surface: Any) -> None:
         self._canvas: Any = ref(canvas)
@@ -84,24 +86,24 @@ class StillWriting:
 
     @property
     def surface(self) -> Any:
-        """Vispy's canvas, None once it is gone."""
+        """Vispy's canvas, None after it is deleted."""
         return self._surface()
 
     def note(self, node: Any) -> None:
-        """Draw all anew if a part of the picture changed."""
+        """Draw everything again if a text of the image changed."""
         surface = self._surface()
         is_ours = surface is None or surface._drawing or self._is_taking
         if not is_ours and node in self._nodes:
             self.forget()
 
     def forget(self, _event: object = None) -> None:
-        """Draw all as napari does until the next picture."""
+        """Draw as napari does until the next image is taken."""
         self._nodes, self._whole, self._bare, self._program = [], [], [], None
 
     def draw(self, real: Callable[[], None], visual: Any) -> None:
-        """Draw the canvas, what stands on it by the picture where that is known to be true.
+        """Draw the canvas, its texts from the image if it is still valid.
 
-        Into another buffer (a screenshot, a search for what lies below the mouse) all is drawn.
+        Other framebuffers (a screenshot, picking below the pointer) are drawn in full.
         """
         surface = self._surface()
         self.is_drawn = False
@@ -109,12 +111,12 @@ class StillWriting:
             real()
             return
         order = surface._draw_order.get(visual)
-        # A new order of vispy's is another list.
+        # A new order of vispy's nodes is another list.
         is_true = order is not None and order is self._whole and self._size == surface.physical_size
         if not is_true:
             self.forget()
             real()
-            with suppress(RuntimeError):  # the view is gone, and its timer with it
+            with suppress(RuntimeError):  # the view and its timer are deleted
                 self._timer.start()
             return
         surface._draw_order[visual] = self._bare
@@ -126,7 +128,7 @@ class StillWriting:
         self.is_drawn = True
 
     def take(self) -> None:
-        """Take the picture, between two frames."""
+        """Take the image, between two frames."""
         surface, canvas = self._surface(), self._canvas()
         order = None if surface is None else surface._draw_order.get(surface.scene)
         if canvas is None or order is None or not surface.native.isVisible():
@@ -159,13 +161,13 @@ class StillWriting:
 
 
 def _list_nodes(canvas: Any) -> list[Any]:
-    """Return texts, bars and their boxes; what follows the mouse is none of them."""
+    """Return texts, bars and their boxes, without nodes that follow the pointer."""
     overlays: Any = import_module("napari.components.overlays")
     kinds = (overlays.TextOverlay, overlays.ScaleBarOverlay)
     nodes = []
     for overlay, visuals in canvas._viewer_overlay_to_visual.items():
         if isinstance(overlay, kinds):
-            nodes += [part for visual in visuals for part in (visual.box, visual.node)]
+            nodes += [node for visual in visuals for node in (visual.box, visual.node)]
     return nodes
 
 
@@ -174,9 +176,9 @@ def _list_below(node: Any) -> list[Any]:
 
 
 def _make_blendable(node: Any) -> bool:
-    """Let a node leave its share in a transparent picture; on an opaque canvas nothing changes."""
+    """Let a node write its alpha into a transparent image; an opaque canvas is unchanged."""
     parts = getattr(node, "_subvisuals", [node])
-    states = [part._vshare.gl_state for part in parts if hasattr(part, "_vshare")]
+    states = [visual._vshare.gl_state for visual in parts if hasattr(visual, "_vshare")]
     if len(states) < len(parts) or any(
         tuple(state.get("blend_func", _BLENDED))[:2] != _BLENDED for state in states
     ):
@@ -186,7 +188,7 @@ def _make_blendable(node: Any) -> bool:
 
 
 def _take_photograph(surface: Any, nodes: list[Any]) -> NDArray[np.uint8]:
-    """Return what nodes draw, (rows, columns, RGBA), colours times opacity, top row first."""
+    """Return the pixels of nodes, (rows, columns, RGBA), premultiplied, top row first."""
     gloo: Any = import_module("vispy.gloo")
     surface.set_current()
     width, height = surface.physical_size
@@ -204,7 +206,7 @@ def _take_photograph(surface: Any, nodes: list[Any]) -> NDArray[np.uint8]:
 
 
 def _make_program(picture: NDArray[np.uint8]) -> Any:
-    """Return what draws the tiles of a picture that are not empty; None without one."""
+    """Return a program that draws the tiles of an image that are not empty; None without one."""
     gloo: Any = import_module("vispy.gloo")
     height, width = picture.shape[:2]
     upright = np.ascontiguousarray(picture[::-1])  # OpenGL's rows begin at the bottom

@@ -1,6 +1,6 @@
-"""What every page uses: session, services, jobs, keys, layers, notices.
+"""Modules that every page uses: session, services, jobs, keys, layers, messages.
 
-`session` is what is open, `service_record` the calls (tests pass fakes), `jobs` runs a job in a
-thread, `notify` is what is said and `message_place` where it stands, `layers` owns every metadata
-key, `keys` is the one table of keys, `turns` spreads steps over turns of the event loop.
+`session` holds the open data, `service_record` the service calls (tests pass fakes), `jobs` runs a
+job in a thread, `notify` sends messages and `message_place` shows them, `layers` owns every
+metadata key, `keys` is the only table of keys, `turns` spreads steps over event-loop iterations.
 """

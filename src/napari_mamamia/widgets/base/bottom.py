@@ -1,4 +1,4 @@
-"""The one dock at the bottom of the window: made when something is to be shown, folds away."""
+"""The only dock at the bottom of the window: created when it is needed, and can be folded."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -7,7 +7,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.adapter.adapter import add_unnoted_dock
-from napari_mamamia.widgets.base.turns import Turns
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 
 BOTTOM_NAME: Final = "MAMA-MIA results"
 _HALF: Final = 0.5
@@ -17,18 +17,18 @@ _OF_LIST: Final = 0.45
 class BottomDock:
     """Holds a panel in a dock of the viewer's window; a viewer without a window shows nothing.
 
-    The dock gets an empty holder at first, the panel a turn later, and what is in the panel in
-    turns of its own: Qt takes 90 ms to style it all for its new window, and napari 50 ms for a
-    dock.
+    The dock gets an empty holder at first, the panel in the next event-loop iteration, and the
+    content of the panel in iterations of its own: Qt takes 90 ms to style it all for its new
+    window, and napari 50 ms for a dock.
 
     Parameters
     ----------
     viewer
         The viewer whose window gets the dock.
     panel
-        What the dock holds.
+        The widget in the dock.
     fill_steps
-        Returns steps that put in what is in the panel; they do nothing the second time.
+        Returns steps that create the panel's content; they do nothing the second time.
     """
 
     def __init__(
@@ -38,18 +38,18 @@ class BottomDock:
         self._panel = panel
         self._fill_steps = fill_steps
         self._holder: QWidget | None = None
-        self._turns = Turns(panel)
+        self._turns = EventLoopSteps(panel)
         self._is_list = False
         self._own_height = 0
 
     def prepare(self) -> None:
-        """Make the dock, hidden, while nothing is to be shown yet."""
+        """Create the dock, hidden, before it is needed."""
         if self._find_dock() is None and self._find_window() is not None:
             self._turns.start([self._make_dock, self._fill_dock, *self._fill_steps()])
 
     def show(self) -> None:
-        """Show the panel, in a new dock where there is none or napari closed it."""
-        # What `prepare` left to later turns is done below, at once.
+        """Show the panel, in a new dock if there is none or napari closed it."""
+        # Steps that `prepare` left to later iterations are done below, at once.
         self._turns.start([])
         if self._find_window() is None:
             return
@@ -60,14 +60,14 @@ class BottomDock:
             step()
         self._show_dock()
 
-    def show_by_turns(self, least_share: float) -> None:
-        """Show the panel likewise, a step a turn, with a share of the window's height at least."""
+    def show_step_by_step(self, least_share: float) -> None:
+        """Show the panel step by step, with at least this share of the window's height."""
         if self._find_window() is not None:
             steps = (self._make_dock, self._fill_dock, *self._fill_steps(), self._show_dock)
             self._turns.start([*steps, lambda: self._give_height(least_share)])
 
     def take_at_most(self, share: float) -> None:
-        """Leave the image its room: no more than a share of the window's height, in a turn."""
+        """Limit the dock to a share of the window's height, in the next iteration."""
         self._turns.start([lambda: self._lower_dock(share)])
 
     @property
@@ -78,13 +78,14 @@ class BottomDock:
 
     @property
     def share_left(self) -> float:
-        """What share of the window's width it leaves the work list beside it."""
+        """Share of the window's width that remains for the work list next to it."""
         return 1 - _OF_LIST
 
     def follow_list(self, is_list: bool) -> None:
-        """Be out of sight while the work list has the picture's room, and come back after it.
+        """Hide while the work list fills the image area, and return after it.
 
-        Shown meanwhile the dock has nearly half of the width, all the height, and then half of it.
+        If it were visible meanwhile, the dock would take nearly half of the width, all of the
+        height, and later half of it.
         """
         self._is_list = is_list
         dock = self._find_dock()
@@ -101,7 +102,7 @@ class BottomDock:
             self._resize_dock(lambda now, whole: before or min(now, round(_HALF * whole)))
 
     def fold(self) -> None:
-        """Hide the dock; `show` brings it back as it was."""
+        """Hide the dock; `show` brings it back unchanged."""
         self._own_height = 0
         dock = self._find_dock()
         if dock is not None:
@@ -112,7 +113,7 @@ class BottomDock:
         dock = self._find_dock()
         if dock is not None:
             dock.show()
-            if self._is_list:  # Qt gives it hardly any width else, and nothing when it is asked
+            if self._is_list:  # otherwise Qt gives it hardly any width, and ignores requests
                 dock.setMinimumWidth(round(_OF_LIST * dock.window().width()))
 
     def _find_window(self) -> Any | None:
@@ -141,7 +142,7 @@ class BottomDock:
         self._resize_dock(lambda now, whole: min(now, round(share * whole)))
 
     def _resize_dock(self, find_height: Callable[[int, int], int]) -> None:
-        """Give the dock the height that `find_height` says of its own and the window's."""
+        """Set the dock's height to `find_height` of its own and the window's height."""
         window, dock = self._panel.window(), self._find_dock()
         if dock is not None and isinstance(window, QMainWindow):
             height = find_height(dock.height(), window.height())
@@ -156,7 +157,7 @@ class BottomDock:
 
 
 def _leave_the_right(dock: QDockWidget) -> None:
-    """Let the right dock keep its whole height: its pages are long."""
+    """Let the right dock keep its whole height, because its pages are long."""
     window = dock.parent()
     if isinstance(window, QMainWindow):
         corner, area = Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea

@@ -1,4 +1,4 @@
-"""What the plugin did and said, for tab Log and for a report of a problem: no patient names."""
+"""Events and messages of the plugin for the Log tab and problem reports, without patient names."""
 
 import re
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _FOLDER: Final = "<folder>"
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One event: local time as HH:MM:SS, how much it matters, and the text."""
+    """One event: local time as HH:MM:SS, its level, and the text."""
 
     time: str
     level: str
@@ -32,9 +32,9 @@ class LogLine:
 
 
 class EventLog(QObject):
-    """Writes down messages and jobs as they come; `added` carries a `LogLine`.
+    """Records messages and jobs as they come; `added` carries a `LogLine`.
 
-    Case ids become "case k" (the place in the data set) and folders lose their names, because
+    Case ids become "case k" (the position in the data set) and folders lose their names, because
     either may hold a patient's name.
     """
 
@@ -51,11 +51,11 @@ class EventLog(QObject):
         session.case_changed.connect(self._on_case)
 
     def note(self, level: str, text: str) -> None:
-        """Write an event down."""
+        """Record an event."""
         if text:
             time = datetime.now().astimezone().strftime("%H:%M:%S")
-            shown = self._names.taken_from(text)
-            self.added.emit(LogLine(time, level, " ".join(shown.split())))
+            anonymous = self._names.taken_from(text)
+            self.added.emit(LogLine(time, level, " ".join(anonymous.split())))
 
     # -------------------------------------------------------------------- inner
 
@@ -76,20 +76,20 @@ class EventLog(QObject):
         if opened is not None:
             ids = [case.case_id for case in opened.data_set.cases]
             roots = (str(opened.workspace.root), str(opened.data_set.root))
-            before = self._names  # work on a data set of before may still go on
-            shown = {name: f"case {k}" for k, name in enumerate(ids, start=1)}
-            self._names = Names({**before.shown, **shown}, (*roots, *before.roots))
+            before = self._names  # work on a previous data set may still be running
+            aliases = {name: f"case {k}" for k, name in enumerate(ids, start=1)}
+            self._names = Names({**before.shown, **aliases}, (*roots, *before.roots))
             self.note("opened", f"data set of {len(ids)} case(s), {opened.data_set.kind}")
 
     def _on_case(self) -> None:
         case_id = self._session.case_id
         if case_id and case_id not in self._names.shown:
-            shown = {**self._names.shown, case_id: "case without a data set"}
-            self._names = Names(shown, self._names.roots)
+            aliases = {**self._names.shown, case_id: "case without a data set"}
+            self._names = Names(aliases, self._names.roots)
 
 
 class Names:
-    """Names that must not be written down, and what stands for each.
+    """Names that must not be recorded, and their replacements.
 
     Examples
     --------
@@ -101,8 +101,8 @@ class Names:
         self.shown = shown
         # A root of one character, such as "/", would be cut out of every text.
         self.roots = tuple(root for root in roots if len(root) > 1)
-        # A name with blanks or brackets is no word of `_WORDS`; the longest first, for it may hold
-        # another.
+        # A name with blanks or brackets is no word of `_WORDS`; longest first, because it may
+        # contain another.
         odd = (name for name in shown if _WORDS.fullmatch(name) is None)
         self._odd = sorted(odd, key=len, reverse=True)
 
@@ -116,13 +116,13 @@ class Names:
         return _WORDS.sub(lambda found: self._hide_name(found.group()), text)
 
     def _hide_name(self, word: str) -> str:
-        """Return a word without the name that it is, or starts with up to a cut."""
+        """Return a word without the name that it equals, or begins with before a separator."""
         if word in self.shown:
             return self.shown[word]
         parts = _SLASHES.split(word)
         if len(parts) > 1:
-            return "/".join(self._hide_name(part) for part in parts)
-        # The longest beginning first: beside a case A, the file A_1.nii belongs to the case A_1.
+            return "/".join(self._hide_name(folder) for folder in parts)
+        # The longest beginning first: with cases A and A_1, the file A_1.nii belongs to A_1.
         for cut in reversed([match.start() for match in _CUTS.finditer(word)]):
             if word[:cut] in self.shown:
                 return self.shown[word[:cut]] + word[cut:]

@@ -1,4 +1,4 @@
-"""The header: where you are, what is shown, what is saved, what runs. Always there."""
+"""The header: open case, masks shown, saved state, running job. It is always visible."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -39,18 +39,18 @@ from napari_mamamia.widgets.controls.short_texts import HintedField, NameLabel, 
 
 _LINE_HEIGHT = 24
 _CASE_LETTERS = 18
-"""Of the case's name that are always seen: whose exam it is must never be a guess."""
+"""Letters of the case's name that stay visible, so that it is always clear whose exam it is."""
 _PROGRESS_WIDTH = 60
 _FEWEST_LETTERS = 8
-"""Of what runs: fewer say nothing, and its tooltip has all."""
+"""Letters of the running job's title; fewer are useless, and its tooltip has all of it."""
 _MOST_READER_WIDTH = 130
-_CASE_TIP = tr("The case that is open")
-_SAVED_TIP = tr("Whether the edited mask is saved, and its strokes are kept")
+_CASE_TIP = tr("The open case.")
+_SAVED_TIP = tr("Whether the edited mask is saved and its strokes are recorded.")
 
 
 @dataclass(frozen=True, slots=True)
 class MaskChip:
-    """One mask of the case: its role, whose it is, and whether it is visible."""
+    """One mask of the case: its role, its author, and whether it is visible."""
 
     role: Role
     name: str
@@ -58,12 +58,12 @@ class MaskChip:
 
 
 class Header(QFrame):
-    """Signals say what the user wants; `mask_toggled` carries a role and whether to show it.
+    """The header. Its signals are the user's requests; `mask_toggled` carries a role and a bool.
 
     Attributes
     ----------
     name_keys
-        Returns a text with the keys that the user chose, where it names those of the table.
+        Returns a text in which the default keys are replaced by the user's keys.
     """
 
     previous_wanted = Signal()
@@ -91,7 +91,7 @@ class Header(QFrame):
         layout.addWidget(self._make_blind_line())
         self._asked_from: QWidget | None = None
         self._reader_line = self._make_reader_line()
-        # the question takes the masks' place: what lies below stays where the pointer aims
+        # the question replaces the masks: controls below stay where the pointer aims
         self._masks = column(self._mask_line)
         self._room = QStackedWidget()
         for line in (self._masks, self._reader_line):
@@ -115,7 +115,7 @@ class Header(QFrame):
     # ------------------------------------------------------------- for the dock
 
     def set_case(self, case_id: str, position: str) -> None:
-        """Show which case is open and its place in the queue, such as "3 / 12"."""
+        """Show the open case and its position in the queue, such as "3 / 12"."""
         self.case.setText(case_id or tr("no case open"))
         self.case.setToolTip(f"{_CASE_TIP}: {case_id}" if case_id else _CASE_TIP)
         self.position.setText(position)
@@ -124,46 +124,46 @@ class Header(QFrame):
         self.lesion.setEnabled(bool(case_id))
 
     def set_blind(self, text: str, *, may_end: bool = True) -> None:
-        """Say what is hidden from the reader; "" where nothing is."""
+        """Show what is hidden from the reader; "" if nothing is hidden."""
         self.blind.setText(text)
         self.unblind.setVisible(may_end)
         self._blind_line.setVisible(bool(text))
         self._ask_unblinding(False)
 
     def set_masks(self, chips: Sequence[MaskChip]) -> None:
-        """Show which masks there are and which of them are visible."""
+        """Show the masks, and which of them are visible."""
         there = {chip.role: chip for chip in chips}
         for role, control in self._chips.items():
             chip = there.get(role)
             control.setVisible(chip is not None)
             control.setChecked(chip is not None and chip.visible)
             whose = tr(" by {name}", name=chip.name) if chip and chip.name else ""
-            words = tr("{role}{whose}: click shows or hides it", role=tr(str(role)), whose=whose)
+            words = tr("{role}{whose}: click to show or hide it.", role=tr(str(role)), whose=whose)
             control.setToolTip(self.name_keys(with_key(words, "hide_masks")))
 
     def dress(self, text_colour: str) -> None:
-        """Draw the squares of the masks with a frame that stands out in the theme."""
+        """Draw the squares of the masks with a frame that contrasts with the theme."""
         for role, chip in self._chips.items():
             chip.setIcon(chip_icon(MASK_COLOURS[role], text_colour))
 
     def set_saved(self, text: str, level: Level = Level.HINT, short: str = "") -> None:
-        """Show the saved state of the edited mask, in `short` where it has no room."""
+        """Show the saved state of the edited mask, or `short` if there is no room for it."""
         self.saved.set_texts(text, short or text)
         self.saved.setToolTip(f"{_SAVED_TIP}: {text}" if text else _SAVED_TIP)
         set_level(self.saved, level)
 
     def set_refusal(self, text: str) -> None:
-        """Say why the tool in hand does nothing on what is on screen; "" where it works."""
+        """Show why the active tool does nothing on the displayed image; "" if it works."""
         self._place.refuse(self.name_keys(text))
 
     def set_reader(self, name: str | None, *, is_fixed: bool = False) -> None:
-        """Show who edits; None where nobody was named yet, `is_fixed` where nobody else may."""
+        """Show who edits; None without a name, `is_fixed` if the name cannot be changed."""
         self.reader.setText(name or tr("reader?"))
-        whose = tr("{name} edits", name=name) if name else tr("Nobody was named yet who edits")
-        change = "" if is_fixed else tr("{whose}; click to change", whose=whose)
-        self.reader.setToolTip(change or tr("{whose}, as long as the study is open", whose=whose))
+        whose = tr("{name} edits", name=name) if name else tr("No reader name set")
+        change = "" if is_fixed else tr("{whose}; click to change it.", whose=whose)
+        self.reader.setToolTip(change or tr("{whose}; fixed while the study is open.", whose=whose))
         before, self._asked_from = self._asked_from, None
-        with suppress(RuntimeError):  # it may have gone by now
+        with suppress(RuntimeError):  # the widget may have been deleted by now
             if before is not None and before.isVisible() and self._reader_line.isVisible():
                 before.setFocus()
         self._turn_room(self._masks)
@@ -171,15 +171,15 @@ class Header(QFrame):
     def ask_reader(self, known: str | None) -> None:
         """Ask for the reader's name, in the line of the masks."""
         self.reader_name.setText(known or "")
-        self._who.setText(tr("Reading as") if known else tr("Who edits?"))
+        self._who.setText(tr("Reading as") if known else tr("Reader name?"))
         self._asked_from = QApplication.focusWidget()
         self._turn_room(self._reader_line)
         self.reader_name.setFocus()
 
     def show_progress(self, title: str, progress: Progress | None = None) -> None:
-        """Show what runs and how far it is."""
+        """Show the running job and its progress."""
         text = title if progress is None or not progress.text else progress.text
-        # From 0 to 0 is Qt's bar of a work whose end is not known.
+        # A range of 0 to 0 is Qt's bar of unknown length.
         self.progress.setRange(0, 0 if progress is None or progress.total == 0 else 1000)
         if progress is not None:
             self.progress.setValue(round(progress.fraction * 1000))
@@ -189,7 +189,7 @@ class Header(QFrame):
         has_room = words == text or len(words) > _FEWEST_LETTERS
         self.progress_text.setText(words if has_room else "")
         self.progress_text.setToolTip(f"{title}: {text}")
-        self.view.hide()  # its room is for what runs
+        self.view.hide()  # its room is used for the running job
         self.state.setCurrentIndex(1)
 
     def hide_progress(self) -> None:
@@ -198,30 +198,30 @@ class Header(QFrame):
         self.state.setCurrentIndex(0)
 
     def say(self, level: Level, text: str) -> None:
-        """Show a message until it is closed or another one comes; "" takes it away."""
+        """Show a message until it is closed or another one comes; "" removes it."""
         self._place.say(level, self.name_keys(text))
         self._level = level
 
     def spare(self, line: QWidget) -> None:
-        """Lay no message over this line of the panel."""
+        """Cover this line of the panel with no message."""
         self._place.spare(line)
 
     def drop_hint(self) -> None:
-        """Take a hint away, which was about what was done; warnings and errors stay."""
+        """Remove a hint, which was about the last action; warnings and errors stay."""
         if self._level == Level.HINT:
             self.say(Level.HINT, "")
 
     def lend(self) -> None:
-        """Be without what says where you are and who reads: a line over the picture takes it."""
+        """Lend the controls of case and reader to the line above the image."""
         self._put_controls(self._mask_line, self.view)
         for line in (self._case_line, self._state_line):
             line.hide()
         self.saved.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 
     def show_image_controls(self, shown: bool) -> None:
-        """Have what is about the image, or not while it is out of sight.
+        """Show or hide the controls of the image.
 
-        What is left stands in one line then: each has its place in it, whether it is there or not.
+        Without them the rest is in one line: each control has its column there, shown or not.
         """
         self._mask_line.setVisible(shown)
         ways = QBoxLayout.Direction
@@ -230,7 +230,7 @@ class Header(QFrame):
         self._turn_room(self._room.currentWidget())
 
     def take_back(self) -> None:
-        """Show everything again."""
+        """Show all controls again."""
         steps = (self.previous, self.next)
         self._put_controls(self._case_line, self.case, self.position, *steps)
         self._put_controls(self._case_line, self.napari, self.keys)
@@ -242,7 +242,7 @@ class Header(QFrame):
     # -------------------------------------------------------------------- inner
 
     def _turn_room(self, line: QWidget) -> None:
-        """Show the masks or the question; a message has the room of masks that are not shown."""
+        """Show the masks or the question; a message uses the room of hidden masks."""
         self._room.setCurrentWidget(line)
         self._place.set_alone(line is self._masks and self._mask_line.isHidden())
 
@@ -257,31 +257,31 @@ class Header(QFrame):
         self.position: QLabel = named(
             QLabel(),
             "header_position",
-            tr("Place in the list of cases as it is sorted and searched"),
+            tr("The position in the list of cases, as sorted and searched."),
         )
         self.previous = tool_button(
             "header_previous",
             "◀",
-            with_key(tr("Opens the previous case"), "previous_case"),
+            with_key(tr("Opens the previous case."), "previous_case"),
             self.previous_wanted.emit,
         )
         self.next = tool_button(
             "header_next",
             "▶",
-            with_key(tr("Opens the next case"), "next_case"),
+            with_key(tr("Opens the next case."), "next_case"),
             self.next_wanted.emit,
         )
         self.napari = tool_button(
             "header_napari",
             "☰",
-            with_key(tr("Shows or hides napari's menu and panels"), "reading"),
+            with_key(tr("Shows or hides napari's menu and panels."), "reading"),
             self.napari_wanted.emit,
         )
         self.keys = tool_button(
-            "header_keys", "?", with_key(tr("Shows all keys"), "keys"), self.keys_wanted.emit
+            "header_keys", "?", with_key(tr("Shows all keys."), "keys"), self.keys_wanted.emit
         )
         self.reader = tool_button(
-            "header_reader", "", tr("Who edits; click to change"), self.reader_wanted.emit
+            "header_reader", "", tr("Who edits; click to change it."), self.reader_wanted.emit
         )
         self.reader.setProperty("framed", True)
         self.reader.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
@@ -297,13 +297,13 @@ class Header(QFrame):
         self.lesion = tool_button(
             "header_lesion",
             "◎",
-            with_key(tr("Goes to the tumour: largest part of the mask shown"), "lesion"),
+            with_key(tr("Goes to the tumour: the largest part of the displayed mask."), "lesion"),
             self.lesion_wanted.emit,
         )
         self.view = tool_button(
             "header_view",
             tr("View ▾"),
-            tr("Shows or hides how the image is shown: planes, MIP, contrast, cine"),
+            tr("Shows or hides the display controls: planes, MIP, contrast, cine."),
             lambda: self.view_wanted.emit(self.view.isChecked()),
         )
         self.view.setCheckable(True)
@@ -315,20 +315,23 @@ class Header(QFrame):
         chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         chip.setCheckable(True)
         chip.setProperty("chip", True)
-        # Not `toggled`: `set_masks` checks the chips too, and that is nobody's wish.
+        # Not `toggled`: `set_masks` checks the chips too, without a request by the user.
         chip.clicked.connect(lambda checked: self.mask_toggled.emit(role, checked))
         return chip
 
     def _make_state(self) -> QStackedWidget:
         self.saved: ShortLabel = named(ShortLabel(), "header_saved", _SAVED_TIP)
         self.progress: ProgressBar = named(
-            ProgressBar(), "header_progress", tr("How far the running work is")
+            ProgressBar(), "header_progress", tr("The progress of the running job.")
         )
         self.progress.setFixedSize(_PROGRESS_WIDTH, 8)
-        self.progress_text: QLabel = named(QLabel(), "header_progress_text", tr("What runs now"))
+        self.progress_text: QLabel = named(QLabel(), "header_progress_text", tr("The running job."))
         self.progress_text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.cancel = tool_button(
-            "header_cancel", "✕", tr("Stops the running work; nothing is left half"), lambda: None
+            "header_cancel",
+            "✕",
+            tr("Stops the running job; partial results are removed."),
+            lambda: None,
         )
         self.cancel.clicked.connect(lambda: self.cancel_wanted.emit())
         running = row(self.progress, self.progress_text, self.cancel)
@@ -340,11 +343,11 @@ class Header(QFrame):
         return self.state
 
     def _make_blind_line(self) -> QWidget:
-        self.blind = label("header_blind", tip=tr("What is hidden in this blind reading"))
+        self.blind = label("header_blind", tip=tr("What is hidden in this blind reading."))
         self.unblind = tool_button(
             "header_unblind",
             tr("End…"),
-            tr("Ends the blind reading; that is recorded"),
+            tr("Ends the blind reading; this is recorded."),
             lambda: self._ask_unblinding(True),
         )
         self.unblind.setProperty("framed", True)
@@ -353,21 +356,21 @@ class Header(QFrame):
         question = label(
             "header_unblind_question",
             tr(
-                "End the blind reading? Everything is shown then. That and when is recorded "
-                "with your mask of this case, for good."
+                "End the blind reading? Then everything is shown. This and the time are recorded "
+                "permanently with your mask of this case."
             ),
-            tr("Asks before what is hidden is shown"),
+            tr("Asks before hidden data are shown."),
         )
         confirm = button(
             "header_unblind_confirm",
-            tr("End it"),
-            tr("Shows everything, and records it"),
+            tr("End blind reading"),
+            tr("Shows everything, and records it."),
             self._want_unblinding,
         )
         keep = button(
             "header_unblind_keep",
             tr("Stay blind"),
-            tr("Nothing changes"),
+            tr("Keeps everything hidden."),
             lambda: self._ask_unblinding(False),
         )
         self._unblind_question: QWidget = column(question, row(confirm, keep, 1))
@@ -385,17 +388,17 @@ class Header(QFrame):
         self.reader_name: HintedField = named(
             HintedField(),
             "header_reader_name",
-            tr("Your name or initials: your masks are kept under it"),
+            tr("Your name or initials: your masks are saved under this name."),
         )
         self.reader_name.setPlaceholderText(tr("your name or initials"))
         self.reader_name.returnPressed.connect(self._give_reader)
         accept = button(
             "header_reader_ok",
             tr("OK"),
-            tr("Takes this name, and proposes it the next time"),
+            tr("Uses this name, and suggests it next time."),
             self._give_reader,
         )
-        self._who = QLabel(tr("Who edits?"))
+        self._who = QLabel(tr("Reader name?"))
         return row(self._who, self.reader_name, accept)
 
     def _give_reader(self) -> None:

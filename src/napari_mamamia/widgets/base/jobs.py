@@ -1,4 +1,4 @@
-"""Running jobs in threads: progress, cancel, one outcome; only the newest answer counts."""
+"""Jobs in threads: progress, cancel, one outcome; only the newest request of a lane counts."""
 
 import atexit
 import logging
@@ -25,20 +25,20 @@ from napari_mamamia.widgets.base.notify import (
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
-# Each report is an event of the GUI thread: one that reports at every plane would fill its queue.
+# Each report is an event of the GUI thread: a report for every plane would fill its queue.
 _REPORT_EVERY_S = 0.05
 _POLL_S = 0.05
 _LAST_S = 5.0
-"""What a program that ends waits for a job that was stopped; the system's share may hang longer."""
+"""Seconds that a closing program waits for a stopped job; a system call may block longer."""
 _STOPPED = tr("{}: stopped")
-_TOO_LATE = tr("{} is writing its files by now: it ends by itself in a moment")
+_TOO_LATE = tr("{}: its files are being written; it ends by itself in a moment")
 
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """One request. `lane` is what it is for; a lane has one newest request, older ones are stale.
+    """One request. A `lane` names its purpose and has one newest request; older ones are outdated.
 
-    `shown` says whether the header shows its progress.
+    `shown` tells whether the header shows its progress.
     """
 
     number: int
@@ -49,7 +49,7 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class _Answers(Generic[T]):
-    """What is called with what became of one request."""
+    """The callbacks for the outcomes of one request."""
 
     then: Callable[[T], object]
     failed: Callable[[Exception], object]
@@ -60,7 +60,7 @@ class _Answers(Generic[T]):
     on_progress: Callable[[Progress], object] | None
 
     def take(self, outcome: Outcome[T]) -> None:
-        """Hand an outcome over; `ended` comes last, also where what came before it broke."""
+        """Pass an outcome on; `ended` is called last, even if an earlier callback raised."""
         try:
             if not self.still():
                 self.drop(outcome)
@@ -75,15 +75,15 @@ class _Answers(Generic[T]):
                 self.ended()
 
     def drop(self, outcome: Outcome[T]) -> None:
-        """Let go of a result that nobody waits for any more."""
+        """Discard a result that is not needed any more."""
         if isinstance(outcome, Failed):
-            _log.info("a job that nobody waited for failed", exc_info=outcome.error)
+            _log.info("a job whose result was not needed failed", exc_info=outcome.error)
         elif self.discard is not None and isinstance(outcome, Finished):
             self.discard(outcome.result)
 
 
 class _Worker(QObject):
-    """One thread that drives one job; the signals reach the GUI thread through its event loop."""
+    """One thread that runs one job; its signals reach the GUI thread through its event loop."""
 
     progressed = Signal(object, object)
     ended = Signal(object, object)
@@ -105,30 +105,31 @@ class _Worker(QObject):
         )
 
     def start(self) -> None:
-        """Begin; a program that ends meanwhile gives the job a moment to take back what is half."""
+        """Start; a closing program gives the job a moment to clean up."""
         atexit.register(self.thread.join, _LAST_S)
         self.thread.start()
 
     def _run_thread(self) -> None:
         with listening(self._report_progress):
-            # Kept as well as sent: `finish` takes it where the event loop turns no more.
+            # Stored as well as emitted: `finish` reads it if the event loop does not run any
+            # more.
             self.outcome = outcome_of(self._run_work)
         atexit.unregister(self.thread.join)
         self._emit_value("ended", self.outcome)
 
     def _run_work(self) -> Any:
         if self._stop_wanted:
-            # A newer request may come before this thread runs; a short job would never ask.
+            # A newer request may come before this thread runs; a short job would never check.
             raise Cancelled
         for thread in self._before:
             while thread.is_alive():
-                report_progress(0, 0, tr("Waiting for what was stopped to end"))
+                report_progress(0, 0, tr("Waiting for the stopped job to end"))
                 thread.join(_POLL_S)
         return self._work()
 
     def stop(self) -> bool:
-        """Ask the job to stop; False where it writes by now and cannot be stopped any more."""
-        # One lock for both: a stop comes before the first byte is written or it comes too late.
+        """Ask the job to stop; return False if it is writing and cannot be stopped any more."""
+        # One lock for both: a stop comes before the first byte is written, or too late.
         with self._turn:
             self._stop_wanted = True
             return not self._is_bound
@@ -145,13 +146,13 @@ class _Worker(QObject):
 
     def _emit_value(self, signal: str, value: object) -> None:
         try:
-            getattr(self, signal).emit(self.ticket, value)  # one that is gone has no signal
+            getattr(self, signal).emit(self.ticket, value)  # a deleted object has no signal
         except RuntimeError:
             _log.debug("the window was closed before %r answered", self.ticket.title)
 
 
 class JobRunner(QObject):
-    """Starts jobs and hands what became of them to the GUI thread.
+    """Starts jobs and passes their outcomes to the GUI thread.
 
     `started` carries a `RunningJob`, `progressed` one and its `Progress`, `ended` one and its
     outcome (`Finished`, `Stopped` or `Failed`).
@@ -186,33 +187,33 @@ class JobRunner(QObject):
         shown: bool = True,
         in_turn_of: str = "",
     ) -> RunningJob:
-        """Do `work` in a thread; one of `then`, `failed` and `stopped` is called, once.
+        """Run `work` in a thread; then one of `then`, `failed` and `stopped` is called, once.
 
-        An older request in the same lane is stopped at once: its late answer is dropped. One that
-        writes by now (`Progress.binding`) goes on beside the new one, to its own outcome.
+        An older request in the same lane is stopped at once: its late result is dropped. A job that
+        is writing (`Progress.binding`) continues alongside the new one, to its own outcome.
 
         Parameters
         ----------
         doing
-            What it is in words: "Opening A_1". The header shows it while it runs, and the user
-            reads "Opening A_1 failed: ..." where `failed` is not given.
+            What the job does: "Opening A_1". The header shows it while it runs, and the user reads
+            "Opening A_1 failed: ..." if `failed` is not given.
         then
-            Gets the result, in the GUI thread.
+            Called with the result, in the GUI thread.
         failed
-            Gets the error.
+            Called with the error.
         stopped
-            Called where the job was stopped, by the user or by a newer request; that the user did
-            is said by `stop` anyway.
+            Called if the job was stopped, by the user or by a newer request; `stop` reports a stop
+            by
+            the user anyway.
         ended
-            Called last, whatever became of it, so that controls are usable again.
+            Called last, with any outcome, so that controls are enabled again.
         still
-            Whether the answer still belongs to what is on screen; where it does not, nothing is
-            called but `ended`.
+            Returns whether the result still belongs to the displayed data; if not, only `ended` is
+            called.
         discard
-            Gets a result that nobody waits for any more: it may hold a file.
+            Called with a result that is not needed any more: it may hold a file.
         in_turn_of
-            A lane whose jobs are over before the work begins: one that was stopped may still let
-            go of its files.
+            A lane whose jobs must end before the work begins: a stopped job may still hold files.
         """
         self.cancel(lane)
         before = [
@@ -236,16 +237,16 @@ class JobRunner(QObject):
         return ticket
 
     def cancel(self, lane: str) -> None:
-        """Stop the job in `lane`, if one runs, because its answer is not wanted any more.
+        """Stop the job in `lane`, if one runs, because its result is not needed any more.
 
-        One that writes by now (`Progress.binding`) goes on to its own outcome.
+        A job that is writing (`Progress.binding`) continues to its own outcome.
         """
         worker = self._newest_worker(lane)
         if worker is not None and worker.stop():
             self._stop_waiting(worker.ticket)
 
     def stop(self, lane: str) -> None:
-        """Stop the job in `lane`, if one runs, because the user said so; it is always answered."""
+        """Stop the job in `lane`, if one runs, for the user; a message always follows."""
         worker = self._newest_worker(lane)
         if worker is None:
             return
@@ -262,25 +263,25 @@ class JobRunner(QObject):
             self.cancel(lane)
 
     def is_running(self, lane: str) -> bool:
-        """Whether a request in `lane` waits for its answer."""
+        """Return whether a request in `lane` waits for its result."""
         return lane in self._newest
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the threads to end, such as before closing; False if some still run."""
+        """Wait for the threads to end, such as before closing; return False if some still run."""
         end = time.monotonic() + timeout_s
         for worker in tuple(self._workers.values()):
             worker.thread.join(max(0.0, end - time.monotonic()))
         return not any(worker.thread.is_alive() for worker in self._workers.values())
 
     def finish(self, lane: str, timeout_s: float) -> bool:
-        """Wait for the job in `lane` and deliver its outcome now; False where it goes on."""
+        """Wait for the job in `lane` and deliver its outcome now; return False if it still runs."""
         worker = self._newest_worker(lane)
         if worker is None:
             return True
         worker.thread.join(timeout_s)
         if worker.outcome is None:
             return False
-        # The queued signal of the same end comes later and finds nobody waiting.
+        # The queued signal of the same end comes later and has no request left.
         self._on_ended(worker.ticket, worker.outcome)
         return True
 
@@ -290,7 +291,7 @@ class JobRunner(QObject):
         return self._workers.get(self._newest.get(lane, 0))
 
     def _stop_waiting(self, ticket: RunningJob) -> None:
-        """Answer a request with `Stopped` at once; its result may come all the same."""
+        """End a request with `Stopped` at once; its result may still come."""
         del self._newest[ticket.lane]
         self._dropped[ticket.number] = self._waiting[ticket.number]
         self._deliver_outcome(ticket, Stopped())
@@ -304,7 +305,7 @@ class JobRunner(QObject):
             answers.on_progress(progress)
 
     def _on_ended(self, ticket: RunningJob, outcome: Outcome[Any]) -> None:
-        # A job that was writing ends beside a newer one, which stays the newest of the lane.
+        # A job that was writing ends alongside a newer one, which stays the newest of the lane.
         if self._newest.get(ticket.lane) == ticket.number:
             del self._newest[ticket.lane]
         worker = self._workers.pop(ticket.number, None)

@@ -1,8 +1,8 @@
-"""The keys, in one table: it drives the bindings, the tooltips and the panel on `?`.
+"""The table of keys: source of the bindings, the tooltips and the panel on `?`.
 
-napari owns digits, C E F L M P V X Z B - = [ ] on labels, arrows, and many with Ctrl; ours avoid
-the viewer's, labels' and images' (a test compares with napari's own lists). On a shapes or points
-layer napari's own key comes first.
+napari uses digits, C E F L M P V X Z B - = [ ] on labels, arrows, and many with Ctrl; ours avoid
+the keys of the viewer, labels and images (a test compares with napari's own lists). On a shapes or
+points layer napari's own key wins.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,13 +19,13 @@ from napari_mamamia.core.texts import tr
 class Key:
     """One line of the table.
 
-    `binding` is napari's name of the key, `shown` what people read. A `held` key acts while it is
-    down: its action is called with True and at release with False. A key `by_qt` is a shortcut of
-    the window, because napari has no name for it. A key `on_mask` acts only while a tool of the
-    page Refine is active on the reader's own mask, and there comes before napari's. A key
-    `on_image` is one of napari's on images, where it acts in a 3-D view only: on ours it is this.
-    A key of a `page` does nothing while another page is shown. One `everywhere` acts on the viewer
-    too, though it is one `on_mask`.
+    `binding` is napari's name of the key, `shown` the displayed name. A `held` key acts while it is
+    down: its action is called with True at the press and with False at the release. A key `by_qt`
+    is a shortcut of the window, because napari has no name for it. A key `on_mask` acts only while
+    a tool of the page Refine is active on the reader's own mask, and has priority over napari's
+    there. A key `on_image` is one that napari uses on images, where it acts in a 3-D view only; on
+    our images it has this meaning. A key of a `page` does nothing while another page is shown. A
+    key `everywhere` acts on the viewer too, although it is `on_mask`.
     """
 
     action: str
@@ -45,37 +45,44 @@ _REFINE: Final = "Refine"
 KEYS: Final = (
     Key("previous_phase", ",", ",", tr("previous phase")),
     Key("next_phase", ".", ".", tr("next phase")),
-    Key("subtraction", "D", "D", tr("subtraction on or off: the phase shown minus another")),
+    Key("subtraction", "D", "D", tr("subtraction on or off: the displayed phase minus another")),
     Key("projection", "I", "I", tr("MIP or slab of the enhancement on or off")),
     Key("cine", "U", "U", tr("play or stop the phases")),
-    Key("contrast", "Y", "Y", tr("next range of grey of the image shown")),
+    Key("contrast", "Y", "Y", tr("next grey-value range of the displayed image")),
     Key("planes", "J", "J", tr("one plane or three linked planes")),
     Key("two_phases", "Shift-J", "Shift+J", tr("two phases side by side on or off")),
     Key("hanging_next", "PageDown", "PgDn", tr("next step of the hanging: MIP, both, sides, late")),
-    Key("hanging_back", "PageUp", "PgUp", tr("step of the hanging before; first: your own view")),
-    Key("prior", "Shift-P", "Shift+P", tr("a prior exam beside this one")),
+    Key(
+        "hanging_back",
+        "PageUp",
+        "PgUp",
+        tr("previous step of the hanging; before the first: your own view"),
+    ),
+    Key("prior", "Shift-P", "Shift+P", tr("a prior exam next to this one")),
     Key("ruler", "Shift-M", "Shift+M", tr("measure: ruler on or off")),
-    Key("diameters", "Shift-D", "Shift+D", tr("measure: diameters at right angles on or off")),
+    Key("diameters", "Shift-D", "Shift+D", tr("measure: perpendicular diameters on or off")),
     Key("ellipse", "Shift-E", "Shift+E", tr("measure: ellipse with mean and SD on or off")),
     Key("angle", "Shift-A", "Shift+A", tr("measure: angle on or off")),
-    Key("arrow", "Shift-W", "Shift+W", tr("measure: arrow with words on or off")),
-    Key("key_image", "Shift-K", "Shift+K", tr("key image: keep this slice, or no more")),
-    Key("measure_delete", "Delete", "Del", tr("measure: delete the chosen drawing")),
-    Key("measure_undo", "Shift-Z", "Shift+Z", tr("measure: take the last step back")),
+    Key("arrow", "Shift-W", "Shift+W", tr("measure: arrow with text on or off")),
+    Key("key_image", "Shift-K", "Shift+K", tr("key image: keep or drop this slice")),
+    Key("measure_delete", "Delete", "Del", tr("measure: delete the selected drawing")),
+    Key("measure_undo", "Shift-Z", "Shift+Z", tr("measure: undo the last step")),
     Key("kinetic_map", "K", "K", tr("kinetic map on or off")),
     Key("hide_masks", "H", "H", tr("hide the masks while held"), held=True),
     Key("outline", "Shift-H", "Shift+H", tr("masks as outlines or filled")),
-    Key("lesion", "G", "G", tr("go to the tumour; to the next error or doubtful place, if shown")),
+    Key(
+        "lesion", "G", "G", tr("go to the tumour; to the next error or uncertain region, if shown")
+    ),
     Key(
         "previous_error",
         "Shift-G",
         "Shift+G",
-        tr("show the agreement; then: the error or doubtful place before"),
+        tr("show the agreement; then: previous error or uncertain region"),
     ),
     Key("next_case", "N", "N", tr("next case")),
     Key("previous_case", "Shift-N", "Shift+N", tr("previous case")),
     Key("smartpaint", "Q", "Q", tr("Refine: SmartPaint on or off; goes to that page")),
-    Key("other_action", "W", "W", tr("Refine: left and right button change places"), page=_REFINE),
+    Key("other_action", "W", "W", tr("Refine: swap left and right button"), page=_REFINE),
     Key(
         "outline_tool",
         "O",
@@ -108,7 +115,7 @@ KEYS: Final = (
         "drop_stroke",
         "Escape",
         "Esc",
-        tr("during a stroke: drop it, nothing happens; a click or box that is waited for: no more"),
+        tr("during a stroke: drop it; while a click or box is expected: cancel"),
         on_mask=True,
         everywhere=True,
     ),
@@ -127,30 +134,32 @@ KEYS: Final = (
     Key("mask", "F3", "F3", tr("step Mask"), by_qt=True),
     Key("check", "F4", "F4", tr("step Check & export"), by_qt=True),
     Key("panel", "F9", "F9", tr("side panel: fold it to a strip, or show it"), by_qt=True),
-    Key("alone", "F11", "F11", tr("the picture and its line alone; F11 or Esc: back"), by_qt=True),
+    Key(
+        "alone", "F11", "F11", tr("show only the image and its line; F11 or Esc: back"), by_qt=True
+    ),
     Key("reading", "F10", "F10", tr("napari's menu and panels: hide or show"), by_qt=True),
     Key("keys", "?", "?", tr("show or hide this table"), by_qt=True),
 )
-"""Every key of ours."""
+"""All keys of the plugin."""
 
 RETIRED: Final = frozenset({"stricter", "looser"})
-"""Actions that had a key once: a key that somebody gave one then is passed over."""
+"""Actions that once had a key: a user's key for one of them is ignored."""
 
 MOUSE_LINES: Final = (
-    (tr("left drag"), tr("Refine: what is missing; Outline: draw round it")),
-    (tr("right drag"), tr("Refine: what is too much")),
+    (tr("left drag"), tr("Refine: add what is missing; Outline: draw around it")),
+    (tr("right drag"), tr("Refine: remove what is too much")),
     (tr("Shift + drag"), tr("SmartPaint: the stroke acts on the whole lesion")),
     ("wheel", tr("previous, next slice")),
-    (tr("Ctrl + wheel"), tr("larger, smaller, at the pointer")),
+    (tr("Ctrl + wheel"), tr("zoom in or out at the pointer")),
     (tr("Shift + wheel"), tr("previous, next phase (while no tool is on)")),
     (tr("Alt + wheel"), tr("Refine: radius")),
-    (tr("middle drag"), tr("right wider window, up brighter")),
+    (tr("middle drag"), tr("right: wider window; up: brighter")),
     (
         tr("click, Shift + move"),
         tr("several views: move the cross-hair (Ctrl + click while a tool is on)"),
     ),
 )
-"""What the mouse does, for the panel."""
+"""Mouse actions, for the panel."""
 
 NAPARI_KEYS: Final = (
     ("1 / E", "eraser"),
@@ -161,7 +170,7 @@ NAPARI_KEYS: Final = (
     ("arrows", tr("previous, next slice")),
     ("V", tr("show or hide the chosen layer")),
 )
-"""What napari's own keys do on the own mask while no tool of ours is on, for the panel."""
+"""napari's own keys on the reader's mask while no tool of ours is on, for the panel."""
 
 
 def with_key(text: str, action: str) -> str:
@@ -172,8 +181,8 @@ def with_key(text: str, action: str) -> str:
     >>> with_key("Opens the next case", "next_case")
     'Opens the next case  (key N)'
     """
-    shown = next(key.shown for key in KEYS if key.action == action)
-    return tr("{words}  (key {shown})", words=text, shown=shown)
+    key_name = next(key.shown for key in KEYS if key.action == action)
+    return tr("{words}  (key {shown})", words=text.removesuffix("."), shown=key_name)
 
 
 def bind_keys(
@@ -185,7 +194,7 @@ def bind_keys(
     """Bind every key of the table on `viewer` or `window`; `actions` by the names of the table.
 
     Keys that act on the mask only are left to `bind_mask_keys`; without a window its shortcuts are
-    left as they are.
+    not changed.
 
     Raises
     ------
@@ -207,7 +216,7 @@ def bind_keys(
 def bind_mask_keys(
     layer: Any, actions: Mapping[str, Callable[..., object]], keys: Sequence[Key] = KEYS
 ) -> None:
-    """Bind the keys that act on the reader's mask on its layer, before napari's own."""
+    """Bind the keys that act on the reader's mask on its layer, with priority over napari's own."""
     for key in keys:
         if key.on_mask:
             layer.bind_key(key.binding, _bind_action(key, actions[key.action]), overwrite=True)
@@ -216,28 +225,28 @@ def bind_mask_keys(
 def bind_image_keys(
     layer: Any, actions: Mapping[str, Callable[..., object]], keys: Sequence[Key] = KEYS
 ) -> None:
-    """Bind on an image layer of ours the keys that napari would take first there."""
+    """Bind on one of our image layers the keys that napari would otherwise use there."""
     for key in keys:
         if key.on_image:
             layer.bind_key(key.binding, _bind_action(key, actions[key.action]), overwrite=True)
 
 
 def unbind_keys(viewer: Any, keys: Sequence[Key]) -> None:
-    """Take the keys of the table off a viewer, before others are bound."""
+    """Remove the keys of the table from a viewer, before others are bound."""
     for key in keys:
         if not key.by_qt and (not key.on_mask or key.everywhere):
             viewer.bind_key(key.binding, None, overwrite=True)
 
 
 def unbind_image_keys(layer: Any, keys: Sequence[Key] = KEYS) -> None:
-    """Give the keys of an image layer back to napari."""
+    """Restore napari's keys of an image layer."""
     for key in keys:
         if key.on_image:
             layer.bind_key(key.binding, None, overwrite=True)
 
 
 def unbind_mask_keys(layer: Any, keys: Sequence[Key] = KEYS) -> None:
-    """Give the keys of the mask's layer back to napari."""
+    """Restore napari's keys of the mask's layer."""
     for key in keys:
         if key.on_mask:
             layer.bind_key(key.binding, None, overwrite=True)
@@ -254,7 +263,7 @@ def _wrap_press(action: Callable[..., object]) -> Callable[[Any], None]:
     return run
 
 
-# napari runs a generator up to its `yield` at the press of a key, and the rest at its release.
+# napari runs a generator up to its `yield` when a key is pressed, and the rest at its release.
 def _wrap_hold(action: Callable[..., object]) -> Callable[[Any], Any]:
     def run(_viewer: Any) -> Any:
         action(True)

@@ -1,7 +1,7 @@
-"""`Case` and masks <-> napari layers. This module owns every metadata key of ours.
+"""Conversion of `Case` and masks to napari layers. This module owns every metadata key of ours.
 
-What a layer shows is the display frame: a flip and permutation of the ``(z, y, x)`` array as a
-numpy view. Painting on the layer paints the array.
+A layer shows the display frame: a flip and permutation of the ``(z, y, x)`` array as a numpy view.
+Painting on the layer paints the array.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,20 +35,20 @@ METADATA_KEY: Final = "napari_mamamia"
 AXIS_LABELS: Final = ("slice", "row", "column")
 _PHASE_AXES: Final = 4
 _IMAGE_BLENDING: Final = "translucent_no_depth"
-"""napari's own for what ``viewer.add_image`` adds; a layer made without a viewer does not get it.
+"""napari's own value for ``viewer.add_image``; a layer created without a viewer does not get it.
 
-An image that writes depths would hide the masks above it wherever equal depths do not pass.
+An image that writes depths would hide the masks above it if equal depths do not pass.
 """
 _AGREEMENT_OPACITY: Final = 0.7
 _MAP_OPACITY: Final = 0.6
 UNITS: Final = ("mm", "mm", "mm")
 
 LayerTuple: TypeAlias = tuple[NDArray[Any], dict[str, Any], str]
-"""Data, keyword arguments and layer type, as napari's readers return them."""
+"""Data, keyword arguments and layer type, as returned by napari's readers."""
 
 
 class Role(StrEnum):
-    """What a layer of ours is."""
+    """The role of one of our layers."""
 
     PHASE = "phase"
     SUBTRACTION = "subtraction"
@@ -71,16 +71,16 @@ MASK_ROLES: Final = (
     Role.READING_B,
     Role.REFINED,
 )
-"""The roles of masks, lowest in the list of layers first."""
+"""The roles of masks, from bottom to top of the layer list."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerTag:
-    """Says of a layer which case it belongs to and what it shows.
+    """Case and content of a layer.
 
-    `phase` is the phase of a 3-D layer, None where the layer has all of them or none in
-    particular. `times_s` are the acquisition times of a layer of phases. Of a difference, `minus`
-    is the phase that was subtracted, and `note` how it is projected, such as "MIP".
+    `phase` is the phase of a 3-D layer, None if the layer has all of them or no particular one.
+    `times_s` are the acquisition times of a layer of phases. For a difference, `minus` is the
+    subtracted phase, and `note` its projection, such as "MIP".
     """
 
     case_id: str
@@ -101,7 +101,7 @@ def tag_for(
 
 
 def tag_of(layer: Layer) -> LayerTag | None:
-    """Return the tag of a layer of ours, None for any other layer."""
+    """Return the tag of one of our layers, None for any other layer."""
     tag = layer.metadata.get(METADATA_KEY)
     return tag if isinstance(tag, LayerTag) else None
 
@@ -114,13 +114,13 @@ def find_layers(layers: Iterable[Layer], *roles: Role) -> list[Any]:
 
 
 def find_layer(layers: Iterable[Layer], role: Role) -> Any | None:
-    """Return our layer with `role` that lies on top, None where there is none."""
+    """Return our topmost layer with `role`, None if there is none."""
     matches = find_layers(layers, role)
     return matches[-1] if matches else None
 
 
 def array_of(layer: Layer) -> NDArray[Any]:
-    """Return the ``(..., z, y, x)`` array that a layer of ours shows, as a view of the same memory.
+    """Return the ``(..., z, y, x)`` array of one of our layers, as a view of the same memory.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def case_of(layer: Layer) -> Case:
 def case_layer(case: Case, contrast_limits: tuple[float, float]) -> LayerTuple:
     """Return the image layer of a case, all phases, ``(phase, slice, row, column)``.
 
-    Its data share memory with ``case.signal``. `contrast_limits` in units of the signal.
+    Its data share memory with ``case.signal``. `contrast_limits` are in units of the signal.
     """
     tag = tag_for(case, Role.PHASE)
     frame = case.grid.display_frame()
@@ -174,7 +174,7 @@ def case_layer(case: Case, contrast_limits: tuple[float, float]) -> LayerTuple:
         "colormap": "gray",
         "blending": _IMAGE_BLENDING,
         "interpolation2d": "linear",
-        # What is not said napari guesses from the shape: few columns would be colours.
+        # napari guesses omitted values from the shape: few columns would be read as colours.
         "multiscale": False,
         "rgb": False,
         "metadata": {METADATA_KEY: tag},
@@ -203,9 +203,9 @@ def subtraction_layer(
 def uncertainty_layer(
     tag: LayerTag, array: NDArray[Any], said: str = "doubt [bit]", most: float = 1.0
 ) -> LayerTuple:
-    """Return the image layer of a map of doubt ``(z, y, x)``, 0 to `most`, over the image.
+    """Return the image layer of an uncertainty map ``(z, y, x)``, 0 to `most`, over the image.
 
-    `said` names it with its unit: the entropy is in bits, 0 to 1.
+    `said` is its name with its unit: the entropy is in bits, 0 to 1.
     """
     keywords = _volume_keywords(tag, f"{tag.case_id} {said}") | {
         "contrast_limits": (0.0, most),
@@ -222,10 +222,10 @@ def uncertainty_layer(
 def mask_layer(tag: LayerTag, buffer: NDArray[np.uint8]) -> LayerTuple:
     """Return the labels layer of a mask; painting on it paints `buffer`.
 
-    `buffer` is uint8 ``(z, y, x)``: napari redraws the painted box alone for small integers. Every
+    `buffer` is uint8 ``(z, y, x)``: napari redraws only the painted box for small integers. Every
     value above 0 is drawn in the colour of the tag's role, as an outline.
     """
-    # None stands for every value that is not named.
+    # None stands for every other value.
     colours = {0: "transparent", None: MASK_COLOURS[tag.role]}
     keywords = _volume_keywords(tag, f"{tag.case_id} {tag.role}") | {
         "colormap": DirectLabelColormap(color_dict=colours),
@@ -249,9 +249,9 @@ def agreement_layer(tag: LayerTag, array: NDArray[np.uint8]) -> LayerTuple:
 
 
 def marks_layer(tag: LayerTag, array: NDArray[np.uint8]) -> LayerTuple:
-    """Return the labels layer ``(z, y, x)`` of what is drawn while refining and is no mask.
+    """Return the labels layer ``(z, y, x)`` of drawings on page Refine that are no mask.
 
-    Its values stand for the colours of `MARK_COLOURS`, 1 for the first.
+    Its values are the colours of `MARK_COLOURS`, 1 for the first.
     """
     colours: dict[int | None, str] = {0: "transparent", None: "transparent"}
     colours |= dict(enumerate(MARK_COLOURS.values(), start=1))
@@ -293,7 +293,7 @@ def class_map_layer(
 ) -> LayerTuple:
     """Return the labels layer of a map of classes ``(z, y, x)``, 0 transparent.
 
-    `classes` has letter, name and colour by value; both texts stand in napari's status line under
+    `classes` has letter, name and colour by value; napari's status line shows both texts under
     `title`.
     """
     colours: dict[int | None, str] = {0: "transparent", None: "transparent"}
@@ -310,13 +310,13 @@ def class_map_layer(
 
 def label_file_layer(name: str, grid: Grid, volume: NDArray[Any]) -> LayerTuple:
     """Return a labels layer of a mask file that belongs to no open case, in napari's colours."""
-    # An empty case id: `find_layers` passes it over, so that no open case takes it for its own.
+    # An empty case id: `find_layers` ignores it, so that no open case claims it.
     tag = LayerTag("", Role.MAP, grid)
     return grid.display_frame().to_display(volume), _volume_keywords(tag, name), "labels"
 
 
 def style_mask(layer: Labels) -> None:
-    """Set what napari takes only after a labels layer was made: outline, and what may be edited."""
+    """Set properties that napari accepts only after creation: outline, and editability."""
     tag = tag_of(layer)
     layer.contour = OUTLINE_VOXELS
     layer.editable = tag is not None and tag.role is Role.REFINED
@@ -324,7 +324,7 @@ def style_mask(layer: Labels) -> None:
 
 
 def find_line_style(layer: Layer) -> LineStyle | None:
-    """Return how a mask's smooth line looks, None for layers that are no masks of ours."""
+    """Return the style of a mask's smooth line, None for layers that are no masks of ours."""
     tag = tag_of(layer)
     if tag is None or tag.role not in MASK_ROLES:
         return None
@@ -339,7 +339,7 @@ def find_line_style(layer: Layer) -> LineStyle | None:
 
 
 def mark_painted(layer: Any, label: int) -> None:
-    """Draw one lesion of a mask in its role's colour and all others aside; 0: all alike.
+    """Draw one lesion of a mask in its role's colour and the others in grey; 0: all alike.
 
     napari's own brush paints that lesion, too.
     """
@@ -349,13 +349,13 @@ def mark_painted(layer: Any, label: int) -> None:
     colours: dict[int | None, str] = {0: "transparent", None: MASK_COLOURS[tag.role]}
     if label:
         colours |= {label: MASK_COLOURS[tag.role], None: OTHER_LESION}
-    # The colour map is heard of by the layer's line, which asks `find_line_style` for its look.
+    # The layer's line follows the colour map, and reads its style with `find_line_style`.
     layer.colormap = DirectLabelColormap(color_dict=colours)
     layer.selected_label = label or 1
 
 
 def _painted_label(layer: Any) -> int:
-    """Return the label that a mask's colour map names, 0 where it names none."""
+    """Return the label that a mask's colour map names, 0 if it names none."""
     colours = getattr(layer.colormap, "color_dict", {})
     return next((value for value in colours if value), 0)
 

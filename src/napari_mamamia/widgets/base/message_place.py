@@ -1,4 +1,4 @@
-"""Where a message stands: a line of the panel that is kept free, so that nothing moves for it."""
+"""The message line: a line of the panel that is kept free, so that nothing moves for it."""
 
 from typing import Any
 
@@ -30,16 +30,17 @@ from napari_mamamia.widgets.controls.page_area import PageArea
 _LEAST_HEIGHT = 24
 _EDGE = 2
 _ABOVE, _BELOW = 4, 6
-"""Pixels between the lines of the panel, which a message takes too: a low screen has none over."""
+"""Pixels between the lines of the panel, which a message uses too: a low screen has none to spare.
+"""
 
 
 class MessagePlace(QWidget):
     """A line kept free for messages, so that nothing moves below the pointer when one comes.
 
-    Of what needs more the first words are seen, and all of it on demand. A warning or an error is
-    laid over what lies below at once, but for a line that it spares, and folds to its first words
-    as the user goes on: with a click on it, a press elsewhere, or the keyboard in what it covers.
-    `close_wanted` asks to take the message away.
+    A longer message shows its first words, and all of it on demand. A warning or an error covers
+    the controls below at once, except for a line in `spare`, and folds to its first words when the
+    user continues: by a click on it, a press elsewhere, or the keyboard in a covered control.
+    `close_wanted` asks to remove the message.
     """
 
     close_wanted = Signal()
@@ -47,16 +48,16 @@ class MessagePlace(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self.refusal = label("header_refusal", tip=tr("Why the tool in hand does nothing here"))
-        self.message = label("header_message", tip=tr("What happened last"))
+        self.refusal = label("header_refusal", tip=tr("Why the active tool does nothing here."))
+        self.message = label("header_message", tip=tr("The last message."))
         set_level(self.refusal, "warning")
         self._first_words: _FirstWords = named(
-            _FirstWords(), "header_message_line", tr("How the message begins")
+            _FirstWords(), "header_message_line", tr("The beginning of the message.")
         )
-        more = tr("Shows the whole message, or how it begins")
+        more = tr("Shows the whole message, or only its beginning.")
         self._more_button = tool_button("header_message_more", "▾", more, self._turn_over)
         self._close_button = tool_button(
-            "header_message_close", "✕", tr("Closes this message"), self.close_wanted.emit
+            "header_message_close", "✕", tr("Closes this message."), self.close_wanted.emit
         )
         self._texts = column(self.refusal, self.message)
         self._area = PageArea(self._texts, "header_message_area", is_part=True)
@@ -71,18 +72,18 @@ class MessagePlace(QWidget):
     # ----------------------------------------------------------- for the header
 
     def spare(self, line: QWidget) -> None:
-        """Never lie over this line of the panel: what is long comes below it."""
+        """Never cover this line of the panel: a long message goes below it."""
         self._spared = line
         line.installEventFilter(self)
 
     def set_alone(self, is_alone: bool) -> None:
-        """Say whether nothing is seen beside the line, whose room a message then has too."""
+        """Set whether the line is alone, so that a message may use the remaining room."""
         if self._is_alone != is_alone:
             self._is_alone = is_alone
             self.lay_out()
 
     def say(self, level: str, text: str) -> None:
-        """Show a message, a warning or an error whole; "" takes it away."""
+        """Show a message, a warning or an error whole; "" removes it."""
         self.message.setText(text)
         self.message.setToolTip(text)
         set_level(self.message, level)
@@ -90,12 +91,12 @@ class MessagePlace(QWidget):
         self.lay_out()
 
     def refuse(self, text: str) -> None:
-        """Say why the tool in hand does nothing; "" where it works."""
+        """Show why the active tool does nothing; "" if it works."""
         self.refusal.setText(text)
         self.lay_out()
 
     def lay_out(self) -> None:
-        """Lay what is said over the line, and over what lies below as far as it needs."""
+        """Lay the message over the line, and over the controls below as far as it needs."""
         refusal, message = self.refusal.text(), self.message.text()
         self.refusal.setVisible(bool(refusal))
         self.message.setVisible(bool(message))
@@ -139,7 +140,7 @@ class MessagePlace(QWidget):
     # -------------------------------------------------------------------- inner
 
     def event(self, event: QEvent) -> bool:
-        """Follow the place in the panel, and the size of texts."""
+        """Follow the position in the panel, and the text size."""
         is_done = bool(super().event(event))
         kinds = QEvent.Type
         if event.type() in (kinds.FontChange, kinds.StyleChange, kinds.Polish):
@@ -149,9 +150,9 @@ class MessagePlace(QWidget):
         return is_done
 
     def eventFilter(self, watched: QObject, event: Any) -> bool:
-        """Take the second of two clicks for no click on what came between; fold at a click.
+        """Ignore the second click of a double click on a new control; fold at a click.
 
-        Follow the line that is spared: others come above it.
+        Follow the line in `spare`: others come above it.
         """
         kind, kinds = event.type(), QEvent.Type
         if watched is self._spared:
@@ -195,12 +196,12 @@ class MessagePlace(QWidget):
         return panel or header or self
 
     def _find_right_edge(self, host: QWidget) -> int:
-        """Return where the header ends: what stands beside the line may be laid over, too."""
+        """Return the right edge of the header: controls next to the line may be covered, too."""
         header = self.parentWidget() or self
         return int(header.mapTo(host, header.rect().topRight()).x())
 
     def _find_top(self, host: QWidget, room: QRect) -> int:
-        """Return where a message of this room begins: below a line that it would lie over."""
+        """Return the top of a message of this size: below a line that it would cover."""
         line = self._spared
         if line is None or not line.isVisible() or not host.isAncestorOf(line):
             return int(room.top())
@@ -223,10 +224,10 @@ class MessagePlace(QWidget):
 
 
 class _Sheet(QFrame):
-    """What a message stands on, over its line and what lies below.
+    """The sheet that a message covers its line and the controls below with.
 
-    `left` tells that somebody goes on elsewhere, `room_changed` that what it lies on has another
-    size. All that calls it is its own, and ends with it.
+    `left` is emitted when the user continues elsewhere, `room_changed` when the host is resized.
+    All connections are its own, and end with it.
     """
 
     left = Signal()
@@ -241,7 +242,7 @@ class _Sheet(QFrame):
         self._host: QWidget | None = None
 
     def set_over(self, is_over: bool) -> None:
-        """Heed what is done elsewhere while it lies over something."""
+        """Watch actions elsewhere while it covers something."""
         host = self.parentWidget() if is_over else None
         if host is self._host:
             return
@@ -257,7 +258,7 @@ class _Sheet(QFrame):
         self._host = host
 
     def eventFilter(self, _host: QObject, event: QEvent) -> bool:
-        """Tell that what it lies on has another size."""
+        """Emit that the host was resized."""
         if event.type() == QEvent.Type.Resize:
             self.room_changed.emit()
         return False
@@ -270,7 +271,7 @@ class _Sheet(QFrame):
         self._yield_to(None, QApplication.focusWidget())
 
     def _yield_to(self, _before: QWidget | None, now: QWidget | None) -> None:
-        """Leave where what has the keyboard is covered."""
+        """Fold if the control with the keyboard focus is covered."""
         host = self._host
         if host is None or now is None or now is self or self.isAncestorOf(now):
             return
@@ -289,13 +290,13 @@ class _FirstWords(QLabel):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
     def paintEvent(self, _event: Any) -> None:
-        """Draw what has room."""
+        """Draw as much as has room."""
         painter = QPainter(self)
-        place = self.contentsRect()
+        area = self.contentsRect()
         line = " ".join(self.text().split())
-        text = self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, place.width())
+        text = self.fontMetrics().elidedText(line, Qt.TextElideMode.ElideRight, area.width())
         self.style().drawItemText(
-            painter, place, int(self.alignment()), self.palette(), True, text,
+            painter, area, int(self.alignment()), self.palette(), True, text,
             self.foregroundRole(),
         )  # fmt: skip
         painter.end()

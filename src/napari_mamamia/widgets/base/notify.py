@@ -1,4 +1,4 @@
-"""Errors and warnings -> what the user reads. Tracebacks go to the log."""
+"""Messages to the user from errors and warnings. Tracebacks go to the log."""
 
 import logging
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class Finished(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The user stopped the job, or a newer request took its place; nothing of it is kept."""
+    """The user stopped the job, or a newer request replaced it; its result is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ Outcome: TypeAlias = Finished[T] | Stopped | Failed
 
 
 def outcome_of(work: Callable[[], T]) -> Outcome[T]:
-    """Run `work` and return what became of it; no exception leaves a worker thread."""
+    """Run `work` and return its outcome; no exception leaves a worker thread."""
     try:
         return Finished(work())
     except Cancelled:
@@ -50,23 +50,21 @@ def outcome_of(work: Callable[[], T]) -> Outcome[T]:
 
 
 def plain_text(error: Exception) -> str:
-    """Return what the user reads of an error: our own messages as they are, others explained."""
+    """Return the text of an error for the user: our own messages unchanged, others explained."""
     if isinstance(error, MamamiaError):
         return str(error)
     if isinstance(error, MemoryError):
-        return tr(
-            "there is not enough memory for this: close other programs or layers and try again"
-        )
+        return tr("there is not enough memory: close other programs or layers and try again")
     return tr(
-        "something unexpected went wrong ({_}: {error}): your work is kept; try "
-        "again, and report it if it comes back",
+        "an unexpected error occurred ({_}: {error}): your work is kept; try "
+        "again, and report the error if it comes back",
         _=type(error).__name__,
         error=error,
     )
 
 
 class Level(StrEnum):
-    """How much a message matters."""
+    """How important a message is."""
 
     HINT = "hint"
     WARNING = "warning"
@@ -74,10 +72,10 @@ class Level(StrEnum):
 
 
 class Notifier(QObject):
-    """Says each thing once: in the header's line, and errors as a notification of napari as well.
+    """Shows each message once: in the header, and errors as a notification of napari as well.
 
-    `said` carries the level and the text, as `cover` makes it: without words that a blind reader is
-    not to see, such as in the name of a file.
+    `said` carries the level and the text, as returned by `cover`: without words that a blind reader
+    must not see, such as in the name of a file.
     """
 
     said = Signal(object, str)
@@ -87,7 +85,7 @@ class Notifier(QObject):
         self.cover: Callable[[str], str] = str
 
     def hint(self, text: str) -> None:
-        """Show what happened, in the header only."""
+        """Show an event, in the header only."""
         self.said.emit(Level.HINT, self.cover(text))
 
     def warn(self, text: str) -> None:
@@ -101,7 +99,7 @@ class Notifier(QObject):
         show_warning(self.cover(text))
 
     def fail(self, doing: str, error: Exception) -> None:
-        """Show that `doing` failed and why; of what nobody foresaw the traceback is logged."""
+        """Show that `doing` failed and why; the traceback of an unexpected error is logged."""
         if isinstance(error, MamamiaError):
             _log.error("%s failed: %s", doing, error)
         else:

@@ -1,7 +1,7 @@
-"""What is open in one window: data set, case, masks, reader. The pages follow its signals.
+"""The open data of one window: data set, case, masks, reader. The pages follow its signals.
 
-`opened` is the data set that is listed. The open case may be of another one that was listed before:
-all that is read or written for it goes by its own `context`, never by `opened`.
+`opened` is the listed data set. The open case may belong to a data set that was listed before: all
+files of it are read and written through its own `context`, never through `opened`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,9 @@ from napari_mamamia.widgets.base.layers import Role
 class SessionMask:
     """One mask of the open case. `buffer` is the uint8 ``(z, y, x)`` array that its layer shows.
 
-    `labels` are the values of its file, where it has one. `started_from` says what a refined mask
-    was before its first edit, `saved` which version of it is on disk. `file` is what a prediction
-    was read from in the workspace, None where it came another way.
+    `labels` are the values of its file, if it has one. `started_from` names the origin of a refined
+    mask before its first edit, `saved` is its version on disk. `file` is the workspace file of a
+    prediction, None for another origin.
     """
 
     role: Role
@@ -49,26 +49,24 @@ class SessionMask:
 
     @property
     def raw_values(self) -> MaskValues:
-        """The values that scores are made of: those of its file, or the array that is edited."""
+        """The values to score: those of its file, or the edited array."""
         return self.buffer if self.labels is None else self.labels
 
 
 class Session(QObject):
-    """State and its changes.
+    """The state of a window and its signals.
 
     `blinding` is what is hidden from the reader, fixed before the first data set is opened; only
-    `Unblinding` takes it away. A mask of a hidden role is never taken.
-    `counting` says which values of the masks are tumour: clinical, until the masks of a scoring run
-    are shown. `phases_changed` says that other voxels of the same case are shown, registered ones
-    or its own. `masks_changed` covers a mask that is new, replaced or gone, `mask_edited` a change
-    of the refined mask's voxels.
-    `names` is what the cases are called where their ids are hidden, None where they are not.
-    `study` is the name of the review study that this window reads, "" for none: its cases are
-    opened on page Review alone.
-    `rows` are the cases of the data set that is listed, by id; `rows_changed` says that they are
-    others, `row_changed` carries one of them. `dicom_study` is the folder of the DICOM files that a
-    case was imported from last, None for none. `is_coming` says that a case is being read, or is
-    about to be shown, and `coming_changed` that it may have changed.
+    `Unblinding` ends it. A mask of a hidden role is never accepted. `counting` tells which values
+    of the masks are tumour: clinical, until the masks of a scoring run are shown. `phases_changed`
+    reports other voxels of the same case, registered ones or its own. `masks_changed` reports a
+    new, replaced or removed mask, `mask_edited` changed voxels of the refined mask. `names` are the
+    names of the cases if their ids are hidden, else None. `study` is the name of the review study
+    in this window, "" for none: its cases are opened on page Review alone. `rows` are the cases of
+    the listed data set, by id; `rows_changed` reports other rows, `row_changed` carries one of
+    them. `dicom_study` is the folder of the DICOM files that a case was last imported from, None
+    for none. `is_coming` tells that a case is being read or is about to be shown, and
+    `coming_changed` that it may have changed.
     """
 
     data_set_changed = Signal()
@@ -103,12 +101,12 @@ class Session(QObject):
 
     @property
     def workspace(self) -> Workspace | None:
-        """The folder for masks of the open case; None for one that came without a data set."""
+        """The folder for masks of the open case; None for a case without a data set."""
         return None if self.context is None else self.context.workspace
 
     @property
     def files(self) -> CaseFiles | None:
-        """The files of the open case, None where it came without a data set."""
+        """The files of the open case, None without a data set."""
         return None if self.context is None else self.context.files
 
     @property
@@ -118,52 +116,52 @@ class Session(QObject):
 
     @property
     def case_key(self) -> CaseKey:
-        """What tells the open case from one of the same id in another data set."""
+        """Key of the open case, distinct from cases with the same id in other data sets."""
         return (None, self.case_id) if self.context is None else self.context.key
 
     @property
     def record(self) -> CaseRecord | None:
-        """The open case's clinical row, None where there is none."""
+        """The open case's clinical row, None if there is none."""
         return None if self.context is None else self.context.record
 
     @property
     def listed_id(self) -> str:
-        """The id of the open case if it is of the data set that is listed, else ""."""
+        """The id of the open case if it belongs to the listed data set, else ""."""
         return self.case_id if self.context and self.lists(self.context.opened) else ""
 
     @property
     def shown_case(self) -> Case | None:
-        """The open case as it is looked at: with registered phases, where these are used."""
+        """The displayed case: with registered phases if these are used."""
         return self.case if self.registered is None else self.registered
 
     @property
     def position(self) -> str:
-        """The place of the open case in the queue, such as "3 / 12"; "" outside of it."""
+        """The position of the open case in the queue, such as "3 / 12"; "" outside of it."""
         if self.listed_id not in self.queue:
             return ""
         return f"{self.queue.index(self.listed_id) + 1} / {len(self.queue)}"
 
     def neighbour(self, by: int) -> str | None:
-        """Return the case `by` places on in the queue, None past its ends."""
+        """Return the case `by` positions away in the queue, None past its ends."""
         if self.listed_id not in self.queue:
             return self.queue[0] if self.queue else None
-        place = self.queue.index(self.listed_id) + by
-        return self.queue[place] if 0 <= place < len(self.queue) else None
+        index = self.queue.index(self.listed_id) + by
+        return self.queue[index] if 0 <= index < len(self.queue) else None
 
     def lists(self, opened: OpenDataSet) -> bool:
-        """Whether a data set is the one that is listed, with the same workspace."""
+        """Return whether a data set is the listed one, with the same workspace."""
         return self.opened is not None and self.opened.place == opened.place
 
     def shows(self, case: Case) -> bool:
-        """Whether a case that work began with is still the open one; ids do not tell."""
+        """Return whether a case is still the open one; the same id is not enough."""
         return self.case is not None and self.case.signal is case.signal
 
     def mask(self, role: Role) -> SessionMask | None:
-        """Return the mask of a role, None where there is none."""
+        """Return the mask of a role, None if there is none."""
         return self.masks.get(role)
 
     def set_blinding(self, blinding: Blinding) -> None:
-        """Take what is hidden from now on."""
+        """Set what is hidden from now on."""
         self.blinding = blinding
         self.blinding_changed.emit()
 
@@ -173,39 +171,39 @@ class Session(QObject):
             raise HiddenError(why)
 
     def hides_as(self, opened: OpenDataSet) -> bool:
-        """Whether a data set was opened under what is hidden now, not before a study began."""
+        """Return whether a data set was opened under the current blinding."""
         return opened.workspace.blinding == self.blinding
 
     def set_coming(self, is_coming: bool) -> None:
-        """Say whether a case is on its way to the screen."""
+        """Set whether a case is about to be shown."""
         self.is_coming = is_coming
         self.coming_changed.emit()
 
     def set_data_set(self, opened: OpenDataSet) -> None:
-        """Take a data set that was opened; the open case stays until another is chosen."""
+        """Set the opened data set; the open case stays until another is chosen."""
         self.opened = opened
         self.data_set_changed.emit()
 
     def set_rows(self, rows: Sequence[CaseRow]) -> None:
-        """Take the cases of the data set that is listed."""
+        """Set the cases of the listed data set."""
         self.rows = {row.case_id: row for row in rows}
         self.rows_changed.emit()
 
     def set_case(
         self, case: Case, context: CaseContext | None, masks: Sequence[SessionMask]
     ) -> None:
-        """Take a case that was opened, where it belongs, and its masks.
+        """Set the open case, its context and its masks.
 
         Raises
         ------
         CaseError
-            If `context` is that of another case.
+            If `context` belongs to another case.
         """
         if context is not None and context.case_id != case.case_id:
             raise CaseError(
                 tr(
-                    "expected the context of case {case_id}, got that of {case_id_2}: this is a "
-                    "defect of the program, nothing was written",
+                    "expected the context of case {case_id}, but got that of {case_id_2}: "
+                    "this is a defect of the program, nothing was written",
                     case_id=case.case_id,
                     case_id_2=context.case_id,
                 )
@@ -220,36 +218,36 @@ class Session(QObject):
         self.masks_changed.emit()
 
     def close_case(self) -> None:
-        """Let the case go; its files stay."""
+        """Close the case; its files stay."""
         self.case, self.context, self.masks, self.registered = None, None, {}, None
         self.case_changed.emit()
         self.masks_changed.emit()
 
     def set_loaded(self, case: Case) -> None:
-        """Take the open case with all its phases read; its array is the same."""
+        """Set the open case with all its phases read; its array is the same."""
         if self.shows(case):
             self.case = case
             self.case_changed.emit()
 
     def use_registered(self, case: Case | None) -> None:
-        """Look at registered phases of the open case; None goes back to its own."""
+        """Show registered phases of the open case; None returns to its own."""
         if case is not self.registered:
             self.registered = case
             self.phases_changed.emit()
 
     def set_mask(self, mask: SessionMask) -> None:
-        """Take a mask that is new or was replaced."""
+        """Set a new or replaced mask."""
         self._require_shown(mask)
         self.masks[mask.role] = mask
         self.masks_changed.emit()
 
     def drop_mask(self, role: Role) -> None:
-        """Let a mask go; its file stays."""
+        """Remove a mask; its file stays."""
         if self.masks.pop(role, None) is not None:
             self.masks_changed.emit()
 
     def set_reader(self, name: str | None) -> None:
-        """Take the name of the person who edits, from now on and for the open case."""
+        """Set the reader's name, from now on and for the open case."""
         self.reader = name
         if self.opened is not None:
             self.opened = self.opened.read_by(name)
@@ -258,17 +256,17 @@ class Session(QObject):
         self.reader_changed.emit()
 
     def set_queue(self, queue: list[str]) -> None:
-        """Take the cases as they are listed now."""
+        """Set the cases in the order of the list."""
         self.queue = queue
         self.queue_changed.emit()
 
     def set_row(self, opened: OpenDataSet, row: CaseRow) -> None:
-        """Say that something was saved for a case; only rows of the listed data set are shown."""
+        """Report a saved file of a case; only rows of the listed data set are shown."""
         if self.lists(opened):
             self.rows[row.case_id] = row
             self.row_changed.emit(row)
 
     def set_dicom_study(self, folder: Path) -> None:
-        """Take the folder of the DICOM files that a case was imported from."""
+        """Set the folder of the DICOM files that a case was imported from."""
         self.dicom_study = folder
         self.study_imported.emit(folder)

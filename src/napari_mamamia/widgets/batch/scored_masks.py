@@ -7,9 +7,9 @@ from pathlib import Path
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.show_case import CaseMasks, Counting, OpenMask
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.session import SessionMask
-from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
@@ -20,7 +20,7 @@ class ScoredMasks(WindowPart):
     def __init__(self, context: WindowContext, reviewing: Reviewing) -> None:
         super().__init__(context)
         self._reviewing = reviewing
-        self._late = Turns(self)
+        self._late = EventLoopSteps(self)
 
     def read(
         self, reference: Path | None, prediction: Path | None, model: str, counting: Counting

@@ -1,11 +1,11 @@
-"""Page Cases at work: data sets and cases are opened, the table follows what is saved."""
+"""Flow of page Cases: open data sets and cases, update the table after saving."""
 
 from pathlib import Path
 from typing import Final
 
 from qtpy.QtCore import Signal
 
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.cases.page import CasesPage
 from napari_mamamia.widgets.refine.editing import Editing
@@ -19,7 +19,7 @@ _OF_STUDY: Final = tr(
 
 
 class CasesFlow(WindowPart):
-    """Joins the page, the session, listing, opening and saving.
+    """Connects the page, the session, listing, opening and saving.
 
     `ranking_chosen` carries a folder that holds a ranking and no data set.
     """
@@ -49,7 +49,7 @@ class CasesFlow(WindowPart):
         self._show_recent()
 
     def open_data_set(self, path: Path, case_id: str | None = None) -> None:
-        """Open a data set, and a case of it, after the present mask is saved."""
+        """Open a data set, and one of its cases, after the present mask is saved."""
         if self._reads_study():
             return
         if self._services.ranks.is_ranking(path):
@@ -65,7 +65,7 @@ class CasesFlow(WindowPart):
         if self._reads_study():
             return
 
-        # Another data set may be listed by the time that the mask is saved.
+        # Another data set may be listed by the time the mask is saved.
         def still_listed() -> None:
             if opened is self._session.opened:
                 self._opening.open_case(case_id)
@@ -73,7 +73,7 @@ class CasesFlow(WindowPart):
         self._leave_case(still_listed)
 
     def open_neighbour(self, by: int) -> None:
-        """Open the case `by` places on in the list as shown."""
+        """Open the case `by` rows further in the list as shown."""
         case_id = self._session.neighbour(by)
         if case_id is not None:
             self.open_case(case_id)
@@ -82,7 +82,7 @@ class CasesFlow(WindowPart):
             self._notifier.hint(tr("This is the {end} case of the list.", end=end))
 
     def _reads_study(self) -> bool:
-        """Whether this window reads a study, whose cases are not opened here; says so."""
+        """Return whether this window reads a study, and show a message if it does."""
         if self._session.study:
             self._notifier.hint(_OF_STUDY.format(self._session.study))
         return bool(self._session.study)
@@ -105,11 +105,12 @@ class CasesFlow(WindowPart):
             return
         problems = sum(bool(row.files.problems) for row in rows)
         troubled = tr(", {problems} with a problem", problems=problems) if problems else ""
-        summary = tr(
-            "{n_rows} case(s){troubled} · {kind}",
-            n_rows=len(rows),
+        summary = tr_n(
+            "{n} case{troubled} · {kind}",
+            "{n} cases{troubled} · {kind}",
+            len(rows),
             troubled=troubled,
-            kind=opened.data_set.kind,
+            kind=opened.data_set.layout or opened.data_set.kind,
         )
         summary += "".join(
             tr("\nClinical table: {note}", note=note) for note in opened.clinical_notes

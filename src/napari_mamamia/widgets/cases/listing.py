@@ -1,11 +1,18 @@
-"""Data sets listed: which cases there are, and whose masks; then one of them is opened."""
+"""List a data set with its cases and masks, and open one of the cases."""
 
 import logging
 from pathlib import Path
 from typing import Final
 
+from qtpy.QtCore import Signal
+
 from napari_mamamia.core.blinding import Hidden
-from napari_mamamia.core.errors import HiddenError, SaveError
+from napari_mamamia.core.errors import (
+    HiddenError,
+    LayoutChoiceError,
+    SaveError,
+    UnknownLayoutError,
+)
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.workspace.preferences import remember_recent, remember_workspace
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
@@ -21,7 +28,12 @@ _ONE_DATA_SET: Final = tr(
 
 
 class Listing(WindowPart):
-    """Lists a data set, lists it again for another reader, and has a case of it opened."""
+    """Lists a data set, lists it again for another reader, and opens one of its cases.
+
+    `layout_unknown` carries a folder whose layout is not known or not certain, and the error.
+    """
+
+    layout_unknown = Signal(object, object)
 
     def __init__(self, context: WindowContext, opening: Opening) -> None:
         super().__init__(context)
@@ -36,9 +48,9 @@ class Listing(WindowPart):
         *,
         remembers: bool = True,
     ) -> None:
-        """List a data set; then open `then_case`, or its case where it holds only one.
+        """List a data set; then open `then_case`, or its only case.
 
-        `remembers` says whether it, and a `workspace` that is given, are found again next time.
+        `remembers` says whether it, and a given `workspace`, are stored in the preferences.
         """
         hidden = self._session.blinding
 
@@ -53,8 +65,15 @@ class Listing(WindowPart):
             tr("Opening {name}", name=path.name or path),
             lambda: self._list_cases(path, workspace, remembers=remembers),
             show,
+            failed=lambda error: self._on_failure(path, error),
         )
         self._opening.warm_up()
+
+    def _on_failure(self, path: Path, error: Exception) -> None:
+        if isinstance(error, LayoutChoiceError | UnknownLayoutError) and not self._session.study:
+            self.layout_unknown.emit(path, error)
+        else:
+            self._notifier.fail(tr("Opening {name}", name=path.name or path), error)
 
     def change_workspace(self, folder: Path) -> None:
         """Keep this data set's masks in another folder from now on."""
@@ -86,12 +105,12 @@ class Listing(WindowPart):
         try:
             self._services.save_preferences(preferences)
         except SaveError as error:
-            _log.warning("the recent data sets were not remembered: %s", error)
+            _log.warning("the recent data sets could not be stored: %s", error)
 
     def _show_list(
         self, opened: OpenDataSet, rows: tuple[CaseRow, ...], then_case: str | None
     ) -> None:
-        self._jobs.cancel("open")  # of the data set that was listed before
+        self._jobs.cancel("open")  # the warnings of the previously listed data set
         is_same_reader = opened.workspace.reader == self._session.reader
         self._session.set_data_set(opened.read_by(self._session.reader))
         self._session.set_rows(rows)
@@ -110,12 +129,12 @@ class Listing(WindowPart):
             self._opening.open_case(then_case)
 
     def _on_reader(self) -> None:
-        # A data set that is just being listed looks itself whose masks it showed.
+        # A listing in progress checks the reader itself.
         if not self._jobs.is_running("list"):
             self.list_again()
 
     def list_again(self) -> None:
-        """List what the reader who was named now has, where other readers are hidden."""
+        """List the masks again for a new reader name, if other readers are hidden."""
         opened = self._session.opened
         if opened is None or not opened.workspace.blinding.hides(Hidden.OTHER_READERS):
             return

@@ -1,7 +1,7 @@
-"""The case table as a Qt model: 1,506 rows are sorted and searched on keys made once.
+"""The case table as a Qt model: 1,506 rows are sorted and searched by precomputed keys.
 
-A QSortFilterProxyModel asks Python for both sides of each comparison; sorting a list of ready keys
-is what Python does well.
+A QSortFilterProxyModel calls Python for both sides of each comparison; sorting a list of ready keys
+is fast in Python.
 """
 
 import re
@@ -24,7 +24,7 @@ _SKIPPED_FIELDS: Final = ("case_id", "other", "acquisition_times_s")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its title, what it says on hover, and the text of a row (None is unknown)."""
+    """One column: its title, its tooltip, and the text of a row (None is unknown)."""
 
     title: str
     tip: str
@@ -33,31 +33,51 @@ class Column:
 
 BASIC_COLUMNS: Final = (
     Column("case", tr("Name of the case"), lambda row: row.case_id),
-    Column("ph.", tr("Number of phases found"), lambda row: row.n_phases),
+    Column("ph.", tr("Number of phases"), lambda row: row.n_phases),
     Column(
         "ref.",
         tr("Whether there is a reference mask"),
         lambda row: _mark_presence(row.has_reference),
     ),
-    Column(
-        "pred.", tr("Models whose prediction is saved"), lambda row: _join_names(row.predictions)
-    ),
-    Column(
-        "refined", tr("Readers whose edited mask is saved"), lambda row: _join_names(row.refined)
-    ),
-    Column("status", tr("How far the work is, or what is wrong"), lambda row: row.status),
+    Column("pred.", tr("Models with a saved prediction"), lambda row: _join_names(row.predictions)),
+    Column("refined", tr("Readers with a saved mask"), lambda row: _join_names(row.refined)),
+    Column("status", tr("Progress of the work, or the problem"), lambda row: row.status),
 )
 
 
+EXAM_COLUMNS: Final = (
+    Column(
+        "patient",
+        tr("Patient"),
+        lambda row: row.files.patient if row.files.visit or row.files.side else None,
+    ),
+    Column(
+        "visit",
+        tr("Visit as the data set names it"),
+        lambda row: row.files.visit.name if row.files.visit else None,
+    ),
+    Column("side", tr("Side of the breast"), lambda row: row.files.side or None),
+    Column("split", tr("Part of the data set"), lambda row: row.files.split or None),
+)
+
+
+def exam_columns(rows: Sequence[CaseRow]) -> tuple[Column, ...]:
+    """Return the columns of patient, visit, side and split that some case has a value for."""
+    return tuple(column for column in EXAM_COLUMNS if any(column.value(row) for row in rows))
+
+
 def clinical_columns(rows: Sequence[CaseRow]) -> tuple[Column, ...]:
-    """Return a column for each field of the clinical table that some case has a value for."""
+    """Return a column for each field of exams and tables that has a value for some case."""
     records = [row.record for row in rows if row.record is not None]
     field_names = [field.name for field in fields(CaseRecord) if field.name not in _SKIPPED_FIELDS]
     filled_names = [
         name for name in field_names if any(getattr(r, name) is not None for r in records)
     ]
     other = dict.fromkeys(name for record in records for name in record.other)
+    own = dict.fromkeys(name for row in rows for name in row.files.columns)
     return (
+        *exam_columns(rows),
+        *(_make_own_column(name) for name in own if name not in other),
         *(_make_column(name, attrgetter(name)) for name in filled_names),
         *(_make_column(name, _make_other_reader(name)) for name in other),
     )
@@ -91,7 +111,7 @@ class CaseTableModel(QAbstractTableModel):
         self.endResetModel()
 
     def set_row(self, row: CaseRow) -> None:
-        """Show the new state of one case; its place stays."""
+        """Show the new state of one case in its present row."""
         for index, before in enumerate(self._rows):
             if before.case_id == row.case_id:
                 self._rows[index] = row
@@ -100,7 +120,7 @@ class CaseTableModel(QAbstractTableModel):
         self._repaint_rows()
 
     def set_current(self, case_id: str) -> None:
-        """Draw the case that is open in bold."""
+        """Show the open case in bold."""
         self._current = case_id
         self._repaint_rows()
 
@@ -146,7 +166,7 @@ class CaseTableModel(QAbstractTableModel):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """Return a column's title and what it means."""
+        """Return a column's title and tooltip."""
         if orientation is not Qt.Orientation.Horizontal or section >= len(self._columns):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
@@ -209,7 +229,7 @@ _FIRST, _LAST = 0, 1
 
 
 def _make_sort_key(value: Any) -> tuple[int, float, str]:
-    """Return what a value sorts by: numbers by size, text with its numbers by size."""
+    """Return the sort key of a value: numbers by size, text naturally."""
     if value is None or value == "":
         return (_LAST, 0.0, "")
     if isinstance(value, bool | int | float):
@@ -239,6 +259,14 @@ def _make_column(name: str, read: Callable[[CaseRecord], Any]) -> Column:
         title,
         tr("Clinical table: {title}", title=title),
         lambda row: None if row.record is None else read(row.record),
+    )
+
+
+def _make_own_column(name: str) -> Column:
+    return Column(
+        name,
+        tr("Table of the data set: {title}", title=name),
+        lambda row: row.files.columns.get(name) or None,
     )
 
 

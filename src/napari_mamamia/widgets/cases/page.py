@@ -22,10 +22,12 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.data_set import CaseRow
 from napari_mamamia.widgets.cases.model import (
     BASIC_COLUMNS,
+    EXAM_COLUMNS,
     CaseTableModel,
     Column,
     bold_font,
     clinical_columns,
+    exam_columns,
 )
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -42,7 +44,7 @@ _CASE_WIDTH = 60
 _MOST_CASE_WIDTH = 150
 _COLUMN_WIDTHS = (_CASE_WIDTH, 30, 32, 50, 52, 60)
 _LARGER, _WIDER = 1.2, 1.7
-"""Text and columns of the list where it has the window's width, by looking."""
+"""Scale of the text and of the columns if the list has the window's full width, by looking."""
 _IMPORT = tr("Import DICOM…")
 _NOTHING_OPEN = tr(
     "Open a data set: a folder in the MAMA-MIA or nnU-Net layout, a folder of "
@@ -55,7 +57,7 @@ _LEAST_ROWS: Final = 2
 
 
 class CaseTable(QTableView):
-    """The table; Enter and double-click open, other keys go on to the image."""
+    """The table; Enter and double-click open a case, other keys go to the image."""
 
     opened = Signal(int)
 
@@ -75,21 +77,21 @@ class CaseTable(QTableView):
         self.doubleClicked.connect(lambda index: self.opened.emit(index.row()))
 
     def minimumSizeHint(self) -> QSize:
-        """Room for its head and two rows: on a low screen the button below stays in sight."""
+        """Return a size for header and two rows: on a low screen the button stays visible."""
         hint = super().minimumSizeHint()
         rows = _LEAST_ROWS * self.verticalHeader().defaultSectionSize()
         least = self.horizontalHeader().sizeHint().height() + rows + 2 * self.frameWidth()
         return QSize(hint.width(), min(hint.height(), least))
 
     def sizeHint(self) -> QSize:
-        """As little, too: an area that scrolls goes by what its page would like, not by its least.
+        """Return the minimum size: a scroll area uses the size hint of its page, not its minimum.
 
-        The layout gives the table what is left over.
+        The layout gives the table the remaining space.
         """
         return QSize(super().sizeHint().width(), self.minimumSizeHint().height())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open on Enter; leave letters to the keys of the window."""
+        """Open on Enter; ignore letters, which are shortcuts of the window."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             if self.currentIndex().isValid():
                 self.opened.emit(self.currentIndex().row())
@@ -100,11 +102,11 @@ class CaseTable(QTableView):
 
 
 class CasesPage(QWidget):
-    """Folder, search, table.
+    """Page Cases: folder, search, table.
 
     `folder_chosen` and `workspace_chosen` carry a path, `case_chosen` a case id; `queue_changed`
-    says that the order or choice of rows changed. `page_wanted` carries the page of something else
-    that is done with many cases, `predict_wanted` and `leaderboard_wanted` have none.
+    reports another order or choice of rows. `page_wanted` carries another page for work on many
+    cases, `predict_wanted` and `leaderboard_wanted` carry nothing.
     """
 
     folder_chosen = Signal(object)
@@ -132,7 +134,7 @@ class CasesPage(QWidget):
     # ------------------------------------------------------------- for the dock
 
     def show_nothing(self) -> None:
-        """Show what can be opened, and the button that does it, as the next step."""
+        """Show what can be opened, with the button as the next step."""
         self._set_open(False)
         self.note.setText(_NOTHING_OPEN)
 
@@ -142,7 +144,7 @@ class CasesPage(QWidget):
         self.folder.setText(str(root))
         self.folder.setCursorPosition(len(str(root)))
         self.search.clear()
-        self._added.clear()
+        self._added = {shown.title: shown for shown in exam_columns(rows)}
         self._available = clinical_columns(rows)
         self._fill_column_menu()
         self._show_rows()
@@ -151,7 +153,7 @@ class CasesPage(QWidget):
         self.note.setText(summary)
 
     def show_workspace(self, folder: Path, why: str = "") -> None:
-        """Show where this data set's masks are kept."""
+        """Show the folder of this data set's masks."""
         self._workspace = folder
         self.workspace.setText(tr("Your masks: …/{name}", name=folder.name))
         reason = f" ({why})" if why else ""
@@ -171,14 +173,14 @@ class CasesPage(QWidget):
         self.model.set_row(changed)
 
     def set_current(self, case_id: str) -> None:
-        """Mark the case that is open and bring it into view."""
+        """Show the open case in bold and scroll to it."""
         self.model.set_current(case_id)
         queue = self.queue()
         if case_id in queue:
             self.table.selectRow(queue.index(case_id))
 
     def choose_next(self) -> None:
-        """Choose the first case that nobody refined, else the first: Enter opens it."""
+        """Select the first case without a refined mask, else the first: Enter opens it."""
         queue = self.queue()
         if self.table.currentIndex().isValid() or not queue:
             return
@@ -188,7 +190,7 @@ class CasesPage(QWidget):
         )
 
     def take_keyboard(self) -> None:
-        """Let the arrows go through the list."""
+        """Give the keyboard focus to the list."""
         if self.table.isVisible():
             self.table.setFocus()
 
@@ -204,13 +206,13 @@ class CasesPage(QWidget):
         self.recent.setEnabled(bool(folders))
 
     def show_import_begun(self, is_begun: bool) -> None:
-        """Say on the button whether an import was begun, to which it then leads back."""
+        """Show on the button whether it returns to an import in progress."""
         self.to_import.setText(tr("Back to the import…") if is_begun else _IMPORT)
 
     def set_wide(self, is_wide: bool) -> None:
-        """Be larger while the whole window is the list's, to be read from further away.
+        """Use a larger font while the list has the full width, to be read from further away.
 
-        What stands in two lines beside a picture has room in one: more rows are seen.
+        Texts of two lines then fit into one: more rows are visible.
         """
         self._is_wide = is_wide
         ways = QBoxLayout.Direction
@@ -219,7 +221,7 @@ class CasesPage(QWidget):
             lines.setDirection(ways.LeftToRight if is_wide else ways.TopToBottom)
             for index, share in enumerate(shares):
                 lines.setStretch(index, share if is_wide else 0)
-            lines.activate()  # a page out of sight would say for ever what it needed before
+            lines.activate()  # a hidden page would report its former size forever
         self.layout().invalidate()
         self.table.setStyleSheet("")
         points = self.table.font().pointSizeF()
@@ -228,7 +230,7 @@ class CasesPage(QWidget):
         self._fit_columns()
 
     def queue(self) -> list[str]:
-        """Return the cases as listed, in order: what next and previous go through."""
+        """Return the cases as listed, in order: the sequence of next and previous."""
         return self.model.case_ids()
 
     # -------------------------------------------------------------------- inner
@@ -254,8 +256,8 @@ class CasesPage(QWidget):
             "cases_import",
             _IMPORT,
             tr(
-                "Makes cases of a DICOM folder, a whole study or a zip; they can be dropped "
-                "here, too"
+                "Makes cases of a DICOM folder, a whole study or a zip; they can also be dropped "
+                "here."
             ),
             self.import_wanted.emit,
         )
@@ -263,8 +265,8 @@ class CasesPage(QWidget):
             "cases_protocol",
             tr("Protocol…"),
             tr(
-                "Loads an annotation protocol to read by; one that hides things only before "
-                "a data set is opened"
+                "Loads an annotation protocol; one that hides data only before a data set is "
+                "opened."
             ),
             self.protocol_wanted.emit,
         )
@@ -275,7 +277,10 @@ class CasesPage(QWidget):
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(self._search_cases)
         self.columns = tool_button(
-            "cases_columns", tr("Columns ▾"), tr("Add columns of the clinical table"), lambda: None
+            "cases_columns",
+            tr("Columns ▾"),
+            tr("Adds columns of the clinical table."),
+            lambda: None,
         )
         self.columns.setMenu(QMenu(self.columns))
         self.columns.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -291,11 +296,11 @@ class CasesPage(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         opens = row(self.browse, self.to_import, self.protocol, 1)
         self._finder = row(self.search, self.columns)
-        self.workspace = label("cases_workspace", tip=tr("Where your masks are kept"))
+        self.workspace = label("cases_workspace", tip=tr("Folder of your masks"))
         self.change = tool_button(
             "cases_workspace_change",
             tr("Change…"),
-            tr("Chooses another folder for your masks of this data set; it is remembered"),
+            tr("Chooses another folder for your masks of this data set and keeps the choice."),
             self._choose_workspace,
         )
         self._work_line = row(self.workspace, self.change)
@@ -312,36 +317,36 @@ class CasesPage(QWidget):
         layout.addStretch()
 
     def _make_many(self) -> QWidget:
-        """Return what opens the chosen case, and what is done with all of them."""
+        """Return the buttons that open the chosen case or start work on all cases."""
         self.open = button(
             "cases_open",
             tr("Open case"),
-            tr("Opens the chosen case (Enter, or a double-click)"),
+            tr("Opens the chosen case (Enter, or a double-click)."),
             self._open_chosen,
             primary=True,
         )
         predict = button(
             "cases_predict_all",
-            tr("Predict all"),
-            tr("Predicts every case that has no prediction yet, with the model of page Predict"),
+            tr("Predict all cases"),
+            tr("Predicts every case that has no prediction yet, with the model of page Predict."),
             self.predict_wanted.emit,
         )
         board = button(
             "cases_leaderboard",
-            tr("Leaderboard"),
-            tr("Shows the leaderboard, or how a ranking is opened"),
+            tr("Show leaderboard"),
+            tr("Shows the leaderboard, or how to open a ranking."),
             self.leaderboard_wanted.emit,
         )
         review = button(
             "cases_review",
-            tr("Review a study"),
-            tr("Goes to page Review: a study that several people read, and what waits in it"),
+            tr("Review study"),
+            tr("Goes to page Review for a study with several readers."),
             lambda: self.page_wanted.emit("Review"),
         )
         export = button(
             "cases_export_all",
-            tr("Export all"),
-            tr("Goes to page Export: the masks of all cases, written and verified"),
+            tr("Export all cases"),
+            tr("Goes to page Export to write and verify the masks of all cases."),
             lambda: self.page_wanted.emit("Export"),
         )
         return column(row(self.open, predict, 1), row(board, review, export, 1))
@@ -350,7 +355,7 @@ class CasesPage(QWidget):
         share = _WIDER if self._is_wide else 1
         self.table.fit.set_widths([round(share * width) for width in _COLUMN_WIDTHS])
         longest = max((row.case_id for row in self._rows), key=len, default="")
-        # The case that is open is drawn in bold.
+        # The open case is shown in bold.
         wide = QFontMetrics(bold_font(self.table.font())).horizontalAdvance(longest) + 14
         most = round(share * _MOST_CASE_WIDTH)
         self.table.setColumnWidth(0, min(max(wide, self.table.columnWidth(0)), most))
@@ -390,8 +395,11 @@ class CasesPage(QWidget):
         self.queue_changed.emit()
 
     def _show_rows(self) -> None:
-        added = tuple(column for column in self._available if column.title in self._added)
-        self.model.show_rows(self._rows, (*BASIC_COLUMNS, *added))
+        added = [column for column in self._available if column.title in self._added]
+        exam = [column for column in added if column in EXAM_COLUMNS]
+        rest = [column for column in added if column not in EXAM_COLUMNS]
+        case, *basic = BASIC_COLUMNS
+        self.model.show_rows(self._rows, (case, *exam, *basic, *rest))
         self.queue_changed.emit()
 
     def _fill_column_menu(self) -> None:
@@ -401,6 +409,7 @@ class CasesPage(QWidget):
         for one in self._available:
             action = QAction(one.title, menu)
             action.setCheckable(True)
+            action.setChecked(one.title in self._added)
             action.toggled.connect(lambda on, one=one: self._toggle_column(one, on))
             menu.addAction(action)
 

@@ -1,6 +1,6 @@
-"""Buttons, labels, rows and tables as every page has them.
+"""Buttons, labels, rows and tables for every page.
 
-No width of a text is written in pixels (`table_fit`). Every control has a tooltip and an
-objectName: `controls.named`. `page` is what a page is, `drops` what a drop carries, `inputs`
-tells of presses, keys and moves.
+No width of a text is given in pixels (`table_fit`). Every control has a tooltip and an objectName:
+`controls.named`. `page` is the base of pages, `drops` reads dropped paths, `inputs` reports
+presses, keys and moves.
 """

@@ -1,4 +1,4 @@
-"""What is called a turn of the event loop later."""
+"""Calls in a later event-loop iteration."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,16 +6,16 @@ from typing import Final
 
 from qtpy.QtCore import QObject, QTimer
 
-# Held from here, so that no collection of garbage finds them. One in another thread empties what it
-# collects at once, but Qt deletes a timer in its own thread only, a turn later: until then it would
-# call a function that has been emptied, and that ends the program.
+# Referenced here, so that garbage collection does not find them. A collection in another thread
+# clears objects at once, but Qt deletes a timer only later, in its own thread: until then it
+# would call a cleared function, which ends the program.
 _WAITING: Final[dict[QTimer, Callable[[], object]]] = {}
 
 
 def call_later(owner: QObject, act: Callable[[], object], *, after_ms: int = 0) -> None:
-    """Call `act` in a turn of its own, unless Qt has deleted `owner` by then.
+    """Call `act` in a later event-loop iteration, unless Qt has deleted `owner` by then.
 
-    `QTimer.singleShot` knows no owner: what it calls after a window was closed meets objects that
+    `QTimer.singleShot` has no owner: after a window was closed its function would use objects that
     Qt has deleted, and PyQt6 ends the program for that.
     """
     timer = QTimer(owner)

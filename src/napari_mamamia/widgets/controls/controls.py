@@ -1,4 +1,4 @@
-"""Named controls: each one has an objectName and a tooltip, and looks the same on every page."""
+"""Named controls: each has an objectName and a tooltip, and looks the same on every page."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -39,28 +39,29 @@ from napari_mamamia.widgets.controls.wrapped import WrappedLabel
 
 _SPACE = 6
 _CALLED = "called"
-"""Property of a control that has a name of its own for a screen reader."""
+"""Property of a control with a name of its own for a screen reader."""
 MOST_LETTERS = 44
-"""Of the name that a screen reader calls a control by: what is longer is its description."""
+"""Longest name of a control for a screen reader; a longer text is its description."""
 _TICK = 12
 """Side of a tick box in pixels, with napari's usual text."""
 _TAB = 18
-"""Pixels of a tab without napari's edges, which have 6: it can be hit then."""
+"""Pixels of a tab without napari's borders, which have 6: large enough to click."""
 _USUAL_POINTS = 9
 _SIGNS = " ▾▸▶◀‹›✕×◎☰…:+−✓●"
 _FIELDS = QComboBox, QLineEdit, QAbstractSpinBox
-"""What a text before it in a row is the name of."""
+"""Widgets that are named by the text before them in a row."""
 
 
 class FittedLabel(QLabel):
-    """A short text that is never cut: no layout makes it narrower than it is in its own font.
+    """A short text that is never cut: no layout makes it narrower than its text in its own font.
 
     Parameters
     ----------
     text
-        What stands there at first.
+        The initial text.
     samples
-        Texts that have room too, so that lines below each other, or a number that grows, stay put.
+        Other texts that it must have room for, so that lines below each other, or a growing number,
+        stay in place.
     """
 
     def __init__(self, text: str = "", samples: Iterable[str] = ()) -> None:
@@ -69,24 +70,24 @@ class FittedLabel(QLabel):
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
 
     def minimumSizeHint(self) -> QSize:
-        """Return the size of the text, as wide as the widest sample at least."""
+        """Return the size of the text, at least as wide as the widest sample."""
         hint = super().minimumSizeHint()
         beside = hint.width() - self.fontMetrics().size(0, self.text()).width()
         samples = (self.fontMetrics().horizontalAdvance(text) + beside for text in self._samples)
         return QSize(max(hint.width(), *samples, 0), hint.height())
 
     def sizeHint(self) -> QSize:
-        """Return the same: it needs no more."""
+        """Return the minimum size: it needs no more."""
         return self.minimumSizeHint()
 
 
 def row_name(text: str, among: Iterable[str]) -> FittedLabel:
-    """Return the name in front of a line, as wide as the widest `among` all names of its lines."""
+    """Return the name in front of a line, as wide as the widest of all names in `among`."""
     return FittedLabel(text, among)
 
 
 class FormFold(QWidget):
-    """A part of a form behind its title; while it is folded a line says what it holds."""
+    """A part of a form behind its title; while it is folded a line summarises its content."""
 
     def __init__(self, name: str, text: str, tip: str, *parts: QWidget) -> None:
         super().__init__()
@@ -99,13 +100,13 @@ class FormFold(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2)
-        for part in (self.head, self.said, self._body):
-            layout.addWidget(part)
+        for widget in (self.head, self.said, self._body):
+            layout.addWidget(widget)
         self.is_open = True
         self.unfold(False)
 
     def unfold(self, is_open: bool) -> None:
-        """Show what is in it, or its line alone."""
+        """Show its content, or only its line."""
         self.is_open = is_open
         self.head.setText(f"{'▾' if is_open else '▸'}  {self._text}")
         self._body.setVisible(is_open)
@@ -113,11 +114,11 @@ class FormFold(QWidget):
 
 
 def named(widget: Any, name: str, tip: str) -> Any:
-    """Give a widget its name and tooltip, and return it.
+    """Set the name and tooltip of a widget, and return it.
 
-    The field inside a spin box and the bar of a tab widget get them as well. A screen reader says a
-    short name (what stands on it; else what stands before it in its `row`; else the words of its
-    name) and the tooltip as its description.
+    The field inside a spin box and the bar of a tab widget get them as well. A screen reader reads
+    a short name (its text; else the text before it in its `row`; else the words of its object name)
+    and the tooltip as its description.
     """
     widget.setObjectName(name)
     widget.setToolTip(tip)
@@ -125,7 +126,7 @@ def named(widget: Any, name: str, tip: str) -> Any:
         widget.setAccessibleName(_name_by_tip(tip) or _speak_name(name))
     elif not isinstance(widget, QLabel):
         widget.setAccessibleName(_speak_name(name))
-    tell_reader(widget)
+    refresh_accessible_text(widget)
     _let_tab_go(widget)
     if isinstance(widget, QComboBox):
         widget.setItemDelegate(ChoiceRows(widget))
@@ -140,11 +141,11 @@ def named(widget: Any, name: str, tip: str) -> Any:
 
 def _let_tab_go(widget: Any) -> None:
     if isinstance(widget, QAbstractItemView):
-        widget.setTabKeyNavigation(False)  # Tab would go round in its cells for ever
+        widget.setTabKeyNavigation(False)  # otherwise Tab would cycle through its cells for ever
     elif isinstance(widget, QPlainTextEdit):
         widget.setTabChangesFocus(True)
     elif isinstance(widget, QScrollArea):
-        widget.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # what stands in it has the keyboard
+        widget.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # its content has the keyboard focus
 
 
 def button(
@@ -159,7 +160,7 @@ def button(
 
 
 def tool_button(name: str, text: str, tip: str, on_click: Callable[[], object]) -> QToolButton:
-    """Return a small button of one sign."""
+    """Return a small button with one symbol."""
     bare_button = SignButton()
     bare_button.setText(text)
     sign_button: QToolButton = named(bare_button, name, tip)
@@ -193,7 +194,7 @@ def line() -> QFrame:
 def row(*widgets: QWidget | int) -> QWidget:
     """Return widgets side by side; a number is a stretch.
 
-    A field after a text is called by it.
+    A field after a text is named by it.
     """
     for before, field in pairwise(widgets):
         if isinstance(before, QLabel) and isinstance(field, _FIELDS):
@@ -202,7 +203,7 @@ def row(*widgets: QWidget | int) -> QWidget:
 
 
 def call_by(control: QWidget, text: str) -> None:
-    """Let a screen reader call a control by a short text, such as the one that stands before it."""
+    """Set the screen reader's name of a control to a short text, such as the one before it."""
     words = _read_words(text)
     if words:
         control.setAccessibleName(words)
@@ -211,11 +212,11 @@ def call_by(control: QWidget, text: str) -> None:
         control.lineEdit().setAccessibleName(words)
 
 
-def tell_reader(widget: QWidget) -> None:
-    """Bring what a screen reader says of a control up to date: texts and tooltips change.
+def refresh_accessible_text(widget: QWidget) -> None:
+    """Update a control's name and description for a screen reader after its texts changed.
 
-    A button is called by its words, signs apart, unless `call_by` named it; a label is read as it
-    stands.
+    A button is named by its words without symbols, unless `call_by` named it; a label is read as it
+    is.
     """
     widget.setAccessibleDescription(widget.toolTip())
     words = _read_words(widget.text()) if isinstance(widget, QAbstractButton) else ""
@@ -229,14 +230,14 @@ def column(*widgets: QWidget | int) -> QWidget:
 
 
 class Fold(QWidget):
-    """What is needed seldom, behind a line that a click opens; closed at first.
+    """Rarely needed content behind a line that opens it; closed at first.
 
     Parameters
     ----------
     name, text, tip
-        Of the line: its objectName, what stands on it, its tooltip.
+        Of the line: its objectName, text and tooltip.
     content
-        What it shows or hides.
+        The widget that it shows or hides.
     """
 
     def __init__(self, name: str, text: str, tip: str, content: QWidget) -> None:
@@ -261,20 +262,20 @@ class Fold(QWidget):
 
 
 def discard(widget: QWidget) -> None:
-    """Take a control away that may be in the middle of its own signal.
+    """Remove a control that may be in the middle of its own signal.
 
-    It lives until the event loop turns; until then it is silent (a field that is hidden loses the
-    keyboard, and would say so) and nobody finds it, or what is in it, by its name.
+    It is deleted in the next event-loop iteration; until then it is silent (a hidden field loses
+    the keyboard focus, and would emit a signal) and cannot be found, nor can its children, by name.
     """
-    for one in (widget, *widget.findChildren(QWidget)):
-        one.blockSignals(True)
-        one.setObjectName("")
+    for child in (widget, *widget.findChildren(QWidget)):
+        child.blockSignals(True)
+        child.setObjectName("")
     widget.hide()
     widget.deleteLater()
 
 
 def set_primary(made: QAbstractButton, primary: bool) -> None:
-    """Make a button the page's next step, or one of the others."""
+    """Make a button the page's next step, or an ordinary one."""
     _set_property(made, "primary", primary)
 
 
@@ -284,7 +285,7 @@ def set_level(made: QLabel, level: str) -> None:
 
 
 def set_sheet(made: QFrame, is_over: bool) -> None:
-    """Draw an edge around what lies over something else."""
+    """Draw a border around a frame that covers something else."""
     _set_property(made, "sheet", is_over)
 
 
@@ -310,7 +311,7 @@ def chip_icon(colour: str, frame: str, size: int = 12) -> QIcon:
 
 
 def style_sheet(theme: ThemeColours) -> str:
-    """Return the rules that napari's own style sheet does not have."""
+    """Return the rules that napari's own style sheet lacks."""
     kind = "dark" if theme.is_dark else "light"
     tick = round(_TICK * max(theme.font_points / _USUAL_POINTS, 1))
     return f"""
@@ -369,7 +370,7 @@ def style_sheet(theme: ThemeColours) -> str:
 
 
 def _read_words(text: str) -> str:
-    """Return the words of a text without the signs before and after them.
+    """Return the words of a text without the symbols before and after them.
 
     Examples
     --------
@@ -392,19 +393,19 @@ def _speak_name(name: str) -> str:
 
 
 def _name_by_tip(tip: str) -> str:
-    """Return the first clause of a tooltip if it is short, for a button that shows a sign alone.
+    """Return the first clause of a tooltip if it is short, for a button that shows only a symbol.
 
     Examples
     --------
-    >>> _name_by_tip("Next doubtful place  (key G)"), _name_by_tip("x" * 50)
-    ('Next doubtful place', '')
+    >>> _name_by_tip("Next uncertain region  (key G)"), _name_by_tip("x" * 50)
+    ('Next uncertain region', '')
     """
-    clause = re.split(r"[;:,(\n]", tip, maxsplit=1)[0].strip()
+    clause = re.split(r"[;:,(\n]", tip, maxsplit=1)[0].strip(" .")
     return clause if len(clause) <= MOST_LETTERS else ""
 
 
 def _set_property(widget: QWidget, name: str, value: object) -> None:
-    """Set a property that the style rules look at, and apply them anew."""
+    """Set a property that the style rules use, and apply them again."""
     if widget.property(name) != value:
         widget.setProperty(name, value)
         widget.style().unpolish(widget)

@@ -1,11 +1,11 @@
-"""What a drop carries."""
+"""Files and folders dropped on a widget."""
 
 from pathlib import Path
 from typing import Any
 
 
 def dropped_paths(event: Any) -> list[Path]:
-    """Return the local files and folders of a drop, empty where something else is among them."""
+    """Return the local files and folders of a drop, empty if it contains anything else."""
     urls = event.mimeData().urls()
     if not all(url.isLocalFile() for url in urls):
         return []

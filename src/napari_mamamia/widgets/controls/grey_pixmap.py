@@ -1,4 +1,4 @@
-"""Grey values as a picture on the screen, in the shape that they have in the body."""
+"""Grey values as an image on the screen, with the aspect ratio of the body."""
 
 from html import escape
 from typing import Final
@@ -12,7 +12,7 @@ from napari_mamamia.services.dicom.preview import SlicePicture
 
 _TIP_SIDE: Final = 256
 _MARK: Final = "#9AA0A6"
-"""Grey that stands out from the ground of both themes, at 3:1 and more."""
+"""Grey with a contrast of at least 3:1 to the background of both themes."""
 
 
 def grey_pixmap(pixels: NDArray[np.uint8], width: int, height: int) -> QPixmap:
@@ -20,8 +20,8 @@ def grey_pixmap(pixels: NDArray[np.uint8], width: int, height: int) -> QPixmap:
     rows, columns = pixels.shape
     image = QImage(pixels.tobytes(), columns, rows, columns, QImage.Format.Format_Grayscale8)
     return QPixmap.fromImage(
-        # Of bytes of its own: Python's go with this function, and of the same size nothing is
-        # copied.
+        # It owns its bytes, because Python's are freed with this function, and an equal size is
+        # not copied.
         image.copy().scaled(
             max(1, width),
             max(1, height),
@@ -32,14 +32,14 @@ def grey_pixmap(pixels: NDArray[np.uint8], width: int, height: int) -> QPixmap:
 
 
 def slice_pixmap(picture: SlicePicture, side: int) -> QPixmap:
-    """Return a slice whose longer side has `side` pixels, as the millimetres say."""
+    """Return a slice with its longer side of `side` pixels and its aspect ratio in mm."""
     longest = max(picture.height_mm, picture.width_mm)
     width = round(side * picture.width_mm / longest)
     return grey_pixmap(picture.pixels, width, round(side * picture.height_mm / longest))
 
 
 def square_pixmap(picture: SlicePicture | None, side: int) -> QPixmap:
-    """Return a slice in the middle of a square, so that texts beside pictures stand in a line.
+    """Return a slice in the middle of a square, so that texts next to pictures are aligned.
 
     None gives an empty square.
     """
@@ -53,7 +53,7 @@ def square_pixmap(picture: SlicePicture | None, side: int) -> QPixmap:
 
 
 def no_picture(side: int) -> QPixmap:
-    """Return a framed square with a stroke through it."""
+    """Return a framed, crossed-out square."""
     square = _make_empty_pixmap(side)
     painter = QPainter(square)
     painter.setPen(QColor(_MARK))
@@ -65,7 +65,7 @@ def no_picture(side: int) -> QPixmap:
 
 
 def picture_tip(picture: SlicePicture, text: str) -> str:
-    """Return a hover text with the slice in large above plain `text`."""
+    """Return a tooltip with a large picture of the slice above plain `text`."""
     content = QByteArray()
     buffer = QBuffer(content)
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)

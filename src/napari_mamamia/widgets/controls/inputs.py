@@ -1,4 +1,4 @@
-"""What is done in any window of this program: presses, keys, moves of the mouse."""
+"""User input in any window of this program: presses, keys, mouse moves."""
 
 from contextlib import suppress
 from typing import Any, Final
@@ -11,13 +11,14 @@ _INPUTS: Final = _PRESSES | {QEvent.Type.KeyPress, QEvent.Type.MouseMove, QEvent
 
 
 class InputWatch(QObject):
-    """Tells of each input to a window of this program, from `begin` to `end`.
+    """Reports each input to a window of this program, between `begin` and `end`.
 
-    `acted` tells of all of them, `pressed` where on the screen a button of the mouse went down.
+    `acted` is emitted for all of them, `pressed` with the screen position of a pressed mouse
+    button.
 
-    The windows are asked, never the application: that hands the events of all objects to its
-    filters, those of controls that are being made or taken apart too, and a filter that has lost
-    its own parts by then ends the program.
+    The event filter is on the windows, never on the application: the application passes the events
+    of all objects to its filters, even of controls that are being created or deleted, and a filter
+    that is partly deleted itself ends the program.
     """
 
     acted = Signal()
@@ -25,14 +26,14 @@ class InputWatch(QObject):
     key_pressed = Signal()
 
     def begin(self) -> None:
-        """Listen to the windows that are there, and to each that gets the keyboard."""
+        """Watch the existing windows, and each window that gets the keyboard focus."""
         application: Any = QGuiApplication.instance()
         for window in application.topLevelWindows():
             self._follow_window(window)
         application.focusWindowChanged.connect(self._follow_window)
 
     def end(self) -> None:
-        """Listen no more."""
+        """Stop watching."""
         application: Any = QGuiApplication.instance()
         application.focusWindowChanged.disconnect(self._follow_window)
         for window in application.topLevelWindows():
@@ -40,7 +41,7 @@ class InputWatch(QObject):
                 window.removeEventFilter(self)
 
     def eventFilter(self, _window: QObject, event: Any) -> bool:
-        """Tell of an input; it goes where it was meant to."""
+        """Report an input; it is processed as usual."""
         kind = event.type()
         if kind in _INPUTS:
             self.acted.emit()
@@ -52,6 +53,6 @@ class InputWatch(QObject):
 
     def _follow_window(self, window: QWindow | None) -> None:
         if window is not None:
-            # a collection of garbage may take a window apart while those before it are asked
+            # garbage collection may delete a window while others are visited
             with suppress(RuntimeError):
                 window.installEventFilter(self)

@@ -1,4 +1,4 @@
-"""A list of a few lines of text, each broken where it is long, as high as its first ones."""
+"""A list of a few lines of text, wrapped if long, as high as its first lines."""
 
 from typing import Final
 
@@ -13,10 +13,10 @@ _ROW: Final = 26
 
 
 class LineList(QListWidget):
-    """A list whose lines can be hit and are broken where they are long.
+    """A list with clickable lines that wrap if they are long.
 
-    It is as high as its first lines are, and takes its height anew whenever its width changes: how
-    often a line is broken is known once the list has been laid out, and nothing says when.
+    It is as high as its first lines, and updates its height whenever its width changes: the number
+    of breaks is known only after the list has been laid out, and no signal reports it.
     """
 
     def __init__(self) -> None:
@@ -24,8 +24,8 @@ class LineList(QListWidget):
         self.setWordWrap(True)
 
     def fit(self) -> None:
-        """Take the height of the first lines; whoever changes the lines calls it."""
-        # A bar that comes and goes would break the lines elsewhere.
+        """Update the height to the first lines; call it after changing the lines."""
+        # A scroll bar that comes and goes would break the lines elsewhere.
         bar = Qt.ScrollBarPolicy
         has_bar = self.count() > _MOST_ROWS
         self.setVerticalScrollBarPolicy(
@@ -38,13 +38,13 @@ class LineList(QListWidget):
         self.setFixedHeight(max(height, _ROW) + 6)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Break the lines anew where the width is another."""
+        """Wrap the lines again if the width has changed."""
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self.fit()
 
 
 def make_line_list(name: str, tip: str) -> LineList:
-    """Return a list that names its lines in full, with its name and tooltip."""
+    """Return a list that shows its lines in full, with its name and tooltip."""
     lines: LineList = named(LineList(), name, tip)
     return lines

@@ -8,13 +8,13 @@ from napari_mamamia.widgets.controls.controls import button, column, label
 from napari_mamamia.widgets.controls.page_area import PageArea
 
 _ALL = 1000
-"""The content's share of the height, against 1 for the space below a hint."""
+"""Stretch of the content, against 1 for the space below a hint."""
 
 
 class Page(QWidget):
-    """Shows its content, or says what is missing with the button that brings it.
+    """Shows its content, or what is missing and a button to get it.
 
-    `cases_wanted` asks for the page Cases. Subclasses fill `body` (a vertical layout).
+    `cases_wanted` requests the page Cases. Subclasses fill `body` (a vertical layout).
     """
 
     cases_wanted = Signal()
@@ -22,11 +22,11 @@ class Page(QWidget):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.setObjectName(name)
-        self.missing = label(f"{name}_missing", tip=tr("What this page needs first"))
+        self.missing = label(f"{name}_missing", tip=tr("What this page needs first."))
         self.to_cases = button(
             f"{name}_to_cases",
             tr("Choose a case…"),
-            tr("Goes to the page Cases"),
+            tr("Goes to the page Cases."),
             self.cases_wanted.emit,
             primary=True,
         )
@@ -42,26 +42,26 @@ class Page(QWidget):
         self.need(tr("Open a case first."))
 
     def need(self, what: str) -> None:
-        """Say what is missing; "" shows the page's content."""
+        """Show what is missing; "" shows the page's content."""
         self.missing.setText(what)
         self.missing.setVisible(bool(what))
         self.to_cases.setVisible(bool(what))
         self._content.setVisible(not what)
 
     def add_form(self, *parts: QWidget) -> None:
-        """Add parts that scroll where there is no room for all; what is added later stays in sight.
+        """Add parts that scroll if there is no room for all; parts added later stay visible.
 
-        Call `body.addStretch()` after the last part: with room to spare nothing scrolls.
+        Call `body.addStretch()` after the last part: with enough room nothing scrolls.
         """
         self._add_area("form", *parts)
 
     def add_answer(self, *parts: QWidget) -> None:
-        """Add what is said after the button was pressed; it leaves half of the room to the form."""
+        """Add the answer to the button; it leaves half of the room to the form."""
         self._answer = self._add_area("answer", *parts)
         self._answer.hide()
 
     def show_answer(self, shown: bool) -> None:
-        """Show the answer from its beginning, or nothing."""
+        """Show the answer from its beginning, or hide it."""
         self._answer.setVisible(shown)
         self._answer.verticalScrollBar().setValue(0)
 

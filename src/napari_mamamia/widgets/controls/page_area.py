@@ -1,4 +1,4 @@
-"""A page in an area that scrolls: whatever font and screen, nothing is cut or out of reach."""
+"""A scroll area for a page: on any screen and with any font, nothing is cut or out of reach."""
 
 from typing import Any
 
@@ -20,18 +20,18 @@ _TURNED_BY_WHEEL = (QAbstractSpinBox, QComboBox, QAbstractSlider)
 
 
 class PageArea(QScrollArea):
-    """Gives its page the room it needs; what does not fit on the screen is reached by scrolling.
+    """Gives its page the room it needs; the rest is reached by scrolling.
 
-    The wheel scrolls the page, and turns a number or a choice only where one was clicked before.
+    The wheel scrolls the page, and changes a number or a choice only if it was clicked before.
 
     Parameters
     ----------
     page
-        What is shown.
+        The page to show.
     name
         The area's objectName.
     is_part
-        Whether this is the middle of a page, whose width the whole page has then.
+        Whether this is the middle of a page, which then sets the width of the whole page.
     is_fitted
         Whether it is never higher than its page, however much room there is.
     """
@@ -51,16 +51,16 @@ class PageArea(QScrollArea):
 
     @property
     def whole_width(self) -> int:
-        """Width in pixels at which the page, hidden parts too, and a scroll bar are seen whole.
+        """Width in pixels that shows the whole page, hidden parts too, and a scroll bar.
 
-        A page without a case hides what it has; the dock's width is for what it will show.
+        A page without a case hides its content; the dock's width must fit what it will show.
         """
         page = self.widget()
         parts = page.findChildren(QWidget)
-        for part in parts:
+        for widget in parts:
             # Before it is shown a part has neither font nor padding of the style sheet.
-            part.ensurePolished()
-        inside = [part.minimumSizeHint().width() for part in parts if not part.isWindow()]
+            widget.ensurePolished()
+        inside = [widget.minimumSizeHint().width() for widget in parts if not widget.isWindow()]
         return int(max(page.minimumSizeHint().width(), *inside, 0)) + self._bar_width
 
     @property
@@ -68,7 +68,7 @@ class PageArea(QScrollArea):
         return int(self.verticalScrollBar().sizeHint().width()) + _BESIDE
 
     def resizeEvent(self, event: Any) -> None:
-        """Lines that wrap need more the narrower the page is."""
+        """Update the height: wrapped lines need more of it on a narrower page."""
         super().resizeEvent(event)
         if self._is_fitted:
             self._fit_height()
@@ -80,30 +80,30 @@ class PageArea(QScrollArea):
         self.setMaximumHeight(max(high, page.minimumSizeHint().height()) + edges)
 
     def sizeHint(self) -> QSize:
-        """Return the width of the page and a scroll bar; a part leaves its height to the layout."""
+        """Return the width of the page and a scroll bar; the layout sets the height of a part."""
         page = self.widget().minimumSizeHint()
         height = self.minimumSizeHint().height() if self._is_part else page.height()
         return QSize(page.width() + self._bar_width, height)
 
     def minimumSizeHint(self) -> QSize:
-        """Room for a few lines; a part is as wide as it wants, the page around it scrolls."""
+        """Return room for a few lines; a part has its full width, the page around it scrolls."""
         line = self.fontMetrics().height()
         wide = self.widget().minimumSizeHint().width() + self._bar_width
         return QSize(wide if self._is_part else 8 * line, int(_LEAST_LINES * line))
 
     def keyPressEvent(self, event: Any) -> None:
-        """Leave the keys to the window: PgDn is the next step of the hanging, Tab scrolls here."""
+        """Leave keys to the window: PgDn is the next hanging step, and Tab would scroll here."""
         event.ignore()
 
     def showEvent(self, event: Any) -> None:
-        """Watch the controls that are there now: rows of a page come and go."""
+        """Watch the current controls, because rows of a page are added and removed."""
         super().showEvent(event)
         for kind in _TURNED_BY_WHEEL:
             for control in self.widget().findChildren(kind):
                 control.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Leave the wheel to the page while it passes over a control."""
+        """Let the wheel scroll the page while the pointer passes over a control."""
         is_wheel = event.type() == QEvent.Type.Wheel and isinstance(watched, QWidget)
         if is_wheel and not watched.hasFocus():
             event.ignore()

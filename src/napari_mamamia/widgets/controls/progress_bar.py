@@ -1,4 +1,4 @@
-"""A bar of progress that is drawn when the event loop turns, and not before."""
+"""A progress bar that is drawn only by the event loop."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,11 +7,11 @@ from qtpy.QtWidgets import QProgressBar  # noqa: TID251 - what is mended here
 
 
 class ProgressBar(QProgressBar):
-    """Qt's bar without its text, whose value and range may be set at any time.
+    """Qt's bar without its text; value and range may be set at any time.
 
-    Qt's own draws at once, and with it all of the window that waits to be drawn: in the midst of
-    whatever is being changed. Napari's list of layers raises there while layers are taken away, and
-    PyQt6 ends the program for that.
+    Qt's own bar redraws at once, together with all pending updates of the window, in the middle of
+    a change. napari's layer list raises there while layers are removed, and PyQt6 ends the program
+    for that.
     """
 
     def __init__(self) -> None:
@@ -19,12 +19,12 @@ class ProgressBar(QProgressBar):
         self.setTextVisible(False)
 
     def setRange(self, minimum: int, maximum: int) -> None:
-        """Set the range; from 0 to 0 is that of a work whose end is not known."""
+        """Set the range; 0 to 0 is a job of unknown length."""
         with self._drawn_later():
             super().setRange(minimum, maximum)
 
     def setValue(self, value: int) -> None:
-        """Set how far the work is."""
+        """Set the progress."""
         with self._drawn_later():
             super().setValue(value)
 

@@ -1,4 +1,4 @@
-"""Scroll to what has just come out on a page, when its height is not known yet."""
+"""Scroll to a control that has just appeared on a page, before its height is known."""
 
 from typing import Final
 
@@ -8,13 +8,13 @@ from qtpy.QtWidgets import QScrollArea, QWidget
 from napari_mamamia.widgets.controls.call_later import call_later
 
 _LAID_OUT_MS: Final = 500
-"""Lines of text are laid out in several turns; after this a user has begun to scroll."""
+"""Wrapped text is laid out over several iterations; after this time a user may be scrolling."""
 
 
 def reveal(control: QWidget) -> None:
-    """Scroll to a control, and again as often as what surrounds it is laid out anew.
+    """Scroll to a control, and again whenever its surroundings are laid out anew.
 
-    A control that lies in nothing that scrolls, or that is hidden, is left alone.
+    A control that is hidden, or not in a scroll area, is ignored.
     """
     area = control.parentWidget()
     while area is not None and not isinstance(area, QScrollArea):
@@ -24,7 +24,7 @@ def reveal(control: QWidget) -> None:
 
 
 class _Reveal(QObject):
-    """Keeps a control in sight for half a second; a child of the control, so it ends with it."""
+    """Keeps a control visible for half a second; it is a child of the control and ends with it."""
 
     def __init__(self, control: QWidget, area: QScrollArea) -> None:
         super().__init__(control)
@@ -35,12 +35,12 @@ class _Reveal(QObject):
         call_later(self, self.deleteLater, after_ms=_LAID_OUT_MS)
 
     def eventFilter(self, _control: QObject | None, event: QEvent | None) -> bool:
-        """Scroll once the control has its new size or place."""
+        """Scroll after the control was resized or moved."""
         if event is not None and event.type() in (QEvent.Type.Resize, QEvent.Type.Move):
             call_later(self, self.scroll)
         return False
 
     def scroll(self, *_range: int) -> None:
-        """Scroll to the control as it lies now, its end first where it is higher than the area."""
+        """Scroll to the control's current position, to its end if it is higher than the area."""
         if self._control.isVisible():
             self._area.ensureWidgetVisible(self._control)

@@ -1,4 +1,4 @@
-"""Texts that say less where they have no room."""
+"""Texts that are shortened if there is no room for them."""
 
 from typing import Any, Final
 
@@ -16,28 +16,28 @@ from qtpy.QtWidgets import (
 
 _SHORT_LETTERS: Final = 18
 _USUAL_LETTERS: Final = 17
-"""Letters "x" that Qt's field asks for room for."""
+"""Number of letters "x" that Qt's field has room for."""
 _CURSOR: Final = 6
-"""Pixels that a hint needs beside its own; by looking."""
+"""Extra pixels that a hint needs in the field; chosen by eye."""
 
 
 class HintedField(QLineEdit):
-    """A field that asks for room for the hint in it; no more is held than by another one."""
+    """A field with room for its placeholder text; its minimum is that of any field."""
 
     def sizeHint(self) -> QSize:
-        """Return Qt's size, as wide as the hint at least."""
+        """Return Qt's size, at least as wide as the placeholder text."""
         hint, wide = super().sizeHint(), self.fontMetrics().horizontalAdvance
         more = wide(self.placeholderText()) + _CURSOR - _USUAL_LETTERS * wide("x")
         return QSize(hint.width() + max(more, 0), hint.height())
 
 
 class NameLabel(QLabel):
-    """A name that is shortened in its middle where it has no room; its tooltip has all of it.
+    """A name that is shortened in its middle if it does not fit; its tooltip has all of it.
 
     Parameters
     ----------
     letters
-        Of how many average letters it keeps the room at least.
+        The number of average letters that it always has room for.
     """
 
     def __init__(self, letters: int = 6) -> None:
@@ -47,18 +47,18 @@ class NameLabel(QLabel):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
 
     def minimumSizeHint(self) -> QSize:
-        """Return room for the whole text, or for `letters` where that is less."""
+        """Return room for the whole text, or for `letters` if that is less."""
         hint = self.sizeHint()
         least = self._letters * self.fontMetrics().averageCharWidth()
         return QSize(min(hint.width(), least), hint.height())
 
     def paintEvent(self, _event: Any) -> None:
-        """Draw what has room."""
+        """Draw as much as fits."""
         painter = QPainter(self)
-        place = self.contentsRect()
-        text, ground = self._text_for(place.width()), self.foregroundRole()
+        area = self.contentsRect()
+        text, ground = self._text_for(area.width()), self.foregroundRole()
         self.style().drawItemText(
-            painter, place, int(self.alignment()), self.palette(), True, text, ground
+            painter, area, int(self.alignment()), self.palette(), True, text, ground
         )
         painter.end()
 
@@ -68,9 +68,9 @@ class NameLabel(QLabel):
 
 
 class ShortLabel(NameLabel):
-    """A text that says less where it has no room, in whole words; its tooltip has all of it.
+    """A text with a shorter version for little room; its tooltip has the full text.
 
-    What even the short text has no room for is shortened in its middle, as a name is.
+    If even the short text does not fit, it is shortened in its middle like a name.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class ShortLabel(NameLabel):
         self._short = ""
 
     def set_texts(self, text: str, short: str) -> None:
-        """Show a text, or the short one where it has no room."""
+        """Show a text, or the short one if there is no room."""
         self._short = short
         self.setText(text)
 
@@ -100,15 +100,15 @@ class ShortLabel(NameLabel):
 
 
 class DottedChoice(QComboBox):
-    """A choice whose text ends with dots where it has no room; Qt cuts it at any pixel."""
+    """A combo box whose text ends with dots if it does not fit; Qt cuts it at any pixel."""
 
     def paintEvent(self, _event: Any) -> None:
-        """Draw the box as Qt does, and as much of the text as has room."""
+        """Draw the box as Qt does, and as much of the text as fits."""
         painter, option, style = QStylePainter(self), QStyleOptionComboBox(), self.style()
         self.initStyleOption(option)
-        kinds, part = QStyle.ComplexControl, QStyle.SubControl.SC_ComboBoxEditField
+        kinds, field = QStyle.ComplexControl, QStyle.SubControl.SC_ComboBoxEditField
         painter.drawComplexControl(kinds.CC_ComboBox, option)
-        room = style.subControlRect(kinds.CC_ComboBox, option, part, self).width()
+        room = style.subControlRect(kinds.CC_ComboBox, option, field, self).width()
         right = Qt.TextElideMode.ElideRight
         option.currentText = self.fontMetrics().elidedText(option.currentText, right, room)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)

@@ -1,4 +1,4 @@
-"""The keyboard in a window: Tab goes as it is read, and a ring is around what has the keyboard."""
+"""Keyboard focus in a window: Tab follows the reading order, and a ring shows the focus."""
 
 from collections.abc import Sequence
 from functools import cmp_to_key
@@ -8,31 +8,31 @@ from qtpy.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer
 from qtpy.QtGui import QColor, QPainter, QPen
 from qtpy.QtWidgets import QApplication, QScrollArea, QSplitter, QWidget
 
-from napari_mamamia.widgets.controls.controls import tell_reader
+from napari_mamamia.widgets.controls.controls import refresh_accessible_text
 
 
 class ReadingOrder:
-    """Mixed into a widget: Tab walks its controls line by line, whatever order they were made in.
+    """Mixin for a widget: Tab visits its controls line by line, not in order of creation.
 
-    Qt's own order is that of making, and controls that move (the steps of a hanging stand in the
-    line over the picture or on a page) take their old place along. After the last control the
-    keyboard goes on to the next of the rooms that were joined, else to what Qt has next outside.
+    Qt's own order is that of creation, and controls that move (the steps of a hanging are in the
+    line above the image or on a page) keep their old position in it. After the last control the
+    focus goes to the next of the joined rooms, else to Qt's next widget outside.
     """
 
     rooms: Sequence[QWidget] = ()
 
     def focusNextPrevChild(self, forward: bool) -> bool:
-        """Give the keyboard to the control after, or before, the one that has it."""
+        """Move the focus to the control after, or before, the one that has it."""
         root: Any = self
         now = QApplication.focusWidget()
         controls = order_controls(root)
-        at = [index for index, control in enumerate(controls) if now and _is_in(now, control)]
-        if not at:
+        focused = [index for index, control in enumerate(controls) if now and _is_in(now, control)]
+        if not focused:
             return bool(super().focusNextPrevChild(forward))  # type: ignore[misc]
-        place = at[-1] + (1 if forward else -1)
-        inside = 0 <= place < len(controls)
+        following = focused[-1] + (1 if forward else -1)
+        inside = 0 <= following < len(controls)
         if inside:
-            target: QWidget | None = controls[place]
+            target: QWidget | None = controls[following]
         else:
             target = _find_next(root, self.rooms, forward)
         if target is None:
@@ -44,10 +44,10 @@ class ReadingOrder:
 
 
 def join_rooms(*rooms: QWidget) -> None:
-    """Let Tab go from the last control of a room to the first of the next that is on screen.
+    """Let Tab go from the last control of a room to the first of the next visible room.
 
-    Qt's own order skipped the whole panel where no case was open: what moved into the line over the
-    picture came behind it there.
+    Qt's own order skipped the whole panel if no case was open, because controls that moved into the
+    line above the image came after it.
     """
     for room in rooms:
         if isinstance(room, ReadingOrder):
@@ -55,10 +55,10 @@ def join_rooms(*rooms: QWidget) -> None:
 
 
 def order_controls(root: QWidget) -> list[QWidget]:
-    """Return the controls of a widget that Tab stops at, as they are read.
+    """Return the controls of a widget at which Tab stops, in reading order.
 
-    Of one holder's children those that share a line are read from left to right, lines from the
-    top; what a child holds is read before its next neighbour.
+    Children of one parent in one line are read from left to right, lines from the top; the children
+    of a child come before its next neighbour.
     """
     stops = [root] if _is_stop(root) else []
     children = [
@@ -89,7 +89,7 @@ def _is_in(widget: QWidget, holder: QWidget) -> bool:
 
 
 def _find_next(root: QWidget, rooms: Sequence[QWidget], forward: bool) -> QWidget | None:
-    """Return what comes outside of `root`: in Qt's order, unless that skips the next room."""
+    """Return the next control outside of `root`: in Qt's order, unless that skips the next room."""
     outside = _find_outside(root, forward)
     index = rooms.index(root) if root in rooms else len(rooms)
     for room in rooms[index + 1 :] if forward else rooms[:index][::-1]:
@@ -101,7 +101,7 @@ def _find_next(root: QWidget, rooms: Sequence[QWidget], forward: bool) -> QWidge
 
 
 def _find_room(start: QWidget | None, rooms: Sequence[QWidget], forward: bool) -> QWidget | None:
-    """Return the room that Qt's own order comes to, from a control on."""
+    """Return the room that Qt's own order reaches next after a control."""
     widget, met = start, set[int]()
     while widget is not None and id(widget) not in met:
         met.add(id(widget))
@@ -113,7 +113,7 @@ def _find_room(start: QWidget | None, rooms: Sequence[QWidget], forward: bool) -
 
 
 def _find_outside(root: QWidget, forward: bool) -> QWidget | None:
-    """Return what Tab stops at next in Qt's own order that is not of `root`."""
+    """Return the next control outside of `root` at which Tab stops in Qt's own order."""
     step = QWidget.nextInFocusChain if forward else QWidget.previousInFocusChain
     widget = step(root)
     while widget is not None and widget is not root:
@@ -133,7 +133,7 @@ def _scroll_to(widget: QWidget) -> None:
 
 
 def _middle_in(widget: QWidget, area: QScrollArea) -> tuple[int, int, int, int]:
-    """Return a widget's middle on what an area scrolls, and half of its sides."""
+    """Return the centre of a widget in its scroll area's content, and half of its sides."""
     middle = widget.mapTo(area.widget(), QPoint(widget.width() // 2, widget.height() // 2))
     return middle.x(), middle.y(), widget.width() // 2, widget.height() // 2
 
@@ -143,7 +143,7 @@ _FOLLOWED: Final = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Show, QEve
 
 
 class _Ring(QWidget):
-    """The ring itself; it takes no clicks."""
+    """The ring itself; it ignores clicks."""
 
     def __init__(self, holder: QWidget, colour: str) -> None:
         super().__init__(holder)
@@ -162,9 +162,9 @@ class _Ring(QWidget):
 
 
 class FocusRing(QObject):
-    """Draws a ring around whatever control below `roots` has the keyboard.
+    """Draws a ring around the control below `roots` that has the keyboard focus.
 
-    napari's style sheet draws no focus at all, and a border of its own for each kind of control
+    napari's style sheet shows no focus at all, and a border of its own for each kind of control
     would change their sizes.
     """
 
@@ -174,24 +174,24 @@ class FocusRing(QObject):
         self._colour = "white"
         self._around: QWidget | None = None
         self._ring: _Ring | None = None
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.timeout.connect(self._place_ring)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._place_ring)
         application = QApplication.instance()
         if isinstance(application, QApplication):
             application.focusChanged.connect(self._follow_focus)
 
     def set_colour(self, colour: str) -> None:
-        """Draw in a colour that stands out in the theme."""
+        """Draw in a colour that contrasts with the theme."""
         self._colour = colour
         self._place_ring()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Stay around the control where it moves or goes."""
+        """Follow the control when it is moved or hidden."""
         if event.type() in _FOLLOWED and watched is self._around:
-            # In a turn of its own: to show a ring lays its neighbours out, and in the middle of
-            # being laid out they would be left without any size.
-            self._soon.start()
+            # In a later iteration: showing a ring lays out its neighbours, and during their
+            # layout they would be left without any size.
+            self._timer.start()
         return False
 
     def _follow_focus(self, _before: QWidget | None, now: QWidget | None) -> None:
@@ -200,13 +200,13 @@ class FocusRing(QObject):
         is_ours = now is not None and any(root.isAncestorOf(now) for root in self._roots)
         self._around = now if is_ours else None
         if self._around is not None:
-            tell_reader(self._around)
+            refresh_accessible_text(self._around)
             self._around.installEventFilter(self)
             self._around.destroyed.connect(self._forget_control)
         self._place_ring()
 
     def _place_ring(self) -> None:
-        """Draw the ring anew: as a neighbour of the control it scrolls and goes with it."""
+        """Draw the ring again as a sibling of the control, so that it scrolls and hides with it."""
         if self._ring is not None:
             self._ring.hide()
             self._ring.deleteLater()
@@ -216,7 +216,7 @@ class FocusRing(QObject):
         if around is None or holder is None or not around.isVisible():
             return
         room = QRect(around.geometry())
-        if isinstance(holder, QSplitter):  # what a splitter holds becomes a part of it
+        if isinstance(holder, QSplitter):  # a child of a splitter becomes one of its panes
             holder, room = around, around.rect()
         self._ring = _Ring(holder, self._colour)
         self._ring.destroyed.connect(self._forget_ring)
@@ -225,7 +225,7 @@ class FocusRing(QObject):
         self._ring.show()
 
     def _forget_control(self) -> None:
-        # By the time that a control is gone, another one may have the keyboard.
+        # When a control is deleted, another may already have the keyboard focus.
         if self.sender() is self._around:
             self._around = None
 

@@ -1,4 +1,4 @@
-"""Rows and columns of a table in step with the size of its text."""
+"""Row heights and column widths of a table that follow its text size."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from napari_mamamia.widgets.controls.targets import LEAST, USUAL_LINE
 
 
 class TableFit(QObject):
-    """Sets the sizes of a table's rows and columns, and sets them anew when its text grows.
+    """Sets the sizes of a table's rows and columns, and updates them with its text size.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class TableFit(QObject):
 
     @property
     def row_height(self) -> int:
-        """The height of a row now, in pixels: a row is a target."""
+        """The current height of a row in pixels; a row is a click target."""
         return round(LEAST * self._share)
 
     def set_widths(self, widths: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""Controls that are large enough to hit: no side under 24 pixels (WCAG 2.2, 2.5.8)."""
+"""Controls that are large enough to click: no side under 24 pixels (WCAG 2.2, 2.5.8)."""
 
 from typing import Final
 
@@ -14,28 +14,30 @@ from qtpy.QtWidgets import (
 )
 
 LEAST: Final = 24
-"""Pixels that a side of a target has at least."""
+"""Least side of a target in pixels."""
 USUAL_LINE: Final = 14
 """Height in pixels of a line in napari's usual text."""
 ROW_PADDING: Final = (LEAST - USUAL_LINE) // 2
-"""Above and below the text of a list's row. At its sides there is none: Qt breaks lines as if
-nothing stood there, and cut the last letters."""
+"""Padding above and below the text of a list's row. There is none at its sides: Qt wraps lines as
+if
+it were not there, and cut the last letters.
+"""
 _LEAST: Final = QSize(LEAST, LEAST)
 
 
 class _Target:
-    """Mixed into a control: layouts give it room enough, as its text and font want or more.
+    """Mixin for a control: layouts give it at least 24 pixels, more for its text and font.
 
-    A minimum set from outside would do the opposite with large text: it overrules the hint.
+    A minimum set from outside would do the opposite with large text, because it overrides the hint.
     """
 
     def sizeHint(self) -> QSize:
-        """Return the usual size, or 24 pixels where a side is shorter."""
+        """Return the usual size, with sides of at least 24 pixels."""
         hint: QSize = super().sizeHint()  # type: ignore[misc]
         return hint.expandedTo(_LEAST)
 
     def minimumSizeHint(self) -> QSize:
-        """Return the usual least size, or 24 pixels where a side is shorter."""
+        """Return the usual minimum size, with sides of at least 24 pixels."""
         hint: QSize = super().minimumSizeHint()  # type: ignore[misc]
         return hint.expandedTo(_LEAST)
 
@@ -45,7 +47,7 @@ class SignButton(_Target, QToolButton):
 
 
 class CheckBox(_Target, QCheckBox):
-    """A tick box; its text is part of the target."""
+    """A check box; its text is part of the target."""
 
 
 class Slider(_Target, QSlider):
@@ -53,18 +55,18 @@ class Slider(_Target, QSlider):
 
 
 class ChoiceRows(QStyledItemDelegate):
-    """Draws the lines of an open choice as those of lists: Qt's own were 23 pixels high."""
+    """Draws the lines of an open combo box like those of lists: Qt's own were 23 pixels high."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex) -> QSize:
-        """Return the usual size, or 24 pixels of height where it is lower."""
+        """Return the usual size, at least 24 pixels high."""
         hint: QSize = super().sizeHint(option, index)
         return hint.expandedTo(QSize(0, LEAST))
 
 
 class ChoiceBox(_Target, QComboBox):
-    """A choice that a wheel turned over it leaves as it is: the wheel moves the page.
+    """A combo box that ignores the wheel, which scrolls the page instead.
 
-    An answer that nobody gave must not come of it.
+    The wheel must not choose an answer by accident.
     """
 
     def wheelEvent(self, event: QWheelEvent) -> None:

@@ -1,4 +1,4 @@
-"""`TitledRows`: what the models of plain tables share, rows under columns with titles."""
+"""`TitledRows`: base of plain table models, rows under columns with titles."""
 
 from typing import Any, ClassVar
 
@@ -6,14 +6,14 @@ from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
 
 
 class TitledRows(QAbstractTableModel):
-    """A table whose columns have a title and a hover text; `data` is the table's own.
+    """A table whose columns have a title and a tooltip; subclasses implement `data`.
 
     Attributes
     ----------
     titles
-        (title, hover text) of each column.
+        (title, tooltip) of each column.
     rows
-        What stands in each row.
+        The data of each row.
     """
 
     titles: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -33,7 +33,7 @@ class TitledRows(QAbstractTableModel):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """Return a column's title and what it means."""
+        """Return a column's title or tooltip."""
         if orientation is not Qt.Orientation.Horizontal:
             return None
         title, tip = self.titles[section]

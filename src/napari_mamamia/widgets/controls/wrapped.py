@@ -1,4 +1,4 @@
-"""Texts that wrap wherever they must: long names and paths go on in the next line, none is cut."""
+"""Texts that wrap even within long names and paths, so that none is cut."""
 
 import re
 from typing import Any, Final
@@ -11,20 +11,20 @@ from napari_mamamia.core.texts import tr
 
 _BREAK: Final = "\u200b"
 _LONG: Final = re.compile(r"[^\s\u200b]{21,}")
-"""Longer words than this have no room in a narrow panel with large text."""
+"""Longer words than this do not fit in a narrow panel with large text."""
 _SIGN: Final = re.compile(r"(?<=[/\\_.,:;=&?+@-])(?=\w)")
 _RUN: Final = re.compile(r"[^\s\u200b]{20}(?=[^\s\u200b])")
 
 
 def breakable(text: str) -> str:
-    """Return a text whose long names may go on in the next line after an underscore."""
+    """Return a text in which long names may wrap after an underscore."""
     return text.replace("_", f"_{_BREAK}")
 
 
 class WrappedLabel(QLabel):
-    """A text that wraps, within a word where that is long, and can be copied as it is.
+    """A text that wraps, even within a long word, and can be copied without the added breaks.
 
-    Qt lets a path or a hash that is wider than its label be cut, or scrolled sideways.
+    Qt cuts or scrolls a path or a hash that is wider than its label.
     """
 
     def __init__(self, text: str = "") -> None:
@@ -37,19 +37,19 @@ class WrappedLabel(QLabel):
         self.setText(text)
 
     def text(self) -> str:
-        """Return the text as it was given."""
+        """Return the original text."""
         return self._words
 
     def setText(self, text: str) -> None:
-        """Show a text; rich text is taken as it is."""
+        """Show a text; rich text is not changed."""
         self._words = text
-        shown = text if Qt.mightBeRichText(text) else _LONG.sub(_break_word, text)
-        super().setText(shown)
-        # a screen reader says each break otherwise
-        self.setAccessibleName("" if shown == text else text)
+        wrapped = text if Qt.mightBeRichText(text) else _LONG.sub(_break_word, text)
+        super().setText(wrapped)
+        # otherwise a screen reader reads each break
+        self.setAccessibleName("" if wrapped == text else text)
 
     def keyPressEvent(self, event: Any) -> None:
-        """Copy what is selected as it was given."""
+        """Copy the selection from the original text."""
         if event.matches(QKeySequence.StandardKey.Copy):
             self._copy_selected()
             event.accept()
@@ -57,7 +57,7 @@ class WrappedLabel(QLabel):
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: Any) -> None:
-        """Offer to copy what is selected, or all."""
+        """Offer to copy the selection, or all."""
         menu = QMenu(self)
         copy = menu.addAction(tr("Copy"), self._copy_selected)
         copy.setEnabled(self.hasSelectedText())

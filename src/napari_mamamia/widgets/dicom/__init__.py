@@ -1,1 +1,1 @@
-"""The import page behind the tab Cases: the table of parts, pictures, choices, the form."""
+"""The page Import: the table of parts, pictures, choices, and the form."""

@@ -1,4 +1,4 @@
-"""What the user decided of one study: whether it is imported, its id, series, clock and phases."""
+"""The user's choices for one study: whether to import it, its id, series, clock and phases."""
 
 from dataclasses import dataclass, replace
 
@@ -14,17 +14,17 @@ from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.dicom.finding import FoundStudy, ImportSettings
 from napari_mamamia.services.dicom.remedies import SETTINGS, apply_remedy
 
-_UNSORTED = tr("this breast is being sorted: wait, or take it back below")
+_UNSORTED = tr("this breast is being sorted: wait, or undo below")
 
 
 @dataclass(frozen=True, slots=True)
 class StudyChoice:
-    """One study as it stands on the page; `found` carries the id that the user gave it.
+    """The choices for one study on the page; `found` has the id that the user chose.
 
-    `parts` None and `clock` None leave both to the import; `phases` are the ones kept. `left_out`
-    says that files which cannot be read are left out, `joins` that two breasts become one case,
-    `side` that this is the one breast of a study that becomes two. `applied` are the remedies
-    that were clicked; `origin` is the place of the study in its source.
+    `parts` None and `clock` None leave the choice to the import; `phases` are the ones kept.
+    `left_out` says that unreadable files are left out, `joins` that two breasts become one case,
+    `side` that this is one breast of a study that becomes two cases. `applied` are the remedies
+    that were clicked; `origin` is the index of the study in its source.
     """
 
     found: FoundStudy
@@ -40,7 +40,7 @@ class StudyChoice:
 
     @property
     def is_default(self) -> bool:
-        """Whether the user changed nothing that decides what the phases are."""
+        """Whether the user changed nothing that decides the phases."""
         everything = len(self.phases) == _n_phases(self.found)
         is_own = self.parts is not None or self.clock is not None or self.left_out or self.joins
         return everything and not (is_own or self.side or self.applied)
@@ -55,34 +55,34 @@ class StudyChoice:
 
     @property
     def problem(self) -> str:
-        """Why the study cannot be imported as it stands, "" if it can."""
+        """Why the study cannot be imported now, "" if it can."""
         if self.found.exam is None:
             return self.found.problem
         return "" if self.phases else tr("Keep at least one phase.")
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        """The remedies of the refusal that this page can apply."""
+        """The remedies of the study's problem that this page can apply."""
         return tuple(remedy for remedy in self.found.remedies if remedy.option in SETTINGS)
 
     @property
     def ticked(self) -> frozenset[Group]:
-        """The selectors of the parts that count: the user's, else those that give the phases."""
+        """The selectors of the used parts: the user's choice, else the parts with phases."""
         return _default_ticks(self.found) if self.parts is None else self.parts
 
     @property
     def ticked_rows(self) -> frozenset[Group]:
-        """What is ticked in the table: files that cannot be read too, until they are left out."""
+        """The ticked rows of the table, which include unreadable files until they are left out."""
         return self.ticked | (frozenset() if self.left_out else {UNREADABLE_FILES})
 
     def settings(self, dates: Dates, existing: Existing) -> ImportSettings:
-        """Return how the study is imported."""
+        """Return the settings of the import."""
         every = len(self.phases) == _n_phases(self.found)
         phases = () if every else self.phases
         return replace(self.for_judging(), phases=phases, dates=dates, existing=existing)
 
     def for_judging(self) -> ImportSettings:
-        """Return what decides which phases there are."""
+        """Return the settings that decide the phases."""
         use = () if self.parts is None else tuple(sorted(self.parts, key=_as_text))
         leave_out = [UNREADABLE_FILES] if self.left_out else []
         if self.side:
@@ -94,13 +94,13 @@ class StudyChoice:
         return settings
 
     def with_found(self, found: FoundStudy) -> "StudyChoice":
-        """Return the choice after the study was judged again: all phases are kept."""
+        """Return the choice after the study was judged again, with all phases kept."""
         named = replace(found, case_id=self.found.case_id)
         is_wanted = found.exam is not None
         return replace(self, found=named, is_wanted=is_wanted, phases=_all_phases(found))
 
     def with_id(self, case_id: str) -> "StudyChoice":
-        """Return the choice under another id."""
+        """Return the choice with another id."""
         return replace(self, found=replace(self.found, case_id=case_id))
 
     def with_phase(self, index: int, is_kept: bool) -> "StudyChoice":
@@ -109,7 +109,7 @@ class StudyChoice:
         return replace(self, phases=tuple(sorted(phases)))
 
     def with_remedy(self, remedy: Remedy) -> "StudyChoice":
-        """Return the choice with a remedy applied; what has a control of its own sets it."""
+        """Return the choice with a remedy applied; some remedies set a control of the page."""
         if remedy == Remedy("sides", (Sides.JOIN,)):
             return replace(self, parts=None, joins=True)
         if remedy.option == "clock":
@@ -123,16 +123,16 @@ class StudyChoice:
         return replace(self, applied=self.applied[:-1])
 
     def of_each_breast(self) -> tuple["StudyChoice", "StudyChoice"]:
-        """Return the choices of the left and of the right breast, as two cases, not judged yet."""
+        """Return the choices of the left and of the right breast as two cases, not judged yet."""
         study = replace(self.found, exam=None, problem=_UNSORTED)
         whole = replace(self, found=study, is_wanted=False, phases=(), parts=None, joins=False)
-        left, right = (
+        first, right = (
             replace(whole, side=side).with_id(f"{self.found.case_id}_{side}") for side in SIDES
         )
-        return left, right
+        return first, right
 
     def with_part(self, part: Group, counts: bool) -> "StudyChoice":
-        """Return the choice with one part counting or not; the last one goes on counting."""
+        """Return the choice with one part used or not; the last part stays used."""
         if part == UNREADABLE_FILES:
             return replace(self, left_out=not counts)
         parts = self.ticked | {part} if counts else self.ticked - {part}
@@ -142,7 +142,7 @@ class StudyChoice:
 
 
 def first_choice(found: FoundStudy, origin: int = 0) -> StudyChoice:
-    """Return the choice before the user said anything: all that can be imported is."""
+    """Return the initial choice: everything that can be imported is."""
     return StudyChoice(found, found.exam is not None, _all_phases(found), origin=origin)
 
 
@@ -155,7 +155,7 @@ def _all_phases(found: FoundStudy) -> tuple[int, ...]:
 
 
 def _default_ticks(found: FoundStudy) -> frozenset[Group]:
-    """Return the parts that give phases; of a refused study those of which nothing is decided."""
+    """Return the parts with phases; of a refused study the undecided parts."""
     is_refused = found.exam is None
     return frozenset(
         row.selectors
@@ -167,4 +167,4 @@ def _default_ticks(found: FoundStudy) -> frozenset[Group]:
 
 
 def _as_text(group: Group) -> str:
-    return ",".join(one.text for one in group)
+    return ",".join(selector.text for selector in group)

@@ -1,4 +1,4 @@
-"""What was found on the page Import: shown, judged again as the user chooses, and checked."""
+"""Show the studies of a source on the page Import, judge them again, check the import."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,14 +21,14 @@ from napari_mamamia.widgets.dicom.series import SeriesModel
 from napari_mamamia.widgets.dicom.text import found_text, kept_text
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
-# The pictures in the table of a study: read one at a time in a thread, each once.
+# Pictures in the table of a study, read one at a time in a thread, each once.
 
 _LANE: Final = "import picture"
-_NO_IMAGE: Final = tr("no MR image: there is nothing to show")
+_NO_IMAGE: Final = tr("no MR image, so no picture")
 
 
 class PartPictures(WindowPart):
-    """Fills the pictures of the rows on screen; what was read stays known until `forget`."""
+    """Fills the pictures of the visible rows; pictures are kept until `forget`."""
 
     def __init__(self, context: WindowContext, model: SeriesModel) -> None:
         super().__init__(context)
@@ -37,7 +37,7 @@ class PartPictures(WindowPart):
         self._rows: Sequence[SeriesRow] = ()
 
     def show(self, rows: Sequence[SeriesRow]) -> None:
-        """Show what is known of these rows, and read the others, from the first on."""
+        """Show the known pictures of these rows, and read the others in order."""
         self._jobs.cancel(_LANE)
         self._rows = rows
         for index, row in enumerate(rows):
@@ -48,7 +48,7 @@ class PartPictures(WindowPart):
         self._read_next()
 
     def forget(self) -> None:
-        """Stop reading, and let go of all pictures."""
+        """Stop reading, and discard all pictures."""
         self._jobs.cancel(_LANE)
         self._known.clear()
         self._rows = ()
@@ -59,19 +59,19 @@ class PartPictures(WindowPart):
             for index, row in enumerate(self._rows)
             if row.middle is not None and _make_picture_key(row.middle) not in self._known
         )
-        at, piece = next(unread, (0, None))
-        if piece is None:
+        at, plane = next(unread, (0, None))
+        if plane is None:
             return
 
         def show(picture: SlicePicture | str) -> None:
-            self._known[_make_picture_key(piece)] = picture
+            self._known[_make_picture_key(plane)] = picture
             self._model.show_picture(at, picture)
             self._read_next()
 
         self._jobs.start(
             _LANE,
             tr("Reading a picture"),
-            lambda: self._services.imports.part_picture(piece),
+            lambda: self._services.imports.part_picture(plane),
             show,
             failed=lambda error: show(plain_text(error)),
             shown=False,
@@ -82,20 +82,20 @@ def _make_picture_key(piece: Slice) -> tuple[Path, int]:
     return piece.file, piece.frame
 
 
-_NEUTRAL = tr("The folder's name tells the patient: the id is a neutral one.")
-_THERE = tr("A case is there already under this id: see above.")
+_NEUTRAL = tr("The folder's name identifies the patient, so a neutral id was chosen.")
+_THERE = tr("A case with this id exists already: see above.")
 _LANES = ("import judge", "import preview", "import check")
 
 
 class Choosing(WindowPart):
-    """Joins the page and the jobs that follow each choice.
+    """Connects the page with the jobs that follow each choice.
 
     Attributes
     ----------
     looked
-        What was looked into, None before and after.
+        The inspected source, None before and after.
     choices
-        Its studies as they stand.
+        The current choices for its studies.
     """
 
     def __init__(self, context: WindowContext, page: ImportPage) -> None:
@@ -104,7 +104,7 @@ class Choosing(WindowPart):
         self.looked: InspectedStudies | None = None
         self.choices: list[StudyChoice] = []
         self._at = 0
-        self._unsorted: dict[int, StudyChoice] = {}  # by place; the last is sorted next
+        self._unsorted: dict[int, StudyChoice] = {}  # by index; the last is sorted next
         self._previews: dict[int, StudyPreview] = {}
         self._pictures = PartPictures(context, page.study.model)
         self._check: ImportCheck | None = None
@@ -125,13 +125,13 @@ class Choosing(WindowPart):
     # ---------------------------------------------------------- for the flow
 
     def take(self, looked: InspectedStudies) -> None:
-        """Show what was found, all that can be imported ticked."""
+        """Show the studies found, with everything that can be imported ticked."""
         self.looked = looked
         self.choices = [first_choice(study, index) for index, study in enumerate(looked.studies)]
         self.show()
 
     def show(self) -> None:
-        """Show the table as it was left, such as after an import that failed."""
+        """Show the table in its last state, for example after a failed import."""
         if self.looked is None:
             self._page.show_idle()
             return
@@ -156,7 +156,7 @@ class Choosing(WindowPart):
         return [choice.found for choice in self.choices if choice.found.exam is None]
 
     def forget(self) -> None:
-        """Stop what still runs for this source, and remove what was unpacked."""
+        """Stop all jobs for this source, and remove unpacked files."""
         for lane in _LANES:
             self._jobs.cancel(lane)
         if self.looked is not None:
@@ -169,7 +169,7 @@ class Choosing(WindowPart):
     # ------------------------------------------------------------ the study shown
 
     def _show_study(self, at: int) -> None:
-        """Show one study, with pictures and checks as far as they are known."""
+        """Show one study, with its pictures and checks if they are known."""
         self._at = at
         choice = self.choices[at]
         self._page.study.show_choice(choice)
@@ -184,15 +184,15 @@ class Choosing(WindowPart):
             self._ask_preview(at)
 
     def _describe_place(self, at: int) -> str:
-        """Return where a study's files lie, and that its id is a neutral one."""
+        """Return the folder of a study, and that its id is a neutral one."""
         looked = self.looked
         if looked is None:
             return ""
         origin = self.choices[at].origin
         below = looked.place_of(origin) if len(self.choices) > 1 else ""
-        place = tr("Files in {below}.", below=below) if below else ""
+        folder = tr("Files in {below}.", below=below) if below else ""
         neutral = _NEUTRAL if origin in looked.renamed else ""
-        return " ".join(part for part in (place, neutral) if part)
+        return " ".join(part for part in (folder, neutral) if part)
 
     def _ask_preview(self, at: int) -> None:
         study = self.choices[at].found
@@ -255,7 +255,7 @@ class Choosing(WindowPart):
         self._page.show_found(self.choices, found_text(list(by_origin.values())))
 
     def _part_breasts(self) -> None:
-        """Make two cases of the study on screen, one of each breast."""
+        """Make two cases of the shown study, one of each breast."""
         self._replace_choices([self._at], self._current_choice.of_each_breast())
 
     def _undo_remedy(self) -> None:
@@ -272,7 +272,7 @@ class Choosing(WindowPart):
         self._replace_choices(places, [whole.with_id(name)])
 
     def _replace_choices(self, gone: Sequence[int], new: Sequence[StudyChoice]) -> None:
-        """Put choices in the place of others, and judge each of them."""
+        """Replace choices by others, and judge each of them."""
         first, after, moved = gone[0], gone[0] + len(gone), len(new) - len(gone)
         self.choices[first:after] = new
         self._unsorted = {
@@ -291,13 +291,13 @@ class Choosing(WindowPart):
         self._ask_check()
 
     def _judge_study(self, choice: StudyChoice) -> None:
-        """Sort the study on screen anew, before others that wait; till then it is not imported."""
+        """Sort the shown study again before others that wait; until then it is not imported."""
         self._unsorted.pop(self._at, None)
         self._unsorted[self._at] = choice
         self._judge_next()
 
     def _judge_next(self) -> None:
-        """Sort the next study that waits, one at a time; check the import after the last."""
+        """Sort the next waiting study, one at a time; check the import after the last."""
         if not self._unsorted:
             self._ask_check()
             return
@@ -309,7 +309,7 @@ class Choosing(WindowPart):
         )
 
         def take(study: FoundStudy) -> None:
-            # an id that was typed meanwhile stays
+            # keep an id that was typed meanwhile
             named = choice.with_id(self.choices[at].found.case_id)
             self._set_choice(at, named.with_found(study))
             self._previews.pop(at, None)
@@ -325,7 +325,7 @@ class Choosing(WindowPart):
             del self._unsorted[at]
             self._judge_next()
 
-        # A job that a newer one stops waits in `_unsorted` and is done again after that.
+        # A job that a newer one stops stays in `_unsorted` and is repeated after it.
         self._jobs.start(
             "import judge",
             doing,
@@ -343,7 +343,7 @@ class Choosing(WindowPart):
     # ------------------------------------------------------------------ check
 
     def _ask_check(self) -> None:
-        """Ask what speaks against the ids and the folder; the import waits for the answer."""
+        """Check the ids and the folder; the import waits for the result."""
         self._check = None
         self._show_check()
         if self.looked is None or self._page.state is not ImportState.FOUND:
@@ -367,7 +367,7 @@ class Choosing(WindowPart):
         return [c for c in self.choices if c.is_wanted and c.found.exam is not None]
 
     def _show_check(self) -> None:
-        """Show what is known of ids and folder, and whether the import can start."""
+        """Show the state of ids and folder, and whether the import can start."""
         choices, check, form = self._list_wanted(), self._check, self._page.form
         states = {} if check is None else dict(zip(map(id, choices), check.ids, strict=False))
         current = self.choices[self._at] if self.choices else None
@@ -383,12 +383,12 @@ class Choosing(WindowPart):
         )
 
     def _find_obstacle(self, wanted: list[StudyChoice], *, any_is_there: bool) -> str:
-        """Return what is in the way of the import, "" for nothing."""
+        """Return what prevents the import, "" for nothing."""
         check = self._check
         if check is None or not wanted:
-            return tr("Nothing is chosen that can be imported.") if check else ""
+            return tr("No study that can be imported is ticked.") if check else ""
         if check.target_problem:
-            return tr("The data set cannot take it: see above.")
+            return tr("The data set cannot take the case: see above.")
         faults = [choice.problem for choice in wanted if choice.problem]
         if faults:
             return faults[0]
@@ -407,7 +407,7 @@ class Choosing(WindowPart):
         return "" if not any_is_there or self._page.form.replace.isChecked() else _THERE
 
     def _can_open(self) -> bool:
-        """Whether the DICOM files can be opened as they lie there: one whole study of a folder."""
+        """Return whether the DICOM files can be opened in place: one whole study in a folder."""
         looked = self.looked
         if looked is None or looked.folder != looked.source or len(self.choices) != 1:
             return False

@@ -1,4 +1,4 @@
-"""Page Import at work: a source is looked into, what was confirmed is imported and opened."""
+"""Run the page Import: inspect a source, import the confirmed studies, and open the result."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,13 +17,13 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LOOK: Final = "import look"
 _RUN: Final = "import run"
-_STOPPED: Final = tr("Stopped: cases that were finished are there, none is half.")
+_STOPPED: Final = tr("Stopped: finished cases stay, and no case is incomplete.")
 
 
 class ImportFlow(WindowPart):
-    """Joins the page, the session and the jobs of an import.
+    """Connects the page, the session and the jobs of an import.
 
-    `shown_wanted` asks for the page, `left` for the page before.
+    `shown_wanted` requests the page, `left` the previous page.
     """
 
     shown_wanted = Signal()
@@ -50,11 +50,11 @@ class ImportFlow(WindowPart):
 
     @property
     def is_begun(self) -> bool:
-        """Whether something is looked into, found or imported on the page."""
+        """Whether a source is being inspected, shown or imported."""
         return self.page.state is not ImportState.IDLE
 
     def look(self, source: Path) -> None:
-        """Show what is in a folder or zip; the one that is being looked into goes on."""
+        """Show the contents of a folder or zip, unless it is being inspected already."""
         self.shown_wanted.emit()
         if self._jobs.is_running(_RUN):
             self._notifier.hint(tr("An import is running: wait for it, or stop it first."))
@@ -65,7 +65,7 @@ class ImportFlow(WindowPart):
 
         self._jobs.start(
             _LOOK,
-            tr("Looking into {name}", name=source.name),
+            tr("Reading {name}", name=source.name),
             lambda: self._services.imports.look(source),
             self._take_studies,
             failed=lambda error: self.page.show_idle(plain_text(error), "error"),
@@ -77,7 +77,7 @@ class ImportFlow(WindowPart):
         self.state_changed.emit()
 
     def close(self) -> None:
-        """Let go of what was unpacked, because the window closes."""
+        """Remove unpacked files, because the window closes."""
         self._cancel_jobs()
         self.choosing.forget()
 
@@ -131,7 +131,7 @@ class ImportFlow(WindowPart):
 
     def _open_as_it_is(self) -> None:
         if self.choosing.choices:
-            # Going back lets the choices go.
+            # Going back discards the choices.
             folder = self.choosing.choices[0].found.folder
             self._go_back()
             self._open(folder, None)
@@ -152,7 +152,7 @@ class ImportFlow(WindowPart):
         self._list_imported()
 
     def _list_imported(self) -> None:
-        """List what was imported where that was stopped before: its cases are asked for now."""
+        """List the imported cases now, if listing them was stopped before."""
         imported, self._imported = self._imported, None
         if imported is None or self._jobs.is_running("list"):
             return

@@ -1,4 +1,4 @@
-"""Where an import goes and under which id: the lower part of the page Import."""
+"""The lower part of the page Import: the target data set and the id of the case."""
 
 from pathlib import Path
 from typing import Final
@@ -22,19 +22,19 @@ _NAMES: Final = (tr("Case id"), tr("Into"), tr("Dates"))
 _DATES: Final = (
     (
         Dates.DROP,
-        tr("date of the exam left out"),
-        tr("No date is kept; times are seconds since phase 0"),
+        tr("leave out the exam's date"),
+        tr("No date is kept; times are seconds since phase 0."),
     ),
     (
         Dates.SHIFT,
-        tr("date of the exam shifted"),
-        tr("Kept 1 to 365 days earlier, by as much for each exam of a patient"),
+        tr("shift the exam's date"),
+        tr("The date is moved 1 to 365 days back, by the same number for all exams of a patient."),
     ),
 )
 
 
 class ImportForm(QWidget):
-    """`changed` says that something else is wanted; `id_edited` carries the new id."""
+    """The form of an import; `changed` reports any change, `id_edited` carries the new id."""
 
     changed = Signal()
     id_edited = Signal(str)
@@ -44,33 +44,33 @@ class ImportForm(QWidget):
         self.setObjectName("import_form")
         self._own_target = False
         self.case_id: QLineEdit = named(
-            QLineEdit(), "import_id", tr("Id of the case: it must not tell who the patient is")
+            QLineEdit(), "import_id", tr("Id of the case; it must not identify the patient.")
         )
         self.case_id.setPlaceholderText(tr("id of the case"))
         self.case_id.textEdited.connect(lambda text: self.id_edited.emit(text.strip()))
-        self.id_state = label("import_id_state", tip=tr("What speaks against this id"))
+        self.id_state = label("import_id_state", tip=tr("The problem of this id."))
         self.replace: CheckBox = named(
-            CheckBox(tr("replace the case that is there")),
+            CheckBox(tr("replace the existing case")),
             "import_replace",
-            tr("Its images, times and patient file are written anew; masks in your workspace stay"),
+            tr("Write its images, times and patient file again; masks in your workspace stay."),
         )
         self.replace.toggled.connect(lambda _on: self.changed.emit())
         self.target: QLineEdit = named(
-            QLineEdit(), "import_target", tr("Data set that gets the case, in the MAMA-MIA layout")
+            QLineEdit(), "import_target", tr("Data set in the MAMA-MIA layout that gets the case.")
         )
         self.target.textEdited.connect(self._take_own_target)
         self.target.textChanged.connect(lambda _text: self.changed.emit())
         browse = button(
-            "import_target_browse", "…", tr("Choose another data set"), self._browse_folder
+            "import_target_browse", "…", tr("Choose another data set."), self._browse_folder
         )
-        self.target_state = label("import_target_state", tip=tr("What speaks against this folder"))
+        self.target_state = label("import_target_state", tip=tr("The problem of this folder."))
         self.dates: QComboBox = named(
-            QComboBox(), "import_dates", tr("What becomes of the date of the exam")
+            QComboBox(), "import_dates", tr("What to do with the date of the exam.")
         )
         for value, text, _tip in _DATES:
             self.dates.addItem(text, value)
         self.dates.currentIndexChanged.connect(lambda at: self.dates.setToolTip(_DATES[at][2]))
-        self.kept = label("import_kept", tip=tr("What the case will know of the headers"))
+        self.kept = label("import_kept", tip=tr("Facts of the headers that the case keeps."))
         set_level(self.kept, "hint")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -89,31 +89,31 @@ class ImportForm(QWidget):
 
     @property
     def out(self) -> Path | None:
-        """The data set that is named, None where none is."""
+        """The chosen data set, None where there is none."""
         text = self.target.text().strip()
         return Path(text).expanduser() if text else None
 
     @property
     def wanted_dates(self) -> Dates:
-        """What becomes of the date."""
+        """What to do with the date."""
         return Dates(self.dates.currentData())
 
     def offer_target(self, folder: Path) -> None:
-        """Name a data set, unless the user named one."""
+        """Suggest a data set, unless the user chose one."""
         if not self._own_target:
             self.target.setText(str(folder))
 
     def show_id(self, case_id: str) -> None:
-        """Show the id of the study on screen."""
+        """Show the id of the shown study."""
         if self.case_id.text().strip() != case_id:
             self.case_id.setText(case_id)
 
     def show_check(self, target_problem: str, state: IdState, *, any_is_there: bool) -> None:
-        """Show what speaks against the folder and the id of the study on screen."""
+        """Show the problems of the folder and of the id of the shown study."""
         self.target_state.setText(target_problem)
         self.target_state.setVisible(bool(target_problem))
         set_level(self.target_state, "error")
-        there = tr("A case of this id is in the data set already: give another id, or replace it.")
+        there = tr("The data set has a case with this id already: give another id, or replace it.")
         text = state.problem or (there if state.is_there else "")
         self.id_state.setText(text)
         self.id_state.setVisible(bool(text))
@@ -121,7 +121,7 @@ class ImportForm(QWidget):
         self.replace.setVisible(any_is_there)
 
     def show_kept(self, text: str) -> None:
-        """Show what is kept of the headers."""
+        """Show the facts that are kept of the headers."""
         self.kept.setText(text)
 
     def _browse_folder(self) -> None:

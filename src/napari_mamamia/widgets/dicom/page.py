@@ -1,4 +1,4 @@
-"""Page Import: what is in a DICOM folder or zip, what of it becomes a case, and where."""
+"""The page Import: the contents of a DICOM folder or zip, the cases to make, and their data set."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -40,11 +40,11 @@ from napari_mamamia.widgets.dicom.form import ImportForm
 from napari_mamamia.widgets.dicom.study import StudyView
 from napari_mamamia.widgets.dicom.text import study_text
 
-# Several studies of one source: a tick, an id and a line each; a click shows one below.
+# Several studies of one source: a row with a tick and an id each; a click shows one below.
 
 _TITLES: Final = (
-    ("study", tr("The id that its case gets; the tick says whether it is imported")),
-    (tr("what it is"), tr("Phases and size, or that it is refused; a click shows why below")),
+    ("study", tr("The id of its case; the tick says whether to import it.")),
+    (tr("Contents"), tr("Phases and size, or that it is refused; a click shows the reason below.")),
 )
 _MOST_ROWS: Final = 6
 
@@ -56,13 +56,13 @@ class StudiesModel(TitledRows):
     toggled = Signal(int, bool)
 
     def show_choices(self, choices: Sequence[StudyChoice]) -> None:
-        """Show studies in place of others."""
+        """Replace the studies shown."""
         self.beginResetModel()
         self.rows = tuple(choices)
         self.endResetModel()
 
     def set_choice(self, at: int, choice: StudyChoice) -> None:
-        """Show one study as it is now."""
+        """Show the current choice for one study."""
         self.rows = (*self.rows[:at], choice, *self.rows[at + 1 :])
         self.dataChanged.emit(self.index(at, 0), self.index(at, len(_TITLES) - 1))
 
@@ -83,14 +83,14 @@ class StudiesModel(TitledRows):
         return None
 
     def flags(self, index: QModelIndex) -> Qt.ItemFlag:
-        """Let studies that can be imported be ticked."""
+        """Return the flags of a cell; only studies that can be imported have a tick."""
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
         if index.column() == 0 and not self.rows[index.row()].problem:
             flags |= Qt.ItemFlag.ItemIsUserCheckable
         return flags
 
     def setData(self, index: QModelIndex, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """Ask for a study to be imported or not."""
+        """Emit `toggled` for a tick that the user changed."""
         if role != Qt.ItemDataRole.CheckStateRole:
             return False
         self.toggled.emit(index.row(), Qt.CheckState(value) == Qt.CheckState.Checked)
@@ -98,13 +98,13 @@ class StudiesModel(TitledRows):
 
 
 class StudiesTable(QTableView):
-    """The list; `study_shown` carries the row that was clicked or reached by keys."""
+    """The list of studies; `study_shown` carries the row that was clicked or reached by keys."""
 
     study_shown = Signal(int)
 
     def __init__(self, model: StudiesModel) -> None:
         super().__init__()
-        named(self, "import_studies", tr("Studies of this source; a click shows one below"))
+        named(self, "import_studies", tr("Studies of this source; a click shows one below."))
         self.setModel(model)
         self.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QTableView.SelectionMode.SingleSelection)
@@ -133,13 +133,13 @@ class StudiesTable(QTableView):
 _STEPS: Final = 1000
 _WHAT: Final = tr(
     "Drop a DICOM folder, a whole study or a zip on the window, or choose one. "
-    "You see what is in it and confirm the phases; then it becomes a case of a "
+    "Check its contents and confirm the phases; then it becomes a case of a "
     "data set, and opens. The DICOM files are only read."
 )
 
 
 class ImportState(Enum):
-    """What the page shows."""
+    """States of the page."""
 
     IDLE = "idle"
     LOOKING = "looking"
@@ -149,7 +149,10 @@ class ImportState(Enum):
 
 
 class ImportPage(QWidget):
-    """`source_wanted` carries a path, `study_shown` a row, `study_toggled` a row and a bool."""
+    """The page Import.
+
+    `source_wanted` carries a path, `study_shown` a row, `study_toggled` a row and a bool.
+    """
 
     source_wanted = Signal(object)
     study_shown = Signal(int)
@@ -192,7 +195,7 @@ class ImportPage(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_idle(self, text: str = "", level: str = "hint") -> None:
-        """Show what can be imported; `text` in its place says what happened."""
+        """Show what can be imported, or `text` with the last result."""
         self._set_state(ImportState.IDLE)
         self._show_note(text or _WHAT, level)
 
@@ -205,7 +208,7 @@ class ImportPage(QWidget):
         self._show_note(tr("Looking for DICOM files"))
 
     def show_progress(self, progress: Progress) -> None:
-        """Show how far the looking or importing is."""
+        """Show the progress of reading or importing."""
         self.progress.setValue(round(progress.fraction * _STEPS))
         is_counted = self.state is ImportState.LOOKING and progress.total > 1
         counts = (
@@ -216,7 +219,7 @@ class ImportPage(QWidget):
         self._show_note(f"{progress.text}{counts}")
 
     def show_found(self, choices: Sequence[StudyChoice], text: str) -> None:
-        """Show what was found; several studies as a list."""
+        """Show the studies found; several as a list."""
         self._set_state(ImportState.FOUND)
         self._show_note(text)
         self.studies_model.show_choices(choices)
@@ -224,18 +227,18 @@ class ImportPage(QWidget):
         self.area.verticalScrollBar().setValue(0)
 
     def select_study(self, at: int) -> None:
-        """Mark a study of the list as the one on screen."""
+        """Select the row of the shown study."""
         self.studies.blockSignals(True)
         self.studies.selectRow(at)
         self.studies.blockSignals(False)
 
     def show_importing(self) -> None:
-        """Show that the import runs."""
+        """Show that the import is running."""
         self._set_state(ImportState.IMPORTING)
         self.progress.setValue(0)
 
     def show_done(self, text: str, level: str) -> None:
-        """Show what was imported and what was not."""
+        """Show the result of the import."""
         self._set_state(ImportState.DONE)
         self._show_note(text, level)
 
@@ -245,7 +248,7 @@ class ImportPage(QWidget):
         self._show_note(text, "error")
 
     def show_ready(self, blocked: str, n_cases: int, *, can_open: bool) -> None:
-        """Show whether an import can start, and what is in its way."""
+        """Show whether an import can start, and what prevents it."""
         self.start.setText(
             tr_n(
                 "Import {n} case",
@@ -266,55 +269,60 @@ class ImportPage(QWidget):
         self.back = tool_button(
             "import_back",
             tr("✕ Close"),
-            tr("Goes back to the cases; nothing is imported"),
+            tr("Go back to the cases without importing."),
             self._close_page,
         )
-        self.source: QLineEdit = named(QLineEdit(), "import_source", tr("What is looked into"))
+        self.source: QLineEdit = named(
+            QLineEdit(), "import_source", tr("The source that is being read.")
+        )
         self.source.setReadOnly(True)
         self.folder = button(
             "import_folder",
             tr("Folder…"),
-            tr("Choose a folder of DICOM files"),
+            tr("Choose a folder of DICOM files."),
             self._browse_folder,
         )
         self.zip = button(
-            "import_zip", tr("Zip…"), tr("Choose a zip of DICOM files"), self._browse_zip
+            "import_zip", tr("Zip…"), tr("Choose a zip of DICOM files."), self._browse_zip
         )
-        self.note = label("import_note", tip=tr("What is looked into, or what was found"))
+        self.note = label("import_note", tip=tr("The source, or the studies found in it."))
         self.progress: ProgressBar = named(
-            ProgressBar(), "import_progress", tr("How far the running work is")
+            ProgressBar(), "import_progress", tr("Progress of the running work.")
         )
         self.progress.setRange(0, _STEPS)
         self.progress.setFixedHeight(8)
         self.cancel = button(
-            "import_cancel", tr("Stop"), tr("Stops; no case is left half"), self.cancel_wanted.emit
+            "import_cancel",
+            tr("Stop"),
+            tr("Stop the work; no case stays incomplete."),
+            self.cancel_wanted.emit,
         )
-        self.blocked = label("import_blocked", tip=tr("What is in the way of the import"))
+        self.blocked = label("import_blocked", tip=tr("What prevents the import."))
         set_level(self.blocked, "warning")
         self.start = button(
             "import_start",
             tr("Import 1 case"),
-            tr("Writes the phases as NIfTI with their times, and opens the first case"),
+            tr("Write the phases as NIfTI with their times, and open the first case."),
             self.import_wanted.emit,
             primary=True,
         )
         self.open = button(
             "import_open",
             tr("Open without importing"),
-            tr("Shows the DICOM files as a case as they lie there; nothing is written"),
+            tr("Show the DICOM files in place as a case; nothing is written."),
             self.open_wanted.emit,
         )
         self.to_cases = button(
             "import_to_cases",
             tr("Show the cases"),
-            tr("Goes to the list of cases"),
+            tr("Go to the list of cases."),
             self._close_page,
             primary=True,
         )
         self.to_table = button(
             "import_to_table",
             tr("Back to the table"),
-            tr("Shows the studies again"),
+            tr("Show the studies again."),
             self.table_wanted.emit,
         )
 

@@ -1,4 +1,4 @@
-"""The series of a DICOM study as a table: a picture, what each is, its phases, what is wrong."""
+"""The table of the series of a DICOM study: picture, contents, phases and problems."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -21,13 +21,13 @@ _TITLES: Final = (
         "series",
         tr(
             "Number and description; slices x rows x columns, spacing in mm; the middle "
-            "slice, larger while the mouse rests on it; the tick says whether the series "
-            "counts"
+            "slice, larger under the mouse pointer; the tick says whether the series "
+            "is used."
         ),
     ),
     (
-        tr("what it is"),
-        tr("Which phases it gives and their times, or why it is left out; its images"),
+        tr("Contents"),
+        tr("Its phases with their times, or why it is left out; the number of its images."),
     ),
 )
 _WIDTHS: Final = (0.6, 0.4)
@@ -35,11 +35,11 @@ _SERIES, _KIND = range(2)
 _MOST_HEIGHT: Final = 320
 _LEAST_HEIGHT: Final = 60
 _PICTURE_LINES: Final = 3
-"""A picture is as high as the text beside it: so many lines."""
+"""Height of a picture in lines of text."""
 
 
 class SeriesModel(TitledRows):
-    """Rows of a study; `toggled` carries the selectors of a part and whether it shall count."""
+    """Rows of a study; `toggled` carries the selectors of a part and whether to use it."""
 
     titles = _TITLES
     toggled = Signal(object, bool)
@@ -58,7 +58,7 @@ class SeriesModel(TitledRows):
         times_s: tuple[float, ...] | None,
         ticked: frozenset[Group],
     ) -> None:
-        """Show the series of a study; `ticked` are the selectors of those that count."""
+        """Show the series of a study; `ticked` are the selectors of the used ones."""
         self.beginResetModel()
         self.rows, self._times_s, self._ticked = tuple(rows), times_s, ticked
         self._found.clear()
@@ -66,14 +66,14 @@ class SeriesModel(TitledRows):
         self.endResetModel()
 
     def show_picture(self, at: int, found: SlicePicture | str) -> None:
-        """Show the middle slice of a row, or that there is none, and on hover why."""
+        """Show the middle slice of a row, or that there is none, with the reason on hover."""
         self._found[at] = found
         self._drawn.pop(at, None)
         index = self.index(at, _SERIES)
         self.dataChanged.emit(index, index, [Qt.ItemDataRole.DecorationRole])
 
     def set_side(self, side: int) -> None:
-        """Draw the pictures with another side, in pixels."""
+        """Set the size of the pictures in pixels."""
         if side != self._side:
             self._side = side
             self._drawn.clear()
@@ -96,14 +96,14 @@ class SeriesModel(TitledRows):
         return None
 
     def flags(self, index: QModelIndex) -> Qt.ItemFlag:
-        """Let series that may count be ticked."""
+        """Return the flags of a cell; only series that may be used have a tick."""
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
         if index.column() == _SERIES and self._may_be_chosen(self.rows[index.row()]):
             flags |= Qt.ItemFlag.ItemIsUserCheckable
         return flags
 
     def setData(self, index: QModelIndex, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """Ask for a series to count or not; the answer comes as new rows."""
+        """Emit `toggled` for a tick that the user changed; new rows follow."""
         selectors = self.rows[index.row()].selectors
         if role != Qt.ItemDataRole.CheckStateRole or not selectors:
             return False
@@ -134,7 +134,7 @@ class SeriesModel(TitledRows):
         return text if picture is None else picture_tip(picture, text)
 
     def _may_be_chosen(self, series: SeriesRow) -> bool:
-        """Whether a tick says anything: no selector tells a copy from the phases of its series."""
+        """Return whether a tick has a meaning: a copy has no selector of its own."""
         is_twin = not series.phases and any(
             row.phases and row.selectors == series.selectors for row in self.rows
         )
@@ -148,7 +148,7 @@ class SeriesModel(TitledRows):
 
 
 class SeriesTable(QTableView):
-    """The table: its text wraps, and it is as high as its rows, up to a third of the window."""
+    """The table; its text wraps, and it is as high as its rows, up to a third of the window."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ class SeriesTable(QTableView):
         self.setFixedHeight(max(_LEAST_HEIGHT, min(needed, _MOST_HEIGHT)))
 
     def resizeEvent(self, event: Any) -> None:
-        """Wrap the text anew."""
+        """Wrap the text again."""
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self.fit()

@@ -1,4 +1,4 @@
-"""One study on the page Import: its table, what is wrong, its phases and their order."""
+"""One study on the page Import: its table, its problem, its phases and their order."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -35,7 +35,7 @@ from napari_mamamia.widgets.dicom.text import (
     warning_text,
 )
 
-# The phases of a study as pictures with a tick each: the user confirms which are kept.
+# Phases of a study as pictures with a tick each, by which the user keeps them.
 
 _SIDE: Final = 76
 _CELL: Final = 84
@@ -68,19 +68,19 @@ class PhaseStrip(QWidget):
 
     def show_pictures(self, pictures: Sequence[SlicePicture]) -> None:
         """Show the picture of each phase."""
-        for place, picture in zip(self._pictures, pictures, strict=False):
-            place.setPixmap(slice_pixmap(picture, _SIDE))
+        for label_of_picture, picture in zip(self._pictures, pictures, strict=False):
+            label_of_picture.setPixmap(slice_pixmap(picture, _SIDE))
 
     def _make_cell(self, index: int, text: str, is_kept: bool) -> QWidget:
         picture: QLabel = named(
-            QLabel(), f"import_picture_{index}", tr("Middle slice of phase {index}", index=index)
+            QLabel(), f"import_picture_{index}", tr("Middle slice of phase {index}.", index=index)
         )
         picture.setFixedSize(_SIDE, _SIDE)
         picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
         box: CheckBox = named(
             CheckBox(text),
             f"import_phase_{index}",
-            tr("Phase {index} becomes part of the case", index=index),
+            tr("Make phase {index} part of the case.", index=index),
         )
         box.setChecked(is_kept)
         box.toggled.connect(lambda on: self.toggled.emit(index, on))
@@ -108,22 +108,23 @@ class PhaseStrip(QWidget):
         self._grid.setColumnStretch(columns, 1)
 
     def resizeEvent(self, event: Any) -> None:
-        """Put as many into a line as there is room for."""
+        """Put as many cells into a row as fit."""
         super().resizeEvent(event)
         if self._cells:
             self._lay_out()
 
 
 _BY_ITSELF: Final = "automatic"
-_TICK: Final = tr("leave the ticks in the table on what counts, and take the others away")
-_CLICK: Final = tr("click on what is right below")
+_TICK: Final = tr("tick only the series to use in the table")
+_CLICK: Final = tr("click the right answer below")
 
 
 class StudyView(QWidget):
-    """Signals: `part_toggled` (selectors, bool), `phase_toggled` (number, bool), `clock_chosen`.
+    """The view of one study.
 
-    `breasts_joined` carries whether two breasts become one case, `breasts_parted` asks for two.
-    `remedy_chosen` carries a remedy of the refusal, `remedy_undone` undoes the last one.
+    Signals: `part_toggled` (selectors, bool), `phase_toggled` (number, bool), `clock_chosen`;
+    `breasts_joined` carries whether two breasts become one case, `breasts_parted` requests two
+    cases; `remedy_chosen` carries a remedy of the problem, `remedy_undone` undoes the last one.
     """
 
     breasts_parted = Signal()
@@ -141,24 +142,26 @@ class StudyView(QWidget):
         self.model = SeriesModel()
         self.model.toggled.connect(self.part_toggled)
         self.table: SeriesTable = named(
-            SeriesTable(), "import_series", tr("What is in the study; a tick says what counts")
+            SeriesTable(),
+            "import_series",
+            tr("Contents of the study; a tick says which series are used."),
         )
         self.table.setModel(self.model)
-        self.place = label("import_place", tip=tr("Where the files of this study lie"))
+        self.place = label("import_place", tip=tr("Folder of this study's files."))
         set_level(self.place, "hint")
-        self.problem = label("import_problem", tip=tr("Why this study cannot be imported"))
+        self.problem = label("import_problem", tip=tr("Why this study cannot be imported."))
         set_level(self.problem, "error")
         self.join: CheckBox = named(
             CheckBox(tr("join the two breasts into one case")),
             "import_join",
-            tr("Both lie on one grid, with zeros between them; or make two cases of them"),
+            tr("Put both on one grid, with zeros between them."),
         )
-        # `toggled` would also tell of `show_choice`, which sets the box and is nobody's wish.
+        # Not `toggled`, which also fires when `show_choice` sets the box.
         self.join.clicked.connect(self.breasts_joined)
         self.part = button(
             "import_part",
-            tr("Two cases, left and right"),
-            tr("A case of each breast: ID_left and ID_right, each with its own times"),
+            tr("Make two cases, left and right"),
+            tr("Make a case of each breast: ID_left and ID_right, each with its own times."),
             self.breasts_parted.emit,
         )
         self.breasts = column(self.part, self.join)
@@ -171,14 +174,14 @@ class StudyView(QWidget):
         self.phases = PhaseStrip()
         self.phases.toggled.connect(self.phase_toggled)
         self.clock: QComboBox = named(
-            QComboBox(), "import_clock", tr("Element of the headers that puts the phases in order")
+            QComboBox(), "import_clock", tr("Element of the headers that orders the phases.")
         )
         self.clock.activated.connect(lambda at: self.clock_chosen.emit(self.clock.itemData(at)))
         self.clock_line = row(QLabel(tr("Order by")), self.clock)
         self.clock_line.layout().setStretch(1, 1)
-        self.reason = label("import_clock_reason", tip=tr("Why this element was chosen"))
+        self.reason = label("import_clock_reason", tip=tr("Why this element was chosen."))
         set_level(self.reason, "hint")
-        self.warnings = label("import_warnings", tip=tr("What is unusual about this study"))
+        self.warnings = label("import_warnings", tip=tr("What is unusual about this study."))
         set_level(self.warnings, "warning")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -199,7 +202,7 @@ class StudyView(QWidget):
             layout.addWidget(part)
 
     def show_choice(self, choice: StudyChoice) -> None:
-        """Show a study as it stands; pictures come with `show_preview`."""
+        """Show the current choice for a study; pictures follow with `show_preview`."""
         exam = choice.found.exam
         times_s = None if exam is None else exam.times_s
         self.model.show_rows(choice.found.rows, times_s, choice.ticked_rows)
@@ -217,29 +220,26 @@ class StudyView(QWidget):
         self._show_warnings(() if exam is None else exam.warnings)
 
     def show_place(self, text: str) -> None:
-        """Say where the study's files lie, and why its id is not the folder's name."""
+        """Show the folder of the study's files, and why its id is not the folder's name."""
         self.place.setText(text)
         self.place.setVisible(bool(text))
 
     def show_problem(self, choice: StudyChoice) -> None:
-        """Say why the study cannot be imported as it stands, and what is wrong with its series."""
+        """Show why the study cannot be imported, and the problems of its series."""
         wrong = [row.problem for row in choice.found.rows if row.problem]
         rows = [row for row in choice.found.rows if row.use is Use.ASKED]
-        # What two breasts become has controls of its own.
+        # Two breasts have controls of their own.
         remedies = [remedy for remedy in choice.remedies if remedy.option != "sides"]
         can_tick = choice.found.exam is None and len(rows) > 1
         steps = tr(" – or ").join([_CLICK] * bool(remedies) + [_TICK] * can_tick)
         advice = tr("Here: {steps}", steps=steps) if steps else ""
         self._offer_remedies(remedies, choice)
-        where = tr(" in {place}", place=choice.found.place)  # stands above
-        messages = dict.fromkeys(
-            text.replace(where, "") for text in (choice.problem, *wrong, advice) if text
-        )
+        messages = dict.fromkeys(filter(None, (choice.problem, *wrong, advice)))
         self.problem.setText("\n".join(map(sentence, messages)))
         self.problem.setVisible(bool(messages))
 
     def _offer_remedies(self, remedies: Sequence[Remedy], choice: StudyChoice) -> None:
-        """Show a button for each remedy of the refusal, and one that undoes the last."""
+        """Show a button for each remedy, and one that undoes the last."""
         layout = self.remedies.layout()
         while layout.count():
             discard(layout.takeAt(0).widget())
@@ -258,7 +258,7 @@ class StudyView(QWidget):
         self.undo.setVisible(bool(choice.applied or choice.side))
 
     def show_preview(self, choice: StudyChoice, preview: StudyPreview) -> None:
-        """Show the pictures, and what they warn of."""
+        """Show the pictures, and the warnings that they may have added."""
         self.phases.show_pictures(preview.pictures)
         exam = choice.found.exam
         self._show_warnings(() if exam is None else exam.warnings)

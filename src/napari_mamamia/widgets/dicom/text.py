@@ -1,4 +1,4 @@
-"""The sentences of the page Import: what is in a study, what would be kept, what was imported."""
+"""Texts of the page Import."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -47,7 +47,7 @@ def series_text(series: SeriesRow) -> str:
 
 
 def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
-    """Return what a series is: its phases with their times, or why it is left out; its images."""
+    """Return the contents of a series: its phases with times, or why it is left out; its images."""
     images = tr_n(
         "{n} image",
         "{n} images",
@@ -84,7 +84,7 @@ def matrix_text(series: SeriesRow) -> str:
 
 
 def _format_mm(length: float) -> str:
-    """Return a spacing to a hundredth, of a tenth and less to three figures."""
+    """Return a spacing to a hundredth; below a tenth to three significant digits."""
     return f"{length:.3g}" if length < 0.1 else f"{round(length, 2):g}"
 
 
@@ -94,7 +94,7 @@ def phase_text(index: int, times_s: Sequence[float] | None) -> str:
 
 
 def remedy_text(remedy: Remedy) -> str:
-    """Return what a remedy does, such as "Leave out phase 2 of series 5"; "" for other pages'.
+    """Return what a remedy does, such as "Leave out phase 2 of series 5"; "" if not for this page.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def remedy_text(remedy: Remedy) -> str:
 
 
 def _group_text(group: Iterable[Selector]) -> str:
-    """Return what selectors name, the narrowest first."""
+    """Return the parts that selectors match, the narrowest first."""
     values: dict[str, list[str]] = {}
     for selector in group:
         values.setdefault(selector.key, []).append(selector.value)
@@ -138,7 +138,7 @@ def _values_text(key: str, values: list[str]) -> str:
 
 
 def warning_text(warning: CaseWarning) -> str:
-    """Return a warning, and in brackets what would change it."""
+    """Return a warning, with its remedies in brackets."""
     remedies = tr(", or ").join(filter(None, map(remedy_text, warning.remedies)))
     return f"{warning.text}{f' ({remedies})' if remedies else ''}"
 
@@ -154,7 +154,7 @@ def with_full_stop(text: str) -> str:
 
 
 def study_text(found: FoundStudy) -> str:
-    """Return in a line what a study is, for the list of several."""
+    """Return a line about a study for the list of several."""
     day = f"{found.day} · " * bool(found.day)
     if found.exam is None:
         return f"{day}refused"
@@ -171,7 +171,7 @@ def study_text(found: FoundStudy) -> str:
 
 
 def found_text(studies: Sequence[FoundStudy]) -> str:
-    """Return what was found in a source, and what of it is no DICOM."""
+    """Return the number of studies and images of a source, and what was left out."""
     n_images = sum(study.n_images for study in studies)
     n_foreign = max((study.n_foreign for study in studies), default=0)
     n_refused = sum(study.exam is None for study in studies)
@@ -187,17 +187,17 @@ def found_text(studies: Sequence[FoundStudy]) -> str:
     if len(studies) > 1 and n_refused:
         lines.append(tr("{n_refused} refused", n_refused=n_refused))
     if n_foreign:
-        lines.append(tr("{n_foreign} other file(s), no DICOM, left out", n_foreign=n_foreign))
+        lines.append(tr("{n_foreign} other file(s) left out, not DICOM", n_foreign=n_foreign))
     archives = dict.fromkeys(name for study in studies for name in study.archives)
     zips = "".join(
-        tr(" {name} is a zip and was not looked into: import it by itself.", name=Path(name).name)
+        tr(" {name} is a zip and was not opened: import it separately.", name=Path(name).name)
         for name in archives
     )
     return "; ".join(lines) + "." + zips
 
 
 def clock_text(exam: Exam | None) -> str:
-    """Return what orders and times the phases, and why; "" where nothing does."""
+    """Return the clocks that order and time the phases, and why; "" where there are none."""
     if exam is None or len(exam.stacks) == 1:
         return ""
     chosen = exam.choice.chosen
@@ -210,13 +210,13 @@ def clock_text(exam: Exam | None) -> str:
 
 
 def kept_text(kept: Sequence[tuple[str, object]]) -> str:
-    """Return what of the headers would be kept, and what not."""
+    """Return the facts that are kept of the headers, and what is left out."""
     parts = ", ".join(
         f"{_KEPT_NAMES.get(name, name)} {value}{_UNITS.get(name, '')}" for name, value in kept
     )
     note = tr("Kept of the headers: the times and {parts}. ", parts=parts) if kept else ""
     return tr(
-        "{note}Left out: name, number, birth date and all else of the patient; UIDs "
+        "{note}Left out: name, number, birth date and all other facts about the patient; UIDs "
         "are replaced. The images themselves are not changed.",
         note=note,
     )
@@ -225,7 +225,7 @@ def kept_text(kept: Sequence[tuple[str, object]]) -> str:
 def result_text(
     summary: ImportSummary, refused: Sequence[FoundStudy], out: Path
 ) -> tuple[str, str]:
-    """Return what an import did to `out`, and how it is drawn: "hint", "warning" or "error"."""
+    """Return the result of an import to `out`, and its level: "hint", "warning" or "error"."""
     n_cases = len(summary.imported)
     lines = [
         tr_n("{n} case imported into {out}.", "{n} cases imported into {out}.", n_cases, out=out)
@@ -248,7 +248,7 @@ def result_text(
 
 
 def _allow_breaks(text: str) -> str:
-    """Return a text that may be wrapped behind the marks that names are written with."""
+    """Return a text that may be wrapped after the punctuation in names."""
     for mark in "_-./":
         text = text.replace(mark, f"{mark}{_MAY_BREAK}")
     return text

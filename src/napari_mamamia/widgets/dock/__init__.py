@@ -1,1 +1,1 @@
-"""The one dock of a viewer: it alone holds the viewer and joins pages, drops and tools."""
+"""The only dock of a viewer: it holds the viewer and connects pages, drops and tools."""

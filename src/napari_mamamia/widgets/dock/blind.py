@@ -1,4 +1,4 @@
-"""Blind reading at work: said in the header, pages shut, ended only where that is recorded."""
+"""The flow of blind reading: shown in the header, pages locked, ended only with a record."""
 
 from qtpy.QtCore import Signal
 
@@ -15,14 +15,14 @@ from napari_mamamia.widgets.refine.readers import Readers
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
-_ENDING = tr("Noting the end of the blind reading")
-_OF_STUDY = tr("What a study hides stays hidden in its window: only its lead may change a study.")
+_ENDING = tr("Recording the end of the blind reading")
+_OF_STUDY = tr("A study keeps hidden data hidden in its window: only its lead may change a study.")
 
 
 class BlindFlow(WindowPart):
-    """Follows what is hidden. `ended` says that a blind reading was ended, and that is on record.
+    """Follows the blinding. `ended` reports that a blind reading was ended and recorded.
 
-    The data set is opened anew then, because the one that is open holds nothing of what was hidden.
+    The data set is opened again then, because the open one holds none of the hidden data.
     """
 
     ended = Signal()
@@ -51,11 +51,11 @@ class BlindFlow(WindowPart):
         self._follow_blinding()
 
     def why_shut(self, page: str) -> str:
-        """Return why a page shows nothing now, "" where it does."""
+        """Return why a page is locked, "" if it is not."""
         return why_hidden(self._session.blinding, PAGES[page])
 
     def end(self) -> None:
-        """Show all that is hidden, once it is recorded for the open case that it was."""
+        """Show all hidden data, once the end is recorded for the open case."""
         if not self._session.blinding.is_blind:
             return
         if self._session.study:
@@ -79,7 +79,7 @@ class BlindFlow(WindowPart):
         case, context, reader = self._session.case, self._session.context, self._session.reader
         if not all_saved or case is None or context is None or not reader:
             return
-        # Lets go of the journal, which takes the note.
+        # Releases the journal, which records the event.
         self._session.close_case()
 
         def refuse(error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""The line over the picture: whose case it is, its hanging, what is in hand, saved, who reads."""
+"""The line above the image: case, hanging, active tool, saved state, reader."""
 
 from typing import Any, Final
 
@@ -11,10 +11,10 @@ from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
-from napari_mamamia.widgets.controls.controls import named, tell_reader, tool_button
+from napari_mamamia.widgets.controls.controls import named, refresh_accessible_text, tool_button
 from napari_mamamia.widgets.controls.tab_order import ReadingOrder
 from napari_mamamia.widgets.hanging.bar import HangingBar
-from napari_mamamia.widgets.viewer.hand import HeldTool
+from napari_mamamia.widgets.viewer.active_tool import MouseTool
 
 _SHORT: Final = {
     HangingStep.MIP: tr("MIP"),
@@ -29,19 +29,19 @@ _COLOURS: Final = {
     "prompts": MASK_COLOURS[Role.PREDICTION],
     "measure": "#FFD24D",
 }
-"""Of what each owner of a tool draws; others are grey."""
+"""Drawing colour of each tool owner; others are grey."""
 _OTHER: Final = "#CCCCCC"
 
 
 class CaseLine(ReadingOrder, QToolBar):
-    """Over the picture: case and place, steps of the hanging, what is in hand, saved, who reads.
+    """Above the image: case and position, hanging steps, active tool, saved state, reader.
 
-    It borrows most of its controls from the header and from the hanging's bar, so that nothing
-    stands in the window twice. `put_down_wanted` asks to hold nothing, `panel_wanted` for the
-    panel, in which a message stands.
+    It borrows most of its controls from the header and from the hanging's bar, so that nothing is
+    shown twice. `turn_off_wanted` requests to turn the tool off, `panel_wanted` the panel, which
+    shows a message.
     """
 
-    put_down_wanted = Signal()
+    turn_off_wanted = Signal()
     panel_wanted = Signal()
     own_view_wanted = Signal()
 
@@ -54,18 +54,20 @@ class CaseLine(ReadingOrder, QToolBar):
         self._step: HangingStep | None = None
         self._armed = ""
         self.chips = {step: self._make_chip(step) for step in HangingStep}
-        self.armed = tool_button("line_armed", "", tr("Puts it down"), self.put_down_wanted.emit)
+        self.armed = tool_button(
+            "line_armed", "", tr("Turns the tool off."), self.turn_off_wanted.emit
+        )
         self.armed.hide()
-        self.notice = tool_button("line_notice", "", tr("Shows the panel"), self.panel_wanted.emit)
+        self.notice = tool_button("line_notice", "", tr("Shows the panel."), self.panel_wanted.emit)
         self.notice.hide()
         holder = QWidget()
-        holder.setMinimumWidth(1)  # or the window could be no narrower than all that stands here
+        holder.setMinimumWidth(1)  # otherwise the window could not be narrower than these controls
         self._line = QHBoxLayout(holder)
         self._line.setContentsMargins(8, 1, 8, 1)
         self._line.setSpacing(5)
         self.addWidget(holder)
         for control in (*self.chips.values(), self.armed, self.notice):
-            control.setParent(holder)  # or each is a window of its own until there is a line
+            control.setParent(holder)  # otherwise each is a window of its own until there is a line
         bar.walked.connect(self._show_hanging)
 
     def settle(self) -> None:
@@ -84,35 +86,35 @@ class CaseLine(ReadingOrder, QToolBar):
         self._fit_words()
 
     def give_back(self) -> None:
-        """Give the controls back to where they were borrowed."""
+        """Return the controls to the header and the bar."""
         self._header.take_back()
         self._bar.take_back()
         while self._line.count():
             self._line.takeAt(0)
 
-    def show_armed(self, tool: HeldTool | None) -> None:
-        """Show what the mouse holds, in the colour of what it draws."""
+    def show_tool_name(self, tool: MouseTool | None) -> None:
+        """Show the active tool, in the colour that it draws with."""
         self.armed.setVisible(tool is not None)
         if tool is None:
-            self._fit_words()  # what was left out for it has its room again
+            self._fit_words()  # its omitted controls have room again
             return
         colour = _COLOURS.get(tool.owner, _OTHER)
         self._armed = f"● {tr(tool.name)}"
         self.armed.setStyleSheet(f"background-color: {colour}; color: black; padding: 1px 6px;")
-        self.armed.setToolTip(tr("In hand: {name}; a click puts it down", name=tr(tool.name)))
+        self.armed.setToolTip(tr("Active tool: {name}; click to turn it off.", name=tr(tool.name)))
         self._fit_words()
-        tell_reader(self.armed)
+        refresh_accessible_text(self.armed)
 
     def show_notice(self, level: Level, text: str) -> None:
-        """Say that the panel, which is out of sight, has a message; "" for none."""
+        """Show that the hidden panel has a message; "" for none."""
         self.notice.setVisible(bool(text))
         sign = tr("Note") if level is Level.HINT else tr("Warning")
         self.notice.setText(f"▸ {sign}")
-        self.notice.setToolTip("\n".join((text, tr("A click shows the panel"))))
-        tell_reader(self.notice)
+        self.notice.setToolTip("\n".join((text, tr("Click to show the panel."))))
+        refresh_accessible_text(self.notice)
 
     def resizeEvent(self, event: Any) -> None:
-        """Shorten the steps to their numbers where their words have no room."""
+        """Shorten the steps to their numbers if their names do not fit."""
         super().resizeEvent(event)
         self._fit_words()
 
@@ -136,19 +138,19 @@ class CaseLine(ReadingOrder, QToolBar):
 
     def _show_hanging(self, plan: HangingPlan | None, step: HangingStep | None) -> None:
         self._plan, self._step = plan, step
-        for one, chip in self.chips.items():
-            is_there = plan is not None and one in plan.steps
+        for shown_step, chip in self.chips.items():
+            is_there = plan is not None and shown_step in plan.steps
             chip.setVisible(is_there)
-            chip.setChecked(is_there and one is step)
-            more = tr("a click again gives your own view back") if one is step else ""
-            chip.setToolTip("; ".join(part for part in (tr(one.words), more) if part))
+            chip.setChecked(is_there and shown_step is step)
+            more = tr("another click restores your own view") if shown_step is step else ""
+            chip.setToolTip("; ".join(text for text in (tr(shown_step.words), more) if text))
         self._bar.choose.setVisible(plan is not None)
         self._fit_words()
 
     def _fit_words(self) -> None:
-        """Say less where there is no room, of whose case it is last: steps, then what is in hand.
+        """Shorten texts that do not fit: first steps, then the active tool, last the case.
 
-        The steps are in the menu, too, and the picture says how what is in hand is used.
+        The steps are in the menu, too, and the image shows how to use the active tool.
         """
         steps = () if self._plan is None else self._plan.steps
         for level in range(4):
@@ -162,10 +164,10 @@ class CaseLine(ReadingOrder, QToolBar):
 
 
 def fix_bar(bar: QToolBar, name: str) -> None:
-    """Let a tool bar stay where it is and out of napari's menus; Qt's own button gets a name."""
+    """Keep a tool bar fixed and out of napari's menus; name Qt's own button."""
     named(bar, name, "")
     bar.setMovable(False)
     bar.toggleViewAction().setVisible(False)
     bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
     for more in bar.findChildren(QToolButton):
-        named(more, f"{name}_more", tr("Shows what has no room here"))
+        named(more, f"{name}_more", tr("Shows the controls that do not fit."))

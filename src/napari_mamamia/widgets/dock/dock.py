@@ -21,12 +21,12 @@ from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
 from napari_mamamia.widgets.adapter.sliders import fit_slider_texts
 from napari_mamamia.widgets.adapter.writing import draw_writing_once
 from napari_mamamia.widgets.base.blinding import guard_services
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import find_line_style, tag_of
 from napari_mamamia.widgets.base.notify import Notifier
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
-from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.controls.controls import style_sheet
 from napari_mamamia.widgets.controls.tab_order import FocusRing, ReadingOrder, join_rooms
 from napari_mamamia.widgets.dock.case_line import CaseLine
@@ -42,11 +42,11 @@ from napari_mamamia.widgets.viewer.scene import Scene
 _WIDTH: Final = 340
 _MARGIN: Final = 8
 _LEADERBOARD_SHARE: Final = 0.45
-"""Of the window's height: by looking, seven teams are seen at 720 pixels."""
+"""Share of the window's height, chosen by eye: seven teams are visible at 720 pixels."""
 
 
 class MamamiaDock(ReadingOrder, DockParts):
-    """One for each viewer.
+    """The panel; one for each viewer.
 
     Parameters
     ----------
@@ -55,13 +55,13 @@ class MamamiaDock(ReadingOrder, DockParts):
     services
         The calls that the pages make; tests pass fakes.
     is_gradual
-        Whether `making` is left to be done, and pages come into their places by `fill_by_turns` or
-        when they are asked for.
+        Whether `making` is left to the caller, and pages are placed by `fill_step_by_step` or on
+        request.
 
     Attributes
     ----------
     making
-        What is left to be done until it is whole, in this order.
+        The remaining steps to complete it, in this order.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         if is_gradual:
             self.offscreen_parent = QWidget()
             self.destroyed.connect(self.offscreen_parent.deleteLater)
-            # While there is nothing in it that Qt would style anew.
+            # While it has no children that Qt would style again.
             self.setStyleSheet(style_sheet(theme_colours(self.viewer)))
         tend_canvas(main_view(self.viewer))
         draw_writing_once(main_view(self.viewer))
@@ -103,16 +103,16 @@ class MamamiaDock(ReadingOrder, DockParts):
 
     @property
     def page(self) -> str:
-        """The name of the page on screen."""
+        """The name of the displayed page."""
         return self.pages.page
 
-    def fill_by_turns(self) -> None:
-        """Put the pages into their places by turns, in a panel that is docked; then fit it."""
+    def fill_step_by_step(self) -> None:
+        """Place the pages step by step in a docked panel; then fit it."""
         steps = [step for name in self.pages.still_to_come for step in self.page_steps(name)]
         held = (self.results, *self.results.pages)
         steps += [partial(self._leave_offscreen_parent, widget) for widget in held]
         self.docking.is_filling = True
-        Turns(self).start([*steps, self.docking.end_filling, self._end_offscreen_parent])
+        EventLoopSteps(self).start([*steps, self.docking.end_filling, self._end_offscreen_parent])
 
     def _leave_offscreen_parent(self, widget: QWidget) -> None:
         if widget.parent() is self.offscreen_parent:
@@ -120,7 +120,7 @@ class MamamiaDock(ReadingOrder, DockParts):
             widget.hide()
 
     def _end_offscreen_parent(self) -> None:
-        """Leave no window of its own: one that goes after the application ends the program."""
+        """Delete the offscreen window: one that outlives the application ends the program."""
         if self.offscreen_parent is not self:
             direct = Qt.FindChildOption.FindDirectChildrenOnly
             for widget in self.offscreen_parent.findChildren(QWidget, options=direct):
@@ -133,18 +133,18 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.cases_flow.open_data_set(path, case_id)
 
     def open_study(self, folder: Path, who: str = "") -> None:
-        """Open a review study, as a person of it where one is named."""
+        """Open a review study, as one of its people if named."""
         self.review_flow.open_study(folder, who)
 
     def import_dicom(self, source: Path) -> None:
-        """Show what is in a DICOM folder or zip, to make cases of it."""
+        """Show the content of a DICOM folder or zip, to import cases from it."""
         self.import_flow.look(source)
 
     def show_leaderboard(self) -> None:
         """Show the leaderboard below the image."""
         self.results.show_leaderboard()
         self.docking.make_room(_LEADERBOARD_SHARE)
-        self.bottom.show_by_turns(_LEADERBOARD_SHARE)
+        self.bottom.show_step_by_step(_LEADERBOARD_SHARE)
 
     def predict(self) -> None:
         """Show the page Predict and start, if a case is open and nothing is hidden."""
@@ -153,8 +153,8 @@ class MamamiaDock(ReadingOrder, DockParts):
             self.predict_flow.start(None)
 
     def close_down(self) -> bool:
-        """Save what is unsaved and stop all work, because the window closes; False if not saved."""
-        # First of all: stopping all work would stop a saving that is under way.
+        """Save unsaved changes and stop all jobs, because the window closes; False if not saved."""
+        # First of all: stopping all jobs would stop a save that is running.
         all_saved = self.editing.save_now()
         for call_on_close in self.on_close:
             call_on_close()
@@ -162,14 +162,17 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.measuring.close()
         self.opening.ahead.stop()
         self.jobs.cancel_all()
-        for turns in (*self.findChildren(Turns), *self.results.findChildren(Turns)):
+        for turns in (
+            *self.findChildren(EventLoopSteps),
+            *self.results.findChildren(EventLoopSteps),
+        ):
             turns.start([])
         self._end_offscreen_parent()
         self.predict_flow.close()
         self.planes.close()
         self.scene.stack.spares.close()
         self.scene.cool_down()
-        # Where it is not saved the window stays open once, and its journal is still written.
+        # If it is not saved the window stays open once, and its journal is still written.
         if all_saved or self.docking.was_warned:
             self.editing.close()
         return all_saved
@@ -195,7 +198,7 @@ class MamamiaDock(ReadingOrder, DockParts):
 
     def _join_rooms(self) -> None:
         if main_view(self.viewer) is not None and not self.is_gradual:
-            # While the window starts: later Qt dresses what is new in 0.3 s of one turn.
+            # While the window starts: later Qt styles new widgets in 0.3 s of one iteration.
             self.pages.make_pages()
         rooms = self.case_line, self, self.results
         self.focus_ring = FocusRing(*rooms)
@@ -221,15 +224,17 @@ class MamamiaDock(ReadingOrder, DockParts):
         for follow in (self._give_room, self.bottom.follow_list):
             self.room.taken.connect(follow)
         self.results.seen.connect(self._share_room)
-        self.case_line.put_down_wanted.connect(self.hand.put_down)
+        self.case_line.turn_off_wanted.connect(self.active_tool.turn_off)
         self.case_line.own_view_wanted.connect(self.hanging.leave)
-        self.hand.changed.connect(lambda: self.case_line.show_armed(self.hand.tool))
+        self.active_tool.changed.connect(
+            lambda: self.case_line.show_tool_name(self.active_tool.tool)
+        )
         self.results.fold_wanted.connect(self.docking.give_room_back)
         self.docking.shown.connect(self.dropping.watch_view)
         self.docking.closed.connect(self.reading.leave)
         self.reading.entering.connect(self.docking.give_room_back)
         self.reading.leaving.connect(self.docking.fit_later)
-        self.docking.hidden.connect(self.hand.put_down)
+        self.docking.hidden.connect(self.active_tool.turn_off)
         self.docking.closed.connect(self._put_aside)
         self.docking.window_came.connect(self.refresh.look)
         self.docking.window_came.connect(self.measuring.record.read)
@@ -238,7 +243,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self._connect_window()
         self.pages.turned.connect(self._follow_page)
         self.pages.turned.connect(self.refresh.look)
-        self.hand.page_wanted.connect(self.show_page)
+        self.active_tool.page_wanted.connect(self.show_page)
         self.tools.signs.problem_changed.connect(self.header.set_refusal)
         self.projecting.changed.connect(self.tools.aim.look)
         self.predict_page.grow_wanted.connect(self._grow_candidate)
@@ -247,7 +252,8 @@ class MamamiaDock(ReadingOrder, DockParts):
         self._connect_import()
         self._connect_many()
         self.opening.case_shown.connect(self._focus_image)
-        # napari counts their room anew at each range, and the old case's masks go a turn later.
+        # napari measures their room again at each range, and the old case's masks are removed
+        # later.
         for signal in (self.opening.case_shown, self.viewer.dims.events.range):
             signal.connect(self._fit_sliders)
         for follow in (self.header_flow.show, self.kinetics.flow.refresh):
@@ -255,8 +261,8 @@ class MamamiaDock(ReadingOrder, DockParts):
         watch_font(self._fit_sliders)
         self.header.name_keys = self.keys.rename
         self.keys.bind(self._list_actions())
-        for part in (self.refine_flow.set_keys, self.pages.set_keys):
-            self.keys.changed.connect(part)
+        for follow_keys in (self.refine_flow.set_keys, self.pages.set_keys):
+            self.keys.changed.connect(follow_keys)
 
     def _connect_header(self) -> None:
         header = self.header
@@ -276,7 +282,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.dropping.study_dropped.connect(self.open_study)
 
     def _connect_many(self) -> None:
-        """Join what the work list does with all cases."""
+        """Connect the actions of the work list on all cases."""
         page = self.cases_page
         page.predict_wanted.connect(self.predict_flow.all.start)
         page.leaderboard_wanted.connect(self.show_leaderboard)
@@ -308,8 +314,8 @@ class MamamiaDock(ReadingOrder, DockParts):
             "reading": self.reading.toggle,
         }
         flows = (self.step_flow, self.kinetics.findings, self.view_flow, self.hanging)
-        for part in (*flows, self.refine_flow, self.measuring, self.fold):
-            actions |= part.actions()
+        for flow in (*flows, self.refine_flow, self.measuring, self.fold):
+            actions |= flow.actions()
         for step in ("work_list", "read", "mask", "check", "keys"):
             actions[step] = partial(self._show_unfolded, actions[step])
         drop = actions["drop_stroke"]
@@ -322,7 +328,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         fit_slider_texts(main_view(self.viewer))
 
     def _focus_image(self) -> None:
-        if not self.results.leaderboard.has_keyboard():  # who goes by keys keeps it there
+        if not self.results.leaderboard.has_keyboard():  # keyboard users keep the focus there
             focus_canvas(self.viewer)
 
     def _show_unfolded(self, act: Callable[[], object]) -> None:
@@ -330,38 +336,38 @@ class MamamiaDock(ReadingOrder, DockParts):
         act()
 
     def _come_back(self) -> bool:
-        """Show the panel again on Esc, where the picture was alone and nothing is in hand."""
-        is_due = self.fold.is_alone and self.hand.tool is None
+        """Show the panel again on Esc, if the image was alone and no tool is active."""
+        is_due = self.fold.is_alone and self.active_tool.tool is None
         if is_due:
             self.fold.unfold()
         return is_due
 
     def _give_room(self, is_list: bool) -> None:
-        """Let the work list have the picture's room, or be beside the picture."""
+        """Give the work list the image area, or the room next to the image."""
         self._is_list = is_list
         self.header.show_image_controls(not is_list)
         self.step_flow.follow_picture(not is_list)
         self._set_wide(is_list)
 
     def _share_room(self, has_results: bool) -> None:
-        """Put the list's lines below each other where results leave them no room side by side."""
+        """Stack the list's lines if results leave no room for them side by side."""
         if self._is_list:
-            self._set_wide(True)  # as which it is measured
+            self._set_wide(True)  # the width for which it is measured
             lines = (self._top.minimumSize(), self.cases_page.minimumSizeHint())
             needed = max(line.width() for line in lines) + 2 * _MARGIN
             room = self.bottom.share_left * self.window().width()
             self._set_wide(not has_results or needed <= room)
 
     def _set_wide(self, is_wide: bool) -> None:
-        """Put the header beside the steps while the list has the picture's room: rows need it."""
+        """Put the header next to the steps while the list fills the image area, to save rows."""
         ways = QBoxLayout.Direction
         self._top.setDirection(ways.RightToLeft if is_wide else ways.TopToBottom)
         self._top.setStretchFactor(self.header, 1 if is_wide else 0)
         self.cases_page.set_wide(is_wide)
-        self.layout().activate()  # or the dock's width goes by what the lines needed before
+        self.layout().activate()  # otherwise the dock's width would depend on the previous lines
 
     def _put_aside(self) -> None:
-        self.hand.put_down()
+        self.active_tool.turn_off()
         self.editing.save_if_needed(lambda _saved: None)
 
     def _grow_candidate(self) -> None:
@@ -369,7 +375,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.refine_flow.grow_prediction()
 
     def _follow_page(self, page: str) -> None:
-        self.hand.turn(page)
+        self.active_tool.follow_page(page)
         self.score_flow.scoring.want(page == "Score" and not self.blind.why_shut(page))
         self.kinetics.want(page)
         if page == "Cases":

@@ -1,4 +1,4 @@
-"""The panel in the viewer's window: docked, moved by napari, put aside, within the screen."""
+"""The panel in the viewer's window: docked, moved by napari, closed, within the screen."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -16,33 +16,36 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _OF_WINDOW: Final = (QEvent.Type.WindowActivate, QEvent.Type.Close, QEvent.Type.Resize)
 _PUT_AWAY: Final = tr(
-    "napari's {} have no room on this screen and are put away: menu Window brings them back"
+    "napari's {} do not fit on this screen and are hidden: menu Window shows them again"
 )
-_LENT: Final = tr("napari's {} are put away until the results are folded away")
+_LENT: Final = tr("napari's {} are hidden until the results are folded")
 _LETTERS: Final = 46
 _MOST_SHARE: Final = 0.4
 _MOST_NEEDED: Final = 0.55
-"""The panel's width: so many average letters, and for these no more of the window than the first
-share; a page that needs more gets it, up to the second: at 1280 pixels and text of 200 %."""
+"""The panel's width: the number of average letters, and its largest share of the window for these;
+a
+page that needs more gets up to the second share: at 1280 pixels and text of 200 %.
+"""
 _SMALLEST: Final = (1024, 600)
 _TOO_SMALL: Final = tr(
-    "This window needs a screen of {} x {} pixels, and this one has {} x {}: fold the panel away "
+    "This window needs a screen of {} x {} pixels, but this one has {} x {}: fold the panel "
     "with F9, or choose smaller text in napari's preferences."
 )
 _SHRUNK: Final = tr(
-    "This window needs {} x {} pixels, and now it has {} x {}: make it larger, or fold the panel "
-    "away with F9."
+    "This window needs {} x {} pixels, but it has {} x {}: enlarge it, or fold the panel with F9."
 )
 _OF_SCREEN: Final = 0.85
-"""A window that has this share of a small screen is as large as it can be. Ours: the first one
-takes 0.9 of the screen's height."""
+"""Share of a small screen from which a window counts as maximal. Ours: the first window takes 0.9
+of
+the screen's height.
+"""
 _SIZE_SETTLES_MS: Final = 300
 _LAID_OUT_MS: Final = 200
-"""Until pages are laid out anew in another font, by looking."""
+"""Time until pages are laid out in another font; chosen by eye."""
 _BARS: Final = 60
-"""Pixels of the window's menu and status bar, by looking."""
+"""Pixels of the window's menu and status bar; chosen by eye."""
 _NOT_SAVED: Final = tr(
-    "Your mask is not saved, so that the window stays open: mend what is said "
+    "Your mask is not saved, so the window stays open: fix the problem shown "
     "above and save, or close the window again to lose the last changes"
 )
 
@@ -50,29 +53,29 @@ _NOT_SAVED: Final = tr(
 class Docking(WindowPart):
     """Follows the panel and its window.
 
-    `shown` says that the panel came into sight, `hidden` that its controls went out of it,
-    `closed` that its cross was clicked, `window_came` that the user came back to the window,
-    `fitting`, once, that the window is about to be brought into its screen.
+    `shown` reports that the panel became visible, `hidden` that its controls were hidden, `closed`
+    that it was closed, `window_came` that the user returned to the window, `fitting`, once, that
+    the window will be moved into its screen.
 
     Parameters
     ----------
     width
-        What the pages need, in pixels.
+        The width that the pages need, in pixels.
     measured
-        A text of the panel: it has the font that the style rules give, which the panel has not.
+        A text of the panel: it has the font of the style rules, which the panel has not.
     close_down
-        Saves and stops all work before the window closes; False where something is not saved.
+        Saves and stops all jobs before the window closes; False if something is not saved.
 
     Attributes
     ----------
     home
-        The one dock that the panel lives in, None before it was docked.
+        The dock of the panel, None before it was docked.
     docks
         The docks it was put into since it was last at home; `place` empties this.
     is_folding
-        While this is set the panel goes out of sight and its tool stays in hand.
+        While this is set the panel is hidden and its tool stays active.
     is_filling
-        While this is set pages come into the panel, and its width waits for `end_filling`.
+        While this is set pages are added to the panel, and its width waits for `end_filling`.
     """
 
     shown = Signal()
@@ -104,10 +107,10 @@ class Docking(WindowPart):
         self._size_told = self._last_said = ""
         self._size_settled = QTimer(self)
         self._size_settled.setSingleShot(True)
-        self._size_settled.timeout.connect(self._tell_size)
+        self._size_settled.timeout.connect(self._report_size)
         self._notifier.said.connect(self._note_said)
-        # Between two docks the panel has no parent for a moment: only a turn later is it told from
-        # removed.
+        # Between two docks the panel has no parent for a moment: only later is that known from
+        # removal.
         self._orphaned = QTimer(self)
         self._orphaned.setSingleShot(True)
         self._orphaned.timeout.connect(self._outlive_dock)
@@ -115,32 +118,32 @@ class Docking(WindowPart):
         watch_font(self._follow_font)
 
     def put_aside(self) -> None:
-        """Hide with the dock, its cross was clicked: all that is open is open when it is back."""
+        """Hide with the dock, which was closed: open data stay open for its return."""
         self.closed.emit()
         if self.home is not None:
             self.home.hide()
 
     def make_room(self, share: float) -> None:
-        """Put napari's docks on the left away where `share` of the height is wanted below them."""
+        """Hide napari's docks on the left if `share` of the height is needed below them."""
         window = self._main_window
         if not isinstance(window, QMainWindow):
             return
-        left = _docks_on_the_left(window)
-        beside = sum(dock.minimumSizeHint().height() for dock in left) + _BARS
-        if left and beside + round(share * window.height()) > window.height():
-            for dock in left:
+        docks = _docks_on_the_left(window)
+        beside = sum(dock.minimumSizeHint().height() for dock in docks) + _BARS
+        if docks and beside + round(share * window.height()) > window.height():
+            for dock in docks:
                 dock.hide()
-            self._made_room += left
-            self._notifier.hint(_LENT.format(" and ".join(map(_title_of, left))))
+            self._made_room += docks
+            self._notifier.hint(_LENT.format(" and ".join(map(_title_of, docks))))
 
     def give_room_back(self) -> None:
-        """Show the docks again that `make_room` put away."""
+        """Show the docks again that `make_room` hid."""
         for dock in self._made_room:
             dock.show()
         self._made_room = []
 
     def fit_later(self) -> None:
-        """Keep the window within its screen where napari's panels are about to come back."""
+        """Keep the window within its screen when napari's panels are about to return."""
         before = self._main_window.geometry()
         call_later(self._panel, lambda: self._fit_again(before))
 
@@ -150,12 +153,12 @@ class Docking(WindowPart):
             return
         away = fit_window(window, self._width())
         if away:
-            window.setGeometry(before)  # where it had its room, without what is put away
+            window.setGeometry(before)  # its previous room, without hidden docks
             self.take_width()
             self._notifier.hint(_PUT_AWAY.format(" and ".join(away)))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the panel; keep the window open once where its mask cannot be saved."""
+        """Follow the panel; keep the window open once if its mask cannot be saved."""
         if watched is self._panel:
             self._follow_panel(event)
         elif event.type() in _OF_WINDOW and watched is self._main_window:
@@ -163,7 +166,7 @@ class Docking(WindowPart):
         return False
 
     def take_width(self) -> None:
-        """Give the dock the width of its letters, or what its pages need, beside the picture."""
+        """Give the dock the width of its letters, or the width that its pages need."""
         window = self._panel.window()
         if self.home is None or not isinstance(window, QMainWindow):
             return
@@ -172,16 +175,16 @@ class Docking(WindowPart):
         width = min(width, round(_MOST_NEEDED * window.width()))
         layout = window.layout()
         if layout is not None:
-            layout.activate()  # a picture that was just shown has no room yet to give or to take
+            layout.activate()  # an image that was just shown has no size yet
         window.resizeDocks([self.home], [width], Qt.Orientation.Horizontal)
 
     def widen(self, width: int) -> None:
-        """Take the dock's width anew where a page that was just made needs more than there is."""
+        """Widen the dock if a new page needs more room."""
         if width > self._panel.contentsRect().width() and not self.is_filling:
             self.take_width()
 
     def _follow_font(self, _event: object = None) -> None:
-        """Give larger texts their room, once the pages are laid out in them."""
+        """Follow a new text size, once the pages are laid out with it."""
         call_later(self._panel, lambda: self.widen(self._width()), after_ms=_LAID_OUT_MS)
 
     def _follow_panel(self, event: QEvent) -> None:
@@ -192,10 +195,10 @@ class Docking(WindowPart):
             self.shown.emit()
             call_later(self._panel, self._fit_later_)
         elif event.type() == QEvent.Type.Hide and not event.spontaneous() and not self.is_folding:
-            self.hidden.emit()  # a minimised window keeps its tool in hand
+            self.hidden.emit()  # a minimised window keeps its tool active
 
     def _note_dock(self) -> None:
-        """Remember the docks that napari puts the panel into, and see when its own is removed."""
+        """Remember the docks that napari puts the panel into, and detect removal of its own."""
         dock = self._panel.parent()
         if isinstance(dock, QDockWidget):
             self.docks.append(dock)
@@ -210,30 +213,30 @@ class Docking(WindowPart):
         self.put_aside()
         window = self._main_window
         if window is not self._panel:
-            # `dock_of` looks among the window's children: without a parent a second panel would be
-            # made.
+            # `dock_of` searches the window's children: without a parent a second panel would be
+            # created.
             self._panel.setParent(window)
             self._panel.hide()
 
     @property
     def _main_window(self) -> QWidget:
-        """The viewer's window, also while the panel floats beside it or its dock is closed."""
+        """The viewer's window, even while the panel floats or its dock is closed."""
         view = main_view(self._scene.viewer)
         return self._panel.window() if view is None else view.window()
 
     def _fit_later_(self) -> None:
-        """Measure the pages in a turn of its own: first of all they are dressed for it, 40 ms."""
+        """Measure the pages in an iteration of its own: they are styled for it first, 40 ms."""
         if not self._is_fitted and self.home is not None and not self.is_filling:
             self._width()
             call_later(self._panel, self._fit_into_screen)
 
     def end_filling(self) -> None:
-        """Measure the panel and bring the window into its screen, now that it has all pages."""
+        """Measure the complete panel and move the window into its screen."""
         self.is_filling = False
         self._fit_later_()
 
     def _fit_into_screen(self) -> None:
-        """Bring the window into its screen, once: napari shows it after it made the docks."""
+        """Move the window into its screen, once: napari shows it after it created the docks."""
         window = self._panel.window()
         if self._is_fitted or self.home is None or not isinstance(window, QMainWindow):
             return
@@ -248,8 +251,8 @@ class Docking(WindowPart):
         if away:
             self._notifier.hint(_PUT_AWAY.format(" and ".join(away)))
 
-    def _tell_size(self) -> None:
-        """Say what the window needs once it was made too small; take that back once it has it."""
+    def _report_size(self) -> None:
+        """Report the size that the window needs if it is too small; clear that when it fits."""
         window = self._main_window
         if not self._is_fitted or not isinstance(window, QMainWindow) or window.isHidden():
             return
@@ -275,16 +278,16 @@ class Docking(WindowPart):
         self._jobs.ended.connect(warn_again)
 
     def _follow_window(self, event: Any) -> bool:
-        """Save before the window closes; where that fails, keep it open once.
+        """Save before the window closes; if that fails, keep it open once.
 
-        `viewer.close()` takes the layers away first, and then there is no window to keep.
+        `viewer.close()` removes the layers first, and then there is no window to keep.
         """
         if event.type() == QEvent.Type.WindowActivate:
             self.window_came.emit()
         if event.type() == QEvent.Type.Resize:
             self._size_settled.start(_SIZE_SETTLES_MS)
         if event.type() == QEvent.Type.Close:
-            self.give_room_back()  # before napari notes how its window stands
+            self.give_room_back()  # before napari saves the window's geometry
         if event.type() != QEvent.Type.Close or self._close_down() or self.was_warned:
             return False
         if self._scene.layer(Role.PHASE) is None:
@@ -296,25 +299,25 @@ class Docking(WindowPart):
 
 
 _LEAST_IMAGE: Final = 400
-"""Width in pixels that the image keeps, by looking."""
+"""Least width of the image in pixels; chosen by eye."""
 
 
 _SHARE: Final = (0.92, 0.90)
 _MOST: Final = (1600, 1000)
-"""A first window takes that much of the screen, and no more pixels: facts of this project."""
+"""A first window takes this share of the screen, and at most these pixels; ours."""
 
 
 def find_screen_room(window: QWidget) -> QRect:
-    """Return what a window may have of the screen on which its middle lies.
+    """Return the available area of the screen with the window's centre.
 
-    `QWidget.screen` is the first one still where napari has just put its window on another.
+    `QWidget.screen` is still the first one when napari has just moved its window.
     """
     screen = QGuiApplication.screenAt(window.frameGeometry().center()) or window.screen()
     return screen.availableGeometry()
 
 
 def find_first_place(window: QMainWindow) -> QRect:
-    """Return where a first window goes: most of its screen, in the middle."""
+    """Return the geometry of a first window: most of its screen, centred."""
     room = find_screen_room(window)
     frame, inside = window.frameGeometry(), window.geometry()
     edges = (frame.width() - inside.width(), frame.height() - inside.height())
@@ -328,36 +331,36 @@ def find_first_place(window: QMainWindow) -> QRect:
 
 
 def say_too_small(window: QMainWindow) -> str:
-    """Return what a window needs that is smaller than 1024 x 600 pixels, "" where it has room.
+    """Return the size that a window smaller than 1024 x 600 pixels needs, "" if it fits.
 
-    On a screen of hardly more than that the room is what most of the screen has; what the screen
-    itself lacks is said at the start. A minimised window has its size still.
+    On a screen of little more than that, the room is what most of the screen has; a lack of the
+    screen itself is reported at the start. A minimised window still has its size.
     """
     ratio, room = window.devicePixelRatioF(), find_screen_room(window)
-    sizes = [round(ratio * one) for one in (window.width(), window.height())]
-    most = [_OF_SCREEN * ratio * one for one in (room.width(), room.height())]
+    sizes = [round(ratio * length) for length in (window.width(), window.height())]
+    most = [_OF_SCREEN * ratio * length for length in (room.width(), room.height())]
     if all(size >= min(both) for size, *both in zip(sizes, _SMALLEST, most, strict=True)):
         return ""
     return _SHRUNK.format(*_SMALLEST, *sizes)
 
 
 def fit_window(window: QMainWindow, width: int) -> list[str]:
-    """Bring a window into its screen.
+    """Move a window into its screen.
 
-    Where our dock of a `width` and napari's docks on the left leave the image no room, napari's are
-    put away; its menu Window brings them back.
+    If our dock of `width` and napari's docks on the left leave no room for the image, napari's
+    docks are hidden; its menu Window shows them again.
 
     Returns
     -------
     list
-        The titles of the docks that were put away.
+        The titles of the hidden docks.
     """
     room = _room_of(window)
-    left = _docks_on_the_left(window)
-    beside = max((dock.minimumSizeHint().width() for dock in left), default=0)
+    docks = _docks_on_the_left(window)
+    beside = max((dock.minimumSizeHint().width() for dock in docks), default=0)
     too_wide = beside + width + _LEAST_IMAGE > room.width()
     too_high = window.minimumSizeHint().height() > room.height()
-    away = left if too_wide or too_high else []
+    away = docks if too_wide or too_high else []
     for dock in away:
         dock.hide()
     if not window.isMaximized() and not window.isFullScreen():
@@ -370,7 +373,7 @@ def _title_of(dock: QDockWidget) -> str:
 
 
 def _room_of(window: QMainWindow) -> QRect:
-    """Return where the inside of a window may be: the screen without its bars and our frame."""
+    """Return the area for the inside of a window: the screen without its bars and our frame."""
     whole, inside = window.frameGeometry(), window.geometry()
     return find_screen_room(window).adjusted(
         inside.left() - whole.left(),
@@ -389,7 +392,7 @@ def _docks_on_the_left(window: QMainWindow) -> list[QDockWidget]:
 def _bring_into(window: QMainWindow, room: QRect) -> None:
     layout = window.layout()
     if layout is not None:
-        # Until then the window keeps the least size that it had with the docks that were put away.
+        # Until then the window keeps the minimum size that it had with the hidden docks.
         layout.activate()
     inside = window.geometry()
     size = inside.size().boundedTo(room.size())
@@ -400,6 +403,6 @@ def _bring_into(window: QMainWindow, room: QRect) -> None:
     x = max(min(inside.left(), right), room.left())
     y = max(min(inside.top(), bottom), room.top())
     if (x, y) != (inside.left(), inside.top()):
-        # `move` places the frame, whereas `geometry` is the inside.
+        # `move` positions the frame, whereas `geometry` is the inside.
         frame = window.frameGeometry()
         window.move(x - inside.left() + frame.left(), y - inside.top() + frame.top())

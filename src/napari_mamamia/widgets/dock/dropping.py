@@ -1,6 +1,6 @@
-"""What is dropped on the window: DICOM, a study, a ranking, a data set; the rest is napari's.
+"""Drops on the window: DICOM, a study, a ranking, a data set; napari handles the rest.
 
-Without this, napari asks for each folder which of its readers shall take it.
+Without this, napari asks for each folder which of its readers to use.
 """
 
 from pathlib import Path
@@ -20,14 +20,14 @@ from napari_mamamia.widgets.controls.drops import dropped_paths
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _FOR_NAPARI: Final = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.ShiftModifier
-"""With Alt napari asks which reader, with Shift it stacks: the user means napari then."""
+"""With Alt napari asks for the reader, with Shift it stacks: then the drop is left to napari."""
 
 
 class Dropping(WindowPart):
-    """Takes drops for the dock, and for napari's view while the dock is there.
+    """Handles drops on the dock, and on napari's view while the dock exists.
 
-    `cases_wanted` asks for the page on which the cases of a dropped data set are listed. The others
-    carry a folder: with DICOM files, of a study, with a ranking (or its ``rank.json``).
+    `cases_wanted` requests the page with the cases of a dropped data set. The others carry a
+    folder: with DICOM files, of a study, with a ranking (or its ``rank.json``).
     """
 
     cases_wanted = Signal()
@@ -42,25 +42,25 @@ class Dropping(WindowPart):
         self.watch_part(panel)
 
     def watch_part(self, part: QWidget) -> None:
-        """Take what is dropped on a part of the window that is ours."""
+        """Handle drops on a part of the window that is ours."""
         self._parts.append(part)
         part.setAcceptDrops(True)
         part.installEventFilter(self)
 
     def watch_view(self) -> None:
-        """Watch the viewer's own view, if it has a window by now; again does no harm."""
+        """Watch the viewer's own view, if it has a window; may be called again."""
         view = main_view(self._scene.viewer)
         if view is not None:
             view.installEventFilter(self)
 
     def take(self, paths: list[Path]) -> bool:
-        """Look into DICOM, open a study, a ranking or a data set; False where `paths` are none."""
+        """Open DICOM, a study, a ranking or a data set; return False if `paths` are none."""
         if not paths:
             return False
         is_one = len(paths) == 1
         try:
             is_study = is_one and self._services.review.is_study(paths[0])
-        except SaveError as error:  # the share does not answer: it is asked for nothing else
+        except SaveError as error:  # the share does not respond: it is not read for anything else
             self._notifier.warn(plain_text(error))
             return True
         if is_study:
@@ -80,7 +80,7 @@ class Dropping(WindowPart):
         return True
 
     def take_or_open(self, paths: list[Path]) -> None:
-        """Take a drop on the dock; what is not known is opened, so that its refusal is said."""
+        """Handle a drop on the dock; try to open unknown paths, so that the error is shown."""
         if not self.take(paths) and paths:
             self._open_path(paths[0])
 
@@ -89,8 +89,8 @@ class Dropping(WindowPart):
         self._cases.open_data_set(path)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take what is ours before napari asks which reader shall; on our parts all is ours."""
-        if any(watched is part for part in self._parts):
+        """Handle our drops before napari asks for a reader; on our parts all drops are ours."""
+        if any(watched is widget for widget in self._parts):
             return self._take_on_part(event)
         if event.type() != QEvent.Type.Drop:
             return False
@@ -105,7 +105,7 @@ class Dropping(WindowPart):
         return True
 
     def _take_on_part(self, event: Any) -> bool:
-        """Take local files and folders: DICOM, a data set, or what is refused with a reason."""
+        """Accept local files and folders: DICOM, a data set, or an error with its reason."""
         if event.type() not in (QEvent.Type.DragEnter, QEvent.Type.Drop):
             return False
         paths = dropped_paths(event)

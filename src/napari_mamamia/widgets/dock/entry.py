@@ -1,8 +1,8 @@
-"""The panel asked for in a window: its modules come in a thread, it by turns, words meanwhile.
+"""Entry point of the panel: modules load in a thread, it is created step by step.
 
-This module is read in the turn of a click, and imports nothing of the panel. Where no event loop
-turns nobody would wait for one: napari's command line, a notebook and scripts have the panel at
-once, and `dock_of` finishes what still waits.
+A click imports this module, which imports nothing of the panel. Without a running event loop there
+is nobody to wait: napari's command line, a notebook and scripts get the panel at once, and
+`dock_of` completes a waiting one.
 """
 
 import logging
@@ -39,26 +39,26 @@ if TYPE_CHECKING:
 DOCK_NAME: Final = "MAMA-MIA"
 _PANEL: Final = "mamamia_dock"
 _WIDTH: Final = 340
-"""The panel's name, and its least width, without its modules."""
+"""The panel's name and least width, known without its modules."""
 _PLACE: Final = "napari_mamamia.widgets.dock.place"
 _LOOK_MS: Final = 20
 _BROKEN: Final = tr(
-    "expected every part of MAMA-MIA to be installed, but {_}: {error}: install it again with "
+    "expected every module of MAMA-MIA to be installed, but {_}: {error}: reinstall it with "
     "pip install --force-reinstall napari-mamamia, and choose the menu entry again"
 )
 _NOT_MADE: Final = tr(
     "expected the panel of MAMA-MIA, but {_}: {error}: choose the menu entry again; "
-    "what happened is in napari's log"
+    "details are in napari's log"
 )
 _NO_WINDOW: Final = tr(
-    "expected napari's window for the panel of MAMA-MIA, but there is none: open one, such as by "
-    "mamamia view, and choose the menu entry there"
+    "expected napari's window for the panel of MAMA-MIA, but there is none: open one, for "
+    "example with mamamia view, and choose the menu entry there"
 )
 _log = logging.getLogger(__name__)
 
 
 def guest_for_menu(page: str, use: "Use | None" = None) -> QWidget:
-    """Let the current viewer's panel be shown on a page; return a guest for napari to dock."""
+    """Show the current viewer's panel on a page; return a placeholder for napari to dock."""
     viewer = current_viewer()
     show_later(viewer, page, use)
     guest = QWidget()
@@ -68,14 +68,14 @@ def guest_for_menu(page: str, use: "Use | None" = None) -> QWidget:
 
 
 def show_later(viewer: Any, page: str, use: "Use | None" = None) -> None:
-    """Show the viewer's panel on a page, and do something with it.
+    """Show the viewer's panel on a page, and call `use` with it.
 
-    At once where the panel is there or no event loop turns; else it comes by turns.
+    At once if the panel exists or no event loop runs; otherwise step by step.
 
     Raises
     ------
     MamamiaError
-        Where there is no window: no viewer, or one that is a model alone.
+        If there is no window: no viewer, or only a model.
     """
     view = None if viewer is None else main_view(bare(viewer))
     if view is None:
@@ -93,7 +93,7 @@ def show_later(viewer: Any, page: str, use: "Use | None" = None) -> None:
 
 
 def finish_waiting(window: QWidget) -> None:
-    """Show at once what waits in a window."""
+    """Show waiting panels of a window at once."""
     waiting = window.findChild(WaitingPanel)
     if waiting is not None:
         waiting.finish()
@@ -101,17 +101,17 @@ def finish_waiting(window: QWidget) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A page to be shown, and what is to be done with the panel then."""
+    """A page to show, and a callback for the panel."""
 
     page: str
     use: "Use | None"
 
 
 class WaitingPanel(QWidget):
-    """Says in the panel's dock that it is coming; its cross takes the wish back.
+    """Placeholder in the panel's dock while it loads; closing it cancels the request.
 
-    The panel is made in that dock, unseen below the words, and takes their place once the page that
-    was asked for is whole: what Qt has dressed it dresses anew wherever it moves.
+    The panel is created in that dock, hidden below the text, and replaces it once the requested
+    page is complete: Qt styles widgets again each time they move.
     """
 
     _home: Any = None
@@ -125,12 +125,12 @@ class WaitingPanel(QWidget):
         self._panel: MamamiaDock | None = None
         self._steps: list[Callable[[], object]] = []
         self._pages: set[str] = set()
-        words = QLabel(tr("MAMA-MIA is being loaded..."))
+        words = QLabel(tr("Loading MAMA-MIA..."))
         words.setObjectName("mamamia_waiting_words")
-        words.setToolTip(tr("The panel comes in a few seconds; the image can be used meanwhile"))
+        words.setToolTip(tr("The panel appears in a few seconds; the image can be used meanwhile."))
         words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         QVBoxLayout(self).addWidget(words)
-        self.setMinimumWidth(_WIDTH)  # or the picture would be moved twice
+        self.setMinimumWidth(_WIDTH)  # otherwise the image would be moved twice
         self._look = QTimer(self)
         self._look.timeout.connect(self._go_on)
         self._look.start(_LOOK_MS)
@@ -140,13 +140,13 @@ class WaitingPanel(QWidget):
             Thread(target=self._import_panel, name="mamamia imports").start()
 
     def ask(self, request: PageRequest) -> None:
-        """Ask for one thing more; of pages the last is shown."""
+        """Add a request; of several pages the last is shown."""
         self._asked.append(request)
         if self._home is not None:
             self._show_words()
 
     def finish(self) -> None:
-        """Let the panel come at once, whole, and do what was asked for."""
+        """Complete the panel at once, and run all requests."""
         self._imported = self._imported or outcome_of(lambda: import_module(_PLACE))
         outcome = outcome_of(self._take_turns)
         if isinstance(outcome, Failed):
@@ -155,13 +155,13 @@ class WaitingPanel(QWidget):
         self._give_way(is_gradual=False)
 
     def event(self, event: QEvent) -> bool:
-        """Outlive a dock that somebody else takes away: the panel is made in it."""
+        """Survive the removal of its dock, in which the panel is created."""
         if event.type() == QEvent.Type.ParentChange and self._home and self.parent() is None:
             self._leave_dock()
         return bool(super().event(event))
 
     def _import_panel(self) -> None:
-        # Each full collection would look at all of napari's objects again: 0.2 to 0.5 s, with the
+        # Each full collection would visit all of napari's objects again: 0.2 to 0.5 s, with the
         # interpreter's lock held.
         with uncollected():
             self._imported = outcome_of(lambda: import_module(_PLACE))
@@ -169,12 +169,12 @@ class WaitingPanel(QWidget):
     def _go_on(self) -> None:
         outcome = outcome_of(self._take_turn)
         if isinstance(outcome, Failed):
-            self._tell_failure(outcome.error)
+            self._report_failure(outcome.error)
         elif isinstance(outcome, Finished) and not outcome.result:
             self._give_way(is_gradual=True)
 
     def _take_turn(self) -> bool:
-        """Do what takes a turn: panel, and pages that are asked for; return whether to go on."""
+        """Run one step: panel, then requested pages; return whether to continue."""
         if self._asked and self._home is None:
             self._show_words()
         elif isinstance(self._imported, Failed):
@@ -184,7 +184,7 @@ class WaitingPanel(QWidget):
             self._panel = import_module(_PLACE).begin_panel(self._viewer, self._home)
             self._steps = self._panel.making
         elif self._panel is not None and self._steps:
-            # Taken off the list before it runs: the event loop may turn within it.
+            # Removed from the list before it runs, because the event loop may run within it.
             self._steps.pop(0)()
         elif self._panel is not None:
             pages = [
@@ -212,8 +212,12 @@ class WaitingPanel(QWidget):
             pass
 
     def _list_due(self) -> list[PageRequest]:
-        """Return what is to be done: a page that another was asked for after need not be seen."""
-        return [one for one in self._asked if one.use is not None or one is self._asked[-1]]
+        """Return the requests to run: a page followed by another need not be shown."""
+        return [
+            request
+            for request in self._asked
+            if request.use is not None or request is self._asked[-1]
+        ]
 
     def _give_way(self, *, is_gradual: bool) -> None:
         due, home = self._list_due(), self._home
@@ -223,7 +227,7 @@ class WaitingPanel(QWidget):
             _fulfil_request(self._viewer, request, is_gradual)
 
     def _take_back(self) -> None:
-        """Show nothing; a panel that was begun is made all the same, and found at the next wish."""
+        """Cancel the requests; a panel that was begun is completed and used by the next request."""
         self._asked.clear()
         if self._panel is None:
             self._leave_window()
@@ -241,14 +245,14 @@ class WaitingPanel(QWidget):
         else:
             self._leave_window()
 
-    def _tell_failure(self, error: Exception) -> None:
-        _log.error("the panel could not be made", exc_info=error)
+    def _report_failure(self, error: Exception) -> None:
+        _log.error("the panel could not be created", exc_info=error)
         text = _BROKEN if isinstance(self._imported, Failed) else _NOT_MADE
         self._drop_panel()
         show_error(tr(text).format(_=type(error).__name__, error=error))
 
     def _drop_panel(self) -> None:
-        """Leave nothing in the window of a panel that could not be made."""
+        """Remove the parts of a panel that could not be created."""
         panel, self._panel = self._panel, None
         self._leave_window()
         if panel is not None:
@@ -256,7 +260,7 @@ class WaitingPanel(QWidget):
             panel.deleteLater()
 
     def _leave_window(self) -> None:
-        """Go, and leave the dock to the panel; without one it goes too."""
+        """Delete itself, and leave the dock to the panel; without one, delete it too."""
         self._look.stop()
         home, self._home = self._home, None
         if home is not None and self._panel is None:
@@ -266,15 +270,17 @@ class WaitingPanel(QWidget):
 
 
 def _send_away(viewer: Any, widget: QWidget) -> None:
-    """Take a widget out of the window, with the dock that napari made for it."""
-    with suppress(LookupError):  # whoever called the command has not docked it
+    """Remove a widget from the window, with the dock that napari created for it."""
+    with suppress(LookupError):  # the caller of the command has not docked it
         viewer.window.remove_dock_widget(widget)
     widget.setParent(None)
     widget.deleteLater()
 
 
 def _is_imported() -> bool:
-    return hasattr(sys.modules.get(_PLACE), "show_dock")  # a module's functions come last
+    return hasattr(
+        sys.modules.get(_PLACE), "show_dock"
+    )  # functions of a module are the last resort
 
 
 def _fulfil_request(viewer: Any, request: PageRequest, is_gradual: bool) -> None:

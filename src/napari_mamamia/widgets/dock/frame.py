@@ -1,7 +1,7 @@
-"""The window while somebody reads: napari's parts away, a line over the picture, the panel folded.
+"""Reading mode: napari's panels hidden, a line above the image, the panel folded.
 
-napari's panels, menu and status line take half of the width from the image, so they go out of
-sight, and all comes back as it was. Nothing of it reaches napari's own settings.
+napari's panels, menu and status line take half of the width from the image, so they are hidden, and
+restored unchanged. None of it is saved in napari's own settings.
 """
 
 from collections.abc import Callable
@@ -26,17 +26,17 @@ _STRIP: Final = 24
 
 
 _NAPARIS: Final = ("layer list", "layer controls")
-"""Names of the docks that napari makes for itself; those of other plugins stay."""
+"""Names of napari's own docks; those of other plugins stay."""
 
 
 class ReadingMode(WindowPart):
-    """Hides what belongs to napari while somebody reads; `is_on` says whether it does.
+    """Hides napari's controls during reading; `is_on` tells whether it does.
 
-    `entering` comes before anything is hidden, `leaving` before it comes back, and when the window
-    closes.
+    `entering` is emitted before anything is hidden, `leaving` before it is restored, and when the
+    window closes.
 
-    Where the window was before it got its first size is kept, and before it grew for what is in it
-    (on a low screen), and it goes back there before napari notes a size that no user chose.
+    The window's geometry before its first size, and before it grew for its content (on a low
+    screen), is remembered and restored before napari saves a size that no user chose.
     """
 
     entering = Signal()
@@ -63,7 +63,7 @@ class ReadingMode(WindowPart):
             self.enter()
 
     def begin(self) -> None:
-        """Enter in a window that was just shown, and give it its size where nobody chose one."""
+        """Enter in a window that was just shown, and size it if the user has set no size."""
         window = self._find_window()
         self.enter()
         if window is None or has_own_window_size() or window.isMaximized():
@@ -72,7 +72,7 @@ class ReadingMode(WindowPart):
         window.setGeometry(self._own_places[0])
 
     def enter(self) -> None:
-        """Hide what is seen of napari's own, and show the line over the picture."""
+        """Hide napari's visible controls, and show the line above the image."""
         window = self._find_window()
         if window is None or self.is_on:
             return
@@ -82,9 +82,9 @@ class ReadingMode(WindowPart):
         docks = window.findChildren(QDockWidget)
         parts = [dock for dock in docks if dock.objectName() in _NAPARIS and not dock.isFloating()]
         bars = [window.menuBar(), window.statusBar()]
-        self._hidden = [part for part in (*parts, *bars) if not part.isHidden()]
-        for part in self._hidden:
-            part.hide()
+        self._hidden = [widget for widget in (*parts, *bars) if not widget.isHidden()]
+        for widget in self._hidden:
+            widget.hide()
         view: Any = main_view(self._scene.viewer)
         self._had_welcome = bool(getattr(view, "show_welcome_screen", False))
         if self._had_welcome:
@@ -98,7 +98,7 @@ class ReadingMode(WindowPart):
         self.entered.emit()
 
     def leave(self) -> None:
-        """Show again what was seen before."""
+        """Show again what was visible before."""
         if not self.is_on:
             return
         self.leaving.emit()
@@ -111,15 +111,15 @@ class ReadingMode(WindowPart):
         self.line.setParent(self._panel)
         self.line.hide()
         hidden, self._hidden = self._hidden, []
-        for part in hidden:
-            part.show()
+        for widget in hidden:
+            widget.show()
         view: Any = main_view(self._scene.viewer)
         if self._had_welcome and view is not None:
             view.show_welcome_screen = True
         self._had_welcome, self.is_on = False, False
 
     def eventFilter(self, watched: QObject, event: Any) -> bool:
-        """Give all back before napari writes down how its window stands."""
+        """Restore everything before napari saves the window's state."""
         window = self._find_window()
         if event.type() == QEvent.Type.Resize and watched is window is not None:
             self._note_growth(window, event.oldSize(), event.size())
@@ -129,18 +129,18 @@ class ReadingMode(WindowPart):
         return False
 
     def _note_growth(self, window: QMainWindow, before: QSize, now: QSize) -> None:
-        """Remember the size of before where what is in the window made it grow."""
+        """Remember the previous size if the content of the window made it grow."""
         if now == before or now != before.expandedTo(window.minimumSize()):
             return
         corner = window.geometry().topLeft()
-        if before not in [one.size() for one in self._own_places]:
+        if before not in [geometry.size() for geometry in self._own_places]:
             self._place, self._own_places = QRect(corner, before), []
         self._own_places.append(QRect(corner, now))
 
     def _go_back(self) -> None:
         window = self._find_window()
         if window is not None and self._place and window.geometry() in self._own_places:
-            # What is in it now may need more room than it had: napari would note that size.
+            # The content may now need more room than before: napari would save that size.
             layout: Any = window.layout()
             layout.setSizeConstraint(layout.SizeConstraint.SetNoConstraint)
             window.setMinimumSize(0, 0)
@@ -153,10 +153,9 @@ class ReadingMode(WindowPart):
 
 
 class PanelFold(WindowPart):
-    """Folds the panel to a strip at the window's edge, or leaves the picture and its line alone.
+    """Folds the panel to a strip at the window's edge, or shows only the image and its line.
 
-    Nobody finds a shortcut of a widget that is out of sight, so that the panel's own go to the
-    strip or to the line with it.
+    Shortcuts of a hidden widget do not work, so that the panel's own move to the strip or the line.
     """
 
     def __init__(
@@ -173,7 +172,7 @@ class PanelFold(WindowPart):
         self._strip = QToolBar(panel)
         fix_bar(self._strip, "panel_strip")
         self._strip.setFixedWidth(_STRIP)
-        tip = with_key(tr("Shows the panel again"), "panel")
+        tip = with_key(tr("Shows the panel again."), "panel")
         show = tool_button("panel_show", "◂", tip, self.unfold)
         show.setFixedSize(_STRIP, 3 * _STRIP)
         self._strip.addWidget(show)
@@ -184,11 +183,11 @@ class PanelFold(WindowPart):
         self._notifier.said.connect(self._keep_message)
 
     def follow_results(self, bottom: BottomDock) -> None:
-        """Put the results away too, while the picture is alone."""
+        """Hide the results too, while the image is alone."""
         self._bottom = bottom
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return what the keys of the panel do, by the names of the table."""
+        """Return the actions of the panel's keys, by the names of the table."""
         return {"panel": self.toggle, "alone": self.toggle_alone}
 
     def toggle(self) -> None:
@@ -199,7 +198,7 @@ class PanelFold(WindowPart):
             self.fold()
 
     def toggle_alone(self) -> None:
-        """Leave the picture and its line alone, or show the panel."""
+        """Show only the image and its line, or the panel again."""
         if self.is_alone:
             self.unfold()
             return
@@ -211,7 +210,7 @@ class PanelFold(WindowPart):
         self._strip.hide()
 
     def fold(self) -> None:
-        """Put the panel out of sight; what the mouse holds stays where the line shows it."""
+        """Hide the panel; an active tool stays active and is shown in the line."""
         window: Any = self._panel.window()
         home: Any = self._docking.home
         is_there = home is not None and isinstance(window, QMainWindow)
@@ -257,10 +256,10 @@ class PanelFold(WindowPart):
 
 
 class WorkListRoom(WindowPart):
-    """Gives the work list the picture's room while somebody reads and no case is looked at.
+    """Gives the work list the image area while no case is open in reading mode.
 
-    The picture comes back as soon as a case is being opened: its layers then find the canvas at its
-    size, and on screen. `taken` says whether the list has the room, before it takes it.
+    The image returns as soon as a case is being opened, so that its layers find the canvas visible
+    and at its size. `taken` carries whether the list has the room, before it takes it.
     """
 
     taken = Signal(bool)
@@ -281,7 +280,7 @@ class WorkListRoom(WindowPart):
 
     def _follow_step(self, *_events: object) -> None:
         home: Any = self._docking.home
-        # What an import says and the first case of it are looked at side by side.
+        # An import's messages and its first case are shown side by side.
         is_news = self._pages.is_importing and self._session.case is not None
         is_list = self._pages.step == WORK_LIST.name and not is_news
         is_list = is_list and not self._session.is_coming

@@ -1,4 +1,4 @@
-"""The header at work: what it shows of case, masks and jobs, and the jumps that it and keys ask."""
+"""The flow of the header: case, masks and jobs, and the navigation by header and keys."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,11 +16,11 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
 _CLEARS_MESSAGE = ("list", "open", "predict", "export", "report")
-"""What the user starts by hand: the message of what was before is out of date then."""
+"""Jobs that the user starts: a message about earlier work is out of date then."""
 
 
 class HeaderFlow(WindowPart):
-    """Joins the header, the session, the scene and the jobs."""
+    """Connects the header, the session, the scene and the jobs."""
 
     def __init__(self, context: WindowContext, header: Header) -> None:
         super().__init__(context)
@@ -42,7 +42,7 @@ class HeaderFlow(WindowPart):
             changed.connect(self.show)
 
     def show(self, _event: object = None) -> None:
-        """Show where we are and which masks are visible."""
+        """Show the open case and the visible masks."""
         name, context = self._session.case_id, self._session.context
         if context is not None and not self._session.listed_id:
             name = f"{name} · {context.opened.data_set.name}"
@@ -61,7 +61,7 @@ class HeaderFlow(WindowPart):
         self._header.set_masks(chips)
 
     def _show_ours(self, event: Any) -> None:
-        if tag_of(event.source) is not None:  # not where it goes with its case
+        if tag_of(event.source) is not None:  # the layer may be removed together with its case
             self.show()
 
     def _on_started(self, ticket: RunningJob) -> None:
@@ -73,8 +73,8 @@ class HeaderFlow(WindowPart):
 
     def _on_progress(self, ticket: RunningJob, progress: Progress) -> None:
         if self._running and ticket == self._running[-1]:
-            shown = replace(progress, text=self._notifier.cover(progress.text))
-            self._header.show_progress(ticket.title, shown)
+            covered = replace(progress, text=self._notifier.cover(progress.text))
+            self._header.show_progress(ticket.title, covered)
 
     def _on_ended(self, ticket: RunningJob, _outcome: object) -> None:
         self._running = [other for other in self._running if other != ticket]
@@ -89,11 +89,11 @@ class HeaderFlow(WindowPart):
 
 
 _LANE = "lesion"
-_LOOKING = tr("Looking for the tumour")
+_LOOKING = tr("Finding the tumour")
 
 
 class Jumping(WindowPart):
-    """Finds the place to go to by what is shown, and goes there."""
+    """Finds the next position to show, and goes there."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Jumping(WindowPart):
         self._pages = pages
 
     def to_lesion_or_error(self) -> None:
-        """Go to the next error or doubtful place while they are shown, else to the tumour."""
+        """Go to the next error or uncertain region if shown, else to the tumour."""
         if self._reviewing.is_on:
             self._reviewing.next_error()
         elif self._pages.page == "Predict" and self._doubt.is_shown:
@@ -117,14 +117,14 @@ class Jumping(WindowPart):
             self.to_lesion()
 
     def to_previous_error(self) -> None:
-        """Go to the error or doubtful place before; without either show the agreement."""
+        """Go to the previous error or uncertain region; if none is shown, show the agreement."""
         if self._reviewing.is_on or self._pages.page != "Predict" or not self._doubt.is_shown:
             self._reviewing.previous_error()
         else:
             self._doubt.previous()
 
     def to_lesion(self) -> None:
-        """Go to the largest part of the visible mask that matters most."""
+        """Go to the largest part of the most important visible mask."""
         layer = self._scene.shown_mask()
         if layer is None and self._reviewing.is_on:
             layer = self._scene.layer(Role.REFERENCE)

@@ -1,4 +1,4 @@
-"""What a user, or another plugin, adds to the viewer's layers or takes away."""
+"""Layers that a user, or another plugin, adds to the viewer or removes."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from napari_mamamia.widgets.viewer.projecting import Projecting
 
 
 class LayerWatch(WindowPart):
-    """Adopts a case that came another way, and follows a user who deletes one of our layers."""
+    """Adopts a case that was added in another way, and reacts if a user deletes our layers."""
 
     def __init__(
         self,
@@ -56,9 +56,10 @@ class LayerWatch(WindowPart):
         self._editing.save_if_needed(lambda saved: self._opening.adopt() if saved else None)
 
     def _close_case(self) -> None:
-        """Close a case without phases, once napari is through with removing what was selected.
+        """Close a case without phases, once napari has removed the selected layers.
 
-        Other layers of the case go with it, which must not happen while napari goes through them.
+        Other layers of the case are removed with it, which must not happen while napari iterates
+        over them.
         """
         if self._scene.layer(Role.PHASE) is None:
             self._editing.save_if_needed(lambda _saved: self._session.close_case())
@@ -74,16 +75,16 @@ class LayerWatch(WindowPart):
             self.adopt_later()
 
     def _hide_foreign(self) -> None:
-        """Take away all layers that were there before a blind reading began."""
+        """Remove all layers that were there before a blind reading began."""
         if self._session.blinding.is_blind:
             for layer in self._scene.viewer.layers:
                 self._hide_layer(layer)
             self._scene.viewer.status = ""
 
     def _hide_layer(self, layer: Any) -> None:
-        """Show nothing of a layer that came another way, which may be a mask; soon it is gone.
+        """Hide a layer that was added in another way, which may be a mask; it is removed soon.
 
-        Not removed at once: napari has not taken it in yet.
+        Not removed at once, because napari has not finished adding it.
         """
         layer.visible = False
         layer.metadata = {}
@@ -113,6 +114,6 @@ class LayerWatch(WindowPart):
             self._kinetic_map.hide()
         elif tag.role is Role.AGREEMENT:
             self._reviewing.turn_off()
-        # `Editing` saves what was painted on a refined mask before it lets that go.
+        # `Editing` saves strokes on a refined mask before it closes the mask.
         elif tag.role is not Role.REFINED:
             self._session.drop_mask(tag.role)

@@ -11,16 +11,17 @@ from napari_mamamia.features.review.widgets.flow import ReviewFlow
 from napari_mamamia.features.review.widgets.page import ReviewPage
 from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.base.event_log import EventLog
+from napari_mamamia.widgets.base.event_loop import IdleCollection
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Notifier
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
-from napari_mamamia.widgets.base.turns import IdleCollection
 from napari_mamamia.widgets.batch.flow import BatchFlow
 from napari_mamamia.widgets.batch.page import BatchPage
 from napari_mamamia.widgets.batch.results_review import ResultsReview
 from napari_mamamia.widgets.batch.scored_masks import ScoredMasks
+from napari_mamamia.widgets.cases.describing import LayoutQuestion
 from napari_mamamia.widgets.cases.flow import CasesFlow
 from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.cases.page import CasesPage
@@ -62,10 +63,10 @@ from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.score.flow import ScoreFlow
 from napari_mamamia.widgets.score.page import ScorePage
 from napari_mamamia.widgets.score.tagging import Tagging
+from napari_mamamia.widgets.viewer.active_tool import EscapeKey, WheelTurns
 from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.context import WindowContext
 from napari_mamamia.widgets.viewer.contrasting import Contrasting, WindowLevelDrag
-from napari_mamamia.widgets.viewer.hand import EscapeKey, WheelTurns
 from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.opening import Opening
 from napari_mamamia.widgets.viewer.planes import Planes
@@ -99,10 +100,10 @@ class DockParts(QWidget):
     ----------
     is_gradual
         Whether pages come into their places a turn each, or when they are asked for.
-    nursery
+    offscreen_parent
         Holds what is in no place yet. Qt dresses all that is in a window, in one turn, each time
         that it moves: in a panel that is gradual this is a widget that is never seen.
-    farewells
+    on_close
         What such parts do as the window closes.
     """
 
@@ -181,11 +182,11 @@ class DockParts(QWidget):
 
     def _make_tools(self) -> None:
         self.tools = MouseTools(self.context, self.editing, self.marks, self.planes.views, PAGES[0])
-        self.painting, self.hand = self.tools.painting, self.tools.hand
+        self.painting, self.active_tool = self.tools.painting, self.tools.active_tool
         self.prompts, self.grow_box = self.tools.prompts, self.tools.grow_box
         links = self.planes.links
-        links.is_free = lambda: self.hand.tool is None
-        self.wheel = WheelTurns(self.context, lambda: self.hand.tool is None)
+        links.is_free = lambda: self.active_tool.tool is None
+        self.wheel = WheelTurns(self.context, lambda: self.active_tool.tool is None)
         links.tools += [self.window_level.attach, self.wheel.attach]
         links.brushes.append(self.tools.attach)
         self.planes.on_close.append(self.painting.cursor.come_home)
@@ -246,10 +247,18 @@ class DockParts(QWidget):
         self.header_flow = HeaderFlow(context, self.header)
         self.readers = Readers(context, self.header, *at_work)
         self.cases_flow = CasesFlow(context, self.cases_page, self.listing, *at_work)
+        self.layout_question = LayoutQuestion(context, self.cases_page, self.listing)
         self.predict_flow = PredictFlow(context, self.predict_page, self.predicting, self.prompts)
 
     def _make_refine(self) -> None:
-        tools = (self.hand, self.painting, self.growing, self.grow_box, self.measure, self.marks)
+        tools = (
+            self.active_tool,
+            self.painting,
+            self.growing,
+            self.grow_box,
+            self.measure,
+            self.marks,
+        )
         people = (self.protocols, self.readers, self.keys.keys)
         self.refine_flow = RefineFlow(
             self.context,
@@ -293,7 +302,7 @@ class DockParts(QWidget):
         self.accept_checks = AcceptChecks(context, self.refine_page.gaps, self.show_page)
         self.accept_checks.follow("Findings", findings.list_gaps, self.findings_page.show_gap)
         findings.gaps_changed.connect(self.accept_checks.look)
-        self.escape = EscapeKey(self.scene.viewer, self.hand)
+        self.escape = EscapeKey(self.scene.viewer, self.active_tool)
 
     def _make_jumps(self) -> None:
         context, uncertainty = self.context, self.predict_page.uncertainty

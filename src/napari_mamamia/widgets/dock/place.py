@@ -1,10 +1,10 @@
-"""One dock for each viewer, whichever menu item asks for it.
+"""One dock for each viewer, whichever menu item requests it.
 
-napari docks whatever widget a menu command returns, under that command's own name, and the next
-click on the same item only hides it. Our commands show the viewer's one panel in the one dock
-called MAMA-MIA, and give napari an empty guest to dock, which leaves with its dock at once. So
-every click opens the page it names, place and width of the dock stay the user's, and the panel
-stays where it is: each move into another dock styles all its controls anew, for a second or more.
+napari docks any widget that a menu command returns, under that command's own name, and the next
+click on the same item only hides it. Our commands show the viewer's only panel in the dock called
+MAMA-MIA, and return an empty placeholder to napari, which is deleted with its dock at once. So
+every click opens the page it names, position and width of the dock stay the user's, and the panel
+is not moved: each move into another dock styles all its controls again, for a second or more.
 """
 
 import os
@@ -32,9 +32,9 @@ _PANELS_VARIABLE: Final = "MAMAMIA_PANELS"
 
 
 def dock_of(viewer: Any) -> MamamiaDock | None:
-    """Return the viewer's panel, docked or put away in the window; None where it has none yet.
+    """Return the viewer's panel, docked or hidden in the window; None if it has none yet.
 
-    One that was asked for and waits for a turn is made at once.
+    A waiting panel is completed at once.
     """
     view = main_view(bare(viewer))
     if view is None:
@@ -47,8 +47,8 @@ def dock_of(viewer: Any) -> MamamiaDock | None:
 def show_dock(viewer: Any, page: str, *, is_gradual: bool = False) -> MamamiaDock:
     """Show the viewer's dock on a page, and return the panel.
 
-    It has all its pages, unless it is gradual: then those that are asked for, and the others come
-    by turns.
+    It has all its pages, unless it is gradual: then only requested ones, and the others follow step
+    by step.
     """
     panel = dock_of(viewer) or make_panel(viewer)
     if not is_gradual:
@@ -59,27 +59,27 @@ def show_dock(viewer: Any, page: str, *, is_gradual: bool = False) -> MamamiaDoc
 
 
 def make_panel(viewer: Any) -> MamamiaDock:
-    """Return a new panel with all its pages, which `show_dock` docks."""
+    """Return a new panel with all its pages; `show_dock` docks it."""
     panel = MamamiaDock(viewer)
     _open_what_was_named(panel)
     return panel
 
 
 def begin_panel(viewer: Any, home: Any) -> MamamiaDock:
-    """Return a panel to be made by its `making`, unseen in the dock that it will be shown in."""
+    """Return a panel to be completed by its `making`, hidden in its future dock."""
     panel = MamamiaDock(viewer, is_gradual=True)
     panel.setParent(home)
     return panel
 
 
 def settle_panel(panel: MamamiaDock, home: Any | None) -> None:
-    """Give a panel that is made the dock it was made in; its other pages come by turns."""
+    """Assign a completed panel to its dock; its other pages follow step by step."""
     _open_what_was_named(panel)
     if home is not None:
         home.setWidget(panel)
         _make_home(panel, home)
         panel.show()
-    panel.fill_by_turns()
+    panel.fill_step_by_step()
 
 
 def _make_home(panel: MamamiaDock, dock: Any) -> None:
@@ -89,7 +89,7 @@ def _make_home(panel: MamamiaDock, dock: Any) -> None:
 
 
 def _send_home(viewer: Any, panel: MamamiaDock) -> None:
-    """Put the panel into its own dock, making that if need be, and show it."""
+    """Put the panel into its own dock, creating that if needed, and show it."""
     home = panel.docking.home
     guests = [dock for dock in panel.docking.docks if dock is not home]
     if home is None:
@@ -108,10 +108,10 @@ def _send_home(viewer: Any, panel: MamamiaDock) -> None:
 
 
 def _open_what_was_named(panel: MamamiaDock) -> None:
-    """Open the data set or study that ``mamamia view`` names; once, in the first dock.
+    """Open the data set or study named by ``mamamia view``; once, in the first dock.
 
-    napari's command makes the dock first and shows the window then; what is opened comes after.
-    What is hidden is known before anything is opened: nothing is where a protocol cannot be read.
+    napari's command creates the dock before it shows the window; then the data are opened. The
+    blinding is set before anything is opened: nothing is opened if a protocol cannot be read.
     """
     names = (_DATA_SET_VARIABLE, _CASE_VARIABLE, _BLIND_VARIABLE, _PROTOCOL_VARIABLE)
     root, case_id, blind, protocol = (os.environ.pop(name, "") for name in names)

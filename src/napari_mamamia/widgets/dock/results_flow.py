@@ -1,4 +1,4 @@
-"""The results at the bottom at work: tables of a run, own tags, the log, and curves."""
+"""The flow of the bottom panel: tables of a run, tags, the log, and curves."""
 
 from collections.abc import Callable
 from typing import Final
@@ -25,14 +25,14 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _CONTRAST: Final = "contrast"
 _TAGS: Final = "results_tags"
 _HUNG_SHARE: Final = 0.34
-"""Of the window's height, for the curve of the hanging: at 1280x720 it had half of it."""
+"""Share of the window's height for the curve of the hanging: at 1280x720 it had half of it."""
 
 
 class ResultsFlow(WindowPart):
-    """Shows a run that finished, one model at a time.
+    """Shows a finished run, one model at a time.
 
-    Of each model's table there is one newest state: low contrast, which only images tell, is added
-    when it was looked for, tags after every change.
+    Each model's table has one newest state: low contrast, which needs the images, is added when it
+    has been computed, tags after every change.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ResultsFlow(WindowPart):
         tagging.changed.connect(self._add_tags)
 
     def follow(self, batch: BatchFlow) -> None:
-        """Show what a run of page Batch found, and page Batch the report of the run on screen."""
+        """Show the results of page Batch, and let that page report on the displayed run."""
         batch.started.connect(self._bottom.prepare)
         batch.finished.connect(self._show_answer)
         batch.page.table_wanted.connect(self.show_table)
@@ -66,7 +66,7 @@ class ResultsFlow(WindowPart):
         self._panel.cohort.report_wanted.connect(batch.page.show_report)
 
     def open_case(self, case_id: str) -> None:
-        """Open a case of the table, its errors in colour, at the largest one."""
+        """Open a case of the table at its largest error, with errors in colour."""
         self._review.open_case(case_id)
 
     def show_table(self) -> None:
@@ -75,7 +75,7 @@ class ResultsFlow(WindowPart):
         self._bottom.show()
 
     def show_log(self) -> None:
-        """Show below the image what the plugin did and said."""
+        """Show the log below the image."""
         self._panel.show_log()
         self._bottom.show()
 
@@ -107,13 +107,13 @@ class ResultsFlow(WindowPart):
             self._look_for_contrast(at, model)
 
     def _look_for_contrast(self, at: int, model: ModelAnswer) -> None:
-        """Read the images of the cases, in a thread: the table can be used meanwhile."""
+        """Read the images of the cases in a thread; the table can be used meanwhile."""
         answer, services = self._answer, self._services
         scores, pairs, settings = model.summary.model, model.pairs, model.settings
 
         def work() -> CaseTable:
             looks = services.look_for_contrast(scores.rows, pairs, settings, model.images)
-            # Read here, not before: tags may have come into the table while images were looked at.
+            # Read here, not before: tags may have been added while images were read.
             return services.with_failures(self._tables[at], looks)
 
         def take(table: CaseTable) -> None:
@@ -123,19 +123,19 @@ class ResultsFlow(WindowPart):
 
         self._jobs.start(
             _CONTRAST,
-            tr("Looking for low contrast"),
+            tr("Measuring the contrast"),
             work,
             take,
             still=lambda: self._answer is answer,
         )
 
     def _add_tags(self) -> None:
-        """Put the tags as they are now into the table on screen."""
+        """Put the current tags into the displayed table."""
         if self._answer is None:
             return
-        answer, at, table = self._answer, self._at, self._tables[self._at]
+        answer, index, table = self._answer, self._at, self._tables[self._at]
         tags = self._tagging.all_of(answer.opened)
-        # Where the last tag was taken back, the table still has its column and is made anew.
+        # After the last tag was removed, the table still has its column and is created again.
         if not tags and table.facet("tag") is None:
             return
 
@@ -143,7 +143,7 @@ class ResultsFlow(WindowPart):
             _TAGS,
             tr("Adding the tags"),
             lambda: self._services.with_tags(table, tags),
-            lambda tagged: self._put_table(at, tagged),
+            lambda tagged: self._put_table(index, tagged),
             still=lambda: self._answer is answer,
             shown=False,
         )
@@ -154,20 +154,21 @@ class ResultsFlow(WindowPart):
         self._tagging.tag(case_id, tag, on, opened)
 
     def _put_table(self, at: int, table: CaseTable) -> None:
-        """Keep the newest state of a table, and show it if it is on screen."""
+        """Store the newest state of a table, and show it if it is displayed."""
         self._tables[at] = table
         if at == self._at:
             self._panel.cases.update_table(table)
 
 
 class KineticsParts(WindowPart):
-    """Makes them and holds them; all end with it.
+    """Creates the parts of Kinetics and Findings; all end with it.
 
     Attributes
     ----------
     case, map, ftv_box, ftv_live, curves, flow, motion, findings
-        The case's times; the map; the box of FTV and its numbers; the curve under the mouse; the
-        page at work; its section Motion; page Findings at work.
+        The case's times; the map; the box of FTV and its numbers; the curve at the pointer; the
+        flow
+        of the page; its section Motion; the flow of page Findings.
     """
 
     def __init__(
@@ -196,17 +197,17 @@ class KineticsParts(WindowPart):
         self.findings = FindingsFlow(context, findings_page, tools.landmarks, with_reader)
 
     def want(self, page: str) -> None:
-        """Measure for the page that is on screen alone."""
+        """Measure only for the displayed page."""
         self.flow.want(page == "Kinetics")
         self.findings.want(page)
 
     def show_curves(self) -> None:
-        """Show the tab Curves, with the curve of the place that is pointed at."""
+        """Show the tab Curves, with the curve at the pointer."""
         self._results.show_curves()
         self.curves.show()
 
     def hang_curves(self, shown: bool) -> None:
-        """Show the curve while a step of the hanging wants it; what was there before stays."""
+        """Show the curve for a step of the hanging; restore the previous tab after it."""
         if shown and not self._bottom.is_shown:
             self._is_hung = True
             self.show_curves()

@@ -1,4 +1,4 @@
-"""The panel at the bottom: scored cases, the cohort's numbers, a leaderboard, curves, the log."""
+"""The bottom panel: scored cases, the cohort's numbers, a leaderboard, curves, the log."""
 
 from collections.abc import Callable
 from functools import partial
@@ -30,7 +30,7 @@ class LogTab(QWidget):
         self.lines: QPlainTextEdit = named(
             QPlainTextEdit(),
             "log_lines",
-            tr("Time, level and text of what the plugin did and said"),
+            tr("Time, level and text of the plugin's messages."),
         )
         self.lines.setReadOnly(True)
         self.lines.setMaximumBlockCount(_MOST_LINES)
@@ -38,16 +38,16 @@ class LogTab(QWidget):
         self.lines.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         note = label(
             "log_note",
-            tr("Cases stand here by their place in the data set, folders without their names."),
-            tr("No name of a patient is in the log, so that it can be sent with a problem"),
+            tr("Cases are listed by their position in the data set, folders without their names."),
+            tr("The log contains no patient's name, so that it can be sent with a problem report."),
         )
         self.copy = tool_button(
             "log_copy",
             tr("Copy all"),
-            tr("Copies the whole log, such as for a report"),
+            tr("Copies the whole log, for example for a problem report."),
             self._copy_lines,
         )
-        self.empty = tool_button("log_clear", tr("Clear"), tr("Empties the log"), self.lines.clear)
+        self.empty = tool_button("log_clear", tr("Clear"), tr("Empties the log."), self.lines.clear)
         for tool in (self.copy, self.empty):
             tool.setProperty("framed", True)
         line = row(note, self.copy, self.empty)
@@ -68,18 +68,18 @@ class LogTab(QWidget):
 
 
 _TIPS = (
-    tr("The scored cases, worst first"),
-    tr("The cohort's numbers with intervals, and figures"),
-    tr("Teams of a ranking, and each case of each team"),
-    tr("Contrast curves of the pointer, the mask and pinned regions"),
-    tr("What the plugin did and said"),
+    tr("The scored cases, worst first."),
+    tr("The cohort's numbers with intervals, and figures."),
+    tr("Teams of a ranking, and each case of each team."),
+    tr("Contrast curves of the pointer, the mask and pinned regions."),
+    tr("The plugin's messages."),
 )
 
 
 class ResultsPanel(ReadingOrder, QWidget):
-    """`fold_wanted` asks to fold the panel away; the tabs have signals of their own.
+    """The panel; `fold_wanted` requests to fold it; the tabs have signals of their own.
 
-    `seen` says whether the panel came into sight or went out of it.
+    `seen` reports that the panel became visible or hidden.
     """
 
     fold_wanted = Signal()
@@ -94,7 +94,7 @@ class ResultsPanel(ReadingOrder, QWidget):
         self.curves = CurvesTab()
         self.log = LogTab()
         self.tabs: QTabWidget = named(QTabWidget(), "results_tabs", "")
-        self.tabs.tabBar().setToolTip(tr("Pages of this panel"))
+        self.tabs.tabBar().setToolTip(tr("Pages of this panel."))
         self.pages: tuple[QWidget, ...] = (
             self.cases,
             self.cohort,
@@ -104,7 +104,7 @@ class ResultsPanel(ReadingOrder, QWidget):
         )
         names = (tr("Case table"), tr("Cohort"), tr("Leaderboard"), tr("Curves"), tr("Log"))
         for page in self.pages:
-            # Beside the panel until `fill_steps`: what is in it is styled in one turn with it.
+            # Not a child until `fill_steps`: children are styled in one iteration with the panel.
             page.setParent(parent)
             page.hide()
         # On a small screen a page scrolls, and no window grows for it.
@@ -117,7 +117,7 @@ class ResultsPanel(ReadingOrder, QWidget):
         fold = tool_button(
             "results_fold",
             tr("▾ Fold away"),
-            tr("Hides this panel; page Batch shows it again"),
+            tr("Hides this panel; page Batch shows it again."),
             self.fold_wanted.emit,
         )
         self.tabs.setCornerWidget(fold)
@@ -126,21 +126,21 @@ class ResultsPanel(ReadingOrder, QWidget):
         layout.addWidget(self.tabs)
 
     def fill_steps(self) -> list[Callable[[], None]]:
-        """Return steps that put the pages in, once the panel is where it stays; 10 to 40 ms each.
+        """Return steps that add the pages once the panel is in its final place; 10 to 40 ms each.
 
-        So long Qt takes to style one in a window that it comes into.
+        Qt takes that long to style one in a window that it is added to.
         """
         return [partial(self._put_in, index) for index in range(len(self.pages))]
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Put in what is not there yet: a panel is seen with its pages."""
+        """Add missing pages: a visible panel has its pages."""
         super().showEvent(event)
         for step in self.fill_steps():
             step()
         self.seen.emit(True)
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Tell that the panel went out of sight."""
+        """Report that the panel was hidden."""
         super().hideEvent(event)
         self.seen.emit(False)
 
@@ -158,21 +158,21 @@ class ResultsPanel(ReadingOrder, QWidget):
         return self.cases.rows.case_ids()
 
     def show_curves(self) -> None:
-        """Turn to the contrast curves."""
+        """Show the contrast curves."""
         self._turn_to(self.curves)
 
     def show_leaderboard(self) -> None:
-        """Turn to the leaderboard."""
+        """Show the leaderboard."""
         self._turn_to(self.leaderboard)
 
     def show_log(self) -> None:
-        """Turn to the log."""
+        """Show the log."""
         self._turn_to(self.log)
 
     def show_cases(self) -> None:
-        """Turn to the case table."""
+        """Show the case table."""
         self._turn_to(self.cases)
 
     def show_cohort(self) -> None:
-        """Turn to the cohort's numbers."""
+        """Show the cohort's numbers."""
         self._turn_to(self.cohort)

@@ -1,10 +1,10 @@
-"""Page Export at work: the workspace's masks, written and verified."""
+"""Flow of page Export: write and verify the workspace's masks."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
@@ -17,14 +17,15 @@ from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "export"
-_STOPPED: Final = tr("Stopped: nothing was exported, nothing of it is left.")
+_STOPPED: Final = tr("Stopped: nothing was exported, no file is left.")
 _STOPPED_OVER: Final = tr(
-    "Stopped: a part of the earlier export is replaced, the whole was not checked. Export again."
+    "Stopped: some files of the earlier export were replaced, and the bundle was not verified. "
+    "Export again."
 )
 
 
 class ExportFlow(WindowPart):
-    """Joins the page, the session and the export job."""
+    """Connects the page, the session and the export job."""
 
     def __init__(self, context: WindowContext, page: ExportPage, editing: Editing) -> None:
         super().__init__(context)
@@ -56,8 +57,8 @@ class ExportFlow(WindowPart):
 
     def _look_at(self, folder: Path) -> None:
         look, show = self._services.look_at_target, self.page.show_target
-        doing = tr("Looking at {name}", name=folder.name or folder)
-        # one that was stopped may still take away what it wrote
+        doing = tr("Checking {name}", name=folder.name or folder)
+        # a cancelled export may still be removing its files
         after = "" if self._jobs.is_running(_LANE) else _LANE
         self._jobs.start(
             "export target", doing, lambda: look(folder), show, shown=False, in_turn_of=after
@@ -74,7 +75,9 @@ class ExportFlow(WindowPart):
         )
 
     def _save_then_export(self, wanted: ExportRequest) -> None:
-        opened = self._session.opened  # whose masks the page names, whatever is listed later
+        opened = (
+            self._session.opened
+        )  # the data set whose masks the page names, whatever is listed later
         if opened is not None:
             self._editing.save_if_needed(
                 lambda saved: self._export_masks(opened, wanted) if saved else None
@@ -118,17 +121,18 @@ class ExportFlow(WindowPart):
         self.page.show_result(text, summary.out, level)
         if summary.failures:
             self._notifier.warn_loudly(
-                tr(
-                    "{n_failures} mask(s) were not exported: see the page Export",
-                    n_failures=len(summary.failures),
+                tr_n(
+                    "{n} mask was not exported: see the page Export",
+                    "{n} masks were not exported: see the page Export",
+                    len(summary.failures),
                 )
             )
         if summary.problems:
-            self._notifier.warn_loudly(tr("The exported bundle is not sound: see the page Export"))
+            self._notifier.warn_loudly(tr("The exported bundle has problems: see the page Export"))
 
 
 def _mask_sets(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> list[MaskSet]:
-    """Return the folders of masks that the workspace holds, readers first."""
+    """Return the folders of masks in the workspace, readers first."""
     workspace = opened.workspace
     counts: dict[tuple[str, str], int] = {}
     for row in rows:

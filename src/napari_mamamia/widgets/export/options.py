@@ -1,4 +1,4 @@
-"""How masks are exported: formats, orientation, images, fusing, the DICOM study."""
+"""Options of an export: formats, orientation, images, fusing, the DICOM study."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.choices import ExportFormat, FuseRule, OrientationProfile, SegmentMaker
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.services.export.format_spec import ExportSelection
 from napari_mamamia.services.export.formats import EXPORT_FORMATS, formats_of
 from napari_mamamia.services.export.labels import LabelFile, LabelLine
@@ -37,18 +37,16 @@ from napari_mamamia.widgets.controls.table_fit import TableFit
 from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.controls.titled_rows import TitledRows
 
-# The choice of a label map on the page Export, with what becomes of each value.
+# The choice of a label map on the page Export, with the target of each value.
 
 _COLUMNS: Final = (
     (tr("in the file"), tr("Value of a voxel in the mask's file")),
-    ("becomes", tr("Label that it is exported as; 0 is left out")),
+    ("becomes", tr("Label in the exported mask; 0 is left out")),
     ("name", tr("Name of the label")),
-    (tr("masks of"), tr("Whose masks the rule is for")),
+    (tr("masks of"), tr("Masks that the rule applies to")),
 )
 _MOST_ROWS: Final = 6
-_HINT: Final = tr(
-    "Several values, or several sources that use other values, become one set of labels"
-)
+_HINT: Final = tr("Map several values, or the values of several sources, to one set of labels.")
 
 
 class LabelTable(TitledRows):
@@ -57,7 +55,7 @@ class LabelTable(TitledRows):
     titles = _COLUMNS
 
     def show(self, lines: tuple[LabelLine, ...]) -> None:
-        """Show other rules."""
+        """Replace the rows."""
         self.beginResetModel()
         self.rows = lines
         self.endResetModel()
@@ -71,7 +69,7 @@ class LabelTable(TitledRows):
 
 
 class ExportLabels(QWidget):
-    """`asked` carries a file to look at, `changed` says that the choice is another one."""
+    """The choice of a label file; `asked` carries a file to check, `changed` a new choice."""
 
     asked = Signal(object)
     changed = Signal()
@@ -87,30 +85,30 @@ class ExportLabels(QWidget):
         self.leave_out = button(
             "export_labels_clear",
             "×",
-            tr("Uses no label file: what is marked becomes 1"),
+            tr("Removes the label file: marked voxels become 1."),
             self.clear,
         )
         self.table = LabelTable()
         self.preview: QTableView = named(
-            QTableView(), "export_labels_preview", tr("What becomes of each value of a mask")
+            QTableView(), "export_labels_preview", tr("What each value of a mask becomes")
         )
         self._prepare_preview()
-        self.note = label("export_labels_note", tip=tr("What the label file says"))
+        self.note = label("export_labels_note", tip=tr("Content of the label file"))
         self._below = column(self.note, self.preview)
         self._follow_file()
 
     def parts(self) -> tuple[QWidget, QWidget]:
-        """Return the row of buttons, and what stands below it across the page."""
+        """Return the row of buttons, and the widget below it across the page."""
         return row(self.choose, self.leave_out, 1), self._below
 
     @property
     def found(self) -> LabelFile | None:
-        """The file that is chosen, None for no file and until it was looked at."""
+        """The chosen label file, None for no file and until it was checked."""
         return self._found
 
     @property
     def problem(self) -> str:
-        """Why an export cannot start with this choice, "" where it can."""
+        """Why an export cannot start with this choice, "" if it can."""
         if self._path is None:
             return ""
         if self._found is None:
@@ -118,7 +116,7 @@ class ExportLabels(QWidget):
         return tr("Choose another label file, or none (×).") if self._found.problem else ""
 
     def take(self, path: Path) -> None:
-        """Choose a file and ask what it says."""
+        """Choose a file and request its content."""
         self._path, self._found = path, None
         self._follow_file()
         self.asked.emit(path)
@@ -129,7 +127,7 @@ class ExportLabels(QWidget):
         self._follow_file()
 
     def show_found(self, found: LabelFile) -> None:
-        """Show what a file says; an answer about another file is dropped."""
+        """Show the content of a file; an answer about another file is ignored."""
         if found.path == self._path:
             self._found = found
             self._follow_file()
@@ -183,8 +181,12 @@ def _describe_labels(path: Path, found: LabelFile | None) -> str:
         if found.uncoded
         else ""
     )
-    return tr(
-        "{name}: {n_rules} rule(s){coded}", name=path.name, n_rules=len(found.rules), coded=coded
+    return tr_n(
+        "{name}: {n} rule{coded}",
+        "{name}: {n} rules{coded}",
+        len(found.rules),
+        name=path.name,
+        coded=coded,
     )
 
 
@@ -199,38 +201,38 @@ _NAMES: Final = (
 )
 _MOST_PHASES: Final = 99
 _PROFILES: Final = (
-    (OrientationProfile.AS_IS, tr("as it is"), tr("Masks lie exactly as their images")),
+    (OrientationProfile.AS_IS, tr("unchanged"), tr("Masks have exactly the grid of their images.")),
     (
         OrientationProfile.LAS_PSR,
         tr("+ LAS / PSR"),
-        tr("Also turned: axial to LAS, sagittal to PSR"),
+        tr("Also writes a copy in LAS (axial) or PSR (sagittal) orientation."),
     ),
-    (OrientationProfile.RAS, tr("+ RAS"), tr("Also turned to right, anterior, superior")),
-    (OrientationProfile.LPS, tr("+ LPS"), tr("Also turned to left, posterior, superior")),
+    (OrientationProfile.RAS, tr("+ RAS"), tr("Also writes a copy in RAS orientation.")),
+    (OrientationProfile.LPS, tr("+ LPS"), tr("Also writes a copy in LPS orientation.")),
 )
 _FUSES: Final = (
-    (FuseRule.NONE, tr("kept apart"), tr("Each set stays by itself")),
+    (FuseRule.NONE, tr("separate"), tr("Each set is written separately.")),
     (
         FuseRule.MAJORITY,
         tr("+ majority"),
-        tr("One more mask: what most readers marked; ties are left out"),
+        tr("Adds a mask of the voxels that most readers marked, without ties."),
     ),
-    (FuseRule.STAPLE, tr("+ STAPLE"), tr("One more mask: STAPLE's estimate of the truth")),
+    (FuseRule.STAPLE, tr("+ STAPLE"), tr("Adds a mask estimated by STAPLE.")),
 )
 _MAKERS: Final = (
     (
         SegmentMaker.FROM_PROVENANCE,
-        tr("as the provenance says"),
-        tr("From the file beside each mask"),
+        tr("from the provenance"),
+        tr("As stated in the file beside each mask."),
     ),
-    (SegmentMaker.MANUAL, "manual", tr("Drawn by hand")),
-    (SegmentMaker.SEMIAUTOMATIC, "semiautomatic", tr("Drawn with tools that look at the image")),
-    (SegmentMaker.AUTOMATIC, "automatic", tr("Made by a model")),
+    (SegmentMaker.MANUAL, "manual", tr("Drawn by hand.")),
+    (SegmentMaker.SEMIAUTOMATIC, "semiautomatic", tr("Drawn with tools that analyse the image.")),
+    (SegmentMaker.AUTOMATIC, "automatic", tr("Made by a model.")),
 )
 
 
 class ExportOptions(QWidget):
-    """`changed` is emitted after every change; `wish` and `problem` tell what is chosen now."""
+    """The options; `changed` is emitted after every change."""
 
     changed = Signal()
 
@@ -245,16 +247,16 @@ class ExportOptions(QWidget):
             "export_profile", tr("Orientation of the masks"), _PROFILES
         )
         self.with_images: CheckBox = self._make_check_box(
-            "export_images", tr("images too"), tr("Writes the phases beside the masks")
+            "export_images", tr("images too"), tr("Also writes the phases.")
         )
         self.fuse = self._make_choice(
-            "export_fuse", tr("What becomes of several sets of masks"), _FUSES
+            "export_fuse", tr("How several sets of masks are combined"), _FUSES
         )
         self.maker = self._make_choice(
             "export_maker", tr("How the masks were made, for DICOM"), _MAKERS
         )
         self.channels: QSpinBox = named(
-            QSpinBox(), "export_channels", tr("How many phases, from the first on, nnU-Net gets")
+            QSpinBox(), "export_channels", tr("Number of phases for nnU-Net, from the first on")
         )
         self.channels.setRange(0, _MOST_PHASES)
         self.channels.setSpecialValueText(tr("all"))
@@ -275,7 +277,7 @@ class ExportOptions(QWidget):
             tr("with the patient's name"),
             tr(
                 "Keeps the patient's name and the study's UIDs in the DICOM SEG, for sending "
-                "it back to the PACS. Otherwise the case id stands for the patient"
+                "it back to the PACS. Otherwise the case id replaces them."
             ),
         )
         self._dicom_rows = column(
@@ -306,22 +308,22 @@ class ExportOptions(QWidget):
         self._follow_choice()
 
     def show_kind(self, *, is_dicom: bool) -> None:
-        """Say whether the cases are DICOM, which needs no study to refer to."""
+        """Show whether the cases are DICOM, which need no study to refer to."""
         self._is_dicom = is_dicom
         self._follow_choice()
 
     def show_study(self, folder: Path | None) -> None:
-        """Fill in the DICOM study that the cases were imported from, where there is one."""
+        """Fill in the DICOM study that the cases were imported from, if there is one."""
         if folder is not None:
             self.study.setText(str(folder))
 
     def show_sets(self, n_sets: int, n_masks: int) -> None:
-        """Say how many sets of masks are chosen, and files in them; two sets can be fused."""
+        """Show how many sets of masks are chosen, and how many files; two sets can be fused."""
         self._n_sets, self._n_masks = n_sets, n_masks
         self._follow_choice()
 
     def selection(self) -> ExportSelection:
-        """Return what is chosen, its masks apart; what is not shown is left at its default."""
+        """Return the choices without the masks; hidden options have their defaults."""
         formats = tuple(name for name, box in self.formats.items() if box.isChecked())
         seg = ExportFormat.DICOM_SEG in formats
         study = self.study.text().strip()
@@ -344,7 +346,7 @@ class ExportOptions(QWidget):
         return ExportSelection(settings, self._n_masks, self._n_sets, self._is_dicom)
 
     def problem(self) -> str:
-        """Return why masks cannot be written like this, "" where they can."""
+        """Return why masks cannot be written with these choices, "" if they can."""
         selection = self.selection()
         if not selection.settings.formats:
             return tr("Choose a format first.")

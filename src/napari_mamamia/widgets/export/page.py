@@ -1,4 +1,4 @@
-"""Page Export: which masks are written where and how, and that they were verified."""
+"""Page Export: choose masks, folder and options, and show the verified result."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,7 +35,7 @@ _TAKEN = frozenset({TargetState.BUNDLE, TargetState.CUT_OFF, TargetState.TAKEN})
 
 
 class ExportPage(Page):
-    """`export_wanted` carries an `ExportRequest`, `target_asked` a folder to look at."""
+    """Page Export; `export_wanted` carries an `ExportRequest`, `target_asked` a folder to check."""
 
     export_wanted = Signal(object)
     target_asked = Signal(object)
@@ -50,7 +50,7 @@ class ExportPage(Page):
         self.sets: QListWidget = named(
             QListWidget(),
             "export_sets",
-            tr("Which masks are written; several are kept apart by name"),
+            tr("Masks to write; several sets are kept separate by name"),
         )
         self.sets.itemChanged.connect(lambda _item: self._take_own_choice())
         self.options = ExportOptions()
@@ -58,26 +58,28 @@ class ExportPage(Page):
         self.out: QLineEdit = named(QLineEdit(), "export_out", tr("Folder to write to"))
         self.out.textEdited.connect(self._take_own_out)
         self.out.textChanged.connect(self._ask_target)
-        browse = tool_button("export_browse", "…", tr("Choose another folder"), self._browse_folder)
+        browse = tool_button(
+            "export_browse", "…", tr("Chooses another folder."), self._browse_folder
+        )
         browse.setProperty("framed", True)
-        self.target = label("export_target", tip=tr("What lies in that folder now"))
+        self.target = label("export_target", tip=tr("Content of that folder"))
         self.replace: CheckBox = named(
             CheckBox(tr("replace files of an earlier export")),
             "export_replace",
-            tr("Files of the same names in that folder are replaced; others stay"),
+            tr("Replaces files of the same names in that folder; others stay."),
         )
         self.replace.toggled.connect(lambda _on: self._show_target())
-        self.what = label("export_what", tip=tr("What will be written, and how"))
+        self.what = label("export_what", tip=tr("Files to be written, and options"))
         self.start = button(
             "export_start",
-            tr("Export"),
-            tr("Writes and verifies every file"),
+            tr("Export masks"),
+            tr("Writes and verifies every file."),
             self._request_export,
             primary=True,
         )
-        self.result = label("export_result", tip=tr("What the last export wrote"))
+        self.result = label("export_result", tip=tr("Result of the last export"))
         self.open_folder = button(
-            "export_open", tr("Open the folder"), tr("Shows the exported files"), self._open_folder
+            "export_open", tr("Open the folder"), tr("Shows the exported files."), self._open_folder
         )
         self.add_form(
             QLabel(tr("Masks")),
@@ -100,7 +102,7 @@ class ExportPage(Page):
         return int(self.sets.fontMetrics().height()) + 2 * ROW_PADDING
 
     def show_sets(self, sets: Sequence[MaskSet], *, is_dicom: bool = False) -> None:
-        """Offer the masks that the workspace holds, the first ticked; own ticks stay."""
+        """Offer the mask sets of the workspace, the first one checked; the user's choices stay."""
         before = {one.folder for one in self.chosen()} if self._own_choice else set()
         self.sets.blockSignals(True)
         self.sets.clear()
@@ -118,7 +120,7 @@ class ExportPage(Page):
         self._show_choice()
 
     def chosen(self) -> tuple[MaskSet, ...]:
-        """Return the sets that are ticked, in the order shown."""
+        """Return the checked sets, in the order shown."""
         items = (self.sets.item(k) for k in range(self.sets.count()))
         return tuple(
             item.data(Qt.ItemDataRole.UserRole)
@@ -127,13 +129,13 @@ class ExportPage(Page):
         )
 
     def show_target(self, target: ExportTarget) -> None:
-        """Say what lies in the folder; a stale answer about another folder is dropped."""
+        """Show the state of the folder; an answer about another folder is ignored."""
         if str(target.folder) == self.out.text().strip():
             self._target = target
             self._show_target()
 
     def show_result(self, text: str, folder: Path | None, level: str = "hint") -> None:
-        """Show what was written; `folder` where there is something to look at."""
+        """Show the result; `folder` if there are files to open."""
         set_level(self.result, level)
         self.result.setText(text)
         self._done = folder
@@ -141,12 +143,12 @@ class ExportPage(Page):
         self.show_answer(bool(text))
 
     def set_running(self, running: bool) -> None:
-        """Keep the button from being pressed twice."""
+        """Disable the button while an export runs."""
         self._running = running
         self._show_target()
 
     def look_again(self) -> None:
-        """Ask what lies in the folder, such as after an export."""
+        """Request the state of the folder again, such as after an export."""
         self._ask_target()
 
     # -------------------------------------------------------------------- inner
@@ -185,7 +187,7 @@ class ExportPage(Page):
         text = "" if self._target is None or state is TargetState.FREE else self._target.text
         is_own = taken and self._target is not None and self._target.folder == self._done
         if is_own:
-            text = tr("The export below lies there: choose another folder, or replace it.")
+            text = tr("The folder holds the export below: choose another folder, or replace it.")
         problem = self.options.problem() if self.chosen() else tr("Choose the masks first.")
         text = problem or text
         self.target.setText(text)

@@ -1,4 +1,4 @@
-"""What the page Export asks for, as records."""
+"""Records of the choices on page Export."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ from napari_mamamia.services.export.plan import ExportSettings
 
 @dataclass(frozen=True, slots=True)
 class MaskSet:
-    """A folder of masks that can be exported: what it is called, how many cases it holds."""
+    """A folder of masks that can be exported: its name and number of cases."""
 
     title: str
     folder: Path
@@ -18,7 +18,7 @@ class MaskSet:
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """What the page asks for; the settings name no masks yet."""
+    """The choices of the page; the settings name no masks yet."""
 
     sets: tuple[MaskSet, ...]
     out: Path

@@ -1,11 +1,11 @@
-"""The sentences of the page Export: what will be written, and what was."""
+"""Sentences of page Export: files to be written, and results."""
 
 from collections.abc import Sequence
 
 from napari_mamamia.annotations.harmonise import target_names
 from napari_mamamia.core.choices import FuseRule
 from napari_mamamia.core.label_rules import LabelRule
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.services.export.export import ExportSummary
 from napari_mamamia.services.export.format_spec import ExportSelection
 from napari_mamamia.services.export.formats import formats_of
@@ -14,7 +14,7 @@ _MOST_LINES = 6
 
 
 def what_is_written(selection: ExportSelection) -> str:
-    """Return what an export will write, one line for each part; "" for nothing."""
+    """Return the files that an export will write, one line for each part; "" for none."""
     settings = selection.settings
     formats = formats_of(settings)
     if not selection.n_sets or not formats:
@@ -39,7 +39,7 @@ def what_is_written(selection: ExportSelection) -> str:
 def _labels_text(rules: Sequence[LabelRule]) -> str:
     named = ", ".join(f"{value} {name}" for value, name in target_names(rules))
     left_out = sum(not rule.target for rule in rules)
-    rest = tr("; {left_out} value(s) left out", left_out=left_out) if left_out else ""
+    rest = tr_n("; {n} value left out", "; {n} values left out", left_out) if left_out else ""
     return tr(
         "labels: {named}{rest}; a mask with any other value is refused",
         named=named or "none",
@@ -48,12 +48,13 @@ def _labels_text(rules: Sequence[LabelRule]) -> str:
 
 
 def summary_text(summary: ExportSummary) -> tuple[str, str]:
-    """Return what an export wrote, and how it is drawn: "hint", "warning" or "error"."""
-    sound = "verified" if not summary.problems else tr("NOT sound")
+    """Return the result of an export as text, and its level: "hint", "warning" or "error"."""
+    sound = "verified" if not summary.problems else tr("NOT verified")
     lines = [
-        tr(
-            "{n_exported} case(s) {sound} in {out}",
-            n_exported=len(summary.exported),
+        tr_n(
+            "{n} case {sound} in {out}",
+            "{n} cases {sound} in {out}",
+            len(summary.exported),
             sound=sound,
             out=summary.out,
         )

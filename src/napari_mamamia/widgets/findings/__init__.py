@@ -1,1 +1,1 @@
-"""Page Findings: a form beside the picture, with or without a study; landmarks of the breasts."""
+"""Page Findings: a form next to the image, with or without a study; landmarks of the breasts."""

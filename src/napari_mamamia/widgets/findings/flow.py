@@ -1,4 +1,4 @@
-"""Page Findings at work: a reader's answers and marks of the open case, kept as they are given."""
+"""Control page Findings: save a reader's answers and landmarks of the open case."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,26 +40,26 @@ from napari_mamamia.widgets.viewer.prompts import PromptTool
 
 PAGE: Final = "Findings"
 ACCEPTING: Final = "Refine"
-"""The page on which a case is accepted."""
+"""The page with the button that accepts a case."""
 ASSESSMENT: Final = "assessment"
 _KEEP_AFTER_MS: Final = 600
 _MEASURE_AFTER_MS: Final = 800
 _MEASURED: Final = (Role.REFINED, Role.PREDICTION, Role.REFERENCE)
-_OF_STUDY: Final = tr("The form of this study stands on page Review.")
-_NO_FOLDER: Final = tr("Findings are kept with a data set: open its folder first.")
+_OF_STUDY: Final = tr("The form of this study is on page Review.")
+_NO_FOLDER: Final = tr("Findings belong to a data set: open its folder first.")
 _NO_MASK: Final = tr("No mask yet: nothing is filled in.")
-_NO_BREAST: Final = tr("Which breast? Choose Right, Left or a lesion on page Findings first.")
+_NO_BREAST: Final = tr("No breast chosen: choose Right, Left or a lesion on page Findings first.")
 
 _Place: TypeAlias = tuple[Workspace, str, str | None]
-"""The folder, the case and the reader, None while nobody gave a name."""
+"""The folder, the case and the reader, None without a reader name."""
 
 
 class FindingsFlow(WindowPart):
-    """Joins the page, the record beside the masks, the mask on screen and the clicks.
+    """Connects the page, the findings record, the mask on screen and mouse clicks.
 
-    `with_reader` is asked to call back once a reader is known: an answer has somebody who gave it.
-    `marks_changed` carries the marks as they are shown on the image; `gaps_changed` says that
-    something else may be missing now.
+    `with_reader` calls back once a reader name is set, which every answer needs. `marks_changed`
+    carries the landmarks for the image; `gaps_changed` signals that missing answers may have
+    changed.
     """
 
     marks_changed = Signal(object)
@@ -110,25 +110,25 @@ class FindingsFlow(WindowPart):
         self._follow_case()
 
     def want(self, page: str) -> None:
-        """Measure from now on where the page on screen shows what is measured, or stop."""
+        """Measure lesions while the page on screen shows measurements, otherwise stop."""
         self._page_on_screen = page
         if self._is_stale and self._is_wanted:
             self._measure.start(0)
 
     @property
     def _is_wanted(self) -> bool:
-        """Whether somebody looks: on page Refine, at what a form that is begun lacks."""
+        """Return whether measurements are shown; on page Refine as gaps of a begun form."""
         is_accepting = self._page_on_screen == ACCEPTING and self._is_described
         return self._page_on_screen == PAGE or is_accepting
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return what the keys of this page do, by their names in the table."""
+        """Return the keyboard actions of this page, by their names in the table of keys."""
         return {f"assess_{category}": partial(self.assess, category) for category in range(7)}
 
     # ------------------------------------------------------------------ the case
 
     def _follow_case(self) -> None:
-        """Follow the case and the reader; what is not on the disk yet goes there first."""
+        """Follow the open case and the reader; save pending answers first."""
         workspace, case_id = self._session.workspace, self._session.case_id
         self._page.need(self._why_not())
         of = None if workspace is None else (workspace, case_id, self._session.reader)
@@ -139,7 +139,7 @@ class FindingsFlow(WindowPart):
         before, self._of = self._of, of
         same_case = before is not None and of is not None and _is_same_case(before, of)
         if same_case and before is not None and before[2] is None:
-            unsaid = self._page.form.current  # somebody answered and then gave a name
+            unsaid = self._page.form.current  # a reader answered first and then set the name
         else:
             self._write_rest(before)
             unsaid = Answers()
@@ -175,7 +175,7 @@ class FindingsFlow(WindowPart):
         )
 
     def _refuse_record(self, error: Exception) -> None:
-        """Keep the page shut: answers over a record that cannot be read might hide what it says."""
+        """Disable the page: answers on top of an unreadable record might hide its content."""
         self._of = None
         self._page.need(tr("The findings of this case cannot be read: {error}", error=error))
 
@@ -196,7 +196,7 @@ class FindingsFlow(WindowPart):
     # ---------------------------------------------------------------- measuring
 
     def _ask_lesions(self) -> None:
-        """Measure in a moment, where somebody looks."""
+        """Measure soon, if measurements are shown."""
         self._is_stale = True
         self._measure_later()
 
@@ -238,14 +238,14 @@ class FindingsFlow(WindowPart):
 
     @property
     def _is_described(self) -> bool:
-        """Whether somebody said anything of this case: what was only filled in is not kept."""
+        """Return whether a reader answered anything; computed answers alone are not saved."""
         answers = self._findings.answers.items
         return bool(self._findings.landmarks.points) or any(
             not answer.is_computed for answer in answers
         )
 
     def _show_findings(self, *, anew: bool = False) -> None:
-        """Fill in what can be, and show it; `anew` where other answers came from the disk."""
+        """Fill in computed answers and show all; `anew` after loading other answers."""
         fill_in = self._services.findings.fill_in
         self._findings, self._facts = fill_in(self._form, self._findings, self._measured)
         page = self._page
@@ -270,12 +270,12 @@ class FindingsFlow(WindowPart):
             problem=self._findings.problem,
         )
         self.gaps_changed.emit()
-        self._measure_later()  # a form that was begun just now is held against the mask
+        self._measure_later()  # check a form that was just begun against the mask
 
     def list_gaps(self) -> tuple[Gap, ...]:
-        """Return what is missing or contradicts, for who accepts the case.
+        """Return missing or contradictory answers, for accepting the case.
 
-        A case of which nobody said anything lacks nothing: a form is not asked for without a study.
+        A case without answers lacks nothing: without a study the form is optional.
         """
         is_begun = self._of is not None and self._is_described
         return self._page.form.list_gaps() if is_begun else ()
@@ -288,7 +288,7 @@ class FindingsFlow(WindowPart):
         self._with_reader(self._keep.start)
 
     def assess(self, category: int) -> None:
-        """Give the breast that is chosen, or that of the chosen lesion, an assessment category."""
+        """Assess the selected breast, or that of the selected lesion, with a category."""
         why = self._why_not()
         side = self._find_breast()
         if why or side is None:
@@ -315,7 +315,7 @@ class FindingsFlow(WindowPart):
         return value if value in (Side.RIGHT, Side.LEFT) else None
 
     def _add_lesion(self) -> None:
-        """Ask about a lesion that is in no mask: the next number that is free."""
+        """Add a lesion that is not in a mask, with the smallest free number."""
         places = {item.place.name for item in self._findings.answers.items}
         names = places | {lesion.name for lesion in self._facts.lesions or ()}
         number = next(n for n in range(1, len(names) + 2) if str(n) not in names)
@@ -357,12 +357,12 @@ class FindingsFlow(WindowPart):
         self._with_reader(lambda: self._keep_mark(MarkedPoint(*armed, point_mm)))
 
     def move_mark(self, key: str, point_mm: PointMm | None) -> None:
-        """Put a mark elsewhere, as a drag on the image asks; None takes it away."""
+        """Move a landmark after it was dragged on the image; None removes it."""
         for landmark, side in (names for names, name in MARK_KEYS.items() if name == key):
             self._keep_mark(MarkedPoint(landmark, side, point_mm))
 
     def find_lesion(self) -> str:
-        """Return the number of the lesion that is asked about, "" where none is."""
+        """Return the number of the selected lesion, "" without one."""
         place = self._page.place
         return place.name if place.scope is FieldScope.LESION else ""
 
@@ -381,10 +381,10 @@ class FindingsFlow(WindowPart):
         self._findings = replace(self._findings, landmarks=self._findings.landmarks.put(point))
         workspace, case_id, reader = of
         mark_landmark = self._services.findings.mark
-        # A lane of its own for each mark: a second click must not stop the first from being written
+        # One queue per landmark, so that a second click does not cancel the first write.
         self._jobs.start(
             f"findings {case_id} {point.landmark} {point.side}",
-            tr("Keeping the mark"),
+            tr("Saving the landmark"),
             lambda: mark_landmark(workspace, str(reader), case_id, point),
             lambda _done: None,
             shown=False,
@@ -395,13 +395,13 @@ class FindingsFlow(WindowPart):
     # -------------------------------------------------------------------- keeping
 
     def keep_then(self, then: Callable[[], object]) -> None:
-        """Call `then` once all is written; not where it cannot be written, which is told."""
+        """Call `then` after everything is written; if writing fails, show the error instead."""
         self._after.append(then)
         self._keep.stop()
         self.keep()
 
     def keep(self) -> None:
-        """Write what is new; a name is asked for where nobody gave one."""
+        """Save changes; ask for a reader name if there is none."""
         of, findings, stored = self._of, self._findings, self._stored
         if of is None or of[2] is None or not self._is_loaded or not self._is_described:
             self._go_on()
@@ -416,11 +416,11 @@ class FindingsFlow(WindowPart):
 
         def refuse(error: Exception) -> None:
             self._after.clear()
-            self._notifier.fail(tr("Keeping the findings"), error)
+            self._notifier.fail(tr("Saving the findings"), error)
 
         self._jobs.start(
             f"findings {case_id}",
-            tr("Keeping the findings"),
+            tr("Saving the findings"),
             lambda: keep_findings(workspace, str(reader), case_id, form, stored, findings),
             note_stored,
             failed=refuse,
@@ -428,20 +428,20 @@ class FindingsFlow(WindowPart):
         )
 
     def _go_on(self) -> None:
-        """Do what waits until all is written; also where a later writing stopped the earlier."""
+        """Call what waits for all writes, also if a later write replaced an earlier one."""
         waiting, self._after = self._after, []
         for then in waiting:
             then()
 
     def _write_rest(self, of: _Place | None) -> None:
-        """Write what waits for its moment, because another case comes."""
+        """Write pending changes at once, because another case opens."""
         if self._keep.isActive():
             now, self._of = self._of, of
             self.keep()
             self._of = now
 
     def close(self) -> None:
-        """Write what waits for its moment at once, because the window closes."""
+        """Write pending changes at once, because the window closes."""
         of = self._of
         self._keep.stop()
         if of is None or of[2] is None or not self._is_loaded or not self._is_described:
@@ -451,9 +451,9 @@ class FindingsFlow(WindowPart):
                 of[0], of[2], of[1], self._form, self._stored, self._findings
             )
         except MamamiaError as error:
-            self._notifier.fail(tr("Keeping the findings"), error)
+            self._notifier.fail(tr("Saving the findings"), error)
 
 
 def _is_same_case(one: _Place, other: _Place) -> bool:
-    """Whether two are of one case: a workspace is another one for another reader."""
+    """Return whether both are the same case; workspaces differ between readers."""
     return one[0].root == other[0].root and one[1] == other[1]

@@ -1,4 +1,4 @@
-"""What a form says in words: its places, what is missing, lesions that are none any more."""
+"""Texts of a form: places, missing answers, removed lesions."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -11,11 +11,11 @@ from napari_mamamia.findings.form_values import normalise_values
 from napari_mamamia.findings.lesion_numbers import list_lost
 from napari_mamamia.findings.shown_numbers import name_unit, show_number
 
-COMPUTED: Final = tr("measured from the mask; choose another answer where it is wrong")
+COMPUTED: Final = tr("measured from the mask; choose another answer if it is wrong")
 
 
 def why_wrong(field: Field, values: tuple[str, ...]) -> str:
-    """Return why values are no answer, "" where they are one."""
+    """Return why values are not a valid answer, "" if they are."""
     try:
         numbers = normalise_values(field, values)
     except ValueError as error:
@@ -33,7 +33,7 @@ def why_wrong(field: Field, values: tuple[str, ...]) -> str:
     ).strip()
     shown = show_number(field, numbers[0])
     return (
-        tr("{limits} is asked for, got {numbers}", limits=limits, numbers=shown)
+        tr("expected {limits}, but found {numbers}", limits=limits, numbers=shown)
         if low or high
         else ""
     )
@@ -48,7 +48,7 @@ def say_answer(one: AskedQuestion) -> str:
 
 
 def write_value(one: AskedQuestion) -> str:
-    """Return a number or text as it is shown; what is measured with few decimals.
+    """Return a number or text for display; measured values with few decimals.
 
     The record and tables keep six digits.
     """
@@ -61,26 +61,26 @@ def _write_limit(field: Field, limit: float | None) -> str:
 
 
 def describe_question(field: Field, place: Place) -> str:
-    """Return a question with the place that it is asked of."""
+    """Return a question with its place."""
     where = name_place(place)
     return f"{tr(field.text)} ({where.lower()})" if where else tr(field.text)
 
 
 def name_question(one: AskedQuestion) -> str:
-    """Return a question with its unit, starred where it needs an answer."""
+    """Return a question with its unit, with a star if an answer is required."""
     unit = f" ({name_unit(one.field)})" if one.field.unit else ""
     return f"{tr(one.field.text)}{unit}{' *' if one.is_required else ''}"
 
 
 def explain_question(one: AskedQuestion) -> str:
-    """Return a question with its place, whether it needs an answer, and that it was filled in."""
-    needed = tr(" (needed)") if one.is_required else ""
+    """Return a question with its place, whether it is required, and whether it was filled in."""
+    needed = tr(" (required)") if one.is_required else ""
     text = f"{describe_question(one.field, one.place)}{needed}"
     return f"{text}: {COMPUTED}" if one.answer is not None and one.answer.is_computed else text
 
 
 def name_place(place: Place) -> str:
-    """Return what a place is called; "" for the case."""
+    """Return the name of a place; "" for the case."""
     if place.scope is FieldScope.CASE:
         return ""
     return (
@@ -91,35 +91,33 @@ def name_place(place: Place) -> str:
 
 
 def list_lost_texts(answers: Answers, facts: CaseFacts) -> Iterator[tuple[str, str]]:
-    """Yield each lesion that is described and is none of the mask's: its number, what to do."""
+    """Yield each described lesion that is not in the mask: number, and what to do."""
     joined = dict(facts.joined)
     for name in list_lost(answers, facts):
         if name in joined:
             text = tr(
-                "It is one with lesion {other} in your mask now. Draw them apart, or take away "
-                "what was said of it.",
+                "It is merged with lesion {other} in your mask. Separate them, or remove its "
+                "answers.",
                 other=joined[name],
             )
         else:
-            text = tr(
-                "It is not in your mask any more. Draw it again, or take away what was said of it."
-            )
+            text = tr("It is no longer in your mask. Draw it again, or remove its answers.")
         yield name, text
 
 
 def list_lesion_notes(
     answers: Answers, facts: CaseFacts, parted: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return what there is to say of each lesion, by its number; "" of one that is there."""
+    """Return the note about each lesion by its number; "" for a lesion in the mask."""
     notes = {lesion.name: "" for lesion in facts.lesions or () if lesion.anchors}
     described = answers.described
     for name, whole in parted.items():
-        # Until somebody says something of it: then it is known which is which.
+        # Until the new lesion has answers: then the reader knows which is which.
         if name in notes and name not in described and whole in described:
             notes[name] = say_parted(whole)
     return notes | dict(list_lost_texts(answers, facts))
 
 
 def say_parted(whole: str) -> str:
-    """Return in words that a lesion came off another, whose answers stay where they were."""
-    return tr("It came off lesion {whole}, which keeps what was said of it.", whole=whole)
+    """Return a note that a lesion was split from another, which keeps its answers."""
+    return tr("Split from lesion {whole}, which keeps its answers.", whole=whole)

@@ -1,4 +1,4 @@
-"""The questions of a form, drawn as they come: plain controls, one a line, the rest in a fold."""
+"""Widget for the questions of a form: one control per line, optional questions folded."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ from napari_mamamia.findings.form_rules import (
 from napari_mamamia.findings.form_values import parse_answers, record_answers
 from napari_mamamia.findings.lesion_numbers import keep_anchors
 from napari_mamamia.findings.shown_numbers import read_number
-from napari_mamamia.widgets.base.turns import Turns
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.controls.controls import (
     button,
     call_by,
@@ -56,24 +56,25 @@ from napari_mamamia.widgets.findings.gaps import Gap, list_gaps
 
 _NONE = "–"
 _AUTO = tr("auto")
-_OTHER_EDITION = tr("{} (not in this edition)")
+_OTHER_EDITION = tr("{} (not in this version)")
 
 
 class FormView(QWidget):
-    """Asks what a `Form` asks. `answered` says that an answer was given or taken away.
+    """Widget for the questions of a `Form`; `answered` signals a changed answer.
 
-    `voxel_wanted` carries a voxel (z, y, x) of a lesion that somebody wants to see; `changed` says
-    that other answers or questions are there now, so that other things may be missing.
+    `voxel_wanted` carries a voxel (z, y, x) of a lesion to show; `changed` signals that answers or
+    questions changed, and with them what is missing.
 
-    Which questions are asked is decided by `reviewing.form_rules` after every answer.
+    `reviewing.form_rules` decides after every answer which questions apply.
 
     Parameters
     ----------
     prefix
-        What the names of its controls begin with.
+        Prefix of the object names of its controls.
     place
-        The one place that is asked about; None asks about all. Of one place only what has to be
-        answered by the reader is seen at once, the rest behind a fold.
+        The only place to ask about; None asks about all. For a single place only the questions that
+        the
+        reader must answer are visible, and the others are folded.
     """
 
     answered = Signal()
@@ -97,14 +98,12 @@ class FormView(QWidget):
         self._notes: dict[str, str] = {}
         self._parted: dict[str, str] = {}
         self._is_held = self._is_due = False
-        self._later = Turns(self)
+        self._later = EventLoopSteps(self)
         self._content = QWidget()
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.addWidget(self._content)
-        self.warning = label(
-            f"{prefix}_form_warning", tip=tr("An answer that cannot be kept as it is")
-        )
+        self.warning = label(f"{prefix}_form_warning", tip=tr("An invalid answer"))
         set_level(self.warning, "warning")
         self._layout.addWidget(self.warning)
         self._draw_anew()
@@ -112,21 +111,21 @@ class FormView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def set_form(self, form: Form | None) -> None:
-        """Ask another form; None asks nothing."""
+        """Set the form; None removes all questions."""
         self._form = form
         self.set_answers({})
 
     def set_answers(self, record: Mapping[str, Any]) -> None:
-        """Show answers as a reading holds them."""
+        """Show the answers in a reading's record."""
         self.show_answers(parse_answers(record), NOTHING_KNOWN)
 
     def show_answers(self, answers: Answers, facts: CaseFacts) -> None:
-        """Show answers, and what they are held against."""
+        """Show answers, and the facts to check them against."""
         self._answers, self._facts, self._wrong, self._parted = answers, facts, {}, {}
         self._draw_anew()
 
     def show_findings(self, answers: Answers, facts: CaseFacts) -> None:
-        """Show answers that were filled in anew; who types goes on typing where nothing changed."""
+        """Show answers with new measurements, without interrupting typing."""
         self._answers, self._facts = answers, facts
         self._draw_if_new(self._list_measured())
 
@@ -136,14 +135,14 @@ class FormView(QWidget):
         self._draw_anew()
 
     def give(self, answer: Answer) -> None:
-        """Take an answer that was given elsewhere, such as by a key."""
+        """Set an answer from elsewhere, for example from a key."""
         self._wrong.pop((answer.field, answer.place), None)
         self._answers = self._answers.put(answer)
         self._draw_anew()
         self.answered.emit()
 
     def set_facts(self, facts: CaseFacts) -> None:
-        """Take what was measured of the mask: its lesions are asked about and filled in."""
+        """Set the facts about the mask, whose lesions are asked about and filled in."""
         if self._form is not None and facts != self._facts:
             self._facts = facts
             self._parted |= dict(facts.parted)
@@ -153,7 +152,7 @@ class FormView(QWidget):
 
     @contextmanager
     def drawn_once(self) -> Iterator[None]:
-        """Draw once, at the end, however often place and answers change inside."""
+        """Draw once at the end, however often place and answers change inside."""
         self._is_held = True
         try:
             yield
@@ -163,36 +162,36 @@ class FormView(QWidget):
                 self._draw_anew()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Draw what has been asked anew while another page was open."""
+        """Draw questions that changed while another page was open."""
         super().showEvent(event)
         self._make_content()
 
     @property
     def asks_lesions(self) -> bool:
-        """Whether something is asked of each lesion."""
+        """Return whether the form has questions about lesions."""
         return self._form is not None and bool(self._form.of_scope(FieldScope.LESION))
 
     @property
     def current(self) -> Answers:
-        """The answers as they stand, with what was filled in."""
+        """Return the answers including computed ones."""
         return self._answers
 
     @property
     def answers(self) -> dict[str, Any]:
-        """The answers as a reading holds them."""
+        """Return the answers as a reading's record."""
         if self._form is None or not self._answers.items:
             return {}
         return record_answers(self._form, self._answers)
 
     def list_gaps(self) -> tuple[Gap, ...]:
-        """Return what must be answered and is not, what is no answer, what does not go together."""
+        """Return missing, invalid and contradictory answers."""
         if self._form is None:
             return ()
         wrong = {where: self._wrong[where] for where in self._list_wrong()}
         return list_gaps(self._form, self._answers, self._facts, wrong)
 
     def show_gap(self, gap: Gap) -> None:
-        """Give the question of a gap the keyboard, out of its fold, if it is asked here now."""
+        """Move the keyboard focus to the question of a gap, unfolding it, if it is shown here."""
         where = (gap.field, gap.place)
         asked = [one for one in self._list_asked() if (one.field.id, one.place) == where]
         if not self._is_unfolded and any(map(self._is_folded, asked)):
@@ -212,16 +211,16 @@ class FormView(QWidget):
         return tuple(question for question in questions if self._place in (None, question.place))
 
     def _list_measured(self) -> list[tuple[str, ...]]:
-        """Return what is filled in, in the order of the questions."""
+        """Return the computed answers in the order of the questions."""
         answers = (one.answer for one in self._list_asked())
         return [
             answer.values if answer is not None and answer.is_computed else () for answer in answers
         ]
 
     def _draw_if_new(self, measured: list[tuple[str, ...]] | None = None) -> None:
-        """Draw anew where other questions are asked now, or something else is filled in.
+        """Draw again if other questions apply or computed answers changed.
 
-        An answer alone changes no control: who types goes on typing.
+        A changed answer alone redraws no control, so that typing is not interrupted.
         """
         asked = [(one.field.id, one.place) for one in self._list_asked()]
         is_same = (
@@ -234,7 +233,7 @@ class FormView(QWidget):
             self._end_change()
 
     def _draw_anew(self) -> None:
-        """Ask what is asked now; where nobody sees it the controls come a turn later, in 12 ms."""
+        """Draw the current questions; while hidden, do it later, which takes 12 ms."""
         self._is_due = True
         if self._is_held:
             return
@@ -287,26 +286,26 @@ class FormView(QWidget):
             control.setFocus()
 
     def _make_head(self, place: Place) -> QWidget:
-        """Return the title of a place; of a lesion with the way to it, or what became of it."""
+        """Return the title of a place; for a lesion with a button to show it, or a note."""
         title, name = heading(name_place(place)), place.name
         if place.scope is not FieldScope.LESION or name not in self._notes:
             return title
         text = self._notes[name]
-        note = label(f"{self._prefix}_lesion_note_{name}", text, tr("What became of this lesion"))
+        note = label(f"{self._prefix}_lesion_note_{name}", text, tr("Note about this lesion"))
         set_level(note, "warning")
         lesion = self._facts.lesion(name)
         if lesion is not None:
             act = button(
                 f"{self._prefix}_lesion_show_{name}",
                 tr("Show"),
-                tr("Goes to lesion {name} in the picture", name=name),
+                tr("Go to lesion {name} in the image.", name=name),
                 lambda: self.voxel_wanted.emit(lesion.anchors[len(lesion.anchors) // 2]),
             )
         else:
             act = button(
                 f"{self._prefix}_lesion_drop_{name}",
-                tr("Take away"),
-                tr("Takes away all that was said of lesion {name}", name=name),
+                tr("Remove answers"),
+                tr("Remove all answers about lesion {name}.", name=name),
                 lambda: self._drop_lesion(place),
             )
         both = column(row(title, 1, act), *([note] if text else []))
@@ -320,16 +319,16 @@ class FormView(QWidget):
         self.answered.emit()
 
     def _is_folded(self, one: AskedQuestion) -> bool:
-        """Whether a question is one that the reader need not answer: of one place alone."""
+        """Return whether a question of a single place is optional for the reader."""
         is_readers = one.field.measure is None and (one.is_required or bool(one.field.asked_if))
         return self._place is not None and not is_readers
 
     def _make_fold(self, folded: list[AskedQuestion]) -> QWidget:
-        """Return the questions behind a fold, below it what is filled in."""
+        """Return the folded questions, with computed answers below."""
         texts = [
             say_answer(one) for one in folded if one.answer is not None and one.answer.is_computed
         ]
-        tip = tr("What the program filled in: {computed}", computed=COMPUTED)
+        tip = tr("Filled in by the program: {computed}", computed=COMPUTED)
         summary = label(f"{self._prefix}_form_auto", f"{_AUTO}: {' · '.join(texts)}", tip)
         rest = column(*(self._make_question(one) for one in folded))
         rest.layout().setSpacing(4)
@@ -344,11 +343,11 @@ class FormView(QWidget):
             sign = "▾" if self._is_unfolded else "▸"
             fold.setText(tr("{sign} {n_folded} more", sign=sign, n_folded=len(folded)))
 
-        tip = tr("Shows or hides what need not be answered, or is filled in")
+        tip = tr("Show or hide optional and computed answers.")
         fold = button(f"{self._prefix}_form_fold", "", tip, turn)
         both = column(summary, row(fold, 1), rest)
         both.layout().setContentsMargins(0, 0, 0, 0)
-        show()  # not before it is in there: what is shown without a parent is a window
+        show()  # only after it has a parent: a widget without one is a window
         return both
 
     def _make_question(self, one: AskedQuestion) -> QWidget:
@@ -440,7 +439,7 @@ class FormView(QWidget):
         return [where for where in self._wrong if where in self._drawn]
 
     def _end_change(self) -> None:
-        """Say what is no answer; every change of what is asked or answered ends here."""
+        """Show invalid answers; every change of questions or answers ends here."""
         wrong = [self._wrong[where] for where in self._list_wrong()]
         self.warning.setText("\n".join(wrong))
         self.warning.setVisible(bool(wrong))

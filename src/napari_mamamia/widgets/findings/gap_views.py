@@ -1,4 +1,4 @@
-"""What is missing or contradicts, on screen: lines that lead to their questions, also at Accept."""
+"""Widgets for missing and contradictory answers, with links to their questions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,25 +14,27 @@ from napari_mamamia.widgets.findings.gaps import Gap, say_gaps, say_missing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _MOST_NAMED: Final = 1
-"""Of what is missing, in a brief list: it stands above a button, in a low window too."""
+"""Number of missing answers named in a brief list, which must fit above a button."""
 
 
 class GapList(QWidget):
-    """Lists gaps; `gap_wanted` carries the `Gap` of a line that was clicked, or chosen by Enter.
+    """List of gaps; `gap_wanted` carries the `Gap` of a line that was clicked or chosen by Enter.
 
     Parameters
     ----------
     name
-        The objectName of the list; its title's has `_title` after it.
+        The objectName of the list; its title's has `_title` appended.
     is_brief
-        Whether there are two lines at most, without a title: what contradicts, what is missing.
+        Whether to show at most two lines without a title: contradictory, missing.
     """
 
     gap_wanted = Signal(object)
 
     def __init__(self, name: str, *, is_brief: bool = False) -> None:
         super().__init__()
-        tip = tr("What is missing or contradicts: a click, or Enter, goes to its question")
+        tip = tr(
+            "Missing or contradictory answers. Click a line or press Enter to go to its question."
+        )
         self.title = label(f"{name}_title", tip=tip)
         self.title.setProperty("heading", True)
         self.title.setVisible(not is_brief)
@@ -50,11 +52,11 @@ class GapList(QWidget):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The lines as they stand."""
+        """Return the lines."""
         return tuple(self.lines.item(index).text() for index in range(self.lines.count()))
 
     def show_gaps(self, gaps: Sequence[Gap]) -> None:
-        """List these; nothing at all where there are none. The line that is chosen stays."""
+        """Show these gaps; hide the list if there are none. The selected line stays."""
         if tuple(gaps) == self._gaps:
             return
         self._gaps = tuple(gaps)
@@ -64,7 +66,7 @@ class GapList(QWidget):
         for line, gap in _list_brief(gaps) if self._is_brief else _list_all(gaps):
             item = QListWidgetItem(line)
             item.setData(Qt.ItemDataRole.UserRole, gap)
-            item.setToolTip(tr("{gap}: a click goes there", gap=gap.text))
+            item.setToolTip(tr("{gap}. Click to go there.", gap=gap.text))
             self.lines.addItem(item)
             if item.text() == text:
                 self.lines.setCurrentItem(item)
@@ -80,7 +82,7 @@ class GapList(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A form whose gaps are listed: its page, what it lacks now, the way to a gap on its page."""
+    """A form whose gaps are listed: its page, its gaps now, and a function that shows a gap."""
 
     page: str
     list_gaps: Callable[[], tuple[Gap, ...]]
@@ -88,17 +90,16 @@ class _Form:
 
 
 class AcceptChecks(WindowPart):
-    """Lists above Accept what the form of the open case lacks, and leads to its questions.
+    """Lists the gaps of the open case's form above Accept, with links to the questions.
 
-    There is one form for a case: that of the study that is read, or that of page Findings where
-    somebody began it.
+    Each case has one form: that of the study, or that of page Findings if a reader has begun it.
 
     Parameters
     ----------
     listed
-        Where it is listed.
+        The list widget.
     show_page
-        Shows a page by its name.
+        Function that shows a page by its name.
     """
 
     def __init__(
@@ -117,16 +118,16 @@ class AcceptChecks(WindowPart):
         list_gaps: Callable[[], tuple[Gap, ...]],
         show_gap: Callable[[Gap], object],
     ) -> None:
-        """List what the form on this page lacks, too; whoever changes it calls `look`."""
+        """Also list the gaps of the form on this page; its changes must call `look`."""
         self._forms.append(_Form(page, list_gaps, show_gap))
         self.look()
 
     def look(self) -> None:
-        """List what is missing or contradicts now."""
+        """Update the list."""
         self._listed.show_gaps(self._list_gaps())
 
     def accept(self, go_on: Callable[[], object]) -> None:
-        """Go on to the next case, and say what the one that was accepted lacks; nothing waits."""
+        """Go to the next case, and show what the accepted one lacks, without waiting."""
         case_id, gaps = self._session.case_id, say_gaps(self._list_gaps())
         go_on()
         if gaps:
@@ -138,7 +139,7 @@ class AcceptChecks(WindowPart):
         return tuple(gap for form in self._forms for gap in form.list_gaps())
 
     def _go_to(self, gap: Gap) -> None:
-        """Show the question of a gap, if it still is one."""
+        """Show the question of a gap, if it still exists."""
         for form in self._forms:
             if gap in form.list_gaps():
                 self._show_page(form.page)
@@ -147,13 +148,13 @@ class AcceptChecks(WindowPart):
 
 
 def _list_all(gaps: Sequence[Gap]) -> Iterator[tuple[str, Gap]]:
-    """Yield a line for each gap, what contradicts first: it is the rarer, and rather an error."""
+    """Yield a line for each gap, contradictions first: they are rarer, and more often errors."""
     for gap in sorted(gaps, key=lambda gap: not gap.contradicts):
         yield (f"⚠ {gap.text}" if gap.contradicts else gap.text), gap
 
 
 def _list_brief(gaps: Sequence[Gap]) -> Iterator[tuple[str, Gap]]:
-    """Yield a line for what contradicts and one for what is missing, each with its first gap."""
+    """Yield a line for contradictions and one for missing answers, each with its first gap."""
     contradictory = [gap for gap in gaps if gap.contradicts]
     missing = [gap for gap in gaps if not gap.contradicts]
     if contradictory:

@@ -1,4 +1,4 @@
-"""What a form lacks or contradicts, in words, each with the question where it is put right."""
+"""Missing and contradictory answers in words, each with the question to correct."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,14 @@ from napari_mamamia.widgets.findings.form_texts import (
 )
 
 MOST_NAMED: Final = 4
-"""Of what is missing, in a sentence; of the others their number is told."""
+"""Number of missing answers named in a sentence; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that is missing, or that `contradicts` another answer or the mask.
+    """A missing answer, or one that `contradicts` another answer or the mask.
 
-    `field` is "" where no single question puts it right, `place` None where no place of the form
-    does.
+    `field` is "" if no single question corrects it, `place` None if no place of the form does.
     """
 
     text: str
@@ -38,13 +37,13 @@ def list_gaps(
     facts: CaseFacts,
     wrong: Mapping[tuple[str, Place], str],
 ) -> tuple[Gap, ...]:
-    """Return what must be answered and is not, what is `wrong`, lost lesions, contradictions."""
+    """Return missing and `wrong` answers, removed lesions, and contradictions."""
     unanswered: dict[str, Gap] = {}
     for one in _list_unanswered(form, answers, facts):
         unanswered.setdefault(one.text, one)
     lost = (
         Gap(
-            tr("lesion {name}, which is described, in your mask", name=name),
+            tr("the described lesion {name} in your mask", name=name),
             place=Place(FieldScope.LESION, name),
         )
         for name, _ in list_lost_texts(answers, facts)
@@ -62,13 +61,13 @@ def list_gaps(
 
 
 def say_gaps(gaps: Sequence[Gap]) -> str:
-    """Return all as sentences: what is missing, then what contradicts; "" for nothing."""
+    """Return all gaps as sentences: missing, then contradictory; "" for none."""
     missing = say_missing([gap.text for gap in gaps if not gap.contradicts])
     return ". ".join(filter(None, (missing, *(gap.text for gap in gaps if gap.contradicts))))
 
 
 def say_missing(missing: Sequence[str], most: int = MOST_NAMED) -> str:
-    """Return what is missing as one sentence that names the first ones, "" for nothing.
+    """Return missing answers as one sentence that names the first ones, "" for none.
 
     Examples
     --------
@@ -85,7 +84,7 @@ def say_missing(missing: Sequence[str], most: int = MOST_NAMED) -> str:
 
 
 def _list_unanswered(form: Form, answers: Answers, facts: CaseFacts) -> Iterator[Gap]:
-    """Yield the questions without an answer; of either breast's, the first leads on."""
+    """Yield the required questions without an answer; once if either breast may be in view."""
     either = facts.is_one_breast and len(facts.sides) > 1
     for one in list_missing(form, answers, facts):
         text = (

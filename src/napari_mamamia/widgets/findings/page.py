@@ -1,4 +1,4 @@
-"""Page Findings: whose form is asked, the nipple clicks, what is missing or contradicts."""
+"""Page Findings: the form, clicks on landmarks, and missing or contradictory answers."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -37,7 +37,7 @@ from napari_mamamia.widgets.findings.gaps import Gap
 from napari_mamamia.widgets.measure.overlay import ShownMark
 
 _TARGET: Final = 24
-"""Pixels, the least that a finger or a shaking hand hits. Source: WCAG 2.2, 2.5.8."""
+"""Minimum size of a click target, pixels. Source: WCAG 2.2, 2.5.8."""
 _NO_LESION: Final = tr("no lesion")
 _LANDMARKS: Final = {Landmark.NIPPLE: tr("Nipple"), Landmark.CHEST_WALL: tr("Chest wall")}
 _SIDES: Final = (Side.RIGHT, Side.LEFT)
@@ -47,19 +47,18 @@ MARK_KEYS: Final = {
     for side in _SIDES
 }
 _TIPS: Final = {
-    Landmark.NIPPLE: tr("Waits for a click on the {} nipple: clock, quadrant and distance follow"),
-    Landmark.CHEST_WALL: tr(
-        "Waits for a click on the chest wall behind the {} nipple: depth follows"
+    Landmark.NIPPLE: tr(
+        "Click on the {} nipple. Clock position, quadrant and distance follow from it."
     ),
+    Landmark.CHEST_WALL: tr("Click on the chest wall behind the {} nipple. Depth follows from it."),
 }
 
 
 class FindingsPage(Page):
-    """`place_chosen` carries the `Place` that is asked about now.
+    """Page Findings; `place_chosen` carries the `Place` that is now asked about.
 
-    `mark_wanted` carries landmark, side and whether a click for it is waited for; `forget_wanted`
-    asks to take all marks away, `lesion_wanted` for one more lesion, `show_wanted` to see the
-    chosen one.
+    `mark_wanted` carries landmark, side and whether to wait for a click; `forget_wanted` asks to
+    remove all landmarks, `lesion_wanted` to add a lesion, `show_wanted` to show the selected one.
     """
 
     place_chosen = Signal(object)
@@ -85,19 +84,17 @@ class FindingsPage(Page):
         self._chest_wall = rows[Landmark.CHEST_WALL]
         self.forget = button(
             "findings_forget_marks",
-            tr("Forget marks"),
-            tr("Takes the marks of nipples and chest wall away; the record keeps them"),
+            tr("Remove landmarks"),
+            tr("Remove the landmarks of nipples and chest wall. The record keeps them."),
             self.forget_wanted.emit,
         )
         self.body.addWidget(row(self.forget, 1))
-        self.whose = label("findings_whose", tip=tr("Which mask the lesions are of"))
+        self.whose = label("findings_whose", tip=tr("The mask with these lesions"))
         set_level(self.whose, "hint")
-        self.remarks = label("findings_remarks", tip=tr("Why a place in the breast is not known"))
+        self.remarks = label("findings_remarks", tip=tr("Why a position in the breast is unknown"))
         self.gaps = GapList("findings_gaps")
         self.gaps.gap_wanted.connect(self.show_gap)
-        self.problem = label(
-            "findings_problem", tip=tr("What is wrong with the record of findings")
-        )
+        self.problem = label("findings_problem", tip=tr("Problems of the findings record"))
         set_level(self.problem, "error")
         for text in (self.remarks, self.gaps, self.whose, self.problem):
             self.body.addWidget(text)
@@ -109,7 +106,7 @@ class FindingsPage(Page):
     # ------------------------------------------------------------- for the flow
 
     def show_lesions(self, facts: CaseFacts, more: Sequence[str]) -> None:
-        """List the lesions of the mask, then those that were described without one."""
+        """List the lesions of the mask, then those described without one."""
         self._lesions.blockSignals(True)
         self._lesions.clear()
         for lesion in facts.lesions or ():
@@ -134,7 +131,7 @@ class FindingsPage(Page):
 
     @property
     def lesions(self) -> tuple[str, ...]:
-        """The numbers of the lesions that are listed."""
+        """Return the numbers of the listed lesions."""
         names = (str(self._lesions.itemData(index) or "") for index in range(self._lesions.count()))
         return tuple(filter(None, names))
 
@@ -152,7 +149,7 @@ class FindingsPage(Page):
         self.place_chosen.emit(place)
 
     def show_marks(self, landmarks: Landmarks, armed: tuple[Landmark, Side] | None = None) -> None:
-        """Show what is marked, and which click is waited for."""
+        """Show the landmarks, and the one that waits for a click."""
         for (landmark, side), control in self.marks.items():
             is_marked = landmarks.find(landmark, side) is not None
             control.setText(f"{tr(side.title())} ✓" if is_marked else tr(side.title()))
@@ -161,7 +158,7 @@ class FindingsPage(Page):
         self._marked = tuple(point.side for point in landmarks.points)
         self._show_sides()
         self.forget.setVisible(bool(landmarks.points))
-        # Depth is from nipple to chest wall: without the one the other says nothing.
+        # Depth needs nipple and chest wall.
         self._chest_wall.setVisible(bool(landmarks.points))
 
     def show_texts(
@@ -172,7 +169,7 @@ class FindingsPage(Page):
         gaps: Sequence[Gap],
         problem: str,
     ) -> None:
-        """Say what is not known, missing and contradictory; nothing where there is nothing."""
+        """Show remarks, missing and contradictory answers; hide empty ones."""
         shown: Mapping[QLabel, str] = {
             self.whose: whose,
             self.remarks: "\n".join(remarks),
@@ -184,7 +181,7 @@ class FindingsPage(Page):
         self.gaps.show_gaps(gaps)
 
     def show_gap(self, gap: Gap) -> None:
-        """Ask about the place of a gap, with the keyboard in its question."""
+        """Ask about the place of a gap, with the keyboard focus on its question."""
         place = gap.place
         if place is None or (place.scope is FieldScope.LESION and place.name not in self.lesions):
             return
@@ -203,13 +200,16 @@ class FindingsPage(Page):
             "case": (
                 tr("Case"),
                 WHOLE_CASE,
-                tr("Asks about the whole case: tissue and background"),
+                tr("Show questions about the whole case: tissue and background."),
             ),
             **{
                 side.value: (
                     tr(side.title()),
                     Place(FieldScope.BREAST, side.value),
-                    with_key(tr("Asks about the {side} breast: assessment", side=side), "assess_4"),
+                    with_key(
+                        tr("Show questions about the {side} breast: assessment.", side=side),
+                        "assess_4",
+                    ),
                 )
                 for side in _SIDES
             },
@@ -221,7 +221,7 @@ class FindingsPage(Page):
         self._lesion = button(
             "findings_place_lesion",
             tr("Lesion"),
-            tr("Asks about the lesion below"),
+            tr("Show questions about the lesion below."),
             self._choose_lesion,
         )
         self._places[FieldScope.LESION.value] = self._lesion
@@ -233,7 +233,7 @@ class FindingsPage(Page):
 
     def _make_lesions(self) -> QWidget:
         self._lesions: QComboBox = named(
-            QComboBox(), "findings_lesion", tr("The lesions of the mask, and those without one")
+            QComboBox(), "findings_lesion", tr("The lesions of the mask, and those without one.")
         )
         call_by(self._lesions, tr("Lesion"))
         self._lesions.setMinimumContentsLength(14)
@@ -244,13 +244,13 @@ class FindingsPage(Page):
         self._show = tool_button(
             "findings_show_lesion",
             "◎",
-            tr("Goes to this lesion on the image"),
+            tr("Go to this lesion on the image."),
             self.show_wanted.emit,
         )
         add = tool_button(
             "findings_add_lesion",
             "+",
-            tr("Adds a lesion that is in no mask, such as a focus"),
+            tr("Add a lesion that is not in the mask, such as a focus."),
             self.lesion_wanted.emit,
         )
         for sign in (self._show, add):
@@ -281,7 +281,7 @@ class FindingsPage(Page):
         return marks
 
     def _show_sides(self) -> None:
-        """Offer the breast that is in view; the other one where something of it is marked."""
+        """Enable the breast in view; also the other one if it has landmarks or answers."""
         for side in _SIDES:
             is_there = side in self._sides or side in self._marked
             self._places[side.value].setVisible(side in self._sides)
@@ -293,7 +293,7 @@ class FindingsPage(Page):
 
 
 def list_marks(landmarks: Landmarks) -> tuple[ShownMark, ...]:
-    """Return what is marked as it is shown on the image; `MARK_KEYS` names each."""
+    """Return the landmarks for display on the image; `MARK_KEYS` names each."""
     return tuple(
         ShownMark(
             MARK_KEYS[point.landmark, point.side],
@@ -306,9 +306,9 @@ def list_marks(landmarks: Landmarks) -> tuple[ShownMark, ...]:
 
 
 def say_whose(role: Role, name: str, *, with_numbers: bool) -> str:
-    """Return whose mask the lesions are of, or that nothing of them is filled in."""
+    """Return whose mask the lesions belong to, or that nothing is filled in."""
     if not with_numbers:
-        return tr("Nothing is filled in: numbers are hidden in this reading.")
+        return tr("Nothing is filled in, because measurements are hidden in this reading.")
     whose = (
         tr("your mask")
         if role is Role.REFINED
@@ -318,7 +318,7 @@ def say_whose(role: Role, name: str, *, with_numbers: bool) -> str:
 
 
 def _describe_lesion(one: LesionFacts) -> str:
-    """Return a lesion's number, where it lies and how large it is."""
+    """Return a lesion's number, position and size."""
     clock = tr("{clock} o'clock", clock=one.clock) if one.clock else ""
     size = "" if one.volume_mm3 is None else tr("{volume:.2f} ml", volume=one.volume_mm3 / 1000)
     words = " ".join(filter(None, ("" if one.side is None else one.side.value, clock, size)))

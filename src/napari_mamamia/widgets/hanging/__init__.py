@@ -1,5 +1,5 @@
-"""The hanging of a case: steps of reading that PgDn and PgUp walk, and a prior exam beside it.
+"""The hanging protocol of a case: reading steps with PgDn and PgUp, and a prior exam next to it.
 
-`widgets/dock/parts.py` joins it. Rule: which steps there are is said by `services/case/hanging.py`,
-and leaving gives the reader's own view back as it was.
+`widgets/dock/parts.py` connects it. `services/case/hanging.py` decides on the steps; leaving the
+hanging restores the reader's own view.
 """

@@ -1,6 +1,6 @@
-"""The line that says which step of the hanging is on screen, of how many, and why others are not.
+"""The line with the current step of the hanging, their number, and why others are left out.
 
-It knows no viewer, so that any part of the window can hold it.
+It does not use the viewer, so that any part of the window can hold it.
 """
 
 from collections.abc import Sequence
@@ -13,24 +13,30 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.hanging import HangingPlan, HangingStep, PriorChoice
 from napari_mamamia.services.case.prior import PriorLink
 from napari_mamamia.widgets.base.keys import with_key
-from napari_mamamia.widgets.controls.controls import label, named, row, tell_reader, tool_button
+from napari_mamamia.widgets.controls.controls import (
+    label,
+    named,
+    refresh_accessible_text,
+    row,
+    tool_button,
+)
 
 _OWN_VIEW: Final = tr("Hanging: your own view")
 _LEAST: Final = 24
 
 _NO_FRAME: Final = tr(
-    "The exams do not name the same frame of reference, so that nothing tells which places are the "
-    "same; it begins where the scanners' coordinates agree."
+    "The exams do not share a frame of reference, so that matching positions are unknown; "
+    "they start at equal scanner coordinates."
 )
 _LINK_BY_HAND: Final = tr(
-    "Find one place in both, such as the nipple: Link here takes the two cross-hairs as that place."
+    "Find one position in both, such as the nipple: Link here matches the two cross-hairs."
 )
-_UNLINK: Final = tr("Lets each exam be scrolled alone, to find the same place by eye")
-_LINK: Final = tr("Takes the two places on screen as the same, and links the exams again")
+_UNLINK: Final = tr("Lets you scroll each exam alone, to find the same position by eye.")
+_LINK: Final = tr("Matches the two displayed positions, and links the exams again.")
 
 
 class HangingBar(QFrame):
-    """Signals say what the user wants."""
+    """The hanging bar; its signals are the user's requests."""
 
     step_wanted = Signal(int)
     shown_wanted = Signal(object)
@@ -39,21 +45,24 @@ class HangingBar(QFrame):
     others_wanted = Signal()
     link_wanted = Signal()
     walked = Signal(object, object)
-    """The plan and the step on screen: another line may show them in place of this one."""
+    """The plan and the displayed step: another line may show them instead of this one."""
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("hanging_bar")
-        self.setToolTip(tr("The steps of reading a case"))
+        self.setToolTip(tr("The reading steps of a case."))
         previous = with_key(
-            tr("The step before; before the first is your own view"), "hanging_back"
+            tr("The previous step; before the first is your own view."), "hanging_back"
         )
-        following = with_key(tr("The next step of the hanging"), "hanging_next")
+        following = with_key(tr("The next step of the hanging."), "hanging_next")
         self.back = tool_button("hanging_back", "‹", previous, lambda: self.step_wanted.emit(-1))
         self.next = tool_button("hanging_next", "›", following, lambda: self.step_wanted.emit(1))
         self.text = label("hanging_step", _OWN_VIEW, "")
         self.choose = tool_button(
-            "hanging_choose", "▾", tr("Goes to a step, and says which you want"), self._open_menu
+            "hanging_choose",
+            "▾",
+            tr("Goes to a step, and lets you choose your steps."),
+            self._open_menu,
         )
         self.menu = QMenu(self)
         self.menu.setObjectName("hanging_menu")
@@ -61,16 +70,16 @@ class HangingBar(QFrame):
         self.prior = tool_button(
             "hanging_prior",
             tr("Prior…"),
-            with_key(tr("Chooses the exam that stands beside this one"), "prior"),
+            with_key(tr("Chooses the exam next to this one."), "prior"),
             self._open_priors,
         )
         self.priors = QMenu(self)
         self.priors.setObjectName("hanging_priors")
         self.link = tool_button("hanging_link", tr("Unlink"), _UNLINK, self.link_wanted.emit)
-        self.note = label("hanging_note", "", tr("How the two exams are linked"))
-        for one in (self.back, self.next, self.choose, self.prior, self.link):
-            one.setProperty("framed", True)
-            one.setMinimumSize(_LEAST, _LEAST)
+        self.note = label("hanging_note", "", tr("How the two exams are linked."))
+        for control in (self.back, self.next, self.choose, self.prior, self.link):
+            control.setProperty("framed", True)
+            control.setMinimumSize(_LEAST, _LEAST)
         lines = QVBoxLayout(self)
         lines.setContentsMargins(0, 0, 0, 0)
         lines.setSpacing(2)
@@ -92,7 +101,7 @@ class HangingBar(QFrame):
     def show_step(
         self, plan: HangingPlan | None, step: HangingStep | None, unwanted: frozenset[HangingStep]
     ) -> None:
-        """Show where the reader is; nothing while no case is open."""
+        """Show the reader's position; nothing while no case is open."""
         self._plan, self._unwanted = plan, unwanted
         self.walked.emit(plan, step)
         self.others.hide()
@@ -104,16 +113,16 @@ class HangingBar(QFrame):
             text = f"{plan.steps.index(step) + 1}/{len(plan.steps)}  {tr(step.words)}"
         self.text.setText(text)
         lacks = [f"{tr(other.words)}: {why}" for other, why in plan.left_out]
-        tip = "\n".join([tr("Left out:"), *lacks] if lacks else [tr("All steps are there")])
+        tip = "\n".join([tr("Left out:"), *lacks] if lacks else [tr("All steps are available")])
         self.text.setToolTip(tip)
-        tell_reader(self.text)
+        refresh_accessible_text(self.text)
         self.back.setEnabled(step is not None)
         self.next.setEnabled(bool(plan.steps) and (step is None or step is not plan.steps[-1]))
         self._prior_line.setVisible(step is HangingStep.PRIOR)
         self._show_if_filled()
 
     def lend(self) -> None:
-        """Be without the steps, which a line over the picture shows."""
+        """Lend the steps to a line above the image."""
         self._step_line.hide()
         self._show_if_filled()
 
@@ -124,34 +133,34 @@ class HangingBar(QFrame):
         self._show_if_filled()
 
     def want(self, wanted: bool) -> None:
-        """Stand there from now on while a case is open, or not: a small screen needs the line."""
+        """Show or hide the bar while a case is open: a small screen needs its line."""
         self._is_wanted = wanted
         self._show_if_filled()
 
     def show_prior(self, link: PriorLink, is_linked: bool) -> None:
-        """Say how the exam that stands beside is linked, or why it is not."""
+        """Show how the other exam is linked, or why it is not."""
         text = tr("linked in mm")
-        why = tr("Both exams name the same frame of reference: the same place has the same mm.")
+        why = tr("Both exams share a frame of reference: equal positions have equal mm.")
         if link.is_by_hand:
             x, y, z = link.offset_mm
             text = tr("linked by hand")
-            why = tr("Moved by {x:.1f}, {y:.1f}, {z:.1f} mm (R, A, S)", x=x, y=y, z=z)
+            why = tr("Shifted by {x:.1f}, {y:.1f}, {z:.1f} mm (R, A, S)", x=x, y=y, z=z)
         if not is_linked:
-            text, why = tr("scroll or click each, then link"), _LINK_BY_HAND
+            text, why = tr("scroll or click in each, then link"), _LINK_BY_HAND
             if not link.is_known:
                 text, why = tr("no common frame: link by hand"), f"{_NO_FRAME} {_LINK_BY_HAND}"
         self.note.setText(text)
         self.note.setToolTip(why)
         self.link.setText(tr("Unlink") if is_linked else tr("Link here"))
         self.link.setToolTip(_UNLINK if is_linked else _LINK)
-        tell_reader(self.link)
+        refresh_accessible_text(self.link)
 
     def set_priors(self, priors: Sequence[PriorChoice]) -> None:
         """Offer these exams first."""
         self._priors = tuple(priors)
 
     def ask_other(self, case_ids: Sequence[str]) -> None:
-        """Ask which of these exams stands beside this one, by a part of its name."""
+        """Ask which of these exams to show next to this one, by a part of its name."""
         self.others.clear()
         self.others.addItems(list(case_ids))
         self.others.setCurrentIndex(-1)
@@ -160,16 +169,16 @@ class HangingBar(QFrame):
         self.others.setFocus()
 
     def _show_if_filled(self) -> None:
-        """Be seen where a line of it is: an empty one takes room as well."""
+        """Show the bar if one of its lines is shown: an empty bar takes room as well."""
         parts = (self._step_line, self._prior_line, self.others)
-        holds = any(not part.isHidden() for part in parts)
+        holds = any(not line.isHidden() for line in parts)
         self.setVisible(self._plan is not None and self._is_wanted and holds)
 
     def _make_others(self) -> QComboBox:
         box: QComboBox = named(
             QComboBox(),
             "hanging_others",
-            tr("The exam that stands beside this one: type a part of it"),
+            tr("The exam next to this one: type a part of its name."),
         )
         box.setEditable(True)
         box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
@@ -193,7 +202,7 @@ class HangingBar(QFrame):
         _open_below(self.menu, self.choose)
 
     def _fill_menu(self) -> None:
-        """List the steps: to go to, and below to want or not."""
+        """Fill the menu with the steps: to go to, and below to show or leave out."""
         self.menu.clear()
         plan = self._plan
         if plan is None:
@@ -205,7 +214,7 @@ class HangingBar(QFrame):
             action = self.menu.addAction(f"{tr(step.words)} ({why.split(':')[0]})")
             action.setToolTip(why)
             action.setEnabled(False)
-        self.menu.addSection(tr("Wanted"))
+        self.menu.addSection(tr("Show"))
         for step in HangingStep:
             action = self.menu.addAction(tr(step.words))
             action.setCheckable(True)

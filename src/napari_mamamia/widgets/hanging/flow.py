@@ -1,4 +1,4 @@
-"""The hanging at work: PgDn and PgUp walk its steps, and leaving it gives the own view back."""
+"""The hanging flow: PgDn and PgUp go through its steps, and leaving it restores the own view."""
 
 import logging
 from collections.abc import Callable
@@ -42,14 +42,16 @@ from napari_mamamia.widgets.viewer.view_flow import ViewFlow
 
 _log = logging.getLogger(__name__)
 
-_IN_STUDY: Final = tr("A review study shows its own cases only: no prior exam stands beside them.")
+_IN_STUDY: Final = tr(
+    "A review study shows only its own cases: no prior exam can be shown next to them."
+)
 _SETTING: Final = "hanging "
 
 
 class Hanging(WindowPart):
-    """Walks the steps that a case has; the reader's own view stands before the first.
+    """Goes through the steps of a case; the reader's own view comes before the first.
 
-    `bar` says where the reader is, and can stand anywhere in the window.
+    `bar` shows the reader's position, and can be anywhere in the window.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class Hanging(WindowPart):
         self.step: HangingStep | None = None
         self._is_due = self._has_looked = False
         self._signal: Any = None
-        self._wishes = HangingSettings()
+        self._hanging_settings = HangingSettings()
         self.prior: PriorChoice | None = None
         self._pane: PriorPane | None = None
         self._link: PriorLink | None = None
@@ -102,7 +104,7 @@ class Hanging(WindowPart):
         self._recall_hanging()
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return what the keys of the hanging do, by the names of the table."""
+        """Return the actions of the hanging's keys, by the names of the table."""
         return {
             "hanging_next": lambda: self.walk(1),
             "hanging_back": lambda: self.walk(-1),
@@ -112,15 +114,15 @@ class Hanging(WindowPart):
     # ------------------------------------------------------------------- walking
 
     def plan(self) -> HangingPlan | None:
-        """Return the steps of the open case, None without one."""
+        """Return the steps of the open case, None without a case."""
         case = self._session.case
         if case is None:
             return None
         has_prior = self.prior is not None or bool(self.list_priors())
-        return self._services.plan_hanging(case, has_prior, self._wishes.unwanted)
+        return self._services.plan_hanging(case, has_prior, self._hanging_settings.unwanted)
 
     def walk(self, by: int) -> None:
-        """Show the step `by` further on; before the first stands the own view."""
+        """Move by `by` steps; before the first is the own view."""
         plan = self.plan()
         if plan is None:
             self._notifier.hint(tr("No hanging: open a case first"))
@@ -164,7 +166,7 @@ class Hanging(WindowPart):
         self._show_bar()
 
     def _find_breasts(self) -> None:
-        """Look where the breasts lie, once a case: the views of one breast are fitted to it."""
+        """Find the breasts, once for each case: the views of one breast are fitted to it."""
         case = self._session.case
         is_asked = self.step in (HangingStep.BOTH, HangingStep.SIDES)
         if case is None or not is_asked or not case.phases[0].loaded or self._has_looked:
@@ -178,22 +180,22 @@ class Hanging(WindowPart):
 
         self._jobs.start(
             "breasts",
-            tr("Looking for the breasts"),
+            tr("Finding the breasts"),
             lambda: find_breast_box(case),
             fit,
-            failed=lambda error: _log.warning("the breasts were not looked for: %s", error),
+            failed=lambda error: _log.warning("the breasts could not be found: %s", error),
             still=lambda: self._session.shows(case),
             shown=False,
         )
 
     def leave(self) -> None:
-        """Give the own view back."""
+        """Restore the own view."""
         self._end_hanging(None)
 
     # --------------------------------------------------------------------- prior
 
     def list_priors(self) -> tuple[PriorChoice, ...]:
-        """Return the earlier exams of the patient that the clinical table names."""
+        """Return the earlier exams of the patient in the clinical table."""
         context = self._session.context
         if context is None or context.opened.cohort is None or self._session.study:
             return ()
@@ -202,7 +204,7 @@ class Hanging(WindowPart):
         return tuple(choice for choice in choices if choice.case_id in here)
 
     def show_prior(self) -> None:
-        """Show the prior beside the case; ask which where none is known."""
+        """Show the prior next to the case; ask for it if none is known."""
         plan = self.plan()
         if plan is None:
             self._notifier.hint(tr("No prior: open a case first"))
@@ -212,13 +214,13 @@ class Hanging(WindowPart):
             self._ask_prior()
 
     def load_prior(self, case_id: str) -> None:
-        """Read another exam and show it beside the case, unless it cannot be a prior."""
+        """Read another exam and show it next to the case, unless it cannot be a prior."""
         context, case = self._session.context, self._session.case
         if self._session.study:
             self._notifier.hint(_IN_STUDY)
             return
         if context is None or case is None:
-            self._notifier.hint(tr("No prior: this case belongs to no data set"))
+            self._notifier.hint(tr("No prior: this case is not in a data set"))
             return
         there = CaseContext(context.opened, case_id, context.reader)
         why = next((prior.why for prior in self.list_priors() if prior.case_id == case_id), "")
@@ -304,7 +306,7 @@ class Hanging(WindowPart):
         grid = self._scene.grid
         if grid is None:
             return
-        seen = grid.display_frame().plane, self._wishes.shares.get(step)
+        seen = grid.display_frame().plane, self._hanging_settings.shares.get(step)
         neurological = self._planes.sides.neurological
         self._pane = None
         self._planes.hang(arrange(step, plan.roles, *seen, neurological=neurological))
@@ -345,13 +347,13 @@ class Hanging(WindowPart):
             self._jobs.cancel("prior")
             self.bar.set_priors(self.list_priors())
             if self.step is HangingStep.PRIOR and case is not None:
-                self._planes.hang(Arrangement(""))  # another patient's exam is gone at once
+                self._planes.hang(Arrangement(""))  # another patient's exam is removed at once
         self._find_breasts()
         self._show_image()
         self._show_bar()
 
     def _on_shown(self) -> None:
-        """Begin again with the first step, where the case before was hung."""
+        """Start again with the first step if the previous case was shown by the hanging."""
         plan = self.plan()
         if self.step is None or plan is None:
             return
@@ -365,7 +367,7 @@ class Hanging(WindowPart):
             self.leave()
 
     def _on_layout(self, _layout: Layout) -> None:
-        """Leave the hanging where the reader chose another layout."""
+        """Leave the hanging after the reader has chosen another layout."""
         if self.step is not None and self._planes.wanted is not Layout.HUNG:
             self._end_hanging(self._planes.wanted)
 
@@ -381,12 +383,12 @@ class Hanging(WindowPart):
         self._show_bar()
 
     def _show_bar(self) -> None:
-        self.bar.show_step(self.plan(), self.step, self._wishes.unwanted)
+        self.bar.show_step(self.plan(), self.step, self._hanging_settings.unwanted)
 
     # --------------------------------------------------------------------- wishes
 
     def _choose_step(self, step: HangingStep, wanted: bool) -> None:
-        self._remember_hanging(wish_step(self._wishes, step, wanted))
+        self._remember_hanging(wish_step(self._hanging_settings, step, wanted))
         if step is self.step and not wanted:
             self.leave()
         self._show_bar()
@@ -396,11 +398,15 @@ class Hanging(WindowPart):
         if step is None or share is None or self._planes.layout is not Layout.HUNG:
             return
         if self._planes.arrangement.name == step:
-            self._remember_hanging(wish_share(self._wishes, step, share))
+            self._remember_hanging(wish_share(self._hanging_settings, step, share))
 
     def _on_grey(self, _names: object, name: str) -> None:
-        if self.step is not None and self._wishes.grey.get(self.step) != name and not self._is_due:
-            self._remember_hanging(wish_grey(self._wishes, self.step, name))
+        if (
+            self.step is not None
+            and self._hanging_settings.grey.get(self.step) != name
+            and not self._is_due
+        ):
+            self._remember_hanging(wish_grey(self._hanging_settings, self.step, name))
 
     def _grey_later(self, _event: object = None) -> None:
         if self.step is not None:
@@ -408,7 +414,7 @@ class Hanging(WindowPart):
 
     def _put_grey(self) -> None:
         step = self.step
-        name = None if step is None else self._wishes.grey.get(step)
+        name = None if step is None else self._hanging_settings.grey.get(step)
         layer = self._scene.image_on_screen()
         if name is None or name not in self._contrasting.names or layer is None:
             return
@@ -419,17 +425,17 @@ class Hanging(WindowPart):
 
     def _recall_hanging(self) -> None:
         settings = dict(self._services.load_preferences().view)
-        self._wishes = read_hanging_settings(settings.get(self._setting_name, ""))
+        self._hanging_settings = read_hanging_settings(settings.get(self._setting_name, ""))
         self._show_bar()
 
     def _remember_hanging(self, settings: HangingSettings) -> None:
-        self._wishes = settings
+        self._hanging_settings = settings
         preferences = self._services.load_preferences()
         view = dict(preferences.view) | {self._setting_name: write_hanging_settings(settings)}
         try:
             self._services.save_preferences(replace(preferences, view=tuple(view.items())))
         except SaveError as error:
-            _log.warning("the hanging was not remembered: %s", error)
+            _log.warning("the chosen steps were not saved: %s", error)
 
     @property
     def _setting_name(self) -> str:

@@ -1,4 +1,4 @@
-"""The reader's own view, taken before the hanging begins and given back when it is left."""
+"""The reader's own view, stored before the hanging begins and restored after it."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +19,7 @@ _IMAGES = (Role.PHASE, Role.SUBTRACTION, Role.PROJECTION)
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What was on screen; `camera` is None where the image is to be fitted."""
+    """The stored view; `camera` is None if the image should be fitted."""
 
     layout: Layout
     image: str
@@ -34,9 +34,9 @@ class _Taken:
 
 
 class OwnView(WindowPart):
-    """Takes the view and gives it back: layout, image, phase, grey, map and zoom.
+    """Stores and restores the view: layout, image, phase, grey values, map and zoom.
 
-    The place stays where the reader is: who looked further in the hanging goes on from there.
+    The position is not restored: a reader continues from the last position in the hanging.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class OwnView(WindowPart):
         self._scene.viewer.layers.events.inserted.connect(self._put_late_limits)
 
     def take(self) -> None:
-        """Remember what is on screen now."""
+        """Store the current view."""
         images = [self._scene.layer(role) for role in _IMAGES]
         limits = {
             role: tuple(layer.contrast_limits)
@@ -71,7 +71,7 @@ class OwnView(WindowPart):
             if layer is not None
         }
         image = "subtraction" if self._subtracting.is_on else "phase"
-        shown = self._map.shown
+        map_name = self._map.shown
         self._taken = _Taken(
             self._planes.wanted,
             "projection" if self._projecting.is_on else image,
@@ -79,14 +79,14 @@ class OwnView(WindowPart):
             self._subtracting.minus,
             self._projecting.slab_mm,
             self._map.kind,
-            None if shown is None else shown.kind,
+            None if map_name is None else map_name.kind,
             self._contrasting.read_names(),
             limits,
             self._scene.view.read_camera(),
         )
 
     def follow_case(self) -> None:
-        """Take phase and grey of the case that came: its own view is the whole slice."""
+        """Store phase and grey values of a new case: its own view is the whole slice."""
         layer = self._scene.layer(Role.PHASE)
         if self._taken is not None and layer is not None:
             limits = {Role.PHASE: tuple(layer.contrast_limits)}
@@ -94,7 +94,7 @@ class OwnView(WindowPart):
             self._taken = replace(self._taken, phase=phase, limits=limits, camera=None)
 
     def give_back(self, layout: Layout | None = None) -> None:
-        """Show what was taken, in another layout where the reader chose one."""
+        """Restore the stored view, in another layout if the reader chose one."""
         view = self._taken
         self._taken = None
         if view is None:
@@ -108,7 +108,7 @@ class OwnView(WindowPart):
         self._projecting.slab_mm = view.slab_mm
         if view.image == "phase":
             self._view_flow.choose_image("phase")
-        # The phase first: an image that is asked for anew is asked for that one.
+        # The phase first: a new image is computed for it.
         self._scene.go_to_phase(view.phase)
         self._subtracting.set_minus(view.minus)
         self._view_flow.choose_image(view.image)
@@ -129,13 +129,13 @@ class OwnView(WindowPart):
             self._map.show(view.shown_map)
 
     def _put_camera(self) -> None:
-        """Look at the image as before, once the canvas has its size again."""
+        """Restore the camera, once the canvas has its size again."""
         if self._camera_due is not None and not self._planes.is_building:
             camera, self._camera_due = self._camera_due, None
             self._scene.view.put_camera(camera)
 
     def _put_late_limits(self, _event: object = None) -> None:
-        """Give a subtraction or a projection that is made anew its range of before."""
+        """Restore the contrast limits of a subtraction or a projection that is computed again."""
         for role in tuple(self._limits_due):
             layer = self._scene.layer(role)
             if layer is not None:

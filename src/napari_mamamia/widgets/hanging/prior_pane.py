@@ -1,4 +1,4 @@
-"""A view of another exam beside the open case, at the same place in mm and the same scale."""
+"""A view of another exam next to the open case, at the same position in mm and the same scale."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -31,7 +31,7 @@ _STILL_PIXELS: Final = 3.0
 
 
 class NoCopies:
-    """The copies of a view that shows none of the open case's layers."""
+    """Layer copies of a view that shows none of the open case's layers."""
 
     def copy_next(self) -> None:
         """Copy nothing."""
@@ -40,42 +40,42 @@ class NoCopies:
         """Copy nothing."""
 
     def close(self) -> None:
-        """Follow nothing."""
+        """Follow no layer."""
 
     def set_own(self, _role: Any, _data: Any) -> None:
-        """Show nothing of a role."""
+        """Ignore the data of a role."""
 
     def redraw(self, _role: Any, _part: Any) -> None:
-        """Draw nothing anew."""
+        """Redraw nothing."""
 
 
 class PriorPane(Pane):
-    """Shows the phases and the masks of `prior`; nothing can be painted in it.
+    """Shows the phases and the masks of `prior`; it is read only.
 
     Parameters
     ----------
     main
         The open case in the main view.
     kind
-        The kind that asked for it.
+        The kind of pane.
     case
         The open case.
     prior
         The other exam.
     link
-        How the exams lie against each other, None for what their frames of reference say.
+        The shift between the exams, None to read it from their frames of reference.
     name
-        What stands in its corner.
+        The text in its corner.
     pick
         Moves the cross-hair of the open case to a voxel.
 
     Attributes
     ----------
     link, is_linked
-        How the exams lie against each other, and whether they are moved together: not before a
-        reader says where, unless both name the same frame of reference.
+        The shift between the exams, and whether they are moved together: not until a reader has set
+        the shift, unless both name the same frame of reference.
     placed
-        Called after the place was moved here alone.
+        Called after a move of the position in this view alone.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class PriorPane(Pane):
         self.model.mouse_drag_callbacks.append(self._follow_click)
 
     def fill(self) -> None:
-        """Show the exam from now on."""
+        """Show the exam."""
         if self._own_scene.grid is None:
             masks = [
                 (tag_for(self._prior, Role(mask.role), mask.provenance), mask.buffer)
@@ -122,14 +122,14 @@ class PriorPane(Pane):
         self.text.update()
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Disconnect from the main view."""
         self._is_closed = True
         if self._own_scene in self._scene.companions:
             self._scene.companions.remove(self._own_scene)
         self.text.close()
 
     def turn(self, sides: Sides) -> None:
-        """Show the plane of the main view, the same way up."""
+        """Show the plane of the main view in the same orientation."""
         self.fill()
         grid, open_grid, dims = self._prior.grid, self._scene.grid, self.model.dims
         if open_grid is None or dims.ndim < _AXES:
@@ -143,9 +143,9 @@ class PriorPane(Pane):
         self.model.scene.camera.orientation2d = turned_camera(grid, turn, against, sides)
 
     def show(self, shown: Sequence[int], phase: int | None) -> None:
-        """Show the place of the open case in mm, and the phase of the same role.
+        """Show the position of the open case in mm, and the phase of the same role.
 
-        While they are not linked the place stays; at first it is where the scanners' mm have it.
+        While they are not linked the position stays; at first it is at equal scanner coordinates.
         """
         grid, case = self._scene.grid, self._case
         self._shown = (shown[0], shown[1], shown[2])
@@ -154,7 +154,7 @@ class PriorPane(Pane):
         there = find_roles(self._prior)
         count = len(self._prior.phases)
         other = None if phase is None else match_phase(find_roles(case), phase, there, count)
-        place = self._own_place
+        position = self._own_place
         if self.is_linked or not self._is_placed:
             self._is_placed = True
             voxel = grid.display_frame().point_from_display(shown, grid.shape)
@@ -164,12 +164,12 @@ class PriorPane(Pane):
                 min(max(round(i), 0), n - 1)
                 for i, n in zip(carried, self._prior.grid.shape, strict=True)
             )
-            place = (z, y, x)
-        self._own_scene.view.go_to(place, centre=False, phase=other)
+            position = (z, y, x)
+        self._own_scene.view.go_to(position, centre=False, phase=other)
         self.text.update()
 
     def read_place(self, shown: Sequence[int]) -> tuple[int, int, int] | None:
-        """Return the place of the open case after a step here; None while they are not linked."""
+        """Return the open case's position after a step here; None while they are not linked."""
         grid = self._scene.grid
         if not self.is_linked or self._is_closed or grid is None:
             return None
@@ -180,13 +180,13 @@ class PriorPane(Pane):
         across = {axis - (self._scene.viewer.dims.ndim - _AXES) for axis in self._find_hidden()}
         # Only the axis through the slices: rounding must not move the others.
         s, r, c = (
-            min(max(round(place), 0), int(n) - 1) if axis in across else here
-            for axis, (place, n, here) in enumerate(zip(places, counts, shown, strict=True))
+            min(max(round(step), 0), int(n) - 1) if axis in across else here
+            for axis, (step, n, here) in enumerate(zip(places, counts, shown, strict=True))
         )
         return s, r, c
 
     def set_linked(self, linked: bool) -> None:
-        """Let the exam be scrolled alone, or take the places on screen as the same from now on."""
+        """Unlink the exams, or link them at the displayed positions."""
         grid = self._scene.grid
         if linked and not self.is_linked and grid is not None:
             voxel = grid.display_frame().point_from_display(self._shown, grid.shape)
@@ -197,7 +197,7 @@ class PriorPane(Pane):
         self.text.update()
 
     def turn_centre(self, centre: Sequence[float], half: str) -> tuple[float, ...]:
-        """Return the middle of this view for that of the main one."""
+        """Return the centre of this view for that of the main view."""
         grid = self._scene.grid
         if grid is None or self._own_scene.grid is None:
             return tuple(centre)
@@ -211,16 +211,16 @@ class PriorPane(Pane):
         return tuple(there[axis - lead] * spacing[axis - lead] for axis in dims.displayed)
 
     def centre(self, voxel: Any) -> None:
-        """Follow the main view's middle alone."""
+        """Follow the centre of the main view alone."""
 
     def find_world(self, world: tuple[float, ...] | None) -> tuple[float, ...] | None:
-        """Return where the cross-hair is here: at the place in mm, or the one that was clicked."""
+        """Return the cross-hair's position here: at the position in mm, or the clicked one."""
         if world is None or self._own_scene.grid is None or self._is_outside:
             return None
         frame = self._prior.grid.display_frame()
-        place = frame.point_to_display(self._own_place, self._prior.grid.shape)
+        position = frame.point_to_display(self._own_place, self._prior.grid.shape)
         spacing = frame.per_axis(self._prior.grid.spacing_mm)
-        return tuple(i * mm for i, mm in zip(place, spacing, strict=True))
+        return tuple(i * mm for i, mm in zip(position, spacing, strict=True))
 
     # ------------------------------------------------------------------- inner
 
@@ -229,13 +229,13 @@ class PriorPane(Pane):
         spacing = frame.per_axis(grid.spacing_mm)
         dims = self._scene.viewer.dims
         lead = dims.ndim - _AXES
-        places = [float(place) for place in self._shown]
+        places = [float(coordinate) for coordinate in self._shown]
         for axis, mm in zip(dims.displayed, centre[-len(dims.displayed) :], strict=True):
             places[axis - lead] = mm / spacing[axis - lead]
         return frame.point_from_display(places, grid.shape)
 
     def _follow_click(self, _viewer: Any, event: Any) -> Iterator[None]:
-        """Move the cross-hair of both exams by a click, of this one alone while not linked."""
+        """Move the cross-hair of both exams with a click, of this one alone while not linked."""
         start, position = tuple(event.pos), tuple(event.position)
         if event.button != 1 or event.modifiers:
             return
@@ -268,4 +268,4 @@ class PriorPane(Pane):
     def _name_side(self) -> str:
         note = tr("outside this exam") if self._is_outside else ""
         free = "" if self.is_linked else tr("not linked")
-        return ", ".join(part for part in (self._name, note, free) if part)
+        return ", ".join(text for text in (self._name, note, free) if text)

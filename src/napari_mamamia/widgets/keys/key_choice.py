@@ -1,4 +1,4 @@
-"""The user's own keys, chosen in the table of keys: bound at once, remembered, refused if taken."""
+"""The user's own keys from the table of keys: bound at once, saved, refused if taken."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,10 +11,10 @@ from qtpy.QtWidgets import QWidget
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import KEYS, RETIRED, Key, bind_keys, unbind_keys
-from napari_mamamia.widgets.controls.controls import tell_reader
+from napari_mamamia.widgets.controls.controls import refresh_accessible_text
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
-# The user's own keys in place of those of the table; a key that is taken is refused.
+# The user's own keys replace those of the table; a key that is taken is refused.
 
 _LONG_NAMES: Final = frozenset(
     {"Enter", "Space", "Tab", "Home", "End", "PageUp", "PageDown", "Insert", "Delete", "Backspace"}
@@ -38,14 +38,13 @@ def remapped(
     Parameters
     ----------
     changes
-        (action, key) pairs, such as ``("smartpaint", "Shift+Q")``; those of actions that are no
-        more are left out.
+        (action, key) pairs, such as ``("smartpaint", "Shift+Q")``; retired actions are ignored.
 
     Returns
     -------
     tuple
-        The table, in which a refused change leaves the key as it was, and a sentence for each
-        change that was refused: an unknown action, no key, or a key that is taken.
+        The table, in which a refused change leaves the key unchanged, and a sentence for each
+        refused change: an unknown action, no key, or a key that is taken.
 
     Examples
     --------
@@ -55,28 +54,28 @@ def remapped(
     """
     table = {key.action: key for key in keys}
     refused = []
-    for action, shown in changes:
+    for action, key_name in changes:
         if action in RETIRED:
             continue
-        problem = _problem_of(action, shown, table)
+        problem = _problem_of(action, key_name, table)
         if problem:
             refused.append(problem)
         else:
-            table[action] = replace(table[action], binding=_make_binding(shown), shown=shown)
+            table[action] = replace(table[action], binding=_make_binding(key_name), shown=key_name)
     return tuple(table.values()), tuple(refused)
 
 
 def _problem_of(action: str, shown: str, table: Mapping[str, Key]) -> str:
-    """Return why a key cannot be taken, "" where it can."""
+    """Return why a key cannot be used, "" if it can."""
     if action not in table:
         return tr(
-            "there is no action {action!r} to give the key {shown} to: choose one of the table",
+            "there is no action {action!r} for the key {shown}: choose an action of the table",
             action=action,
             shown=shown,
         )
     if not _is_key(shown):
         return tr(
-            "{shown!r} for {action!r} is no key: write it such as Q, Shift+Q or Ctrl+Enter",
+            "{shown!r} for {action!r} is not a key: write for example Q, Shift+Q or Ctrl+Enter",
             shown=shown,
             action=action,
         )
@@ -109,7 +108,7 @@ def _is_key(shown: str) -> bool:
 
 
 def retitled(tip: str, shown: Mapping[str, str]) -> str:
-    """Return a tooltip in which a key is replaced by the one that `shown` gives for it.
+    """Return a tooltip in which a key is replaced by its value in `shown`.
 
     Examples
     --------
@@ -120,11 +119,10 @@ def retitled(tip: str, shown: Mapping[str, str]) -> str:
 
 
 class KeyChoice(WindowPart):
-    """Holds the table of keys as it is now. `changed` carries it when a key was changed.
+    """Holds the current table of keys. `changed` carries it after a key was changed.
 
-    `elsewhere` are parts of the window beside the dock that name keys in their tooltips.
-
-    `refused` carries a sentence, "" when a change was taken.
+    `elsewhere` are parts of the window outside the dock that name keys in their tooltips. `refused`
+    carries a sentence, "" if a change was accepted.
     """
 
     changed = Signal(object)
@@ -145,14 +143,14 @@ class KeyChoice(WindowPart):
         bind_keys(self._viewer, self._dock, actions, self.keys)
         self._retitle_tips(KEYS, self.keys, (self._dock, *self.elsewhere))
         for refused in self.refused_at_start:
-            self._notifier.warn(tr("Your own keys: {refused}", refused=refused))
+            self._notifier.warn(tr("Keys not used: {refused}", refused=refused))
 
     def has(self, shown: str) -> bool:
-        """Whether a key, such as "Shift+Q", is one of the table as it is now."""
+        """Return whether a key, such as "Shift+Q", is in the current table."""
         return any(key.binding == _make_binding(shown) for key in self.keys)
 
     def change(self, action: str, shown: str) -> None:
-        """Give an action another key, or say why not."""
+        """Give an action another key, or report why not."""
         own_keys = tuple(pair for pair in self._own if pair[0] != action)
         default = next((key.shown for key in KEYS if key.action == action), "")
         if shown != default:
@@ -163,7 +161,7 @@ class KeyChoice(WindowPart):
         if not mine and taken is not None:
             mine = [
                 tr(
-                    "the key {shown} is that of {action!r}: change that one first",
+                    "the key {shown} is used by {action!r}: change that one first",
                     shown=shown,
                     action=taken.action,
                 )
@@ -174,22 +172,22 @@ class KeyChoice(WindowPart):
         self._take_table(table, own_keys)
 
     def rename(self, text: str) -> str:
-        """Return a text that names keys of the table with those that are in force."""
+        """Return a text with the default keys replaced by the current ones."""
         now = {key.action: key.shown for key in self.keys}
         return retitled(text, {key.shown: now[key.action] for key in KEYS})
 
     def reset(self) -> None:
-        """Give every action the key of the table back."""
+        """Restore every action's default key."""
         self._take_table(KEYS, ())
 
     def name_in(self, page: QWidget) -> None:
-        """Name the keys as they are now in the tooltips of a page that was just made."""
+        """Name the current keys in the tooltips of a new page."""
         self._retitle_tips(KEYS, self.keys, (page,))
 
     def _take_table(self, table: Sequence[Key], own: tuple[tuple[str, str], ...]) -> None:
         before, self.keys, self._own = self.keys, tuple(table), own
         unbind_keys(self._viewer, before)
-        # No window is given: a second shortcut of one key would make Qt heed neither.
+        # No window is passed: with a second shortcut for one key Qt would run neither.
         bind_keys(self._viewer, None, self._actions, self.keys)
         self._retitle_tips(before, self.keys, (self._dock, *self.elsewhere))
         self.refused.emit("")
@@ -202,19 +200,19 @@ class KeyChoice(WindowPart):
             self._services.save_preferences(replace(preferences, keys=self._own))
         except MamamiaError as error:
             self._notifier.warn(
-                tr("Your keys are used now but not remembered: {error}", error=error)
+                tr("Your keys are used now but were not saved: {error}", error=error)
             )
 
     @staticmethod
     def _retitle_tips(before: Sequence[Key], now: Sequence[Key], roots: Sequence[QWidget]) -> None:
         """Name the new keys in the tooltips below `roots`."""
         new = {key.action: key.shown for key in now}
-        shown = {key.shown: new[key.action] for key in before if key.shown != new[key.action]}
-        if not shown:
+        renamed = {key.shown: new[key.action] for key in before if key.shown != new[key.action]}
+        if not renamed:
             return
         for root in roots:
             for widget in root.findChildren(QWidget):
                 tip = widget.toolTip()
                 if "(key " in tip:
-                    widget.setToolTip(retitled(tip, shown))
-                    tell_reader(widget)
+                    widget.setToolTip(retitled(tip, renamed))
+                    refresh_accessible_text(widget)

@@ -1,4 +1,4 @@
-"""The panel on `?`: every key of ours, to be changed by a click, and napari's own."""
+"""The panel on `?`: every key of the plugin, which a click changes, and napari's own keys."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -20,7 +20,7 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.page_area import PageArea
 
-# A button that shows a key; pressed, it takes the next key instead.
+# A button that shows a key; once it is pressed, the next key becomes the action's key.
 
 _NAMES: Final = {"Return": tr("Enter"), "PgUp": tr("PageUp"), "PgDown": tr("PageDown")} | {
     "Ins": tr("Insert"),
@@ -36,7 +36,7 @@ _MODIFIERS: Final = (
 
 
 def shown_key(event: Any) -> str:
-    """Return a key press as people read it, such as "Shift+Q"; "" for a modifier alone."""
+    """Return the displayed name of a key press, such as "Shift+Q"; "" for a modifier alone."""
     if event.key() in _MODIFIERS:
         return ""
     name = QKeySequence(event.key()).toString()
@@ -44,7 +44,7 @@ def shown_key(event: Any) -> str:
     held = event.modifiers()
     parts = ["Ctrl"] if held & Qt.KeyboardModifier.ControlModifier else []
     parts += ["Alt"] if held & Qt.KeyboardModifier.AltModifier else []
-    # Shift is needed to type most signs, and is part of them.
+    # Shift is needed to type most symbols, and is part of them.
     is_sign = len(name) == 1 and not name.isalpha()
     if held & Qt.KeyboardModifier.ShiftModifier and not is_sign:
         parts.append("Shift")
@@ -52,7 +52,7 @@ def shown_key(event: Any) -> str:
 
 
 class KeyButton(QPushButton):
-    """`key_given` carries the action and the key that was pressed, such as "Shift+Q"."""
+    """The key of an action; `key_given` carries the action and a key such as "Shift+Q"."""
 
     key_given = Signal(str, str)
 
@@ -64,7 +64,7 @@ class KeyButton(QPushButton):
         named(
             self,
             f"key_{action}",
-            tr("{words}: a click, then the key that shall do it; Esc leaves", words=text),
+            tr("{words}: click, then press the new key; Esc cancels", words=text),
         )
         call_by(self, tr("key of {replace}", replace=action.replace("_", " ")))
         self.clicked.connect(self._wait_for_key)
@@ -80,42 +80,42 @@ class KeyButton(QPushButton):
         self.setFocus()
 
     def event(self, event: QEvent) -> bool:
-        """Take keys before the window's shortcuts do, while one is waited for."""
+        """Handle keys before the window's shortcuts while a key is expected."""
         if self._waits and event.type() == QEvent.Type.ShortcutOverride:
             event.accept()
             return True
         return bool(super().event(event))
 
     def keyPressEvent(self, event: Any) -> None:
-        """Take the key that was pressed."""
+        """Use the pressed key."""
         if not self._waits:
             super().keyPressEvent(event)
             return
         event.accept()
-        shown = shown_key(event)
-        if not shown:
+        key_name = shown_key(event)
+        if not key_name:
             return
         self.show_key(self._shown)
         if event.key() != Qt.Key.Key_Escape:
-            self.key_given.emit(self._action, shown)
+            self.key_given.emit(self._action, key_name)
 
     def focusOutEvent(self, event: Any) -> None:
-        """Wait no more where the user goes elsewhere."""
+        """Stop waiting for a key when the user goes elsewhere."""
         if self._waits:
             self.show_key(self._shown)
         super().focusOutEvent(event)
 
 
-_HINT = tr("Click a key, then press the one you want.")
+_HINT = tr("Click a key, then press its new key.")
 _PAGES = tr(
-    "Keys of Refine act while that page is shown; on another page they do "
-    "nothing, but for the two that go there. A tool is put down when its page is "
+    "Keys of Refine act while that page is shown. On another page they do "
+    "nothing, except for the two that go there. A tool is turned off when its page is "
     "left."
 )
 
 
 class KeysPanel(QWidget):
-    """`closed` asks for the page before, `key_wanted` carries an action and its new key."""
+    """The panel of keys; `closed` requests the previous page, `key_wanted` carries a new key."""
 
     closed = Signal()
     key_wanted = Signal(str, str)
@@ -124,19 +124,21 @@ class KeysPanel(QWidget):
     def __init__(self, keys: Sequence[Key] = KEYS) -> None:
         super().__init__()
         self.setObjectName("keys_panel")
-        self.hint = label("keys_hint", _HINT, tr("How a key is changed, or why it was not"))
+        self.hint = label("keys_hint", _HINT, tr("How to change a key, or why it was not changed."))
         set_level(self.hint, "hint")
         content = QWidget()
         layout = QVBoxLayout(content)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(heading(tr("Keys")))
         layout.addWidget(self.hint)
-        layout.addWidget(label("keys_pages", _PAGES, tr("Where the keys of the page Refine act")))
+        layout.addWidget(label("keys_pages", _PAGES, tr("Where the keys of the page Refine act.")))
         layout.addWidget(self._make_table(keys))
         layout.addWidget(heading(tr("The mouse, while a tool is on")))
-        layout.addWidget(label("keys_mouse", _format_table(MOUSE_LINES), tr("What the mouse does")))
+        layout.addWidget(
+            label("keys_mouse", _format_table(MOUSE_LINES), tr("What the mouse does."))
+        )
         layout.addWidget(heading(tr("napari's own, while no tool is on")))
-        layout.addWidget(label("keys_napari", _format_table(NAPARI_KEYS), tr("napari's keys")))
+        layout.addWidget(label("keys_napari", _format_table(NAPARI_KEYS), tr("napari's keys.")))
         layout.addStretch()
         area = PageArea(content, "keys_area", is_part=True)
         outer = QVBoxLayout(self)
@@ -146,12 +148,12 @@ class KeysPanel(QWidget):
         self.show_keys(keys)
 
     def show_keys(self, keys: Sequence[Key]) -> None:
-        """Show the keys as they are now."""
+        """Show the current keys."""
         for key in keys:
             self.buttons[key.action].show_key(key.shown)
 
     def show_refused(self, reason: str) -> None:
-        """Say why a key was not changed; "" for none."""
+        """Show why a key was not changed; "" for none."""
         self.hint.setText(tr("Not changed: {reason}.", reason=reason) if reason else _HINT)
         set_level(self.hint, "warning" if reason else "hint")
 
@@ -175,12 +177,12 @@ class KeysPanel(QWidget):
 
     def _make_buttons(self) -> QWidget:
         back = button(
-            "keys_close", tr("Back"), tr("Goes back to the page before"), self.closed.emit
+            "keys_close", tr("Back"), tr("Goes back to the previous page."), self.closed.emit
         )
         reset = button(
             "keys_reset",
             tr("Reset all keys"),
-            tr("Gives every action its own key back"),
+            tr("Restores the default key of every action."),
             self._reset_keys,
         )
         return row(back, 1, reset)

@@ -11,9 +11,9 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.map_kinds import MapKind, MapRange
 from napari_mamamia.services.kinetics.show_kinetics import ShownMap
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import Role, class_map_layer, map_layer, tag_for
 from napari_mamamia.widgets.base.notify import plain_text
-from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.kinetics.case import KineticCase
 from napari_mamamia.widgets.kinetics.colours import SER_COLOURS, TYPE_COLOURS, ramp_of
 from napari_mamamia.widgets.viewer.canvas import has_room
@@ -47,7 +47,7 @@ class KineticMapControl(WindowPart):
         self._ranges: dict[MapKind, MapRange] = {}
         self._shown: ShownMap | None = None
         self._is_full = False
-        self._telling = Turns(self)
+        self._telling = EventLoopSteps(self)
         self._ftv_box = Box.empty()
         self._scene.viewer.canvas.overlays[_OVERLAY] = TextOverlay(
             position="bottom_left", font_size=_TEXT_SIZE
@@ -172,10 +172,10 @@ class KineticMapControl(WindowPart):
         self._scene.overlays.show_map(layer, covers=self.covers)
         self._write_legend()
         # The page takes as long as the layer, so it is updated in the next event-loop iteration.
-        self._telling.start([partial(self._tell_shown, shown)])
+        self._telling.start([partial(self._report_shown, shown)])
         self._fill_rest(shown)
 
-    def _tell_shown(self, shown: ShownMap) -> None:
+    def _report_shown(self, shown: ShownMap) -> None:
         if self._is_of(shown):
             self.shown_changed.emit(self._shown)
 

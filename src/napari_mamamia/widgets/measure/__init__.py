@@ -1,1 +1,1 @@
-"""Measuring on the image: rulers and other shapes drawn with the mouse, listed, kept."""
+"""Measurements on the image: rulers and other shapes drawn with the mouse, listed and saved."""

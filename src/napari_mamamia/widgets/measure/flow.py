@@ -1,4 +1,4 @@
-"""Measuring at work: tools and keys, what is drawn in every view, the list, moving and deleting."""
+"""The measuring flow: tools and keys, drawings in every view, the list, moving and deleting."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,15 +28,15 @@ from napari_mamamia.widgets.viewer.planes import Planes
 
 _MOST_WORDS: Final = 80
 _WORDS_WIDE: Final = 20
-_SAME: Final = tr("It has no length any more: it stays as it was.")
-_OUTSIDE: Final = tr("It lies outside of this case's slices.")
+_SAME: Final = tr("It would have no length, so it was not changed.")
+_OUTSIDE: Final = tr("It lies outside the slices of this case.")
 
 
 class _WordsField(QLineEdit):
-    """Words beside an arrow: Enter keeps them, Esc does not."""
+    """Text next to an arrow: Enter saves it, Esc cancels."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Give up on Esc."""
+        """Cancel on Esc."""
         if event.key() == Qt.Key.Key_Escape:
             self.blockSignals(True)
             discard(self)
@@ -45,18 +45,18 @@ class _WordsField(QLineEdit):
 
 
 class MeasureFlow(WindowPart):
-    """Joins the fold, the mouse, the views and the record.
+    """Connects the fold, the mouse, the views and the record.
 
     Attributes
     ----------
     record
-        What is drawn on the open case.
+        The drawings on the open case.
     marks
-        Places that somebody else of the window marks on it; `mark_moved` carries the key of one and
-        where it is now, RAS mm, `mark_removed` the key of one that is taken away.
+        Points that another part of the window marks on it; `mark_moved` carries the key of one and
+        its new position, RAS mm, `mark_removed` the key of a deleted one.
     find_lesion, list_lesions
-        The number of the lesion that is asked about, which a new drawing is of ("" for none), and
-        all numbers that there are.
+        Return the number of the current lesion, to which a new drawing belongs ("" for none), and
+        all lesion numbers.
     """
 
     mark_moved = Signal(str, object)
@@ -87,7 +87,7 @@ class MeasureFlow(WindowPart):
         self.views = [self._make_view(self._scene.viewer)]
         tool.find = self._find_grip
         tool.changed.connect(self._show_views)
-        tool.armed.connect(self._follow_hand)
+        tool.tool_changed.connect(self._follow_tool)
         tool.drawn.connect(self._take_drawn)
         tool.chosen.connect(self._choose_drawing)
         tool.dragged.connect(self._drag_point)
@@ -110,17 +110,17 @@ class MeasureFlow(WindowPart):
         layers.removed.connect(self._follow_layers)
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return what the keys of measuring do, by their names in the table."""
+        """Return the actions of the measuring keys, by their names in the table."""
         tools = {action: partial(self.use, kind) for kind, action in ACTIONS.items()}
         return {**tools, "measure_delete": self.delete, "measure_undo": self.record.undo}
 
-    def _follow_hand(self) -> None:
-        """Show which tool is in hand, and nothing of ours under a brush."""
+    def _follow_tool(self) -> None:
+        """Show the active tool, and no drawings while a brush is active."""
         self._section.show_tool(self._tool.kind)
         self._show_views()
 
     def close(self) -> None:
-        """Write what waits, and let go of the views, because the window closes."""
+        """Write pending drawings and detach from the views, because the window closes."""
         self.record.close()
         layers = self._scene.viewer.layers.events
         if self.views:
@@ -133,10 +133,10 @@ class MeasureFlow(WindowPart):
     # ------------------------------------------------------------------ actions
 
     def use(self, kind: MeasureKind) -> None:
-        """Take a tool or put it down; a key image is kept, or taken back, at once."""
+        """Turn a tool on or off; a key image is kept, or dropped, at once."""
         if kind is not MeasureKind.KEY_IMAGE:
             self._tool.toggle(kind)
-            self._follow_hand()
+            self._follow_tool()
             return
         middle = self._find_middle()
         if middle is None:
@@ -150,25 +150,25 @@ class MeasureFlow(WindowPart):
         self._keep_item(self._make_item(kind, (middle[1],), middle[0]))
 
     def delete(self) -> None:
-        """Take the chosen drawing, or the chosen mark, away."""
+        """Delete the selected drawing or mark."""
         if self._chosen_mark:
             self.mark_removed.emit(self._chosen_mark)
         elif self.record.chosen:
             self.record.remove(self.record.chosen)
 
     def _give_to_lesion(self, name: str) -> None:
-        one = self.record.find(self.record.chosen)
-        if one is not None:
-            self.record.change(one.key, replace(one.item, lesion=name))
+        drawing = self.record.find(self.record.chosen)
+        if drawing is not None:
+            self.record.change(drawing.key, replace(drawing.item, lesion=name))
 
     def go_to(self, key: str) -> None:
-        """Show the slice of a drawing, and choose it."""
-        one, grid = self.record.find(key), self._scene.grid
-        if one is None or grid is None:
+        """Show the slice of a drawing, and select it."""
+        drawing, grid = self.record.find(key), self._scene.grid
+        if drawing is None or grid is None:
             return
         self.record.choose(key)
-        on = self._find_slice_of(one)
-        voxel = [round(float(i)) for i in grid.to_voxel(one.item.points_mm[0])]
+        on = self._find_slice_of(drawing)
+        voxel = [round(float(i)) for i in grid.to_voxel(drawing.item.points_mm[0])]
         voxel[on.axis] = on.index
         inside = [min(max(i, 0), n - 1) for i, n in zip(voxel, grid.shape, strict=True)]
         if inside[on.axis] != on.index:
@@ -176,7 +176,7 @@ class MeasureFlow(WindowPart):
             return
         self._scene.view.reveal((inside[0], inside[1], inside[2]))
         if not any(key in view.keys for view in self.views):
-            words = tr("It was drawn in the {plane} plane: show three planes", plane=on.plane)
+            words = tr("It was drawn in the {plane} plane: show three planes.", plane=on.plane)
             self._notifier.hint(with_key(words, "planes"))
 
     # ------------------------------------------------------------------ drawing
@@ -195,7 +195,7 @@ class MeasureFlow(WindowPart):
     def _make_item(
         self, kind: MeasureKind, points: tuple[PointMm, ...], on: Slice
     ) -> Measurement | None:
-        """Return a measurement of the open case; None, and why, where its places are none."""
+        """Return a measurement of the open case; None and a message if its points are invalid."""
         is_phase = self._find_difference() is None and self._session.registered is None
         phase = self._scene.phase if is_phase else None
         lesion = self.find_lesion()
@@ -225,10 +225,10 @@ class MeasureFlow(WindowPart):
             self._moving_mark = replace(mark, point_mm=place)
             self._show_views()
             return
-        one = self.record.find(grip.key)
-        if one is None or grip.at is None:
+        drawing = self.record.find(grip.key)
+        if drawing is None or grip.at is None:
             return
-        item = one.item if self._moving is None else self._moving[1]
+        item = drawing.item if self._moving is None else self._moving[1]
         points = move_point(item.kind, item.points_mm, grip.at, place, grip.on)
         self._moving = (grip.key, replace(item, points_mm=points))
         self._show_views()
@@ -248,45 +248,45 @@ class MeasureFlow(WindowPart):
         self._show_views()
 
     def _find_middle(self) -> tuple[Slice, PointMm] | None:
-        """Return the slice on screen and the place in the middle of it."""
+        """Return the displayed slice and the point at its centre."""
         view, viewer = self._scene.view, self._scene.viewer
-        grid, shown = self._scene.grid, view.slice_shown()
-        if grid is None or shown is None or self._session.case is None:
+        grid, plane = self._scene.grid, view.slice_shown()
+        if grid is None or plane is None or self._session.case is None:
             return None
-        position = [float(place) for place in viewer.dims.point]
+        position = [float(coordinate) for coordinate in viewer.dims.point]
         for axis, middle in zip(
             viewer.dims.displayed, viewer.scene.camera.center[-2:], strict=True
         ):
             position[axis] = float(middle)
-        voxel, on = view.place_at(tuple(position)), Slice(grid, *shown)
+        voxel, on = view.place_at(tuple(position)), Slice(grid, *plane)
         point = None if voxel is None else on.find_point(voxel)
         return None if point is None else (on, point)
 
     # -------------------------------------------------------------------- words
 
     def _ask_words(self, key: str, viewer: Any | None = None) -> None:
-        """Ask for words beside a drawing where it is seen; none are needed."""
-        one = self.record.find(key)
-        if one is None or not one.is_own:
+        """Ask for text next to a drawing where it is visible; it may stay empty."""
+        drawing = self.record.find(key)
+        if drawing is None or not drawing.is_own:
             return
         if viewer is None:
             self.go_to(key)
         for view in self.views:
             pixel, canvas = view.find_pixel(key), self._planes.canvas(view.viewer)
             if pixel is not None and canvas is not None and viewer in (None, view.viewer):
-                self._show_field(one, canvas, pixel)
+                self._show_field(drawing, canvas, pixel)
                 return
 
     def _show_field(self, one: Drawn, canvas: QWidget, pixel: tuple[float, float]) -> None:
         if self._words is not None:
             discard(self._words)
         field: _WordsField = named(
-            _WordsField(canvas), "measure_words", tr("Words beside the drawing; Enter keeps them")
+            _WordsField(canvas), "measure_words", tr("Text next to the drawing; Enter saves it.")
         )
         self._words = field
         field.setMaxLength(_MOST_WORDS)
         field.setText(one.item.text)
-        field.setPlaceholderText(tr("words, then Enter"))
+        field.setPlaceholderText(tr("text, then Enter"))
         field.setFixedWidth(_WORDS_WIDE * field.fontMetrics().averageCharWidth())
         field.adjustSize()
         x = min(max(round(pixel[0]), 0), max(canvas.width() - field.width(), 0))
@@ -302,12 +302,12 @@ class MeasureFlow(WindowPart):
             self._words = None
 
     def _take_words(self, field: QLineEdit, key: str) -> None:
-        words, one = field.text().strip(), self.record.find(key)
+        words, drawing = field.text().strip(), self.record.find(key)
         self._words = None
         discard(field)
         focus_canvas(self._scene.viewer)
-        if one is not None and words != one.item.text:
-            self.record.change(key, replace(one.item, text=words))
+        if drawing is not None and words != drawing.item.text:
+            self.record.change(key, replace(drawing.item, text=words))
 
     # ------------------------------------------------------------------ showing
 
@@ -315,7 +315,7 @@ class MeasureFlow(WindowPart):
         return ViewDrawings(self._scene.view, viewer, lambda: self._planes.canvas(viewer))
 
     def _attach_view(self, viewer: Any) -> None:
-        """Show drawings in another view of the case; another exam has its own."""
+        """Show drawings in another view of the case; a view of another exam has its own."""
         if any(pane.model is viewer and pane.kind.is_prior for pane in self._planes.panes):
             return
         self.views.append(self._make_view(viewer))
@@ -327,15 +327,15 @@ class MeasureFlow(WindowPart):
         del self.views[1:]
 
     def _follow_layers(self, _event: object = None) -> None:
-        """Measure an ellipse on no phase in the difference that is shown, or no more."""
+        """Measure an ellipse without a phase in the displayed difference, if there is one."""
         if any(item.item.phase is None for item in self.record.items):
             self._show_all()
 
     def _show_all(self) -> None:
-        """Show the drawings and their list anew."""
+        """Update the drawings and their list."""
         record = self.record
         if record.chosen:
-            self._chosen_mark = ""  # one thing is chosen at a time: Del takes that one
+            self._chosen_mark = ""  # one object is selected at a time: Del deletes it
         alive = {(item.version, id(self._scene.grid)) for item in record.items}
         self._slices = {key: on for key, on in self._slices.items() if key in alive}
         self._said = {}
@@ -360,7 +360,7 @@ class MeasureFlow(WindowPart):
             view.show(every, marks if self._tool.is_shown else ())
 
     def _list_shown(self) -> list[ShownDrawing]:
-        """Return all that is drawn, with what is in hand."""
+        """Return all drawings, including the one being drawn."""
         if self._session.case is None or self._scene.grid is None:
             return []
         every = [self._make_shown(item) for item in self.record.items]
@@ -381,7 +381,7 @@ class MeasureFlow(WindowPart):
         return ShownDrawing(one.key, item.kind, item.points_mm, on, say, one.is_own, is_chosen)
 
     def _find_grip(self, viewer: Any, pixel: Any) -> Grip | None:
-        """Return what a press would take; with a tool in hand the chosen drawing's points alone."""
+        """Return what a press grabs; with an active tool only points of the selected drawing."""
         view = next((view for view in self.views if view.viewer is viewer), None)
         grip = None if view is None else view.find(pixel)
         is_armed = self._tool.kind is not None
@@ -399,7 +399,7 @@ class MeasureFlow(WindowPart):
     # -------------------------------------------------------------------- words
 
     def _find_difference(self) -> NDArray[Any] | None:
-        """Return the array (z, y, x) of a difference that is on screen, None where none is."""
+        """Return the array (z, y, x) of a displayed difference, None if there is none."""
         layer = self._scene.layer(Role.SUBTRACTION)
         return array_of(layer) if layer is not None and layer.visible else None
 
@@ -410,7 +410,7 @@ class MeasureFlow(WindowPart):
         return self._services.measures.describe(item, case, self._find_difference())
 
     def _say_shown(self, one: Drawn) -> str:
-        """Return what stands beside a drawing on the image."""
+        """Return the text next to a drawing on the image."""
         words = self._say_number(one)
         if one.item.kind is MeasureKind.KEY_IMAGE:
             words = " · ".join(filter(None, (NAMES[one.item.kind], words)))
@@ -427,15 +427,15 @@ class MeasureFlow(WindowPart):
         return self._said[key]
 
     def _describe_line(self, one: Drawn) -> str:
-        """Return a drawing as a line of the list: what, how large, where."""
+        """Return a drawing as a line of the list: kind, size, position."""
         grid = self._scene.grid
         if grid is None:
             return ""
         on = self._find_slice_of(one)
         frame = grid.display_frame(on.plane)
         voxel = [float(on.index)] * 3
-        place = round(frame.point_to_display(voxel, grid.shape)[0])
+        slice_index = round(frame.point_to_display(voxel, grid.shape)[0])
         what = " ".join(filter(None, (NAMES[one.item.kind], self._say_number(one))))
         whose = "" if one.is_own else one.item.reader
         unsaved = tr("not saved") if self.record.is_unsaved(one) else ""
-        return " · ".join(filter(None, (what, f"{on.plane} {place}", whose, unsaved)))
+        return " · ".join(filter(None, (what, f"{on.plane} {slice_index}", whose, unsaved)))

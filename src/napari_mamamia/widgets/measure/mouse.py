@@ -1,4 +1,4 @@
-"""The mouse on the image while something is drawn to measure it, or an end of it is moved.
+"""The mouse on the image while a measurement is drawn, or an end of it is moved.
 
 A line is drawn by a drag, or by a click at each end.
 """
@@ -13,9 +13,9 @@ from napari_mamamia.core.measurement import MeasureKind, PointMm
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.measure.shapes import Sketch, Slice, has_extent
 from napari_mamamia.widgets.measure.overlay import Grip
+from napari_mamamia.widgets.viewer.active_tool import ActiveTool, MouseTool
 from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
-from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
 
 OWNER: Final = "measure"
 PAGE: Final = "View"
@@ -39,46 +39,45 @@ _ASKS: Final = MappingProxyType(
         MeasureKind.CROSS: tr("the longest, then across it"),
         MeasureKind.ELLIPSE: tr("from corner to corner"),
         MeasureKind.ANGLE: tr("an end, the corner, the other end"),
-        MeasureKind.ARROW: tr("from the words to the point"),
+        MeasureKind.ARROW: tr("from the text to the point"),
     }
 )
 
 
 class DrawTool(WindowPart):
-    """Draws with the tool in hand, and moves ends of what is drawn.
+    """Draws with the active tool, and moves ends of drawings.
 
-    `changed` says that what is drawn looks different, `armed` that another tool is in hand. `drawn`
+    `changed` reports new drawings, `tool_changed` that another tool is active. `drawn`
     carries a complete `Sketch` and the view that it was drawn in. `chosen` carries the key of a
-    drawing that was clicked, "" for none; `dragged` its `Grip` and where its point is now;
-    `dropped` says that the drag has ended.
-    `refused` carries why nothing was drawn.
+    clicked drawing, "" for none; `dragged` its `Grip` and the new position of its point; `dropped`
+    reports that the drag has ended. `refused` carries why nothing was drawn.
 
     Attributes
     ----------
     find
-        Finds what is at a pixel of a view.
+        Finds the drawing at a pixel of a view.
     is_over
-        Whether the mouse is over a drawing that a press would take.
+        Whether the pointer is over a drawing that a press would grab.
     """
 
     changed = Signal()
-    armed = Signal()
+    tool_changed = Signal()
     drawn = Signal(object, object)
     chosen = Signal(str)
     dragged = Signal(object, object)
     dropped = Signal()
     refused = Signal(str)
 
-    def __init__(self, context: WindowContext, hand: Hand, aim: Aim) -> None:
+    def __init__(self, context: WindowContext, active_tool: ActiveTool, aim: Aim) -> None:
         super().__init__(context)
-        self._hand = hand
+        self._active_tool = active_tool
         self._aim = aim
         self.sketch: Sketch | None = None
         self.find: Callable[[Any, Any], Grip | None] = lambda _viewer, _pixel: None
         self.is_over = False
         self._is_gripping = False
         self._last_pixel: tuple[float, float] = (0.0, 0.0)
-        hand.changed.connect(self._follow_hand)
+        active_tool.changed.connect(self._follow_tool)
         self.attach(self._scene.viewer)
 
     def attach(self, viewer: Any) -> None:
@@ -89,39 +88,39 @@ class DrawTool(WindowPart):
 
     @property
     def kind(self) -> MeasureKind | None:
-        """What the tool in hand draws, None for nothing."""
-        mode = self._hand.mode_of(OWNER)
+        """The kind of the active tool, None for none."""
+        mode = self._active_tool.mode_of(OWNER)
         return MeasureKind(mode) if mode else None
 
     @property
     def is_shown(self) -> bool:
-        """Whether drawings are seen: a brush has the picture to itself."""
-        tool = self._hand.tool
+        """Whether drawings are visible: not while a brush is active."""
+        tool = self._active_tool.tool
         return tool is None or tool.owner not in _BRUSHES
 
     def toggle(self, kind: MeasureKind) -> None:
-        """Take a tool, or put it down where it is in hand."""
+        """Turn a tool on, or off if it is active."""
         if self.kind is kind:
-            self._hand.put_down(OWNER)
+            self._active_tool.turn_off(OWNER)
             return
         if self._scene.grid is None:
             self.refused.emit(tr("Open a case first."))
             return
         name = f"{NAMES[kind]}: {_ASKS[kind]}"
-        tool = HeldTool(OWNER, kind, name, PAGE, waits=True, other_pages=_OTHER_PAGES)
-        self._hand.take(tool)
+        tool = MouseTool(OWNER, kind, name, PAGE, waits=True, other_pages=_OTHER_PAGES)
+        self._active_tool.turn_on(tool)
 
     # -------------------------------------------------------------------- inner
 
-    def _follow_hand(self) -> None:
-        """Drop what was begun with a tool that is in hand no more."""
+    def _follow_tool(self) -> None:
+        """Drop an unfinished drawing of a tool that is not active any more."""
         if self.kind is not None:
             self._rest_layer()
         self._set_sketch(None)
-        self.armed.emit()
+        self.tool_changed.emit()
 
     def _rest_layer(self) -> None:
-        """Let a tool of another layer rest, which would draw along with the drag."""
+        """Deactivate the tool of another layer, which would draw during the drag."""
         layer = self._scene.viewer.layers.selection.active
         if layer is not None and str(getattr(layer, "mode", "pan_zoom")) != "pan_zoom":
             layer.mode = "pan_zoom"
@@ -134,39 +133,39 @@ class DrawTool(WindowPart):
     def _find_place(
         self, viewer: Any, position: Any, *, is_clipped: bool = True
     ) -> tuple[Slice, PointMm] | None:
-        """Return the slice of a view and where in it a world position is, RAS mm."""
-        grid, shown = self._scene.grid, self._scene.view.slice_shown_in(viewer)
+        """Return the slice of a view and the point of a world position in it, RAS mm."""
+        grid, plane = self._scene.grid, self._scene.view.slice_shown_in(viewer)
         voxel = self._scene.view.place_at(position)
-        if grid is None or shown is None or voxel is None:
+        if grid is None or plane is None or voxel is None:
             return None
-        on = Slice(grid, *shown)
+        on = Slice(grid, *plane)
         point = on.find_point(voxel, is_clipped=is_clipped)
         return None if point is None else (on, point)
 
     def _follow_move(self, viewer: Any, event: Any) -> None:
         if self.sketch is not None:
             self._lead_line(viewer, event.position)
-        may = self._hand.tool is None and not event.modifiers
+        may = self._active_tool.tool is None and not event.modifiers
         self.is_over = may and self.find(viewer, event.pos) is not None
 
     def _lead_line(self, viewer: Any, position: Any) -> None:
-        """Let the end of the line in hand be where the mouse is, on its slice."""
-        place = self._find_place(viewer, position)
-        if place is not None and self.sketch is not None and place[0] == self.sketch.on:
-            self._set_sketch(self.sketch.point_at(place[1]))
+        """Move the end of the unfinished line to the pointer, on its slice."""
+        target = self._find_place(viewer, position)
+        if target is not None and self.sketch is not None and target[0] == self.sketch.on:
+            self._set_sketch(self.sketch.point_at(target[1]))
 
     def _follow_drawing(self, viewer: Any, event: Any) -> Iterator[None]:
         kind = self.kind
         if kind is None or self._is_gripping or event.button != _LEFT or event.modifiers:
             return
-        place = self._find_place(viewer, event.position, is_clipped=False)
-        if self._aim.problem_in(viewer) or (place is None and self.sketch is None):
+        target = self._find_place(viewer, event.position, is_clipped=False)
+        if self._aim.problem_in(viewer) or (target is None and self.sketch is None):
             return
         event.handled = True
         self._rest_layer()
         camera, start = viewer.scene.camera, _read_pixel(event)
         camera.mouse_pan = False
-        began = place is not None and self._begin_line(kind, place, start)
+        began = target is not None and self._begin_line(kind, target, start)
         has_moved = False
         yield
         while event.type == "mouse_move":
@@ -182,7 +181,7 @@ class DrawTool(WindowPart):
     def _begin_line(
         self, kind: MeasureKind, place: tuple[Slice, PointMm], pixel: tuple[float, float]
     ) -> bool:
-        """Begin a line, if none is in hand on this slice; return whether one was begun."""
+        """Begin a line, if there is none on this slice; return whether one was begun."""
         sketch = self.sketch
         if sketch is None or sketch.on != place[0] or sketch.kind is not kind:
             sketch = Sketch(kind, place[0])
@@ -193,28 +192,28 @@ class DrawTool(WindowPart):
         return True
 
     def _end_line(self, viewer: Any, event: Any) -> None:
-        """Give the end of a line; a click where it began is none."""
+        """End a line; a click at its start does not end it."""
         sketch = self.sketch
-        if sketch is None or sketch.hand is None:
+        if sketch is None or sketch.pointer is None:
             return
         if _find_distance(event, self._last_pixel) <= _STILL_PIXELS:
-            self.refused.emit(tr("Nothing is measured between one place and itself: go on."))
+            self.refused.emit(tr("Both points are the same: click another point."))
             return
         self._last_pixel = _read_pixel(event)
-        sketch = sketch.place(sketch.hand)
+        sketch = sketch.place(sketch.pointer)
         if not sketch.is_complete:
             self._set_sketch(sketch)
             return
         self._set_sketch(None)
         shape = sketch.shape
         if shape is None or not has_extent(*shape):
-            self.refused.emit(tr("It has no length: nothing is kept."))
+            self.refused.emit(tr("It has no length and was dropped."))
             return
         self.drawn.emit(sketch, viewer)
 
     def _follow_grip(self, viewer: Any, event: Any) -> Iterator[None]:
-        """Choose what is pressed, and let its end go with the mouse."""
-        is_free = self._hand.tool is None or self.kind is not None
+        """Select the pressed drawing, and move its end with the pointer."""
+        is_free = self._active_tool.tool is None or self.kind is not None
         if not is_free or self.sketch is not None or event.button != _LEFT or event.modifiers:
             return
         grip = self.find(viewer, event.pos)
@@ -230,9 +229,9 @@ class DrawTool(WindowPart):
         yield
         while event.type == "mouse_move":
             has_moved = has_moved or _find_distance(event, start) > _STILL_PIXELS
-            place = self._find_place(viewer, event.position)
-            if has_moved and grip.at is not None and place is not None and place[0] == grip.on:
-                self.dragged.emit(grip, place[1])
+            target = self._find_place(viewer, event.position)
+            if has_moved and grip.at is not None and target is not None and target[0] == grip.on:
+                self.dragged.emit(grip, target[1])
             yield
         camera.mouse_pan = self.kind is None
         self._is_gripping = False
@@ -244,6 +243,6 @@ def _read_pixel(event: Any) -> tuple[float, float]:
 
 
 def _find_distance(event: Any, pixel: tuple[float, float]) -> float:
-    """Return how far the mouse is from a pixel, along the farther axis."""
+    """Return the distance of the pointer from a pixel, along the farther axis."""
     x, y = _read_pixel(event)
     return max(abs(x - pixel[0]), abs(y - pixel[1]))

@@ -1,7 +1,7 @@
-"""Drawings over one view: lines with a dark edge and their number, on their own slice alone.
+"""Drawings over one view: lines with a dark edge and their number, only on their own slice.
 
-They are painted by Qt on a sheet over the canvas that lets the mouse through: sharp at any zoom and
-font, no layer, and so in no export. Nothing on the slice, no sheet.
+Qt paints them on a transparent widget over the canvas that ignores the mouse: sharp at any zoom and
+font, without a layer, and so not in any export. Without drawings on the slice it is hidden.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,29 +21,29 @@ from napari_mamamia.widgets.controls.controls import discard, named
 from napari_mamamia.widgets.viewer.slice_view import SliceView
 
 LINE_COLOUR: Final = "#FFD24D"
-"""No mask and no map has it; contrast to black 14:1."""
+"""Used by no mask and no map; contrast to black 14:1."""
 OTHERS_COLOUR: Final = "#C9D6E8"
 _EDGE: Final = QColor(0, 0, 0, 215)
 _WIDTH: Final = 2.0
 _EDGE_WIDTH: Final = 4.5
 _HANDLE: Final = 4.0
 _REACH: Final = 7.0
-"""Pixels from a point or a line at which a press takes it."""
+"""Distance in pixels from a point or a line at which a press grabs it."""
 _HEAD: Final = 11.0
 _BESIDE: Final = 10.0
 MARK_COLOUR: Final = "#FF8AD8"
-"""No mask, no map and no drawing has it; contrast to black 9:1."""
+"""Used by no mask, map or drawing; contrast to black 9:1."""
 _NEAR_MM: Final = 15.0
-"""So far from its slice a mark is still seen: a nipple is about 10 mm. Ours."""
+"""Distance in mm from its slice at which a mark is still visible: a nipple is about 10 mm. Ours."""
 _FAINTEST: Final = 0.25
 _MARK: Final = 7.0
 _MOST_LINES: Final = 12
-"""How many lines words give way to others at most."""
+"""Largest number of lines by which a text is moved to avoid others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grip:
-    """What of a drawing is under the mouse: its point `at`, or only a line (`at` None)."""
+    """The part of a drawing under the pointer: its point `at`, or only a line (`at` None)."""
 
     key: str
     at: int | None
@@ -52,7 +52,7 @@ class Grip:
 
 @dataclass(frozen=True, slots=True)
 class ShownDrawing:
-    """One drawing as it is shown: `say` tells its number, `is_own` whether it may be changed."""
+    """One displayed drawing: `say` returns its number, `is_own` tells whether it may be changed."""
 
     key: str
     kind: MeasureKind
@@ -65,7 +65,7 @@ class ShownDrawing:
 
 @dataclass(frozen=True, slots=True)
 class ShownMark:
-    """A place that a reader marked, such as a nipple; seen on near slices too, the fainter."""
+    """A point that a reader marked, such as a nipple; on near slices it is drawn fainter."""
 
     key: str
     point_mm: PointMm
@@ -74,7 +74,7 @@ class ShownMark:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PlacedMark:
-    """A mark in the plane of a view: mm (across, down), and how strongly it is drawn."""
+    """A mark in the plane of a view: mm (across, down), and its opacity."""
 
     mark: ShownMark
     place: NDArray[np.float64]
@@ -93,18 +93,18 @@ class _Placed:
 
 
 class _Sheet(QWidget):
-    """What Qt paints on; the view tells it what."""
+    """The transparent widget; the view paints on it."""
 
     def __init__(self, canvas: QWidget, view: "ViewDrawings") -> None:
         super().__init__(canvas)
-        named(self, "measure_sheet", tr("What was drawn to measure this slice"))
+        named(self, "measure_sheet", tr("Measurements of this slice."))
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setAttribute(Qt.WidgetAttribute.WA_NoSystemBackground)
         self._view = view
         self.hide()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint all that lies in the slice."""
+        """Paint all drawings in the slice."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._view.paint(painter)
@@ -117,7 +117,8 @@ class ViewDrawings:
     Parameters
     ----------
     find_canvas
-        Finds the widget that the view is drawn on; None without a window, where nothing is painted.
+        Returns the widget that the view is drawn on; None without a window, then nothing is
+        painted.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class ViewDrawings:
             emitter.connect(self._move_sheet)
 
     def close(self) -> None:
-        """Follow the view no more, because it goes."""
+        """Detach from the view, because it is closed."""
         for emitter in self._events:
             emitter.disconnect(self._choose_slice)
         for emitter in self._moves:
@@ -154,30 +155,35 @@ class ViewDrawings:
 
     @property
     def keys(self) -> list[str]:
-        """The keys of the drawings on the slice shown."""
-        return [one.shown.key for one in self._placed]
+        """The keys of the drawings on the displayed slice."""
+        return [drawing.shown.key for drawing in self._placed]
 
     @property
     def marks(self) -> dict[str, float]:
-        """How strongly each mark is drawn, 1 on its own slice, by its key."""
+        """The opacity of each mark by its key, 1 on its own slice."""
         return {placed_mark.mark.key: placed_mark.strength for placed_mark in self._placed_marks}
 
     def show(self, every: Sequence[ShownDrawing], marks: Sequence[ShownMark] = ()) -> None:
-        """Show those of all drawings that lie in the slice, and marks near it."""
+        """Show the drawings in the slice, and the marks near it."""
         self._every, self._marks = every, marks
         self._choose_slice()
 
     def find(self, pixel: Any) -> Grip | None:
-        """Return what of a drawing is at a pixel (x, y): a point rather than a line, own first."""
+        """Return the grip at a pixel (x, y): points before lines, own drawings first."""
         lead = self._find_transform()
         best: tuple[float, Grip] | None = None
-        gripped = [one for one in self._placed if one.shown.kind is not MeasureKind.KEY_IMAGE]
-        for one in gripped if lead is not None else ():
-            for away, index in _list_distances(one, lead, np.asarray(pixel, float)[:2]):
-                may_move = one.shown.is_own and index is not None
-                rank = away - (0 if not may_move else 1000) - (1 if one.shown.is_chosen else 0)
-                if one.shown.key and away <= _REACH and (best is None or rank < best[0]):
-                    best = rank, Grip(one.shown.key, index if may_move else None, one.shown.on)
+        gripped = [
+            drawing for drawing in self._placed if drawing.shown.kind is not MeasureKind.KEY_IMAGE
+        ]
+        for drawing in gripped if lead is not None else ():
+            for away, index in _list_distances(drawing, lead, np.asarray(pixel, float)[:2]):
+                may_move = drawing.shown.is_own and index is not None
+                rank = away - (0 if not may_move else 1000) - (1 if drawing.shown.is_chosen else 0)
+                if drawing.shown.key and away <= _REACH and (best is None or rank < best[0]):
+                    best = (
+                        rank,
+                        Grip(drawing.shown.key, index if may_move else None, drawing.shown.on),
+                    )
         return self._find_mark(pixel) if best is None else best[1]
 
     def _find_mark(self, pixel: Any) -> Grip | None:
@@ -186,44 +192,44 @@ class ViewDrawings:
         if lead is None:
             return None
         for placed_mark in self._placed_marks:
-            place = lead.map(QPointF(*placed_mark.place))
-            away = np.hypot(place.x() - float(pixel[0]), place.y() - float(pixel[1]))
+            centre = lead.map(QPointF(*placed_mark.place))
+            away = np.hypot(centre.x() - float(pixel[0]), centre.y() - float(pixel[1]))
             if placed_mark.on is not None and away <= _REACH:
                 return Grip(placed_mark.mark.key, 0, placed_mark.on)
         return None
 
     def find_pixel(self, key: str) -> tuple[float, float] | None:
-        """Return where on the canvas the last point of a drawing is; None where it is not shown."""
+        """Return the canvas position of a drawing's last point; None if it is not visible."""
         lead = self._find_transform()
-        placed = next((one for one in self._placed if one.shown.key == key), None)
+        placed = next((drawing for drawing in self._placed if drawing.shown.key == key), None)
         if lead is None or placed is None:
             return None
-        place = lead.map(QPointF(*placed.points[0]))
-        return place.x(), place.y()
+        pixel = lead.map(QPointF(*placed.points[0]))
+        return pixel.x(), pixel.y()
 
     # -------------------------------------------------------------------- inner
 
     def _choose_slice(self, _event: object = None) -> None:
-        """Take what lies in the slice that is shown now."""
+        """Select the drawings in the displayed slice."""
         if not self._every and not self._placed and not self._marks and not self._placed_marks:
             return
         here = self._view.slice_shown_in(self.viewer)
         dims = self.viewer.dims
         down, across = (axis - (dims.ndim - 3) for axis in dims.displayed[-2:])
         self._placed = []
-        for one in self._every if here is not None else ():
-            if (one.on.axis, one.on.index) == here:
+        for drawing in self._every if here is not None else ():
+            if (drawing.on.axis, drawing.on.index) == here:
                 lines = tuple(
-                    find_display_mm(one.on.grid, line)[:, [across, down]]
-                    for line in list_lines(one.kind, one.points_mm)
+                    find_display_mm(drawing.on.grid, line)[:, [across, down]]
+                    for line in list_lines(drawing.kind, drawing.points_mm)
                 )
-                points = find_display_mm(one.on.grid, one.points_mm)[:, [across, down]]
-                self._placed.append(_Placed(one, lines, points, one.say()))
+                points = find_display_mm(drawing.on.grid, drawing.points_mm)[:, [across, down]]
+                self._placed.append(_Placed(drawing, lines, points, drawing.say()))
         self._place_marks(here, down, across)
         self._show_sheet()
 
     def _place_marks(self, here: tuple[int, int] | None, down: int, across: int) -> None:
-        """Take the marks on this slice and near it."""
+        """Select the marks on this slice and near it."""
         self._placed_marks = []
         grid = self._view.grid
         if here is None or grid is None:
@@ -236,9 +242,9 @@ class ViewDrawings:
             if not is_here and away_mm > _NEAR_MM:
                 continue
             strength = 1.0 if is_here else max(1 - away_mm / _NEAR_MM, _FAINTEST)
-            place = find_display_mm(grid, [mark.point_mm])[0]
+            position = find_display_mm(grid, [mark.point_mm])[0]
             on = Slice(grid, *here) if is_here else None
-            self._placed_marks.append(_PlacedMark(mark, place[[across, down]], strength, on))
+            self._placed_marks.append(_PlacedMark(mark, position[[across, down]], strength, on))
 
     def _show_sheet(self) -> None:
         if not self._placed and not self._placed_marks:
@@ -262,7 +268,7 @@ class ViewDrawings:
             self._sheet.update()
 
     def _find_transform(self) -> QTransform | None:
-        """Return the way from displayed mm (across, down) to pixels; None in a 3-D view."""
+        """Return the transform from displayed mm (across, down) to pixels; None in a 3-D view."""
         camera, dims = self.viewer.scene.camera, self.viewer.dims
         if len(dims.displayed) != 2:
             return None
@@ -280,7 +286,7 @@ class ViewDrawings:
     # ----------------------------------------------------------------- painting
 
     def paint(self, painter: QPainter) -> None:
-        """Paint the drawings of the slice, the chosen one last."""
+        """Paint the drawings of the slice, the selected one last."""
         lead = self._find_transform()
         if lead is None:
             return
@@ -291,14 +297,14 @@ class ViewDrawings:
         grounds: list[QRectF] = []
         for mark in self._placed_marks:
             _paint_mark(painter, mark, lead, grounds)
-        for one in sorted(self._placed, key=lambda one: one.shown.is_chosen):
-            _paint_one(painter, one, lead, grounds)
+        for drawing in sorted(self._placed, key=lambda drawing: drawing.shown.is_chosen):
+            _paint_one(painter, drawing, lead, grounds)
 
 
 def _list_distances(
     one: _Placed, lead: QTransform, pixel: NDArray[np.float64]
 ) -> list[tuple[float, int | None]]:
-    """Return how far a pixel is from each point (its number) and from the lines (None)."""
+    """Return the distance of a pixel to each point (its number) and to the lines (None)."""
     points = _map_points(lead, one.points)
     away: list[tuple[float, int | None]] = [
         (float(np.hypot(*(point - pixel))), index) for index, point in enumerate(points)
@@ -320,15 +326,16 @@ def _map_points(lead: QTransform, places: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def find_ground(wanted: QRectF, taken: list[QRectF], height: float) -> QRectF:
-    """Return where words go, and note it: nearest to where they are wanted, on no others.
+    """Return a free rectangle for text near the wanted one, and add it to `taken`.
 
-    They give way up and down within `height`; where all is full they stand as wanted.
+    It is moved up and down within `height`; if there is no free position the wanted one is
+    returned.
     """
     step = wanted.height() + 1
     for shift in sorted(range(-_MOST_LINES, _MOST_LINES + 1), key=abs):
         ground = wanted.translated(0, shift * step)
         fits = shift == 0 or (ground.top() >= 0 and ground.bottom() <= height)
-        if fits and not any(ground.intersects(one) for one in taken):
+        if fits and not any(ground.intersects(rectangle) for rectangle in taken):
             taken.append(ground)
             return ground
     taken.append(wanted)
@@ -338,11 +345,11 @@ def find_ground(wanted: QRectF, taken: list[QRectF], height: float) -> QRectF:
 def _paint_mark(
     painter: QPainter, one: _PlacedMark, lead: QTransform, grounds: list[QRectF]
 ) -> None:
-    """Paint a cross in a circle with its name, fainter on a slice beside its own."""
-    place = lead.map(QPointF(*one.place))
-    x, y = place.x(), place.y()
+    """Paint a cross in a circle with its name, fainter on a slice near its own."""
+    centre = lead.map(QPointF(*one.place))
+    x, y = centre.x(), centre.y()
     path = QPainterPath()
-    path.addEllipse(place, _MARK, _MARK)
+    path.addEllipse(centre, _MARK, _MARK)
     for dx, dy in ((_MARK, 0.0), (0.0, _MARK)):
         path.moveTo(x - dx, y - dy)
         path.lineTo(x + dx, y + dy)
@@ -352,8 +359,8 @@ def _paint_mark(
     metrics = painter.fontMetrics()
     wide, high = metrics.horizontalAdvance(one.mark.words) + 8, metrics.height() + 2
     room = painter.viewport()
-    left = min(max(x + _BESIDE, 2.0), max(room.width() - wide - 2.0, 2.0))
-    ground = find_ground(QRectF(left, y - high - 2, wide, high), grounds, room.height())
+    text_left = min(max(x + _BESIDE, 2.0), max(room.width() - wide - 2.0, 2.0))
+    ground = find_ground(QRectF(text_left, y - high - 2, wide, high), grounds, room.height())
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QColor(0, 0, 0, 200))
     painter.drawRoundedRect(ground, 3, 3)
@@ -364,26 +371,26 @@ def _paint_mark(
 
 
 def _paint_one(painter: QPainter, one: _Placed, lead: QTransform, grounds: list[QRectF]) -> None:
-    shown = one.shown
+    drawing = one.shown
     points = _map_points(lead, one.points)
     path = QPainterPath()
     lines = [_map_points(lead, line) for line in one.lines]
     for mapped in lines:
         path.moveTo(*mapped[0])
-        for place in mapped[1:]:
-            path.lineTo(*place)
-    if shown.kind is MeasureKind.ARROW:
+        for point in mapped[1:]:
+            path.lineTo(*point)
+    if drawing.kind is MeasureKind.ARROW:
         _add_head(path, points)
-    colour = QColor(LINE_COLOUR if shown.is_own else OTHERS_COLOUR)
+    colour = QColor(LINE_COLOUR if drawing.is_own else OTHERS_COLOUR)
     edge, line_pen = QPen(_EDGE, _EDGE_WIDTH), QPen(colour, _WIDTH)
     for pen in (edge, line_pen):
         pen.setCapStyle(Qt.PenCapStyle.RoundCap)
         pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
-    if not shown.is_own:
+    if not drawing.is_own:
         line_pen.setDashPattern([4.0, 3.0])
     painter.strokePath(path, edge)
     painter.strokePath(path, line_pen)
-    if shown.is_chosen and shown.kind is not MeasureKind.KEY_IMAGE:
+    if drawing.is_chosen and drawing.kind is not MeasureKind.KEY_IMAGE:
         painter.setPen(QPen(_EDGE, 1.5))
         painter.setBrush(QColor("white"))
         for x, y in points:
@@ -412,9 +419,9 @@ def _paint_words(
     colour: QColor,
     grounds: list[QRectF],
 ) -> None:
-    """Write on a dark ground: right of all that is `drawn`, an arrow's words at its tail.
+    """Write text on a dark background: to the right of all of `drawn`; an arrow's text at its tail.
 
-    What is said of the whole picture stands in its lower corner.
+    Text about the whole image is in its lower corner.
     """
     if not one.words:
         return

@@ -1,4 +1,4 @@
-"""What is drawn on the open case: shown at once, written in a thread, taken back and undone."""
+"""Drawings on the open case: shown at once, written in a thread, removed and undone."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,20 +14,20 @@ from napari_mamamia.services.measure.drawings import CaseDrawings, DrawingLog
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "measurements"
-_KEEPING: Final = tr("Keeping the measurement")
+_KEEPING: Final = tr("Saving the measurement")
 _NO_FOLDER: Final = tr(
-    "Measurements are kept with a data set: this one is on the screen alone, open a folder first."
+    "Measurements are saved with a data set, and this case has none: open a folder first."
 )
 _Place: TypeAlias = tuple[str, str, str | None]
-"""The workspace's folder ("" for none), the case and the reader, None while nobody gave a name."""
+"""The workspace's folder ("" for none), the case and the reader (None without a name)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """One drawing of the open case.
 
-    `key` stays while it is changed, `version` names it as it is now. `is_own` says whether this
-    reader may change it.
+    `key` stays the same when it is changed, `version` names its current state. `is_own` tells
+    whether this reader may change it.
     """
 
     key: str
@@ -37,16 +37,16 @@ class Drawn:
 
 
 class DrawnRecord(WindowPart):
-    """Keeps the drawings of the open case; `changed` says that they, or one's state, are others.
+    """Stores the drawings of the open case; `changed` reports that they or their states changed.
 
-    `with_reader` is asked to call back once a reader is known: a drawing has somebody who made it.
+    `with_reader` runs a callback once a reader is known, because each drawing has an author.
 
     Attributes
     ----------
     chosen
-        The key of the drawing that is chosen, "" for none.
+        The key of the selected drawing, "" for none.
     problem
-        What of the record is left out, "" for nothing.
+        The records that were left out, "" for none.
     """
 
     changed = Signal()
@@ -74,7 +74,7 @@ class DrawnRecord(WindowPart):
 
     @property
     def items(self) -> tuple[Drawn, ...]:
-        """The drawings, those of the disk first."""
+        """The drawings, with those on disk first."""
         return tuple(self._items.values())
 
     def find(self, key: str) -> Drawn | None:
@@ -82,7 +82,7 @@ class DrawnRecord(WindowPart):
         return self._items.get(key)
 
     def is_unsaved(self, one: Drawn) -> bool:
-        """Whether a drawing could not be written; one that is on its way there is no news."""
+        """Return whether writing a drawing has failed; one that is being written has not."""
         if one.item.measurement_id:
             return False
         is_kept = self._log is not None and self._log.find_stored(one.version) is not None
@@ -90,18 +90,18 @@ class DrawnRecord(WindowPart):
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is something of this window to take back."""
+        """Whether an action in this window can be undone."""
         return bool(self._acts)
 
     def add(self, item: Measurement) -> None:
-        """Take a new drawing of the open case, and choose it."""
+        """Add a drawing to the open case, and select it."""
         key = self._name_next()
         self._acts.append((key, None))
         self._put_item(key, item)
         self._show_and_write(key)
 
     def change(self, key: str, item: Measurement) -> None:
-        """Put another drawing in the place of an own one."""
+        """Replace one of the reader's own drawings."""
         before = self._items.get(key)
         if before is not None and before.is_own and before.item != item:
             self._acts.append((key, before.item))
@@ -109,7 +109,7 @@ class DrawnRecord(WindowPart):
             self._show_and_write(key)
 
     def remove(self, key: str) -> None:
-        """Take an own drawing away; the record keeps that it was there."""
+        """Delete one of the reader's own drawings; the record keeps it."""
         before = self._items.get(key)
         if before is not None and before.is_own:
             self._acts.append((key, before.item))
@@ -117,14 +117,14 @@ class DrawnRecord(WindowPart):
             self._show_and_write("")
 
     def undo(self) -> None:
-        """Take the last of these acts back."""
+        """Undo the last of these actions."""
         if self._acts:
             key, before = self._acts.pop()
             self._put_item(key, before)
             self._show_and_write(key)
 
     def choose(self, key: str) -> None:
-        """Choose a drawing, "" for none."""
+        """Select a drawing, "" for none."""
         key = key if key in self._items else ""
         if key != self.chosen:
             self.chosen = key
@@ -137,7 +137,7 @@ class DrawnRecord(WindowPart):
         return f"new {self._count}"
 
     def _put_item(self, key: str, item: Measurement | None) -> None:
-        """Let a drawing be as `item` from now on, None for away."""
+        """Set a drawing to `item`, None to remove it."""
         before = self._items.get(key)
         if before is not None and self._log is not None and before.item.reader:
             self._log.take_back(before.version, before.item)
@@ -151,7 +151,7 @@ class DrawnRecord(WindowPart):
             self._log.draw(version, item)
 
     def _show_and_write(self, key: str) -> None:
-        """Show what changed, and write it."""
+        """Show the change, and write it."""
         self.chosen = key if key in self._items else ""
         self.changed.emit()
         if self._session.workspace is None:
@@ -162,7 +162,7 @@ class DrawnRecord(WindowPart):
             self._write_waiting()
 
     def _write_waiting(self) -> None:
-        """Write what waits, in a thread; each piece of it once, however many jobs there are."""
+        """Write pending changes in a thread, each once, however many jobs there are."""
         log = self._log
         if log is not None and log.is_waiting:
             self._jobs.start(
@@ -183,7 +183,7 @@ class DrawnRecord(WindowPart):
     # --------------------------------------------------------------------- case
 
     def _follow_case(self) -> None:
-        """Follow case, reader and what is hidden; what nobody put a name to goes along."""
+        """Follow case, reader and blinding; drawings without a reader are carried over."""
         session, workspace, case = self._session, self._session.workspace, self._session.case
         root = "" if workspace is None else str(workspace.root)
         of = None if case is None else (root, case_key(case.case_id), session.reader)
@@ -202,15 +202,15 @@ class DrawnRecord(WindowPart):
             self._log.workspace = workspace
             waiting = self._log.waiting.items()
             self._items = {version: Drawn(version, version, item) for version, item in waiting}
-        for one in nameless:
-            self._put_item(one.key, one.item)
+        for drawing in nameless:
+            self._put_item(drawing.key, drawing.item)
         self.choose("")
         self.changed.emit()
         self.read()
         self._write_waiting()
 
     def read(self) -> None:
-        """Read what is on the disk, such as what another window drew."""
+        """Read the drawings on disk, such as those of another window."""
         log, case_id = self._log, self._session.case_id
         if log is not None:
             self._jobs.start(
@@ -223,7 +223,7 @@ class DrawnRecord(WindowPart):
             )
 
     def _take_items(self, opened: CaseDrawings) -> None:
-        """Take what was read; what came and went in this window meanwhile stays so."""
+        """Store the drawings on disk, and keep later changes in this window."""
         log, reader = self._log, self._session.reader
         if log is None:
             return
@@ -231,7 +231,9 @@ class DrawnRecord(WindowPart):
             key: item for key, item in self._items.items() if not item.item.measurement_id
         }
         stored = (log.find_stored(drawn_here.version) for drawn_here in drawn_here.values())
-        passed_over = log.gone_ids | {one.measurement_id for one in stored if one is not None}
+        passed_over = log.gone_ids | {
+            drawing.measurement_id for drawing in stored if drawing is not None
+        }
         names = [item.measurement_id for item in opened.items]
         others = {
             name: Drawn(name, name, item, is_own=item.reader == reader)
@@ -245,7 +247,7 @@ class DrawnRecord(WindowPart):
             self.changed.emit()
 
     def close(self) -> None:
-        """Write what waits at once, because the window closes."""
+        """Write pending drawings at once, because the window closes."""
         for log in self._logs.values():
             try:
                 log.write()

@@ -1,4 +1,4 @@
-"""The fold "Measure" of the section View: the tools, and what is drawn on the case."""
+"""The fold "Measure" of the section View: the tools, and the drawings on the case."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -45,12 +45,12 @@ ACTIONS: Final[Mapping[MeasureKind, str]] = MappingProxyType(
 """The names of the tools in the table of keys."""
 _TIPS: Final = MappingProxyType(
     {
-        MeasureKind.RULER: tr("Measures a length in mm: drag, or click both ends"),
-        MeasureKind.CROSS: tr("Measures two diameters at right angles, in mm"),
-        MeasureKind.ELLIPSE: tr("Measures an area, its mean and standard deviation"),
-        MeasureKind.ANGLE: tr("Measures an angle: an end, the corner, the other end"),
-        MeasureKind.ARROW: tr("Points at something, with a few words"),
-        MeasureKind.KEY_IMAGE: tr("Keeps the slice on screen for the report"),
+        MeasureKind.RULER: tr("Measures a length in mm: drag, or click both ends."),
+        MeasureKind.CROSS: tr("Measures two perpendicular diameters in mm."),
+        MeasureKind.ELLIPSE: tr("Measures an area, its mean and standard deviation."),
+        MeasureKind.ANGLE: tr("Measures an angle: an end, the corner, the other end."),
+        MeasureKind.ARROW: tr("Points at something, with a short text."),
+        MeasureKind.KEY_IMAGE: tr("Keeps the displayed slice for the report."),
     }
 )
 _IN_A_ROW: Final = 3
@@ -58,7 +58,7 @@ _LINES: Final = 6
 
 
 class _DrawnModel(QAbstractListModel):
-    """The drawings as lines, each made when it is seen."""
+    """The drawings as lines, each created when it is visible."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class _DrawnModel(QAbstractListModel):
         self.endResetModel()
 
     def rowCount(self, parent: QModelIndex | None = None) -> int:
-        """Return how many there are."""
+        """Return the number of drawings."""
         return 0 if parent is not None and parent.isValid() else len(self.items)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -88,10 +88,10 @@ class _DrawnModel(QAbstractListModel):
 
 
 class MeasureSection(QWidget):
-    """`tool_wanted` carries a `MeasureKind`, `line_chosen` the key of a drawing.
+    """The tools and the list; `tool_wanted` carries a `MeasureKind`, `line_chosen` a drawing's key.
 
-    `words_wanted` asks for its words, `delete_wanted` and `undo_wanted` for these; `lesion_wanted`
-    carries the number of the lesion that the chosen drawing is of, "" for none.
+    `words_wanted` requests its text, `delete_wanted` and `undo_wanted` these actions;
+    `lesion_wanted` carries the number of the lesion of the selected drawing, "" for none.
     """
 
     tool_wanted = Signal(object)
@@ -107,7 +107,7 @@ class MeasureSection(QWidget):
         self.fold: QToolButton = tool_button(
             "measure_fold",
             tr("Measure"),
-            tr("Shows or hides rulers and other shapes, and the list of what is drawn"),
+            tr("Shows or hides rulers and other shapes, and the list of drawings."),
             self._toggle_content,
         )
         self.fold.setArrowType(Qt.ArrowType.RightArrow)
@@ -117,7 +117,7 @@ class MeasureSection(QWidget):
         self.list: QListView = named(
             QListView(),
             "measure_list",
-            tr("What is drawn on this case: a click goes there, a double click writes words"),
+            tr("The drawings on this case: a click goes there, a double click edits the text."),
         )
         self.list.setModel(self._model)
         self.list.setUniformItemSizes(True)
@@ -127,22 +127,22 @@ class MeasureSection(QWidget):
         self.undo = button(
             "measure_undo",
             tr("Undo"),
-            with_key(tr("Takes the last thing drawn, moved or deleted back"), "measure_undo"),
+            with_key(tr("Undoes the last drawing, move or deletion."), "measure_undo"),
             self.undo_wanted.emit,
         )
         self.delete = button(
             "measure_delete",
             tr("Delete"),
-            with_key(tr("Takes the chosen drawing away; the record keeps it"), "measure_delete"),
+            with_key(tr("Deletes the selected drawing; the record keeps it."), "measure_delete"),
             self.delete_wanted.emit,
         )
         self.lesion: QComboBox = named(
-            QComboBox(), "measure_lesion", tr("Which lesion the chosen drawing is of")
+            QComboBox(), "measure_lesion", tr("The lesion of the selected drawing.")
         )
         self.lesion.activated.connect(
             lambda _at: self.lesion_wanted.emit(str(self.lesion.currentData()))
         )
-        self.note = label("measure_note", tip=tr("What of the drawings is not kept or not read"))
+        self.note = label("measure_note", tip=tr("Drawings that are not saved or not read."))
         set_level(self.note, "warning")
         self._content = column(
             self._lay_out_tools(),
@@ -169,19 +169,19 @@ class MeasureSection(QWidget):
         note: str = "",
         lesions: Sequence[str] = (),
     ) -> None:
-        """Show what is drawn, each in the words of `say`, and which of it is chosen.
+        """Show the drawings, each as text by `say`, and which of them is selected.
 
-        `lesions` are the numbers that it can be given to.
+        `lesions` are the numbers that it can be assigned to.
         """
         self._model.show_items(items, say)
-        at = next((index for index, item in enumerate(items) if item.key == chosen), -1)
-        if at >= 0:
-            self.list.setCurrentIndex(self._model.index(at))
+        row_number = next((index for index, item in enumerate(items) if item.key == chosen), -1)
+        if row_number >= 0:
+            self.list.setCurrentIndex(self._model.index(row_number))
         else:
             self.list.clearSelection()
         self.list.setFixedHeight(self._find_height())
         self.list.setVisible(bool(items))
-        drawn = items[at] if at >= 0 and items[at].is_own else None
+        drawn = items[row_number] if row_number >= 0 and items[row_number].is_own else None
         self.delete.setEnabled(drawn is not None)
         self._show_lesions(lesions, drawn)
         self.undo.setEnabled(can_undo)
@@ -191,19 +191,19 @@ class MeasureSection(QWidget):
         self.fold.setText(f"{tr('Measure')}{count}")
 
     def _show_lesions(self, lesions: Sequence[str], drawn: Drawn | None) -> None:
-        """Offer the lesions while a drawing that may be changed is chosen."""
+        """Offer the lesions while a drawing that may be changed is selected."""
         of = "" if drawn is None else drawn.item.lesion
         self.lesion.clear()
         for name in dict.fromkeys(("", *lesions, of)):
-            words = tr("lesion {name}", name=name) if name else tr("of no lesion")
+            words = tr("lesion {name}", name=name) if name else tr("no lesion")
             self.lesion.addItem(words, name)
         self.lesion.setCurrentIndex(self.lesion.findData(of))
         self.lesion.setVisible(drawn is not None and self.lesion.count() > 1)
 
     def show_tool(self, kind: MeasureKind | None) -> None:
-        """Show which tool is in hand."""
-        for one, control in self.tools.items():
-            control.setChecked(one is kind)
+        """Show the active tool."""
+        for other, control in self.tools.items():
+            control.setChecked(other is kind)
 
     # -------------------------------------------------------------------- inner
 
@@ -238,7 +238,7 @@ class MeasureSection(QWidget):
         return items[index.row()].key if 0 <= index.row() < len(items) else ""
 
     def _find_height(self) -> int:
-        """Return room for some lines; more are scrolled to."""
+        """Return room for some lines; the rest scrolls."""
         lines = min(max(len(self._model.items), 1), _LINES)
         line_height = self.list.fontMetrics().height() + 2 * ROW_PADDING
         room: int = lines * line_height + 2 * self.list.frameWidth() + 2

@@ -19,10 +19,10 @@ from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.predict.cases import PredictSummary
 from napari_mamamia.services.predict.keep_prediction import KeptPrediction
 from napari_mamamia.services.predict.uncertainty import Uncertainty, UncertaintyKind
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.base.session import SessionMask
-from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.predict.models import PredictModels
 from napari_mamamia.widgets.predict.page import PredictPage
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -95,7 +95,7 @@ class Predicting(WindowPart):
     def __init__(self, context: WindowContext) -> None:
         super().__init__(context)
         self._answer: Answer | None = None
-        self._later = Turns(self)
+        self._later = EventLoopSteps(self)
 
     def start(
         self, segmenter: Segmenter, prompt: Prompt | None = None, keeping: Keeping | None = None

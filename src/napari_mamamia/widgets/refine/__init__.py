@@ -1,1 +1,1 @@
-"""Page Refine: the mouse's tools, strokes, outlines, growing, the mask and its saving."""
+"""Page Refine: mouse tools, strokes, outlines, growing, the mask and its saving."""

@@ -1,4 +1,4 @@
-"""The brush at the mouse: a circle at the radius that really paints, and what a press would do."""
+"""The brush cursor: a circle with the radius that is painted, and the effect of a press."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -20,7 +20,10 @@ from napari_mamamia.widgets.viewer.scene import Scene
 
 _BESIDE: Final = QPoint(14, 14)
 _NO_CURSOR: Final = "standard"
-_CORE: Final = (1.5, 0.35)  # mm and radii, the lesser: what a stroke holds whatever the image shows
+_CORE: Final = (
+    1.5,
+    0.35,
+)  # mm and radii, the lesser: the core that a stroke changes whatever the image shows
 _MODIFIER_KEYS: Final = {
     Qt.Key.Key_Shift: ("Shift", Qt.KeyboardModifier.ShiftModifier),
     Qt.Key.Key_Control: ("Control", Qt.KeyboardModifier.ControlModifier),
@@ -40,9 +43,9 @@ def section_radius_mm(radius_mm: float, distance_mm: float) -> float:
 
 
 def circle_radius_mm(state: RefineState) -> float:
-    """Return the radius of the circle at the mouse.
+    """Return the radius of the circle at the pointer.
 
-    SmartPaint's is the stroke's own; another brush's is that of what it paints.
+    For SmartPaint it is the stroke's own radius; for another brush that of the painted sphere.
     """
     if state.tool is PaintTool.SMARTPAINT:
         return state.brush.radius_mm
@@ -50,7 +53,7 @@ def circle_radius_mm(state: RefineState) -> float:
 
 
 def core_mm(brush: Brush) -> float:
-    """Return how far from its path a stroke of SmartPaint is obeyed whatever the image shows.
+    """Return how far from its path SmartPaint changes voxels whatever the image shows.
 
     Examples
     --------
@@ -62,9 +65,9 @@ def core_mm(brush: Brush) -> float:
 
 
 def ring_style(state: RefineState, instead: str = "") -> RingStyle:
-    """Return how the circle looks: its colour, and of SmartPaint the core and how far it acts.
+    """Return the circle's style: its colour, and for SmartPaint its core and its range.
 
-    A stroke for the whole lesion has no end to draw.
+    A stroke for the whole lesion has no limit to draw.
     """
     colour, brush = sign_colour(state, instead), state.brush
     if state.tool is not PaintTool.SMARTPAINT:
@@ -74,7 +77,7 @@ def ring_style(state: RefineState, instead: str = "") -> RingStyle:
 
 
 def sign_colour(state: RefineState, instead: str = "") -> str:
-    """Return the colour of what a press would do: adding, erasing, smoothing, or nothing."""
+    """Return the colour of a press: adding, erasing, smoothing, or no effect."""
     if instead:
         return WARNING_COLOURS["dark"]
     if state.brush.tool is Tool.SMOOTH and state.is_painting:
@@ -83,7 +86,7 @@ def sign_colour(state: RefineState, instead: str = "") -> str:
 
 
 def slices_reached(radius_mm: float, spacing_mm: float) -> int:
-    """Return in how many slices on each side of its own a sphere has a section.
+    """Return the number of slices on each side of its own in which a sphere has a section.
 
     Examples
     --------
@@ -97,9 +100,9 @@ def slices_reached(radius_mm: float, spacing_mm: float) -> int:
 
 
 def cursor_text(state: RefineState, *, slices: int | None = None) -> str:
-    """Return what stands beside the circle, such as "+ add"; with `slices` how deep it reaches.
+    """Return the text next to the circle, such as "+ add"; with `slices` also its depth.
 
-    The brush of `state` is the one that a press paints with, its buttons and keys counted.
+    The brush of `state` is the one that a press paints with, including buttons and keys.
 
     Examples
     --------
@@ -130,22 +133,22 @@ def cursor_text(state: RefineState, *, slices: int | None = None) -> str:
         return tr("~ smooth{deep}", deep=deep)
     what = "sphere " * (state.tool is PaintTool.SPHERE) + str(brush.action)
     return (
-        tr("{sign} {what}, all round the lesion", sign=sign, what=what)
+        tr("{sign} {what}, whole lesion", sign=sign, what=what)
         if brush.whole
         else f"{sign} {what}{deep}"
     )
 
 
 class HeldKeys(QObject):
-    """Says which of Shift, Ctrl and Alt are down, also while the mouse stands still."""
+    """Reports which of Shift, Ctrl and Alt are down, even while the pointer rests."""
 
     changed = Signal(object)
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
-        """Look at the keys of a canvas; every event goes on to it."""
+        """Read the modifier keys from an event of a canvas; every event is processed as usual."""
         if isinstance(event, QKeyEvent) and event.key() in _MODIFIER_KEYS:
             name, _ = _MODIFIER_KEYS[Qt.Key(event.key())]
-            # The modifiers of a key's own event count that key on some systems only.
+            # The modifiers of a key's own event include that key on some systems only.
             held = {n for n, m in _MODIFIER_KEYS.values() if event.modifiers() & m}
             is_down = event.type() == QEvent.Type.KeyPress
             self.changed.emit(held | {name} if is_down else held - {name})
@@ -153,9 +156,9 @@ class HeldKeys(QObject):
 
 
 class BrushCursor:
-    """Sets napari's own circle cursor, in world units, its rings, and a text beside the mouse.
+    """Sets napari's own circle cursor, in world units, its rings, and a text at the pointer.
 
-    Rings and text need a window; without one there is the circle alone.
+    Rings and text need a window; without one there is only the circle.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -169,9 +172,9 @@ class BrushCursor:
         self.canvas_of_view: Callable[[Any], QWidget | None] = canvas_widget
 
     def show(self, layer: Any, state: RefineState, instead: str = "") -> None:
-        """Show what a press would do over the image while `layer` is the chosen one.
+        """Show the effect of a press on the image while `layer` is the selected one.
 
-        Where a press paints nothing, `instead` is said. Moving the image by a drag is switched off.
+        If a press paints nothing, `instead` is shown. Panning by a drag is turned off.
         """
         self._layer = layer
         radius_mm = circle_radius_mm(state)
@@ -192,7 +195,7 @@ class BrushCursor:
         self._show_text(instead or cursor_text(state, slices=slices), sign_colour(state, instead))
 
     def hide(self) -> None:
-        """Give napari its cursor and its drag back."""
+        """Restore napari's cursor and panning."""
         if self._text is not None:
             self._text.hide()
         self._scene.viewer.mouse_wheel_callbacks.extend(self._scrolling)
@@ -223,7 +226,7 @@ class BrushCursor:
         label.setVisible(bool(text) and self._is_over)
 
     def move(self, pixel: Any, viewer: Any | None = None) -> None:
-        """Let the text follow the mouse; `pixel` is (x, y) on the canvas of `viewer`."""
+        """Let the text follow the pointer; `pixel` is (x, y) on the canvas of `viewer`."""
         self._is_over = True
         if self._text is not None and self._layer is not None:
             canvas = self.canvas_of_view(viewer or self._scene.viewer)
@@ -240,14 +243,14 @@ class BrushCursor:
             self._text.setVisible(bool(self._text.text()))
 
     def come_home(self) -> None:
-        """Leave a view that goes: the text belongs to the main one again."""
+        """Return the text to the main view, because its view is closed."""
         home = canvas_widget(self._scene.viewer)
         if self._text is not None and home is not None:
             self._text.setParent(home)
             self._text.hide()
 
     def leave(self, viewer: Any) -> None:
-        """Take the text away where the mouse leaves a view; it comes back with its next move."""
+        """Hide the text when the pointer leaves a view; its next move shows it again."""
         if not viewer.mouse_over_canvas:
             self._is_over = False
             if self._text is not None:
@@ -258,7 +261,7 @@ class BrushCursor:
         if self._text is None and canvas is not None:
             self._text = QLabel(canvas)
             self._text.setObjectName("brush_text")
-            self._text.setToolTip(tr("What a press would do"))
+            self._text.setToolTip(tr("What a press does."))
             self._text.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
             self._text.hide()
             canvas.installEventFilter(self.held)

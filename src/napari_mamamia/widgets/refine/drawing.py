@@ -1,4 +1,4 @@
-"""What is drawn on a slice and used when the button comes up: a closed contour, a line, a place."""
+"""Drawings on a slice that take effect on release: a closed contour, a line, a point."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ from napari_mamamia.widgets.viewer.marks import Marks
 
 
 class Outlining:
-    """One contour at a time, in whichever plane is on screen."""
+    """Draws one contour at a time, in the displayed plane."""
 
     def __init__(
         self,
@@ -36,12 +36,12 @@ class Outlining:
         self._brush = Brush()
 
     def press(self, place: Voxel, brush: Brush) -> None:
-        """Begin a contour at `place` (z, y, x) on the slice shown."""
+        """Begin a contour at `place` (z, y, x) on the displayed slice."""
         self._marks.clear()
         self._points, self._axis, self._brush = [place], brush.plane_axis, brush
 
     def drag(self, place: Voxel) -> None:
-        """Draw the contour on to `place`."""
+        """Continue the contour to `place`."""
         live = self._mask.live
         if live is None or not self._points:
             return
@@ -51,7 +51,7 @@ class Outlining:
             self._marks.add(box, on_line, "line")
 
     def release(self) -> None:
-        """Close the contour: what it encloses joins the mask, or leaves it when erasing."""
+        """Close the contour: its inside is added to the mask, or removed when erasing."""
         points, self._points = self._points, []
         live = self._mask.live
         self._marks.clear()
@@ -64,16 +64,16 @@ class Outlining:
             self._say(open_text(points, live.grid.spacing_mm))
 
     def abandon(self) -> None:
-        """Drop the contour in hand."""
+        """Drop the current contour."""
         if self._points:
             self._points = []
             self._marks.clear()
 
 
 class Pointing:
-    """Points at one place, or draws one straight line; `use` gets its two ends when it ends.
+    """Picks one point, or draws one straight line; `use` is called with its two ends on release.
 
-    With `has_line` False the two ends are the place of the press.
+    With `has_line` False both ends are the pressed point.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Pointing:
         self._brush = Brush()
 
     def press(self, place: Voxel, brush: Brush) -> None:
-        """Begin at `place` (z, y, x) on the slice shown."""
+        """Begin at `place` (z, y, x) on the displayed slice."""
         self._marks.clear()
         self._ends, self._brush = (place, place), brush
 
@@ -108,14 +108,14 @@ class Pointing:
             self._marks.add(box, on_line, "line")
 
     def release(self) -> None:
-        """Hand over what was pointed at."""
+        """Pass the point or line on."""
         ends, self._ends = self._ends, None
         self._marks.clear()
         if ends is not None:
             self._use(*ends, self._brush)
 
     def abandon(self) -> None:
-        """Drop what was begun."""
+        """Drop the current point or line."""
         if self._ends is not None:
             self._ends = None
             self._marks.clear()

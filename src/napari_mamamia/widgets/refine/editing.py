@@ -1,8 +1,8 @@
-"""The reader's own mask: opened with its journal, painted on, saved by itself and when asked.
+"""The reader's own mask: opened with its journal, painted on, saved automatically and on request.
 
-A mask is opened for editing as soon as its case is read where the reader has begun one, and made
-from another mask when the reader says so. It is saved a few seconds after a change, before another
-case is opened and before the window closes; each step is in the journal before that.
+A mask that the reader has begun is opened for editing as soon as its case is read; a new one is
+copied from another mask on request. It is saved a few seconds after a change, before another case
+is opened and before the window closes; each step is in the journal before that.
 """
 
 from collections.abc import Callable
@@ -28,10 +28,10 @@ _LANE: Final = "edit"
 
 
 class Editing(WindowPart):
-    """Opens, follows and saves the refined mask. `state_changed` says that `state` is new.
+    """Opens, follows and saves the refined mask. `state_changed` reports a new `state`.
 
-    `opened` says that another mask can be painted on, or none any more; `stepped` that a step was
-    done, undone or redone.
+    `opened` reports that another mask, or no mask, can be painted on; `stepped` that a step was
+    made, undone or redone.
     """
 
     state_changed = Signal()
@@ -65,22 +65,22 @@ class Editing(WindowPart):
 
     @property
     def layer(self) -> Any | None:
-        """The layer that is painted on."""
+        """The layer of the refined mask."""
         return self.mask.layer
 
     @property
     def open(self) -> OpenEditing | None:
-        """The mask that is open for editing, with its journal; None where none is."""
+        """The mask that is open for editing, with its journal; None if there is none."""
         return self.saving.open
 
     @property
     def state(self) -> SaveState:
-        """How far the edited mask is saved."""
+        """The save state of the edited mask."""
         return self.saving.state
 
     @property
     def is_dirty(self) -> bool:
-        """Whether something is not on disk yet."""
+        """Whether there are unsaved changes."""
         return self.saving.is_dirty
 
     # ----------------------------------------------------------------- opening
@@ -88,8 +88,8 @@ class Editing(WindowPart):
     def start(self, source: Role | None) -> None:
         """Copy the mask of a role (None: an empty one) as this reader's own.
 
-        Where the reader has a mask of the case already, the copy becomes a step of it; where that
-        is just being opened, once it is open.
+        If the reader already has a mask of the case, the copy becomes a step of it, after it has
+        been opened.
         """
         case = self._session.case
         if case is None:
@@ -99,7 +99,7 @@ class Editing(WindowPart):
         self.start_with(None if origin is None else LabelMap.of(origin.buffer, case.grid), name)
 
     def start_with(self, labels: LabelMap | None, name: str) -> None:
-        """Take a mask (None: an empty one) as this reader's own, as `start` does."""
+        """Use a mask (None: an empty one) as this reader's own, as `start` does."""
         case, reader = self._session.case, self._session.reader
         if case is None or not reader:
             return
@@ -121,20 +121,20 @@ class Editing(WindowPart):
             self.mask.stepped.emit()
 
     def _follow_case(self) -> None:
-        """Open the reader's mask once its case is read; let it go with its case."""
+        """Open the reader's mask once its case is read; close it with its case."""
         case, reader = self._session.case, self._session.reader
         request = None if case is None or not reader else (id(case.signal), reader)
         if self._asked_for is not None and (case is None or self._asked_for[0] != id(case.signal)):
-            self._asked_for = None  # another case may come to lie where that one lay
+            self._asked_for = None  # another case may get the same address in memory
         if self.open is not None and not self._is_of(self.open, case, reader):
             self._close_left()
             self._left = self.open
             self._let_go()
-            # 5 ms of the turn in which the next case comes
+            # 5 ms of the iteration in which the next case is shown
             call_later(self, self._close_left)
         if self._session.mask(Role.REFINED) is None and self.open is not None:
             self._let_go()
-            self._asked_for = request  # a mask that the user took away is not brought back
+            self._asked_for = request  # a mask that the user removed is not restored
         self._lock_layer()
         if request is None or case is None or not reader or not case.is_loaded:
             return
@@ -143,7 +143,7 @@ class Editing(WindowPart):
             self._open_mask(case, reader, None, "", only_if_begun=True)
 
     def _is_of(self, opened: OpenEditing, case: Case | None, reader: str | None) -> bool:
-        """Whether the open mask belongs here; one that cannot be saved stays whoever reads."""
+        """Return whether the open mask belongs here; an unsaved mask stays for any reader."""
         same = case is not None and opened.case.signal is case.signal
         return same and (opened.reader == reader or self.is_dirty)
 
@@ -156,7 +156,7 @@ class Editing(WindowPart):
         *,
         only_if_begun: bool = False,
     ) -> None:
-        self._close_left()  # it may be the same one that comes back
+        self._close_left()  # the same mask may be opened again
         workspace = self._session.workspace
         begun = self._services.is_begun
 
@@ -195,7 +195,7 @@ class Editing(WindowPart):
         )
 
     def _show_opened(self, opened: OpenEditing, case: Case) -> None:
-        """Show the mask, and begin in the next turn of the event loop: each takes its time."""
+        """Show the mask, and begin in the next event-loop iteration, because each takes long."""
         _close_opened(self._pending)
         self._pending = None
         if not self._is_of(opened, self._session.case, self._session.reader):
@@ -207,7 +207,7 @@ class Editing(WindowPart):
         self._begin.start()
 
     def _begin_pending(self) -> None:
-        """Edit the mask that was just shown, unless the reader has gone on to another case."""
+        """Edit the mask that was just shown, unless the reader has opened another case."""
         opened, self._pending = self._pending, None
         pending_start, self._wanted_start = self._wanted_start, None
         case = self._session.case
@@ -227,7 +227,7 @@ class Editing(WindowPart):
         self.mask.begin(live, tag_for(case, Role.REFINED))
         self.saving.begin(opened, self._session.context)
         self._session.set_mask(mask)
-        if opened.notes:  # at once: the window shows the last warning alone
+        if opened.notes:  # at once: the window shows only the last warning
             self._notifier.warn("; ".join(opened.notes))
         self.opened.emit()
         self.state_changed.emit()
@@ -235,7 +235,7 @@ class Editing(WindowPart):
             self._lay_over(*pending_start)
 
     def _lock_layer(self) -> None:
-        """Let nobody paint on a mask that is not open for editing: it would be lost."""
+        """Lock a mask that is not open for editing: strokes on it would be lost."""
         layer = self._scene.layer(Role.REFINED)
         if layer is not None:
             layer.editable = self.open is not None
@@ -252,14 +252,14 @@ class Editing(WindowPart):
         self.state_changed.emit()
 
     def _close_left(self) -> None:
-        """Let go of the journal of the mask that was left with its case."""
-        left, self._left = self._left, None
-        _close_opened(left)
+        """Release the journal of the previous case's mask."""
+        opened, self._left = self._left, None
+        _close_opened(opened)
 
     # ---------------------------------------------------------------- recovery
 
     def take_over(self, wanted: bool) -> None:
-        """Keep what was recovered after a crash, or go back to the saved mask, as a step."""
+        """Keep the steps recovered after a crash, or return to the saved mask, as a step."""
         if self.open is None:
             return
         if wanted:
@@ -272,7 +272,7 @@ class Editing(WindowPart):
     # ------------------------------------------------------------------ layers
 
     def choose_layer(self) -> None:
-        """Make the refined mask's layer the chosen one, visible."""
+        """Select the refined mask's layer, and show it."""
         layer = self.layer
         if layer is not None:
             layer.visible = True
@@ -286,15 +286,15 @@ class Editing(WindowPart):
         self.saving.save(then)
 
     def save_if_needed(self, then: Callable[[bool], None]) -> None:
-        """Save first if something is unsaved, then call `then` with whether all is on disk."""
+        """Save first if there are unsaved changes, then call `then` with whether all is on disk."""
         self.saving.save_if_needed(then)
 
     def save_now(self) -> bool:
-        """Save in this thread, because the window closes; False if something stays unsaved."""
+        """Save in this thread, because the window closes; return False if changes stay unsaved."""
         return self.saving.save_now()
 
     def keep_under(self, reader: str) -> None:
-        """Make the mask that could not be saved another reader's, and save it there."""
+        """Assign the unsaved mask to another reader, and save it for that reader."""
         mask = self._session.mask(Role.REFINED)
         if mask is not None and self.open is not None:
             self.saving.take_reader(reader)
@@ -303,12 +303,12 @@ class Editing(WindowPart):
             self.save()
 
     def discard(self) -> None:
-        """Forget the mask in this window; its file and its journal stay as they are."""
+        """Drop the mask in this window; its file and its journal stay unchanged."""
         self._scene.remove_mask(Role.REFINED)
         self._session.drop_mask(Role.REFINED)
 
     def close(self) -> None:
-        """Let go of the journal, because the window closes for good."""
+        """Release the journal, because the window closes."""
         self.mask.end()
         self._close_left()
         for opened in (self.open, self._pending):
@@ -323,7 +323,7 @@ class Editing(WindowPart):
             self._session.mask_edited.emit()
 
     def _on_removed(self, event: Any) -> None:
-        """Save what was painted on a layer that a user deletes, then let the mask go."""
+        """Save strokes on a layer that a user deletes, then close the mask."""
         mask, case, opened = self._session.mask(Role.REFINED), self._session.case, self.open
         if self._scene.is_changing or opened is None or event.value is not self.mask.followed:
             return
@@ -343,6 +343,6 @@ class Editing(WindowPart):
 
 
 def _close_opened(opened: OpenEditing | None) -> None:
-    """Let go of the journal of a mask that is not wanted any more."""
+    """Release the journal of a mask that is not needed any more."""
     if opened is not None:
         opened.close()

@@ -1,4 +1,4 @@
-"""Page Refine at work: tools, strokes, history and its memory, numbers, saving."""
+"""The flow of page Refine: tools, strokes, history and its memory, numbers, saving."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -29,8 +29,8 @@ from napari_mamamia.widgets.refine.painting import Painting
 from napari_mamamia.widgets.refine.protocols import Protocols
 from napari_mamamia.widgets.refine.readers import Readers
 from napari_mamamia.widgets.refine.state import RADII_MM, PaintTool, choose_next
+from napari_mamamia.widgets.viewer.active_tool import ActiveTool
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
-from napari_mamamia.widgets.viewer.hand import Hand
 from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.prompts import PromptTool
 
@@ -38,7 +38,7 @@ _CLOCK_MS: Final = 1_000
 
 
 class RefineFlow(WindowPart):
-    """Joins the page, the header's saved state, the session, painting, growing and measuring."""
+    """Connects the page, the header's saved state, the session, painting, growing and measuring."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class RefineFlow(WindowPart):
         page: RefinePage,
         header: Header,
         editing: Editing,
-        hand: Hand,
+        active_tool: ActiveTool,
         painting: Painting,
         growing: Growing,
         box: PromptTool,
@@ -62,7 +62,7 @@ class RefineFlow(WindowPart):
         self._page = page
         self._header = header
         self._editing = editing
-        self._hand = hand
+        self._active_tool = active_tool
         self._painting = painting
         self._growing = growing
         self._box = box
@@ -78,8 +78,8 @@ class RefineFlow(WindowPart):
         page.start_wanted.connect(lambda role: readers.with_reader(lambda: editing.start(role)))
         self._connect_page()
         self._connect_rest()
-        # Measuring begins a turn after the mask is shown, so that neither holds the window for
-        # long.
+        # Measuring begins one event-loop iteration after the mask is shown, so that neither
+        # blocks the window for long.
         self._begin = QTimer(self)
         self._begin.setSingleShot(True)
         self._begin.timeout.connect(self._measure.begin)
@@ -145,7 +145,7 @@ class RefineFlow(WindowPart):
     # ----------------------------------------------------------------- actions
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return what the keys of this page do, by their names in the table."""
+        """Return the actions of this page's keys, by their names in the table."""
         painting, editing = self._painting, self._editing
         handlers: dict[str, Callable[..., object]] = {
             "smartpaint": lambda: painting.toggle_tool(PaintTool.SMARTPAINT),
@@ -168,12 +168,12 @@ class RefineFlow(WindowPart):
         }
 
     def _on_page(self, name: str, action: Callable[..., object]) -> Callable[..., object]:
-        """Return an action that does nothing on another page; letting go is heard everywhere."""
+        """Return an action that does nothing on another page; key releases always count."""
 
         def act(*held: bool) -> None:
             key = next(key for key in self._keys if key.action == name)
             is_reading = name == "accept" and bool(self._session.study)
-            if self._hand.page == key.page or held == (False,) or is_reading:
+            if self._active_tool.page == key.page or held == (False,) or is_reading:
                 action(*held)
             else:
                 self._notifier.hint(
@@ -187,14 +187,14 @@ class RefineFlow(WindowPart):
         return act
 
     def drop_stroke(self) -> None:
-        """Drop the stroke that is drawn, or stop waiting for a click or a box."""
+        """Drop the current stroke, or stop waiting for a click or a box."""
         self._painting.drop_stroke()
-        self._hand.stop_waiting()
+        self._active_tool.stop_waiting()
 
     def accept(self) -> None:
-        """Save the mask, then open the next case; what cannot be saved keeps its case open.
+        """Save the mask, then open the next case; if it cannot be saved, its case stays open.
 
-        In a study the mask is handed in with the answers.
+        In a study the mask is submitted with the answers.
         """
         if self._session.study:
             self._accept_reading()
@@ -203,7 +203,7 @@ class RefineFlow(WindowPart):
             key = next(key for key in self._keys if key.action == "next_case")
             self._notifier.hint(
                 tr(
-                    "There is no mask of yours to accept: begin one here, or go on with {shown}.",
+                    "You have no mask to accept: start one here, or continue with {shown}.",
                     shown=key.shown,
                 )
             )
@@ -211,7 +211,7 @@ class RefineFlow(WindowPart):
         self._editing.saving.save_if_new(lambda all_saved: self._open_next() if all_saved else None)
 
     def grow_prediction(self) -> None:
-        """Grow the prediction that is shown into the own mask, which is made first if need be."""
+        """Grow the displayed prediction into the own mask, which is created first if needed."""
         self._grows_when_ready = True
         if self._editing.live is None:
             self._readers.with_reader(lambda: self._editing.start(None))
@@ -236,7 +236,7 @@ class RefineFlow(WindowPart):
             bind_mask_keys(self._keys_on, self.actions(), keys)
 
     def compare(self, held: bool) -> None:
-        """Show the start mask in place of the present one while `held`."""
+        """Show the start mask instead of the current one while `held`."""
         live = self._editing.live
         layer = self._editing.layer
         if live is None or layer is None:
@@ -254,15 +254,15 @@ class RefineFlow(WindowPart):
         self._page.set_comparing(held, changes=self._measure.wants_changes)
 
     def show_changes(self, wanted: bool) -> None:
-        """Colour what was added and removed since the start, or no more."""
+        """Show or hide the voxels added and removed since the start."""
         self._draw_over(changes=wanted, marks=False)
 
     def show_marks(self, wanted: bool) -> None:
-        """Colour what the marks of the strokes hold, or no more."""
+        """Show or hide the voxels that the marks of the strokes hold."""
         self._draw_over(changes=False, marks=wanted)
 
     def _draw_over(self, *, changes: bool, marks: bool) -> None:
-        """Draw one thing over the mask, or nothing: there is one layer for it."""
+        """Draw changes, marks or nothing over the mask: there is one layer for it."""
         self._measure.wants_changes, self._measure.wants_marks = changes, marks
         self._painting.marks_are_free = not self._measure.is_drawing
         self._marks.clear()
@@ -295,7 +295,7 @@ class RefineFlow(WindowPart):
         self._show_state()
 
     def _show_opened(self) -> None:
-        """Show another mask that can be painted on, or that there is none any more."""
+        """Update the page for another mask that can be painted on, or for none."""
         self.show_changes(False)
         if self._editing.live is None:
             self._painting.set_tool(PaintTool.NONE)
@@ -338,14 +338,14 @@ class RefineFlow(WindowPart):
         mask = self._session.mask(Role.REFINED)
         where = f"\n{mask.saved.path}" if mask and mask.saved else ""
         self._header.saved.setToolTip(
-            tr("Whether the edited mask is saved: {words}{where}", words=text, where=where)
+            tr("Whether the edited mask is saved: {words}{where}.", words=text, where=where)
         )
         can_save = self._editing.is_dirty or state is SaveState.NEW
         self._page.set_save_is_next(can_save, failed=state is SaveState.FAILED)
         self._show_next()
 
     def _show_next(self) -> None:
-        """Say what comes next; whether the mask is empty is known once it is measured."""
+        """Show the next step; whether the mask is empty is known after it is measured."""
         live = self._editing.live
         if live is None:
             return

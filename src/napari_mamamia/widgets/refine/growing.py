@@ -1,4 +1,4 @@
-"""Growing to 3-D and the tools for the whole mask: jobs whose results are steps of the session."""
+"""Growing to 3-D and tools for the whole mask: jobs whose results become steps."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -21,8 +21,8 @@ from napari_mamamia.services.refine.grow_mask import (
     lay_grown,
     merge_grown,
     recall_growth,
-    seeds_beside_growth,
     seeds_of,
+    seeds_without_growth,
     steps_of,
     without_outlines,
 )
@@ -41,11 +41,11 @@ _LANE: Final = "grow"
 _NOTHING: Final = tr("Outline the tumour on a slice first (key O), or point at it and press R.")
 _NO_MASK: Final = tr("Make your own mask first: page Refine, Start from.")
 _NO_IMAGES: Final = tr(
-    "Growing needs all phases: they are still read or measured, try in a moment."
+    "Growing needs all phases, which are still being read or measured: try again in a moment."
 )
 _MEANWHILE: Final = tr(
-    "The mask was changed while {what} ran, or another lesion chosen, so that its result was left "
-    "out: start it again."
+    "The mask changed while {what} ran, or another lesion was chosen, so the result was "
+    "dropped: start it again."
 )
 
 
@@ -54,7 +54,7 @@ RemovalJob = Callable[[NDArray[np.uint8], NDArray[np.uint16]], Removal]
 
 
 class Growing(WindowPart):
-    """One job at a time; a mask that was changed meanwhile is not written over."""
+    """Runs one job at a time; its result is dropped if the mask changed meanwhile."""
 
     busy_changed = Signal()
 
@@ -71,12 +71,12 @@ class Growing(WindowPart):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a tool is at work."""
+        """Whether a tool is running."""
         return self._jobs.is_running(_LANE)
 
     @property
     def note(self) -> str:
-        """What to know of the step that the mask stands at, where that was growing; else ""."""
+        """The note on the current step if it was a growth; else ""."""
         live = self._editing.live
         if live is None or self._noted is None or not live.position:
             return ""
@@ -85,7 +85,7 @@ class Growing(WindowPart):
 
     @property
     def farther_mm(self) -> float | None:
-        """The radius to offer where the step that the mask stands at ended at its limit."""
+        """The radius to offer if the current step ended at its limit."""
         live = self._editing.live
         if live is None or self._cut_off is None or not live.position:
             return None
@@ -95,17 +95,17 @@ class Growing(WindowPart):
 
     @property
     def kind(self) -> GrowthKind:
-        """What growing would start from."""
+        """The start of the next growth."""
         live = self._editing.live
         return GrowthKind.CLICK if live is None else choose_growth(live)
 
     def _forget_growths(self) -> None:
-        """Let go of what belongs to a mask that was closed: its job holds the case's images."""
+        """Drop the data of a closed mask: its job holds the case's images."""
         self._before = {}
         self._noted = self._cut_off = None
 
     def seed_text(self) -> str:
-        """Return what growing would start from, in plain words."""
+        """Return the start of the next growth as text."""
         live, kind = self._editing.live, self.kind
         if live is not None and kind is GrowthKind.OUTLINES:
             count = len(outlined_slices(steps_of(live), live.label))
@@ -115,17 +115,17 @@ class Growing(WindowPart):
                 count,
             )
         is_click = kind is GrowthKind.CLICK
-        return tr("from the mouse") if is_click else tr("from the mask, strokes and outlines")
+        return tr("from the pointer") if is_click else tr("from the mask, strokes and outlines")
 
     def set_reach(self, radius_mm: float) -> None:
-        """Let a region that ended at its limit reach so far, when it is grown once more."""
+        """Set the limit of a region that reached it, for when it is grown again."""
         self._reach_mm = radius_mm
 
     def grow(self) -> None:
         """Grow the lesion: from outlines alone, from all evidence, or else from a click.
 
-        The click is the place under the mouse. A region that ended at its limit is grown once more,
-        as far as the reader lets it.
+        The click is at the pointer. A region that ended at its limit is grown again, up to the
+        reader's new limit.
         """
         live = self._prepare_session()
         if live is None or live.images is None:
@@ -142,7 +142,7 @@ class Growing(WindowPart):
 
     def _grow_outlines(self, live: EditingSession) -> None:
         images, grid = live.images, live.grid
-        seeds = seeds_beside_growth(live, self._last_growth(live))
+        seeds = seeds_without_growth(live, self._last_growth(live))
         if not seeds or images is None:
             self._notifier.hint(_NOTHING)
             return
@@ -150,14 +150,14 @@ class Growing(WindowPart):
         self._start_growth(live, name, lambda more: self._services.grow(images, grid, seeds, more))
 
     def _grow_click(self, live: EditingSession) -> None:
-        images, grid, place = live.images, live.grid, self._painting.place
+        images, grid, point = live.images, live.grid, self._painting.place
         problem = self._painting.problem_in(self._scene.viewer)
-        if problem or place is None or images is None:
+        if problem or point is None or images is None:
             self._notifier.hint(problem or _NOTHING)
             return
         name = f"{GROW_STEP} (from a click)"
         grow = self._services.grow_from_click
-        self._start_growth(live, name, lambda more: grow(images, grid, place, more))
+        self._start_growth(live, name, lambda more: grow(images, grid, point, more))
 
     def _start_growth(
         self,
@@ -174,11 +174,11 @@ class Growing(WindowPart):
         )
 
     def _grow_again(self, live: EditingSession) -> None:
-        """Grow from the mask, the marks of all strokes and the outlines: it may shrink as well."""
+        """Grow from mask, marks of all strokes and outlines; the mask may also shrink."""
         images, grid, label = live.images, live.grid, live.label
         if images is None:
             return
-        # Not copied: where the reader paints on meanwhile, the result is left out.
+        # Not copied: if the reader paints meanwhile, the result is dropped.
         labels, words = live.labels, live.state.words(label)
         seeds = seeds_of(labels, label, outlined_slices(steps_of(live), label))
 
@@ -194,7 +194,7 @@ class Growing(WindowPart):
         )
 
     def grow_in_box(self, box: Box) -> None:
-        """Grow what stands out in a box that was drawn around the tumour."""
+        """Grow the brightest part of a box that was drawn around the tumour."""
         live = self._prepare_session()
         if live is None or live.images is None:
             return
@@ -207,7 +207,7 @@ class Growing(WindowPart):
         )
 
     def grow_mask(self, labels: NDArray[np.uint8]) -> None:
-        """Grow a mask (z, y, x), such as a candidate of the prediction, to the edge it is near."""
+        """Grow a mask (z, y, x), such as a candidate of the prediction, to the nearby edge."""
         live = self._prepare_session()
         if live is None or live.images is None:
             return
@@ -220,7 +220,7 @@ class Growing(WindowPart):
         )
 
     def _prepare_session(self) -> EditingSession | None:
-        """Return the session with the stroke in hand ended, None (and say why) if not ready."""
+        """Return the session after ending the current stroke, None and a message if not ready."""
         live = self._editing.live
         if live is None:
             self._notifier.hint(_NO_MASK)
@@ -239,7 +239,7 @@ class Growing(WindowPart):
         self._editing.mask.release()
         tool, amount = str(request.tool), request.amount
         planes = outlined_slices(steps_of(live), live.label)
-        # The tool reads it in a thread while the reader may paint on.
+        # The tool reads it in a thread while the reader may paint.
         labels = live.labels.copy()
 
         def done(result: Any) -> None:
@@ -260,7 +260,7 @@ class Growing(WindowPart):
         )
 
     def remove_part(self, place: Voxel, label: int) -> None:
-        """Take away the part of the mask at a place, for good."""
+        """Remove the part of the mask at a point permanently."""
         live = self._editing.live
         if live is not None:
             find = self._services.remove_part
@@ -272,7 +272,7 @@ class Growing(WindowPart):
             )
 
     def cut(self, line: tuple[Voxel, Voxel], brush: Brush) -> None:
-        """Take away what a line on a slice cuts off, for good."""
+        """Remove the part that a line on a slice cuts off permanently."""
         live = self._editing.live
         if live is not None:
             find, axis = self._services.cut_off, brush.plane_axis
@@ -285,7 +285,7 @@ class Growing(WindowPart):
 
     def _start_removal(self, live: EditingSession, name: str, label: int, find: RemovalJob) -> None:
         self._editing.mask.release()
-        # Not copied: where the reader paints on meanwhile, the result is left out.
+        # Not copied: if the reader paints meanwhile, the result is dropped.
         labels, words = live.labels, live.state.words(label)
 
         def take(removal: Removal) -> None:
@@ -310,12 +310,12 @@ class Growing(WindowPart):
         use_result: Callable[[Any], None],
         refuse: Callable[[Exception], None] | None = None,
     ) -> None:
-        # The step too: an undo and another step leave the number as it was. And the lesion: what
-        # was grown of one is not laid into another.
+        # Compare the step too: an undo and another step keep the number. And the lesion: the
+        # growth of one is not applied to another.
         began = (live.position, live.steps[-1:], live.label)
 
         def take(result: Any) -> None:
-            # A stroke in hand is a change too.
+            # A current stroke is a change too.
             self._editing.mask.release()
             if (live.position, live.steps[-1:], live.label) == began:
                 use_result(result)
@@ -337,7 +337,7 @@ class Growing(WindowPart):
         self, live: EditingSession, name: str, grown: Grown, job: GrowJob | None = None
     ) -> None:
         before = self._last_growth(live)
-        seeds = seeds_beside_growth(live, before)
+        seeds = seeds_without_growth(live, before)
         box, mask, added = merge_grown(live.labels, live.label, grown, before, live.grid)
         added = without_outlines(box, added, seeds)
         step = self._finish_growth(live, name, box, mask, grown)
@@ -349,13 +349,13 @@ class Growing(WindowPart):
             self._cut_off = (step, radius_mm, name, job)
 
     def _last_growth(self, live: EditingSession) -> GrownBefore | None:
-        """Return what the growing before added, here or in an earlier sitting; else None."""
+        """Return what the previous growth added, here or in an earlier sitting; else None."""
         before = self._before.get(live.label)
         is_there = before is not None and any(step is before.step for step in steps_of(live))
         return before if is_there else recall_growth(live)
 
     def _grown_so_far(self) -> tuple[Box, NDArray[np.bool_]] | None:
-        """Return what growing added, where the mask is made of outlines and growth alone."""
+        """Return the voxels added by growth, if the mask consists of outlines and growth alone."""
         live = self._editing.live
         before = None if live is None else self._last_growth(live)
         if before is None or self.kind is not GrowthKind.OUTLINES:
@@ -365,11 +365,11 @@ class Growing(WindowPart):
     def _finish_growth(
         self, live: EditingSession, name: str, box: Box, mask: NDArray[np.bool_], grown: Grown
     ) -> Edit | None:
-        """Make the region a step, and keep what is to be known of it."""
+        """Make the region a step, and keep its notes."""
         self._noted = self._cut_off = None
         notes = "; ".join(grown.notes)
         if not self._editing.mask.apply(name, box, mask):
-            self._notifier.hint(tr("Growing changed nothing. {notes}", notes=notes).strip())
+            self._notifier.hint(tr("No growth: {notes}", notes=notes).strip())
             return None
         step = live.steps[live.position - 1]
         if notes:

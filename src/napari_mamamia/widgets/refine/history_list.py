@@ -1,4 +1,4 @@
-"""The list of the session's steps: newest on top, a click goes to that state; its memory, words."""
+"""The list of steps, newest on top; a click goes to a state. And its memory and messages."""
 
 import logging
 from collections import Counter
@@ -25,7 +25,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _log = logging.getLogger(__name__)
 
 LIMITS_MB: Final = (64, 256, 1024, 4096)
-"""Limits of the memory of undo to choose from."""
+"""Choices for the memory limit of undo, in MB."""
 
 _USUAL_MB: Final = 256
 _MB: Final = 1 << 20
@@ -34,7 +34,7 @@ _LEAST_LINES: Final = 6
 
 
 class HistoryModel(QAbstractListModel):
-    """The steps from the newest to the start; what was undone is written greyed."""
+    """The steps from the newest to the start; undone steps are grey."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class HistoryModel(QAbstractListModel):
     def show(self, steps: Sequence[Edit], position: int, start: str) -> None:
         """Show the steps, of which `position` are applied, above the name of the start mask.
 
-        Lines that stay are left alone: laying the whole list out again takes 4 ms at each undo.
+        Unchanged lines are left alone: laying out the whole list again takes 4 ms at each undo.
         """
         names = [start, *map(_name_step, steps)]
         before, self._position = self._position, position
@@ -76,7 +76,7 @@ class HistoryModel(QAbstractListModel):
         index: QModelIndex | QPersistentModelIndex,
         role: int = Qt.ItemDataRole.DisplayRole,
     ) -> Any:
-        """Return a line's text, such as "9 erase 6 mm", its hover text or its colour."""
+        """Return a line's text, such as "9 erase 6 mm", its tooltip or its colour."""
         number = self.position_of(index.row())
         name = self._names[number]
         if role == Qt.ItemDataRole.DisplayRole:
@@ -91,14 +91,14 @@ class HistoryModel(QAbstractListModel):
         return None
 
     def flags(self, index: QModelIndex | QPersistentModelIndex) -> Qt.ItemFlag:
-        """Return what can be done with a line."""
+        """Return the item flags of a line."""
         return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
 
 
 class HistoryList(QWidget):
-    """The list with Redo and the memory of undo; `undo` is for the page to place.
+    """The list with Redo and the memory of undo; the page places `undo`.
 
-    `position_wanted` carries how many steps are to be applied, `limit_wanted` megabytes.
+    `position_wanted` carries how many steps to apply, `limit_wanted` megabytes.
     """
 
     position_wanted = Signal(int)
@@ -111,7 +111,7 @@ class HistoryList(QWidget):
         self.setObjectName("refine_history")
         self.model = HistoryModel()
         self.view: QListView = named(
-            QListView(), "refine_steps", tr("What was done, newest on top; a click goes there")
+            QListView(), "refine_steps", tr("The steps, newest on top; a click goes to one.")
         )
         self.view.setModel(self.model)
         self.view.setUniformItemSizes(True)
@@ -123,13 +123,13 @@ class HistoryList(QWidget):
         self.undo = button(
             "refine_undo",
             tr("Undo"),
-            with_key(tr("Undoes the last step of the lesion that is painted"), "undo"),
+            with_key(tr("Undoes the last step of the painted lesion"), "undo"),
             self.undo_wanted.emit,
         )
         self.redo = button(
             "refine_redo",
             tr("Redo"),
-            with_key(tr("Does the step of this lesion again that was undone"), "redo"),
+            with_key(tr("Redoes the undone step of this lesion"), "redo"),
             self.redo_wanted.emit,
         )
         layout = QVBoxLayout(self)
@@ -140,25 +140,25 @@ class HistoryList(QWidget):
 
     @property
     def limit_mb(self) -> int:
-        """The limit that is chosen, in megabytes."""
+        """The chosen limit in megabytes."""
         return int(self.limit.currentData())
 
     def set_limit(self, megabytes: int) -> None:
-        """Choose one of `LIMITS_MB` without telling it on."""
+        """Choose one of `LIMITS_MB` without emitting a signal."""
         self.limit.blockSignals(True)
         self.limit.setCurrentIndex(LIMITS_MB.index(megabytes))
         self.limit.blockSignals(False)
 
     def show_memory(self, megabytes: float | None) -> None:
-        """Show how much memory undo holds; None where nothing is edited."""
+        """Show how much memory undo uses; None while no mask is edited."""
         self.memory.setText(
-            "" if megabytes is None else tr("undo holds {megabytes:.0f} MB of", megabytes=megabytes)
+            "" if megabytes is None else tr("undo uses {megabytes:.0f} MB of", megabytes=megabytes)
         )
 
     def show_steps(
         self, steps: Sequence[Edit], position: int, start: str, *, can_undo: bool, can_redo: bool
     ) -> None:
-        """Show the steps and mark the state that is on screen."""
+        """Show the steps and mark the displayed state."""
         self.model.show(steps, position, start)
         here = self.model.index(len(steps) - position, 0)
         self.view.setCurrentIndex(here)
@@ -170,7 +170,7 @@ class HistoryList(QWidget):
         tip = tr("Memory for undo; steps beyond the limit are read back from the journal")
         self.memory: QLabel = named(QLabel(), "refine_undo_memory", tip)
         self.limit: QComboBox = named(
-            QComboBox(), "refine_undo_limit", tr("{tip}. Sets the limit", tip=tip)
+            QComboBox(), "refine_undo_limit", tr("{tip}. Sets the limit.", tip=tip)
         )
         for megabytes in LIMITS_MB:
             text = (
@@ -185,9 +185,9 @@ class HistoryList(QWidget):
 
 
 def _name_step(step: Edit) -> str:
-    """Return a step's name; one that left every voxel as it was says so: a click shows no change.
+    """Return a step's name, with a note if it changed no voxel, because a click shows no change.
 
-    Undo and Redo pass over such steps.
+    Undo and Redo skip such steps.
     """
     name = step.name
     if step.label > 1:
@@ -196,36 +196,38 @@ def _name_step(step: Edit) -> str:
 
 
 class StepWords:
-    """Says what the last act did to a session's history: undone, done again, or lost to redo."""
+    """Describes the last action on a session's history: undone, redone, or lost to redo."""
 
     def __init__(self) -> None:
         self._steps: Sequence[Edit] = ()
         self._position = 0
 
     def begin(self, live: EditingSession | None) -> None:
-        """Begin with the history as it is."""
+        """Start with the current history."""
         self._steps, self._position = ((), 0) if live is None else (live.steps, live.position)
 
     def follow(self, live: EditingSession) -> tuple[str, str]:
-        """Return what was undone or done again since the last call, and what no redo brings back.
+        """Return what was undone or redone since the last call, and which steps redo has lost.
 
-        Both "" where nothing was.
+        Both are "" if there was no such step.
         """
         before, start = self._steps, self._position
         self.begin(live)
         if len(before) == len(self._steps) and all(
             a is b for a, b in zip(before[start:], self._steps[start:], strict=True)
         ):
-            return _tell_turn(self._steps, start, self._position), ""
+            return _describe_jump(self._steps, start, self._position), ""
         ids = set(map(id, self._steps))
-        lost = [step for step in before[start:] if id(step) not in ids]
+        dropped = [step for step in before[start:] if id(step) not in ids]
         newest = self._steps[self._position - 1]
         row = newest.undone_row
-        return _tell_undone(self._steps, row) if row else "", _tell_lost(lost, newest.label)
+        return _describe_undo(self._steps, row) if row else "", _describe_lost(
+            dropped, newest.label
+        )
 
 
-def _tell_turn(steps: Sequence[Edit], start: int, stop: int) -> str:
-    """Return what going from one row to another did; "" where nothing was gone."""
+def _describe_jump(steps: Sequence[Edit], start: int, stop: int) -> str:
+    """Return the effect of going from one row to another; "" for the same row."""
     if abs(stop - start) > 1 and not _is_one_act(steps[min(start, stop) : max(start, stop)]):
         name = steps[stop - 1].name if stop else tr("the start")
         return tr("At row {row} of {rows}: {name}.", row=stop, rows=len(steps), name=name)
@@ -234,26 +236,26 @@ def _tell_turn(steps: Sequence[Edit], start: int, stop: int) -> str:
     step = steps[min(start, stop)] if stop < start else steps[stop - 1]
     row = step.undone_row
     if row is not None:
-        # To take back the taking back is to do it again.
-        return _tell_undone(steps, row) if stop > start else _tell_again(steps, row)
-    return _tell_undone(steps, stop + 1) if stop < start else _tell_again(steps, stop)
+        # Undoing a reversal is a redo.
+        return _describe_undo(steps, row) if stop > start else _describe_redo(steps, row)
+    return _describe_undo(steps, stop + 1) if stop < start else _describe_redo(steps, stop)
 
 
 def _is_one_act(steps: Sequence[Edit]) -> bool:
-    """Whether at most one of these steps changed a voxel: Undo and Redo pass over the others."""
+    """Return whether at most one of these steps changed a voxel: Undo and Redo skip the others."""
     return sum(bool(step.changed_voxels) for step in steps) <= 1
 
 
-def _tell_undone(steps: Sequence[Edit], row: int) -> str:
+def _describe_undo(steps: Sequence[Edit], row: int) -> str:
     return tr("Undone: {row} {name}.", row=row, name=steps[row - 1].name)
 
 
-def _tell_again(steps: Sequence[Edit], row: int) -> str:
-    return tr("Done again: {row} {name}.", row=row, name=steps[row - 1].name)
+def _describe_redo(steps: Sequence[Edit], row: int) -> str:
+    return tr("Redone: {row} {name}.", row=row, name=steps[row - 1].name)
 
 
-def _tell_lost(lost: Sequence[Edit], label: int) -> str:
-    """Return which undone steps of other lesions than `label` are gone for good."""
+def _describe_lost(lost: Sequence[Edit], label: int) -> str:
+    """Return which undone steps of other lesions than `label` are lost."""
     others = Counter(
         step.label
         for step in lost
@@ -271,13 +273,13 @@ def _tell_lost(lost: Sequence[Edit], label: int) -> str:
     if not parts:
         return ""
     return tr(
-        "{parts} cannot be done again any more: a new step ends what was undone, of all lesions.",
+        "{parts} can no longer be redone: a new step drops the undone steps of all lesions.",
         parts=tr(" and ").join(parts),
     )
 
 
 class UndoMemory(WindowPart):
-    """Joins the list of steps, the session's history and the preferences.
+    """Connects the list of steps, the session's history and the preferences.
 
     Steps beyond the limit are not lost: they are read back from the journal.
     """
@@ -306,7 +308,7 @@ class UndoMemory(WindowPart):
         try:
             self._services.save_preferences(replace(preferences, view=view))
         except SaveError as error:
-            _log.warning("the limit of undo was not remembered: %s", error)
+            _log.warning("the memory limit of undo was not saved: %s", error)
 
     def _show_memory(self) -> None:
         live = self._editing.live
@@ -314,7 +316,7 @@ class UndoMemory(WindowPart):
 
 
 def offer_text(recovered: RecoveredWork) -> str:
-    """Return what a crash left, with the local time: "Recovered 12 steps from 14:02:"."""
+    """Return the recovered steps with the local time: "Recovered 12 steps from 14:02:"."""
     some = tr_n(
         "{n} step",
         "{n} steps",
@@ -330,7 +332,7 @@ def offer_text(recovered: RecoveredWork) -> str:
 
 
 def _local_time(text: str) -> str:
-    """Return a time of the journal as a clock here shows it."""
+    """Return a time of the journal as local time."""
     try:
         then = datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):

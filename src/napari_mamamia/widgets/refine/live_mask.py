@@ -1,8 +1,7 @@
-"""The reader's mask while it is edited: a session's buffer on its layer, redrawn where it changed.
+"""The reader's mask during editing: a session's buffer on its layer, redrawn where it changed.
 
-A user may paint on the layer with napari's own tools, give it other data, or delete it: what was
-painted there becomes a step of the session, and a layer that no longer fits is put right with a
-word.
+A user may paint on the layer with napari's own tools, replace its data, or delete it: painting
+becomes a step of the session, and a layer that no longer fits is repaired with a message.
 """
 
 from collections.abc import Callable
@@ -18,9 +17,9 @@ from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.refine.live_edits import adopt_layer, notice_painting
+from napari_mamamia.smartpaint.session.gathered_jump import GatheredJump
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.smartpaint.session.stroke import TOO_FAR
-from napari_mamamia.smartpaint.session.way import Way
 from napari_mamamia.widgets.adapter.adapter import forget_history, has_history
 from napari_mamamia.widgets.base.layers import LayerTag, Role, array_of
 from napari_mamamia.widgets.base.notify import Failed, Finished, outcome_of
@@ -32,29 +31,27 @@ _LOOK_AFTER_MS: Final = 400
 _GATHER_FOR_MS: Final = 20
 _GOING: Final = tr("Going to that step")
 _OVERTAKEN: Final = tr(
-    "You went on editing meanwhile, so that the mask stayed where it is: click the step again."
+    "The mask was edited meanwhile, so it stayed unchanged: click the step again."
 )
 _RESIZED: Final = tr(
-    "The layer of your mask had got data of another size or kind: your mask is "
-    "shown again as it was, nothing of it is lost. Keep other data in a layer of "
-    "its own."
+    "The layer of your mask had data of another size or type: your mask is "
+    "shown again unchanged, and no part of it is lost. Keep other data in a separate "
+    "layer."
 )
 _JUMPED: Final = tr(
-    "The pointer jumped by more than a metre during this stroke: what lies "
-    "between was not painted. Paint on from there with another stroke."
+    "The pointer jumped by more than a metre during this stroke: the gap "
+    "was not painted. Continue from there with another stroke."
 )
 _NOTHING_HERE: Final = tr(
-    "Nothing of this lesion is left to undo or to do again: choose another one under Paints, or a "
+    "This lesion has no more steps to undo or redo: choose another lesion under Paints, or a "
     "row of the history."
 )
-_NO_MARKS: Final = tr("There are no marks of this lesion to forget.")
-_ADOPTED: Final = tr(
-    "The new data of your mask's layer were taken over as one step; Undo takes it back."
-)
+_NO_MARKS: Final = tr("This lesion has no marks to forget.")
+_ADOPTED: Final = tr("The new data of your mask's layer became one step; Undo reverts it.")
 
 
 class LiveMask(WindowPart):
-    """One editing session on one layer. `stepped` says that a step was done, undone or redone."""
+    """One editing session on one layer. `stepped` reports a step made, undone or redone."""
 
     stepped = Signal()
 
@@ -74,32 +71,32 @@ class LiveMask(WindowPart):
 
     @property
     def layer(self) -> Any | None:
-        """The layer of the mask that is edited, None where there is none."""
+        """The layer of the edited mask, None if there is none."""
         return None if self.live is None else self._scene.layer(Role.REFINED)
 
     @property
     def followed(self) -> Any | None:
-        """The layer that is listened to; a user may have just deleted it."""
+        """The layer whose events are connected; a user may have just deleted it."""
         return self._layer
 
     def begin(self, live: EditingSession, tag: LayerTag) -> None:
-        """Edit with `live`, whose buffer the layer of the refined mask shows."""
+        """Edit with `live`; the layer of the refined mask shows its buffer."""
         self.end()
         self.live, self.tag = live, tag
         self.strokes.begin(live)
         self.follow()
 
     def end(self) -> None:
-        """Let the session go; its buffer stays as it is."""
+        """Close the session; its buffer is not changed."""
         self.strokes.leave()
         self._look.stop()
-        # A way that is still gathered belongs to the session that ends here.
+        # A jump that is still being gathered belongs to the session that ends here.
         self._going += 1
         self._leave_layer()
         self.live, self.tag = None, None
 
     def follow(self) -> None:
-        """Listen to the layer that is there now."""
+        """Connect to the events of the current layer."""
         layer = self.layer
         if layer is self._layer or layer is None:
             return
@@ -110,7 +107,7 @@ class LiveMask(WindowPart):
         layer.events.data.connect(self._on_data)
 
     def repair_layer(self) -> None:
-        """See that the layer shows the session's buffer, before something is painted."""
+        """Make sure that the layer shows the session's buffer, before a stroke."""
         live, tag = self.live, self.tag
         if live is None or tag is None:
             return
@@ -128,7 +125,7 @@ class LiveMask(WindowPart):
             self.stepped.emit()
 
     def notice(self) -> None:
-        """Make what came from outside the session a step of it."""
+        """Record changes from outside the session as a step."""
         self._look.stop()
         self.strokes.finish()
         live = self.live
@@ -146,7 +143,7 @@ class LiveMask(WindowPart):
         self.strokes.press(place, brush)
 
     def drag(self, place: Voxel) -> None:
-        """Go on with the stroke."""
+        """Continue the stroke."""
         self.strokes.drag(place)
 
     def end_stroke(self) -> None:
@@ -154,13 +151,13 @@ class LiveMask(WindowPart):
         self.strokes.end()
 
     def release(self) -> None:
-        """End the stroke in hand here and now, with all that were drawn before it."""
+        """End the current stroke at once, after all strokes drawn before it."""
         self.strokes.finish()
         if self.live is not None and self.live.is_painting:
             self._show_step(self.live.release())
 
     def abandon(self) -> None:
-        """Drop the stroke in hand."""
+        """Drop the current stroke."""
         self.strokes.drop()
 
     def apply(
@@ -173,9 +170,9 @@ class LiveMask(WindowPart):
         label: int | None = None,
         holds: bool = False,
     ) -> bool:
-        """Make the label what `mask` says inside `box`; whether that changed anything.
+        """Set the label to `mask` inside `box`; return whether that changed anything.
 
-        With `holds` the reader means each voxel that it changes.
+        With `holds` the reader means each voxel that changes.
         """
         if self.live is None:
             return False
@@ -187,7 +184,7 @@ class LiveMask(WindowPart):
         return step is not None
 
     def forget_marks(self) -> None:
-        """Forget what all strokes said of the lesion; its mask stays."""
+        """Remove all marks of the lesion; its mask stays."""
         if self.live is None:
             return
         self.release()
@@ -197,35 +194,35 @@ class LiveMask(WindowPart):
         self._show_step(step)
 
     def undo(self) -> None:
-        """Undo the last step of the lesion in hand."""
+        """Undo the last step of the current lesion."""
         self._turn_history("Undoing", lambda live: live.undo(live.label))
 
     def redo(self) -> None:
-        """Do the step of the lesion in hand again that was undone."""
+        """Redo the undone step of the current lesion."""
         self._turn_history("Redoing", lambda live: live.redo(live.label))
 
     def go_to(self, position: int) -> None:
-        """Go to the state after `position` steps in one act.
+        """Jump to the state after `position` steps.
 
-        A long way is gathered in portions, while the mask stays as it is; another click, or
-        another act of the reader meanwhile, is the newer wish.
+        A long jump is gathered in portions, while the mask stays as it is; another click or action
+        meanwhile cancels it.
         """
         live = self.live
         if live is None:
             return
         self.release()
         self._going += 1
-        outcome = outcome_of(lambda: live.way_to(position))
+        outcome = outcome_of(lambda: live.prepare_jump(position))
         self._report_failure(outcome, _GOING)
         if isinstance(outcome, Finished):
             self._go_on(live, outcome.result, self._going)
 
     # -------------------------------------------------------------------- inner
 
-    def _go_on(self, live: EditingSession, way: Way, number: int) -> None:
+    def _go_on(self, live: EditingSession, way: GatheredJump, number: int) -> None:
         if live is not self.live or number != self._going:
             return
-        outcome = outcome_of(lambda: _gather_way(way))
+        outcome = outcome_of(lambda: _gather_jump(way))
         self._report_failure(outcome, _GOING)
         if not isinstance(outcome, Finished):
             return
@@ -256,7 +253,7 @@ class LiveMask(WindowPart):
             self._notifier.hint(_NOTHING_HERE)
 
     def _show_step(self, step: Step | None) -> None:
-        """Draw what a stroke changed."""
+        """Redraw the voxels that a stroke changed."""
         if step is None:
             return
         self._scene.redraw_box(Role.REFINED, step.difference.box)
@@ -273,13 +270,13 @@ class LiveMask(WindowPart):
         self.stepped.emit()
 
     def _forget_naparis(self) -> None:
-        """Drop napari's own undo steps: they would bring back voxels from before ours."""
+        """Clear napari's own undo steps: they would restore voxels from before ours."""
         layer = self.layer
         if layer is not None and has_history(layer):
             forget_history(layer)
 
     def _adopt_layer(self, layer: Any, live: EditingSession) -> bool:
-        """Take over data of the same size; False where they cannot be a mask of this case."""
+        """Use new data of the same size; False if they are no mask of the case."""
         try:
             return adopt_layer(live, array_of(layer))
         except GridMismatchError:
@@ -298,14 +295,14 @@ class LiveMask(WindowPart):
         self._layer = None
 
     def _on_paint(self, _event: Any) -> None:
-        """Look at the next turn of the event loop: a single call has the event before its paint."""
+        """Check in the next iteration: a single call emits the event before it paints."""
         self._look.start(0)
 
     def _notice_safely(self) -> None:
         self._report_failure(outcome_of(self.notice), tr("Recording what was painted with napari"))
 
     def _on_redraw(self, _event: Any) -> None:
-        """Look a little later: napari's undo has no event of its own."""
+        """Check a little later: napari's undo has no event of its own."""
         if self._layer is not None and has_history(self._layer):
             self._look.start(_LOOK_AFTER_MS)
 
@@ -314,11 +311,11 @@ class LiveMask(WindowPart):
             call_later(self, self._repair_later)
 
     def _repair_later(self) -> None:
-        self._report_failure(outcome_of(self.repair_layer), tr("Putting your mask's layer right"))
+        self._report_failure(outcome_of(self.repair_layer), tr("Repairing your mask's layer"))
 
 
-def _gather_way(way: Way) -> bool:
-    """Gather a way for some ms; whether all of it is there."""
+def _gather_jump(way: GatheredJump) -> bool:
+    """Gather a jump for some ms; return whether it is complete."""
     clock = QElapsedTimer()
     clock.start()
     while way.gather():

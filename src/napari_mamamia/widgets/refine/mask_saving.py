@@ -1,9 +1,9 @@
-"""The open case's masks in step with the disk: the reader's is saved, a newer prediction is read.
+"""Masks of the open case and their files: the reader's is saved, a newer prediction is read.
 
-It is saved by itself, when asked, before another case, before the window closes; each step is in
-the journal before that, see `services.refine.edit_case`. Predict all, a command in a terminal or
-another window may have written a prediction meanwhile. What is looked at in a review, or was not
-saved, is left as it is; so is a mask that the user took away.
+The mask is saved automatically, on request, before another case and before the window closes; each
+step is in the journal before that, see `services.refine.edit_case`. Predict all, a command in a
+terminal or another window may have written a prediction meanwhile. A mask in a review, an unsaved
+mask, and a mask that the user removed are left as they are.
 """
 
 from collections.abc import Callable
@@ -35,13 +35,13 @@ _AUTOSAVE_AFTER_MS: Final = 5_000
 _AFTER_STROKE_MS: Final = 300
 _LONGEST_WAIT_S: Final = 10.0
 _NO_WORKSPACE: Final = tr(
-    "this case is not from a data set, so that your mask has no place there: "
+    "this case is not from a data set, so that your mask has no folder there: "
     "save its layer with File > Save Selected Layers, or delete the layer"
 )
 
 
 class MaskSaving(WindowPart):
-    """Saves the mask that is open. `state_changed` says that `state` is new."""
+    """Saves the open mask. `state_changed` reports a new `state`."""
 
     state_changed = Signal()
 
@@ -62,22 +62,22 @@ class MaskSaving(WindowPart):
 
     @property
     def state(self) -> SaveState:
-        """How far the edited mask is saved."""
+        """The save state of the edited mask."""
         return self._track.state
 
     @property
     def is_dirty(self) -> bool:
-        """Whether something is not on disk yet."""
+        """Whether there are unsaved changes."""
         return self._track.is_dirty or self._mask.strokes.is_settling
 
     @property
     def text(self) -> str:
-        """Return the saved state in plain words, with that of the journal."""
+        """Return the saved state of mask and journal as text."""
         return self._track.text(self._journal_text())
 
     @property
     def short_text(self) -> str:
-        """Return the saved state of the mask in a word or two."""
+        """Return the saved state of the mask in one or two words."""
         return self._track.short_text
 
     @property
@@ -96,7 +96,7 @@ class MaskSaving(WindowPart):
     # ----------------------------------------------------------------- following
 
     def begin(self, opened: OpenEditing, context: CaseContext | None) -> None:
-        """Save this mask from now on; `context` says where its case belongs."""
+        """Save this mask from now on; `context` names the files of its case."""
         self.open, self._case_context, self._said = opened, context, ""
         live = opened.session
         is_saved = opened.is_as_saved and opened.recovered is None
@@ -105,29 +105,29 @@ class MaskSaving(WindowPart):
             self._warn_of_journal()
 
     def end(self) -> None:
-        """Save nothing any more."""
+        """Stop saving."""
         self.autosave.stop()
         self.open = None
         self._track.leave()
 
     def take_reader(self, reader: str) -> None:
-        """Save the mask under another name from now on; the file of the old one stays."""
+        """Save the mask under another name from now on; the file under the previous name stays."""
         if self.open is not None:
             self.open.reader, self.open.saved, self._said = reader, None, ""
 
     def after_step(self) -> None:
-        """See how far all is saved after a step, and save in a few seconds."""
+        """Update the state after a step, and save in a few seconds."""
         if self.open is None:
             return
         self._track.look(self.open.session)
-        # Not started anew at each step, or who paints without a pause would never be saved.
+        # The timer is not restarted at each step, or continuous painting would never be saved.
         if self.is_dirty and not self.autosave.isActive():
             self.autosave.start(_AUTOSAVE_AFTER_MS)
         self._warn_of_journal()
         self.state_changed.emit()
 
     def look(self) -> None:
-        """Take in a stroke in hand and what napari's tools painted; see how far all is saved."""
+        """Record a current stroke and napari's painting; update the state."""
         self._mask.release()
         self._mask.notice()
         if self.open is not None:
@@ -136,7 +136,7 @@ class MaskSaving(WindowPart):
     # -------------------------------------------------------------------- saving
 
     def save(self, then: Callable[[bool], None] | None = None) -> None:
-        """Save the mask; `then` gets whether nothing is left unsaved."""
+        """Save the mask; `then` is called with whether no change is left unsaved."""
         if then is not None:
             self._after_save.append(then)
         if self._jobs.is_running("save"):
@@ -166,7 +166,7 @@ class MaskSaving(WindowPart):
         )
 
     def save_if_needed(self, then: Callable[[bool], None]) -> None:
-        """Save first if something is unsaved, then call `then` with whether all is on disk."""
+        """Save first if there are unsaved changes, then call `then` with whether all is on disk."""
         self.look()
         if self.is_dirty:
             self.save(then)
@@ -174,7 +174,7 @@ class MaskSaving(WindowPart):
             then(True)
 
     def save_if_new(self, then: Callable[[bool], None]) -> None:
-        """Save what is not on disk, an untouched copy included, then call `then` as `save` does."""
+        """Save anything not on disk, even an untouched copy, then call `then` as `save` does."""
         self.look()
         if self.is_dirty or self.state is SaveState.NEW:
             self.save(then)
@@ -182,8 +182,8 @@ class MaskSaving(WindowPart):
             then(True)
 
     def save_now(self) -> bool:
-        """Save in this thread, because the window closes; False if something stays unsaved."""
-        # The window closes in this very event: the queued answer of the saving thread would come
+        """Save in this thread, because the window closes; return False if changes stay unsaved."""
+        # The window closes in this very event: the queued result of the saving thread would come
         # too late.
         self._jobs.finish("save", _LONGEST_WAIT_S)
         self.look()
@@ -212,7 +212,7 @@ class MaskSaving(WindowPart):
         if context is not None:
             row = self._services.case_row(context.opened, context.case_id)
             self._session.set_row(context.opened, row)
-        # Steps came while the mask was written, and somebody waits until all of it is.
+        # There were steps while the mask was written, and a caller waits until all of it is.
         if self.is_dirty and self._after_save:
             self.save()
             return
@@ -235,7 +235,7 @@ class MaskSaving(WindowPart):
             self._notifier.fail(tr("Saving your mask"), error)
 
     def _warn_of_journal(self) -> None:
-        """Say once, aloud, that strokes are not recorded."""
+        """Warn once that strokes are not recorded."""
         problem = self.open.problem if self.open else ""
         reason = problem.partition(";")[0]
         if reason and reason != self._said:
@@ -250,7 +250,7 @@ class MaskSaving(WindowPart):
     def _save_by_itself(self) -> None:
         live = self._mask.live
         if live is not None and (live.is_painting or self._mask.strokes.is_settling):
-            # Saving would end the stroke in hand, or wait for the one that is settled.
+            # Saving would end the current stroke, or wait for one that is being settled.
             self.autosave.start(_AFTER_STROKE_MS)
         elif self.is_dirty and not self._jobs.is_running("save"):
             self.save()
@@ -263,7 +263,7 @@ _NOT_SHOWN: Final = tr("A newer prediction is not shown: {}")
 
 
 class MaskRefresh(WindowPart):
-    """Looks when such a job ended, and whenever `look` is called."""
+    """Checks for a newer prediction when such a job has ended, and whenever `look` is called."""
 
     def __init__(self, context: WindowContext) -> None:
         super().__init__(context)
@@ -274,7 +274,7 @@ class MaskRefresh(WindowPart):
         self._jobs.ended.connect(self._on_job_ended)
 
     def look(self) -> None:
-        """Look for a newer prediction of the open case, and show it."""
+        """Check for a newer prediction of the open case, and show it."""
         case, context = self._session.case, self._session.context
         if case is None or context is None or self._is_busy():
             return
@@ -287,7 +287,7 @@ class MaskRefresh(WindowPart):
         newer, workspace = self._services.newer_prediction, context.workspace
         self._jobs.start(
             _LANE,
-            tr("Looking for a newer prediction"),
+            tr("Checking for a newer prediction"),
             lambda: newer(case, workspace, seen),
             show,
             failed=lambda error: self._notifier.warn(_NOT_SHOWN.format(plain_text(error))),
@@ -298,7 +298,7 @@ class MaskRefresh(WindowPart):
     # -------------------------------------------------------------------- inner
 
     def _is_busy(self) -> bool:
-        """Whether something else is about to show a prediction, or shows one that is not a file."""
+        """Return whether a prediction is about to be shown, or the shown one is no file."""
         mask = self._session.mask(Role.PREDICTION)
         is_other = mask is not None and mask.file is None
         return is_other or any(map(self._jobs.is_running, ("predict", "open", "review")))

@@ -1,4 +1,4 @@
-"""How far the edited mask is saved, in one value and in plain words."""
+"""The save state of the edited mask, as one value and as text."""
 
 import time
 from enum import StrEnum
@@ -10,7 +10,7 @@ from napari_mamamia.smartpaint.session.session import EditingSession
 
 
 class SaveState(StrEnum):
-    """How far the edited mask is saved."""
+    """The save state of the edited mask."""
 
     NONE = "none"
     NEW = "new"
@@ -21,13 +21,13 @@ class SaveState(StrEnum):
 
 
 Mark = tuple[int, Edit | None]
-"""Where in its history a session stands: how many steps are applied, and the last of them."""
+"""A session's position in its history: the number of applied steps, and the last of them."""
 
 _NOWHERE: Final[Mark] = (-1, None)
 
 
 class SaveTrack:
-    """Follows one session: the mask is saved where the session stands where it stood at saving."""
+    """Tracks one session: the mask is saved if the session is at its position of the last save."""
 
     def __init__(self) -> None:
         self.state = SaveState.NONE
@@ -36,7 +36,7 @@ class SaveTrack:
         self._saved_at: float | None = None
 
     def begin(self, live: EditingSession, *, is_saved: bool) -> None:
-        """Follow a session that was just opened; `is_saved` says that the disk has this mask."""
+        """Track a session that was just opened; `is_saved` tells that the disk has this mask."""
         here = mark_of(live)
         self._on_disk = here if is_saved else _NOWHERE
         self._begun = here if not is_saved and here[0] == 0 else _NOWHERE
@@ -45,12 +45,12 @@ class SaveTrack:
         self.look(live)
 
     def leave(self) -> None:
-        """Follow nothing."""
+        """Stop tracking."""
         self.state = SaveState.NONE
         self._on_disk = self._begun = _NOWHERE
 
     def look(self, live: EditingSession) -> None:
-        """See where the session stands now: an undo can bring back what is on the disk."""
+        """Update the state from the session's position: an undo can restore the saved mask."""
         if self.state is SaveState.SAVING:
             return
         here = mark_of(live)
@@ -62,28 +62,28 @@ class SaveTrack:
             self.state = SaveState.UNSAVED
 
     def start_saving(self, live: EditingSession) -> Mark:
-        """Say that the mask is being saved; return where the session stands now."""
+        """Note that the mask is being saved; return the session's position."""
         self.state = SaveState.SAVING
         return mark_of(live)
 
     def saved(self, mark: Mark, live: EditingSession) -> None:
-        """Say that the mask of `mark` is on the disk."""
+        """Note that the mask at `mark` is on disk."""
         self._saved_at = time.monotonic()
         self._on_disk, self._begun = mark, _NOWHERE
         self.state = SaveState.UNSAVED
         self.look(live)
 
     def failed(self) -> None:
-        """Say that saving failed."""
+        """Note that saving failed."""
         self.state = SaveState.FAILED
 
     @property
     def is_dirty(self) -> bool:
-        """Whether something is not on disk yet."""
+        """Whether there are unsaved changes."""
         return self.state in (SaveState.UNSAVED, SaveState.SAVING, SaveState.FAILED)
 
     def text(self, journal: str) -> str:
-        """Return the state in plain words; `journal` is what becomes of unsaved strokes."""
+        """Return the state as text; `journal` tells what happens to unsaved strokes."""
         journal_note = f" · {journal}" if journal else ""
         return {
             SaveState.NONE: "",
@@ -96,7 +96,7 @@ class SaveTrack:
 
     @property
     def short_text(self) -> str:
-        """Return the state in a word or two."""
+        """Return the state in one or two words."""
         return {
             SaveState.NONE: "",
             SaveState.NEW: tr("not edited"),
@@ -108,13 +108,13 @@ class SaveTrack:
 
 
 def mark_of(live: EditingSession) -> Mark:
-    """Return where a session stands in its history."""
+    """Return a session's position in its history."""
     position = live.position
     return (position, live.steps[position - 1] if position else None)
 
 
 def _format_age(then: float | None) -> str:
-    """Return how long ago something was, such as "0:12 ago"."""
+    """Return the time since an event, such as "0:12 ago"."""
     if then is None:
         return "earlier"
     minutes, seconds = divmod(int(time.monotonic() - then), 60)

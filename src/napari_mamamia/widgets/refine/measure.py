@@ -1,4 +1,4 @@
-"""Jobs that follow the edited mask: its image's noise, its numbers, what changed in it."""
+"""Jobs that follow the edited mask: noise of its image, numbers, changes."""
 
 from dataclasses import replace
 from typing import Final
@@ -23,12 +23,12 @@ from napari_mamamia.widgets.viewer.marks import Marks
 
 _LANES: Final = ("features", "numbers", "changes")
 _ROW_MS: Final = 100
-"""Steps nearer together than this are a row, such as undos while the keys are held down."""
+"""Steps nearer together than this are a series, such as undos while the keys are held down."""
 _AFTER_ROW_MS: Final = 60
 
 
 class RefineMeasure(WindowPart):
-    """`numbers` carries `ShownNumbers`; `images_ready` says that SmartPaint can compare images."""
+    """Measures the images and the mask; `numbers` carries `ShownNumbers`."""
 
     numbers = Signal(object)
     images_ready = Signal()
@@ -44,24 +44,24 @@ class RefineMeasure(WindowPart):
         self._counting = self._session.counting
         self._of: object = None
         self._since_step = QElapsedTimer()
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.timeout.connect(self.measure_now)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self.measure_now)
         self._session.masks_changed.connect(self._count_anew)
 
     @property
     def images(self) -> FeatureImages | None:
-        """What SmartPaint compares; None while it is not measured."""
+        """The images that SmartPaint compares; None before they are measured."""
         live = self._editing.live
         return None if live is None else live.images
 
     @property
     def is_drawing(self) -> bool:
-        """Whether something is drawn over the mask that stays."""
+        """Whether changes or marks are drawn over the mask."""
         return self.wants_changes or self.wants_marks
 
     def begin(self) -> None:
-        """Measure what belongs to the mask that was opened, or forget all where none is."""
+        """Measure the opened mask, or reset if there is none."""
         live = self._editing.live
         if live is self._of:
             self.measure_images()
@@ -78,7 +78,7 @@ class RefineMeasure(WindowPart):
             self._measure_start(live.start_labels)
 
     def measure_images(self) -> None:
-        """Measure the noise of what SmartPaint compares, once all phases are read."""
+        """Measure the noise of the images that SmartPaint compares, once all phases are read."""
         live, case = self._editing.live, self._session.case
         if live is None or case is None or not case.is_loaded or live.images is not None:
             return
@@ -104,30 +104,30 @@ class RefineMeasure(WindowPart):
         )
 
     def measure_label(self) -> None:
-        """Measure start and mask anew, because another structure or lesion is painted."""
+        """Measure start and mask again, because another structure or lesion is painted."""
         live = self._editing.live
         if live is not None and live is self._of:
             self._show_numbers(ShownNumbers(None, None, self.shown.reference))
             self._measure_start(live.start_labels)
 
     def measure_later(self) -> None:
-        """Measure after this step; in a row of steps only after the last one.
+        """Measure after this step; in a series of steps only after the last one.
 
-        The measuring thread would hold up each undo of a row by some 10 ms.
+        The measuring thread would delay each undo of a series by some 10 ms.
         """
         is_row = self._since_step.isValid() and self._since_step.elapsed() < _ROW_MS
         self._since_step.start()
-        self._soon.start(_AFTER_ROW_MS if is_row else 0)
+        self._timer.start(_AFTER_ROW_MS if is_row else 0)
 
     def measure_now(self) -> None:
-        """Measure the mask as it is now; only the newest answer counts."""
+        """Measure the current mask; only the newest result counts."""
         live = self._editing.live
         if live is None:
             return
         if self._session.blinding.hides(Hidden.NUMBERS):
             self.show_changes()
             return
-        # Not copied, though the thread reads it: each step that comes meanwhile measures again.
+        # Not copied, though the thread reads it: each later step measures again.
         labels, grid = live.labels, live.grid
         reference, counting = self._reference, self._counting
 
@@ -149,7 +149,7 @@ class RefineMeasure(WindowPart):
         self.show_changes()
 
     def show_changes(self) -> None:
-        """Draw what was added and removed since the start, or what is held, as is wanted."""
+        """Draw the voxels added and removed since the start, or the held voxels, as chosen."""
         live = self._editing.live
         if live is not None and self.wants_marks:
             box, inside, outside = held_voxels(live)
@@ -173,7 +173,7 @@ class RefineMeasure(WindowPart):
         )
 
     def _count_anew(self) -> None:
-        """Measure again where another label of the reference counts now, as on the page Score."""
+        """Measure again if other labels of the reference count now, as on the page Score."""
         live = self._editing.live
         if live is None or live is not self._of or self._counting == self._session.counting:
             return
@@ -217,10 +217,10 @@ class RefineMeasure(WindowPart):
 
 
 def images_text(images: FeatureImages | None, *, is_reading: bool) -> str:
-    """Return what SmartPaint compares, with the phases, and what is missing."""
+    """Return the images that SmartPaint compares, with their phases, and missing ones."""
     if images is None:
         return (
-            tr("Phases are still read: SmartPaint comes with them, Sphere works now")
+            tr("Phases are still being read: SmartPaint works after that, Sphere works now")
             if is_reading
             else tr("Measuring the image for SmartPaint…")
         )

@@ -1,6 +1,6 @@
-"""The fold "More tools" of the page Refine: what is needed seldom, part by part under headings.
+"""The fold "More tools" of the page Refine: rarely used tools under headings.
 
-Its own are more ways to grow, and tools for the whole mask, each one undoable step.
+Its own parts are more ways to grow, and tools for the whole mask, each one undoable step.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _SMOOTH_MM: Final = 1.0
 
 
 class MaskTool(StrEnum):
-    """What can be done to the whole mask."""
+    """Tools for the whole mask."""
 
     INTERPOLATE = "interpolate"
     KEEP_LARGEST = "keep largest"
@@ -56,15 +56,15 @@ Parts = Sequence[tuple[str, QWidget]]
 
 
 class RefineMore(QWidget):
-    """`tool_wanted` carries a `MaskToolRequest`.
+    """The fold; `tool_wanted` carries a `MaskToolRequest`.
 
-    `box_wanted` says that a box to grow in is to be drawn, or no more; `prediction_wanted` asks to
-    grow the prediction; `folded` says that the content was shown or hidden.
+    `box_wanted` reports that a box to grow in should be drawn, or not any more; `prediction_wanted`
+    requests growth of the prediction; `folded` reports that the content was shown or hidden.
 
     Parameters
     ----------
     above, below
-        Parts of the page that the fold holds over and under its own, each with its heading.
+        Parts of the page that the fold holds above and below its own, each with its heading.
     """
 
     tool_wanted = Signal(object)
@@ -79,7 +79,7 @@ class RefineMore(QWidget):
         self.fold: QToolButton = tool_button(
             "refine_more_fold",
             tr("More tools"),
-            tr("Shows or hides what is needed seldom: history, marks, tools for the whole mask"),
+            tr("Shows or hides rarely used tools: history, marks, tools for the whole mask."),
             self._toggle_content,
         )
         self.fold.setArrowType(Qt.ArrowType.RightArrow)
@@ -87,7 +87,7 @@ class RefineMore(QWidget):
         self._buttons: list[QPushButton] = []
         middle = ((tr("Grow"), self._make_growing()), (tr("Whole mask"), self._make_mask_tools()))
         self._content = column(
-            *(column(heading(text), part) for text, part in (*above, *middle, *below))
+            *(column(heading(text), section) for text, section in (*above, *middle, *below))
         )
         self._content.layout().setContentsMargins(8, 0, 0, 0)
         self._content.hide()
@@ -103,7 +103,7 @@ class RefineMore(QWidget):
         return bool(self._content.isHidden())
 
     def set_busy(self, busy: bool) -> None:
-        """Switch the tools off while one of them runs."""
+        """Disable the tools while one of them runs."""
         for control in self._buttons:
             control.setEnabled(not busy)
         self._show_prediction()
@@ -113,7 +113,7 @@ class RefineMore(QWidget):
         self.in_box.setChecked(asking)
 
     def set_prediction(self, there: bool) -> None:
-        """Say whether there is a prediction to grow."""
+        """Set whether there is a prediction to grow."""
         self._has_prediction = there
         self._show_prediction()
 
@@ -125,14 +125,14 @@ class RefineMore(QWidget):
         self.in_box = button(
             "refine_grow_box",
             tr("Grow in a box"),
-            tr("Then drag a box around the tumour: the brightest part of it grows to its edge"),
+            tr("Then drag a box around the tumour: the brightest part of it grows to its edge."),
             lambda: self.box_wanted.emit(self.in_box.isChecked()),
         )
         self.in_box.setCheckable(True)
         self.from_prediction = button(
             "refine_grow_prediction",
             tr("Grow prediction"),
-            tr("Takes the candidate that page Predict shows, and follows the image to its edge"),
+            tr("Grows the prediction of page Predict to the edge in the image."),
             self.prediction_wanted.emit,
         )
         self._buttons += [self.in_box, self.from_prediction]
@@ -140,15 +140,15 @@ class RefineMore(QWidget):
 
     def _make_mask_tools(self) -> QWidget:
         self.small = self._make_amount(
-            "refine_small_mm3", tr("Parts smaller than this go"), " mm³", 1, 5000
+            "refine_small_mm3", tr("Parts smaller than this are removed."), " mm³", 1, 5000
         )
         self.small.setValue(_LEAST_PART_MM3)
         self.margin = self._make_amount(
-            "refine_margin_mm", tr("How far the mask grows; below 0 it shrinks"), " mm", -20, 20
+            "refine_margin_mm", tr("How far the mask grows; below 0 it shrinks."), " mm", -20, 20
         )
         self.margin.setValue(_MARGIN_MM)
         self.smoothing = self._make_amount(
-            "refine_smooth_mm", tr("Standard deviation of the smoothing in mm"), " mm", 0.5, 5
+            "refine_smooth_mm", tr("Standard deviation of the smoothing in mm."), " mm", 0.5, 5
         )
         self.smoothing.setValue(_SMOOTH_MM)
         content, grid = QWidget(), QGridLayout()
@@ -158,29 +158,29 @@ class RefineMore(QWidget):
             self._make_tool_button(
                 MaskTool.INTERPOLATE,
                 tr("Interpolate slices"),
-                tr("Fills the slices between outlined ones; nothing that exists is lost"),
+                tr("Fills the slices between outlined ones; existing voxels stay."),
             ),
             self._make_tool_button(
-                MaskTool.FILL_HOLES, tr("Fill holes"), tr("Fills what the mask encloses")
+                MaskTool.FILL_HOLES, tr("Fill holes"), tr("Fills the holes of the mask.")
             ),
             self._make_tool_button(
                 MaskTool.KEEP_LARGEST,
                 tr("Keep largest part"),
-                tr("Removes every part but the largest"),
+                tr("Removes every part except the largest."),
             ),
             self._make_tool_button(
-                MaskTool.REMOVE_SMALL, tr("Remove small"), tr("Removes parts below the volume")
+                MaskTool.REMOVE_SMALL, tr("Remove small"), tr("Removes parts below the volume.")
             ),
             self._make_tool_button(
-                MaskTool.MARGIN, tr("Margin"), tr("Grows or shrinks the mask, in mm")
+                MaskTool.MARGIN, tr("Margin"), tr("Grows or shrinks the mask, in mm.")
             ),
             self._make_tool_button(
-                MaskTool.SMOOTH, tr("Smooth all"), tr("Rounds off the whole mask's surface")
+                MaskTool.SMOOTH, tr("Smooth all"), tr("Smooths the surface of the whole mask.")
             ),
         ]
         places = ((0, 0), (0, 1), (1, 0), (2, 0), (3, 0), (4, 0))
-        for control, place in zip(tools, places, strict=True):
-            grid.addWidget(control, *place)
+        for control, cell in zip(tools, places, strict=True):
+            grid.addWidget(control, *cell)
         for index, amount in enumerate((self.small, self.margin, self.smoothing), start=2):
             grid.addWidget(amount, index, 1)
         self._buttons += tools
@@ -211,7 +211,7 @@ class RefineMore(QWidget):
         self.tool_wanted.emit(MaskToolRequest(tool, amount))
 
     def _toggle_content(self) -> None:
-        shown = self._content.isHidden()
-        self._content.setVisible(shown)
-        self.fold.setArrowType(Qt.ArrowType.DownArrow if shown else Qt.ArrowType.RightArrow)
+        is_open = self._content.isHidden()
+        self._content.setVisible(is_open)
+        self.fold.setArrowType(Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow)
         self.folded.emit()

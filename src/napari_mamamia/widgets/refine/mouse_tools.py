@@ -1,4 +1,4 @@
-"""Everything that the mouse can hold on the image, napari's own brush too, in the one hand."""
+"""All mouse tools on the image, including napari's own brush; one is active at a time."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from napari_mamamia.widgets.refine.brush_cursor import sign_colour
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.painting import Painting
 from napari_mamamia.widgets.refine.state import PaintTool, RefineState
+from napari_mamamia.widgets.viewer.active_tool import ActiveTool, MouseTool
 from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
-from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
 from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.prompts import PromptTool
 
 TOOL_OVERLAY: Final = "mamamia_tool"
-"""The name of the text on each view's canvas."""
+"""The name of the text overlay on each view's canvas."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSign:
-    """What stands on the picture, in which colour, and why the tool does nothing there."""
+    """The text on the image, its colour, and why the tool does nothing there."""
 
     text: str
     colour: str = MASK_COLOURS["prediction"]
@@ -64,36 +64,36 @@ def _list_parts(tool: PaintTool, brush: Brush) -> tuple[str, ...]:
 
 
 class ToolSigns(QObject):
-    """Writes the sign of the tool in hand on every view; `problem_changed` carries why it rests.
+    """Writes the sign of the active tool on every view; `problem_changed` carries why it is idle.
 
     Parameters
     ----------
     views
-        The views of the case at the moment, the main one first.
+        Returns the current views of the case, the main one first.
     signs
-        By the owner of a tool: its sign in a view, where a tool has more to say than its name.
+        For the owner of a tool: its sign in a view, if it shows more than its name.
     """
 
     problem_changed = Signal(str)
 
     def __init__(
         self,
-        hand: Hand,
+        active_tool: ActiveTool,
         aim: Aim,
         views: Callable[[], Iterable[Any]],
         signs: Mapping[str, Callable[[Any], ToolSign]],
     ) -> None:
         super().__init__()
-        self._hand = hand
+        self._active_tool = active_tool
         self._aim = aim
         self._views = views
         self._signs = signs
         self._problem = ""
-        hand.changed.connect(self.write)
+        active_tool.changed.connect(self.write)
         aim.changed.connect(self.write)
 
     def write(self, _event: object = None) -> None:
-        """Write everything anew."""
+        """Update all signs."""
         signs = [(view, self._make_sign(view)) for view in self._views()]
         for view, sign in signs:
             overlay = view.canvas.overlays[TOOL_OVERLAY]
@@ -105,7 +105,7 @@ class ToolSigns(QObject):
             self.problem_changed.emit(problem)
 
     def _make_sign(self, view: Any) -> ToolSign:
-        tool = self._hand.tool
+        tool = self._active_tool.tool
         if tool is None:
             return ToolSign("")
         if tool.owner in self._signs:
@@ -131,30 +131,30 @@ _SIZED: Final = ("paint", "erase")
 
 
 class NapariPaint(WindowPart):
-    """Follows the mode of the mask's layer into the hand, and back.
+    """Synchronises the mode of the mask's layer with the active tool.
 
-    napari asks nobody before it paints, so that its tools are put down where what is hit is not
-    what is seen, instead of refusing a press as ours do.
+    napari paints without asking, so that its tools are turned off where a press would hit another
+    voxel than the displayed one; our tools refuse the press instead.
     """
 
     sign_changed = Signal()
 
-    def __init__(self, context: WindowContext, hand: Hand, aim: Aim) -> None:
+    def __init__(self, context: WindowContext, active_tool: ActiveTool, aim: Aim) -> None:
         super().__init__(context)
-        self._hand = hand
+        self._active_tool = active_tool
         self._aim = aim
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(0)
-        self._soon.timeout.connect(self._check_aim)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(0)
+        self._timer.timeout.connect(self._check_aim)
         self._scene.viewer.layers.events.inserted.connect(self._on_inserted)
-        hand.changed.connect(self._follow_hand)
-        aim.changed.connect(self._soon.start)
+        active_tool.changed.connect(self._follow_tool)
+        aim.changed.connect(self._timer.start)
 
     def sign(self, _view: Any) -> ToolSign:
-        """Return what stands on the picture: tool, action, and how wide it paints."""
+        """Return the text on the image: tool, action, and width."""
         layer = self._scene.layer(Role.REFINED)
-        mode = self._hand.mode_of(OWNER)
+        mode = self._active_tool.mode_of(OWNER)
         if layer is None or not mode:
             return ToolSign("")
         erases = mode == "erase" or layer.selected_label == layer.colormap.background_value
@@ -174,44 +174,44 @@ class NapariPaint(WindowPart):
     def _on_mode(self, _event: object = None) -> None:
         mode = self._read_mode()
         if mode in _NAMES:
-            self._hand.take(HeldTool(OWNER, mode, _NAMES[mode], _PAGE))
-            self._soon.start()  # other listeners of napari hear of the mode first
+            self._active_tool.turn_on(MouseTool(OWNER, mode, _NAMES[mode], _PAGE))
+            self._timer.start()  # other listeners of napari receive the mode first
         else:
-            self._hand.put_down(OWNER)
+            self._active_tool.turn_off(OWNER)
 
     def _read_mode(self) -> str:
         layer = self._scene.layer(Role.REFINED)
         return "" if layer is None else str(layer.mode)
 
-    def _follow_hand(self) -> None:
-        """Let napari's tool go with the hand."""
-        if not self._hand.mode_of(OWNER) and self._read_mode() in _NAMES:
+    def _follow_tool(self) -> None:
+        """Turn napari's tool off together with the active tool."""
+        if not self._active_tool.mode_of(OWNER) and self._read_mode() in _NAMES:
             layer = self._scene.layer(Role.REFINED)
             if layer is not None:
                 layer.mode = _AT_REST
 
     def _check_aim(self) -> None:
-        """Put the tool down where it would paint what is not seen, and say why."""
+        """Turn the tool off if it would paint hidden voxels, and report why."""
         problem = self._aim.problem_in(self._scene.viewer)
-        if self._hand.mode_of(OWNER) and problem:
-            self._hand.put_down(OWNER)
+        if self._active_tool.mode_of(OWNER) and problem:
+            self._active_tool.turn_off(OWNER)
             self._notifier.warn(problem)
 
 
 class MouseTools(WindowPart):
-    """Makes the hand and its tools; a case that goes takes the tool out of the hand.
+    """Creates the active-tool state and its tools; closing a case turns the tool off.
 
     Parameters
     ----------
     views
-        The views of the case at the moment, the main one first.
+        Returns the current views of the case, the main one first.
     page
-        The page on screen.
+        Returns the displayed page.
 
     Attributes
     ----------
-    hand, aim, signs
-        What is held; whether a press hits what is seen; what is written of it.
+    active_tool, aim, signs
+        The active tool; whether a press hits the displayed voxel; the text on the image.
     painting, prompts, grow_box, ftv_box, landmarks, drawing
         The tools of page Refine; the prompts of Predict; the boxes of Refine and of Kinetics; the
         clicks of Findings; rulers and other shapes.
@@ -227,27 +227,27 @@ class MouseTools(WindowPart):
     ) -> None:
         super().__init__(context)
         self._known: object = None
-        self.hand = Hand(page)
+        self.active_tool = ActiveTool(page)
         self.aim = Aim(context)
-        self.painting = Painting(context, editing, marks, self.hand, self.aim)
-        self._napari = NapariPaint(context, self.hand, self.aim)
-        pair = (self._scene, self.hand, self.aim)
+        self.painting = Painting(context, editing, marks, self.active_tool, self.aim)
+        self._napari = NapariPaint(context, self.active_tool, self.aim)
+        pair = (self._scene, self.active_tool, self.aim)
         self.prompts = PromptTool(*pair, "prompts", "Predict", "Predict")
         self.grow_box = PromptTool(*pair, "grow box", tr("Refine"), tr("Grow"))
         self.ftv_box = PromptTool(*pair, tr("FTV box"), tr("Kinetics"), "FTV")
         self.landmarks = PromptTool(*pair, "landmarks", "Findings", "Findings")
-        self.drawing = DrawTool(context, self.hand, self.aim)
+        self.drawing = DrawTool(context, self.active_tool, self.aim)
         signs = {"painting": self._paint_sign, "napari": self._napari.sign}
-        self.signs = ToolSigns(self.hand, self.aim, views, signs)
+        self.signs = ToolSigns(self.active_tool, self.aim, views, signs)
         self.painting.sign_changed.connect(self.signs.write)
         self._napari.sign_changed.connect(self.signs.write)
         self._session.case_changed.connect(self._on_case)
         boxes = (self.grow_box, self.ftv_box)
-        for part in (self.hand, self.signs, self.prompts, *boxes, self.landmarks):
-            part.setParent(self)
+        for tool in (self.active_tool, self.signs, self.prompts, *boxes, self.landmarks):
+            tool.setParent(self)
 
     def attach(self, viewer: Any) -> None:
-        """Let the mouse do in another view of the case what it does in the main one."""
+        """Enable the mouse tools in another view of the case."""
         self.painting.attach(viewer)
         self.drawing.attach(viewer)
         self.aim.attach(viewer)
@@ -259,9 +259,9 @@ class MouseTools(WindowPart):
         return paint_sign(painting.pressed, paused=painting.is_paused, problem=problem)
 
     def _on_case(self) -> None:
-        """Put the tool down with its case; the same case, read further, keeps it."""
+        """Turn the tool off with its case; the same case with more phases keeps it."""
         case = self._session.case
         signal = None if case is None else case.signal
         if signal is not self._known:
             self._known = signal
-            self.hand.put_down()
+            self.active_tool.turn_off()

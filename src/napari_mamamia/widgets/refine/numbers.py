@@ -1,4 +1,4 @@
-"""The live numbers of the page Refine: start and now, against the reference where there is one."""
+"""The live numbers of page Refine: start and current mask, against a reference."""
 
 from dataclasses import dataclass
 from math import isnan
@@ -18,9 +18,9 @@ _MM3_PER_ML: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class ShownNumbers:
-    """The numbers of the start mask, of the mask now, and of the reference; None: not known yet.
+    """The numbers of the start mask, the current mask and the reference; None if not yet known.
 
-    `grid_warning` says that mm and ml are none, "" where they are.
+    `grid_warning` tells that mm and ml are invalid, "" if they are valid.
     """
 
     start: MaskNumbers | None
@@ -30,19 +30,23 @@ class ShownNumbers:
 
 
 _ROWS: Final = (
-    ("dice", tr("Dice"), tr("Dice against the reference, 0 to 1 (profile clinical)")),
-    ("hausdorff95_mm", "HD95", tr("95th percentile Hausdorff distance in mm (profile clinical)")),
-    ("volume_mm3", tr("Volume"), tr("Number of voxels times the volume of one, in millilitres")),
+    ("dice", tr("Dice"), tr("Dice against the reference, 0 to 1 (profile clinical).")),
+    ("hausdorff95_mm", "HD95", tr("95th percentile Hausdorff distance in mm (profile clinical).")),
+    (
+        "volume_mm3",
+        tr("Volume"),
+        tr("Number of voxels times the volume of one voxel, in millilitres."),
+    ),
     (
         "longest_mm",
         tr("Longest"),
-        tr("Longest diameter in 3-D: the largest distance between two voxel centres, in mm"),
+        tr("Longest diameter in 3-D: the largest distance between two voxel centres, in mm."),
     ),
 )
 
 
 def number_text(name: str, value: float) -> str:
-    """Return a number with its unit; "–" where it is undefined.
+    """Return a number with its unit; "–" if it is undefined.
 
     Examples
     --------
@@ -61,7 +65,7 @@ def number_text(name: str, value: float) -> str:
 
 
 class RefineNumbers(QWidget):
-    """A small table: rows are numbers, columns start, now and the reference itself."""
+    """A small table: rows are numbers, columns start, current mask and reference."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +75,7 @@ class RefineNumbers(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(1)
         self.title: QLabel = named(
-            QLabel(), "refine_numbers_title", tr("What your mask is compared with")
+            QLabel(), "refine_numbers_title", tr("The reference for your mask.")
         )
         grid.addWidget(self.title, 0, 0)
         for column, text in enumerate((tr("start"), tr("now"), tr("reference")), start=1):
@@ -92,19 +96,19 @@ class RefineNumbers(QWidget):
         self.show_numbers(ShownNumbers(None, None))
 
     def set_blind(self, text: str) -> None:
-        """Say what is hidden here; "" where nothing is."""
+        """Show what is hidden here; "" if nothing is."""
         self._blind = text
         self.show_numbers(ShownNumbers(None, None))
 
     def show_numbers(self, numbers: ShownNumbers) -> None:
-        """Show what is known; what is not is a dash with its reason on hover."""
+        """Show the known numbers; an unknown one is a dash with its reason as tooltip."""
         against = "" if numbers.now is None else numbers.now.against
         title = tr("Against {against}", against=against) if against else "Numbers"
         title = self._blind or (title if numbers.reference else tr("No reference"))
         if numbers.grid_warning and not self._blind:
             title = tr("{title} (mm are voxels)", title=title)
         self.title.setText(title)
-        self.title.setToolTip(numbers.grid_warning or tr("What your mask is compared with"))
+        self.title.setToolTip(numbers.grid_warning or tr("The reference for your mask."))
         for name, _, tip in _ROWS:
             for whose, of in (
                 ("start", numbers.start),

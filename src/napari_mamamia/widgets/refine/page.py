@@ -1,4 +1,4 @@
-"""Page Refine: the reader's own mask: start, paint, grow, look at the numbers, accept."""
+"""Page Refine: start, paint, grow, check and accept the reader's own mask."""
 
 from collections.abc import Sequence
 
@@ -31,12 +31,12 @@ from napari_mamamia.widgets.refine.tools import RefineTools
 
 
 class RefinePage(Page):
-    """Start, tools, numbers, history, save.
+    """The page with start, tools, numbers, history and saving.
 
     `start_wanted` carries the role to start from, None for an empty mask; `take_over_wanted`
-    whether recovered strokes are taken over; `changes_wanted` and `compare_wanted` a bool;
-    `protocol_wanted` asks for a protocol file; `marks_wanted` carries whether marks are shown;
-    `forget_wanted` asks to forget them, `lesion_wanted` for a further lesion.
+    whether recovered strokes are kept; `changes_wanted` and `compare_wanted` a bool;
+    `protocol_wanted` requests a protocol file; `marks_wanted` carries whether marks are shown;
+    `forget_wanted` requests to remove them, `lesion_wanted` another lesion.
     """
 
     start_wanted = Signal(object)
@@ -69,8 +69,8 @@ class RefinePage(Page):
         )
         self.more.folded.connect(self._show_start)
         self.body.setSpacing(5)
-        self.whose = label("refine_whose", tip=tr("Whose mask is edited and what it was made from"))
-        for part in (
+        self.whose = label("refine_whose", tip=tr("Whose mask is edited, and its origin."))
+        for widget in (
             self.whose,
             self._make_offer(),
             self._make_protocol(),
@@ -78,7 +78,7 @@ class RefinePage(Page):
             self._make_start(),
             self._make_question(),
         ):
-            self.body.addWidget(part)
+            self.body.addWidget(widget)
         self.body.setStretchFactor(self._work, 1)
         self.body.addStretch()
         self.show_mask("", has_mask=False)
@@ -88,14 +88,14 @@ class RefinePage(Page):
     # ------------------------------------------------------------- for the dock
 
     def show_sources(self, roles: Sequence[Role]) -> None:
-        """Offer the masks that an own mask can be made from."""
+        """Offer the masks that the own mask can be copied from."""
         self.from_prediction.setEnabled(Role.PREDICTION in roles)
         self.from_reference.setEnabled(Role.REFERENCE in roles)
         self._roles = tuple(roles)
         self._mark_next()
 
     def set_blind(self, blinding: Blinding) -> None:
-        """Offer nothing that is hidden to begin with or to be compared with."""
+        """Hide the buttons to start from, or compare with, hidden masks."""
         self.from_reference.setHidden(blinding.hides(Hidden.REFERENCE))
         self.from_prediction.setHidden(blinding.hides(Hidden.MODEL))
         is_hidden = blinding.hides(Hidden.REFERENCE) or blinding.hides(Hidden.NUMBERS)
@@ -112,24 +112,24 @@ class RefinePage(Page):
         self._mark_next()
 
     def show_offer(self, text: str) -> None:
-        """Offer the strokes that a crash left behind; "" takes the offer away."""
+        """Offer the strokes recovered after a crash; "" removes the offer."""
         self.offer.setText(text)
         set_level(self.offer, "warning")
         self._offer.setVisible(bool(text))
 
     def show_protocol(self, text: str, checklist: Sequence[str]) -> None:
-        """Show the protocol's name with time used, and what it asks the reader to check."""
+        """Show the protocol's name, the time used, and its checklist."""
         lines = "".join(f"<br>☐ {point}" for point in checklist)
         self.protocol.setText(f"{text}{lines}" if text else "")
         self.protocol.setVisible(bool(text))
 
     def set_save_is_next(self, is_next: bool, *, failed: bool) -> None:
-        """Offer to save what is not saved, and to discard what cannot be."""
+        """Offer to save unsaved changes, and to discard changes that cannot be saved."""
         self.save.setEnabled(is_next)
         self.discard.setVisible(failed)
 
     def show_next(self, step: NextStep, tool: PaintTool) -> None:
-        """Make the control of the next step the one that is seen first, and say the step."""
+        """Highlight the control of the next step, and show the step."""
         self.tools.show_next(step, next_text(step, tool))
         set_primary(self.save, step is NextStep.SAVE)
         set_primary(self.accept, step is NextStep.ACCEPT)
@@ -148,34 +148,34 @@ class RefinePage(Page):
     # -------------------------------------------------------------------- inner
 
     def _mark_next(self) -> None:
-        """Make a copy of the prediction the next step, or else of the reference."""
+        """Highlight the copy of the prediction, or else of the reference, as the next step."""
         first = next((r for r in (Role.PREDICTION, Role.REFERENCE) if r in self._roles), None)
         set_primary(self.from_prediction, not self._has_mask and first is Role.PREDICTION)
         set_primary(self.from_reference, not self._has_mask and first is Role.REFERENCE)
         set_primary(self.from_nothing, not self._has_mask and first is None)
 
     def _make_offer(self) -> QWidget:
-        self.offer = label("refine_offer", tip=tr("Work that was not saved when the program ended"))
+        self.offer = label(
+            "refine_offer", tip=tr("Work that was not saved when the program ended.")
+        )
         self.take_over = button(
             "refine_take_over",
             tr("Take over"),
-            tr("Goes on with the recovered strokes"),
+            tr("Continues with the recovered strokes."),
             lambda: self.take_over_wanted.emit(True),
             primary=True,
         )
         self.leave = button(
             "refine_leave",
             tr("Start from saved mask"),
-            tr("Leaves the recovered strokes aside; nothing of them is deleted"),
+            tr("Ignores the recovered strokes; none of them is deleted."),
             lambda: self.take_over_wanted.emit(False),
         )
         self._offer = column(self.offer, row(self.take_over, self.leave, 1))
         return self._offer
 
     def _make_protocol(self) -> QWidget:
-        self.protocol = label(
-            "refine_protocol_text", tip=tr("The annotation protocol that is loaded")
-        )
+        self.protocol = label("refine_protocol_text", tip=tr("The loaded annotation protocol."))
         return self.protocol
 
     def _make_work(self) -> QWidget:
@@ -193,7 +193,7 @@ class RefinePage(Page):
         self.changes = button(
             "refine_changes",
             tr("What changed"),
-            tr("Colours what was added (yellow) and removed (purple) since the start"),
+            tr("Colours the voxels added (yellow) and removed (purple) since the start."),
             lambda: self.changes_wanted.emit(self.changes.isChecked()),
         )
         self.changes.setCheckable(True)
@@ -206,7 +206,9 @@ class RefinePage(Page):
         self.compare.pressed.connect(lambda: self.compare_wanted.emit(True))
         self.compare.released.connect(lambda: self.compare_wanted.emit(False))
         text = _make_legend(("added", "removed"), tr("{} since the start"))
-        self.changes_legend = label("refine_changes_legend", text, tr("Colours of what changed"))
+        self.changes_legend = label(
+            "refine_changes_legend", text, tr("The colours of the changes.")
+        )
         self.changes_legend.hide()
         holder = column(row(self.changes, self.compare, 1), self.changes_legend)
         holder.layout().setSpacing(3)
@@ -222,13 +224,13 @@ class RefinePage(Page):
         self.save = button(
             "refine_save",
             tr("Save"),
-            tr("Saves your mask now; it is saved by itself as well"),
+            tr("Saves your mask now; it is also saved automatically."),
             self.save_wanted.emit,
         )
         self.discard = button(
             "refine_discard",
             tr("Discard"),
-            tr("Forgets your mask in this window; the file that was saved last stays"),
+            tr("Drops your mask in this window; its last saved file stays."),
             self.discard_wanted.emit,
         )
         self.discard.hide()
@@ -238,7 +240,7 @@ class RefinePage(Page):
         self.marks = button(
             "refine_marks",
             tr("Show marks"),
-            tr("Colours what your strokes hold whatever the image shows"),
+            tr("Colours the voxels that your strokes hold whatever the image shows."),
             lambda: self.marks_wanted.emit(self.marks.isChecked()),
         )
         self.marks.setCheckable(True)
@@ -246,23 +248,21 @@ class RefinePage(Page):
             "refine_forget_marks",
             tr("Forget marks"),
             tr(
-                "Forgets what your strokes said of this lesion; the mask stays. Undo brings "
-                "them back"
+                "Removes the marks of your strokes on this lesion; the mask stays. Undo restores "
+                "them."
             ),
             self.forget_wanted.emit,
         )
         lesion = button(
             "refine_new_lesion",
             tr("New lesion"),
-            tr(
-                "Paints a further lesion from now on, with its own label and marks; the others stay"
-            ),
+            tr("Starts another lesion with its own label and marks; the others stay."),
             self.lesion_wanted.emit,
         )
         self.marks_legend = label(
             "refine_marks_legend",
             _make_legend(("inside", "outside"), tr("held {}")),
-            tr("Colours of marks"),
+            tr("The colours of the marks."),
         )
         self.marks_legend.hide()
         return column(row(self.marks, forget, 1), self.marks_legend, row(lesion, 1))
@@ -271,7 +271,7 @@ class RefinePage(Page):
         load = button(
             "refine_protocol",
             tr("Protocol…"),
-            tr("Loads an annotation protocol: phase, brush, structures, checklist, time limit"),
+            tr("Loads an annotation protocol: phase, brush, structures, checklist, time limit."),
             self.protocol_wanted.emit,
         )
         return row(load, 1)
@@ -281,19 +281,19 @@ class RefinePage(Page):
         self.from_prediction = button(
             "refine_from_prediction",
             tr("prediction"),
-            tr("Makes your own mask from a copy of the prediction"),
+            tr("Makes your own mask from a copy of the prediction."),
             lambda: self._start_mask(Role.PREDICTION),
         )
         self.from_reference = button(
             "refine_from_reference",
             tr("reference"),
-            tr("Makes your own mask from a copy of the reference"),
+            tr("Makes your own mask from a copy of the reference."),
             lambda: self._start_mask(Role.REFERENCE),
         )
         self.from_nothing = button(
             "refine_from_nothing",
             tr("nothing"),
-            tr("Makes your own mask, with nothing in it yet"),
+            tr("Makes an empty mask of your own."),
             lambda: self._start_mask(None),
         )
         sources = row(self.from_prediction, self.from_reference, self.from_nothing, 1)
@@ -301,21 +301,21 @@ class RefinePage(Page):
         return self._start
 
     def _show_start(self) -> None:
-        """Offer what a mask is made from where there is none, else with the fold alone."""
+        """Show the start buttons if there is no mask, otherwise only with the fold."""
         self._start.setVisible(not self._has_mask or not self.more.is_folded)
 
     def _make_question(self) -> QWidget:
-        self.question = label("refine_question", tip=tr("Asks before your mask is replaced"))
+        self.question = label("refine_question", tip=tr("Asks before your mask is replaced."))
         self.replace = button(
             "refine_replace",
-            tr("Replace"),
-            tr("Your present mask is replaced; Undo brings it back"),
+            tr("Replace mask"),
+            tr("Replaces your current mask; Undo restores it."),
             lambda: self.start_wanted.emit(self._asked),
         )
         self.keep = button(
             "refine_keep",
-            tr("Keep"),
-            tr("Nothing is changed"),
+            tr("Keep mask"),
+            tr("Changes nothing."),
             lambda: self._ask_replacing(None, show=False),
         )
         self._question = row(self.question, self.replace, self.keep)
@@ -335,7 +335,7 @@ class RefinePage(Page):
 
 
 def _make_legend(kinds: Sequence[str], words: str) -> str:
-    """Return squares in the colours of marks, each with its words; {} stands for the kind."""
+    """Return squares in the colours of marks, each with its text; {} stands for the kind."""
     return " &nbsp; ".join(
         f'<span style="color:{MARK_COLOURS[kind]}">■</span> {words.format(kind)}' for kind in kinds
     )

@@ -1,8 +1,7 @@
-"""The mouse on the image while a tool of the page Refine is on: brush strokes and outlines.
+"""The mouse on the image while a tool of page Refine is active: brush strokes and outlines.
 
-napari calls us for each press, move and release; whatever goes wrong there is said in the header
-and never reaches napari's event loop. The stroke in hand is dropped then, what was done before
-stays.
+napari calls us for each press, move and release; errors are shown in the header and never reach
+napari's event loop. They drop the current stroke; earlier strokes stay.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,9 +27,9 @@ from napari_mamamia.widgets.refine.state import (
     RefineState,
     next_radius_mm,
 )
+from napari_mamamia.widgets.viewer.active_tool import ActiveTool, MouseTool
 from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
-from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
 from napari_mamamia.widgets.viewer.marks import Marks, StrokeMarks
 
 _OWNER: Final = "painting"
@@ -45,13 +44,13 @@ _LOCKED: Final = tr("Your mask cannot be changed at the moment: choose Start fro
 
 
 class Painting(WindowPart):
-    """Paints with the tool in hand. `state_changed` says that `state` is new.
+    """Paints with the active tool. `state_changed` reports a new `state`.
 
-    `sign_changed` says that a press would do something else: another tool or brush, another key
-    held, another view. `said` carries what the last act did, in words (of a SmartPaint stroke what
-    it changed, of an undo which step it was), and whether they are advice. `over_wanted` asks for
-    what is drawn over the mask, after a preview took its place. `part_pointed` carries a place
-    whose part is to go and its label, `line_drawn` the two ends of a cut and its brush.
+    `sign_changed` reports that a press would have another effect: another tool or brush, another
+    key held, another view. `said` carries a text on the last action (for a SmartPaint stroke its
+    change, for an undo its step), and whether it is advice. `over_wanted` requests the drawing over
+    the mask that a preview had replaced. `part_pointed` carries a point on a part to remove and its
+    label, `line_drawn` the two ends of a cut and its brush.
     """
 
     state_changed = Signal()
@@ -63,13 +62,18 @@ class Painting(WindowPart):
     line_drawn = Signal(object, object)
 
     def __init__(
-        self, context: WindowContext, editing: Editing, marks: Marks, hand: Hand, aim: Aim
+        self,
+        context: WindowContext,
+        editing: Editing,
+        marks: Marks,
+        active_tool: ActiveTool,
+        aim: Aim,
     ) -> None:
         super().__init__(context)
         self._editing = editing
         self._mask = editing.mask
         self._marks = marks
-        self._hand = hand
+        self._active_tool = active_tool
         self._aim = aim
         self._cursor = BrushCursor(self._scene)
         self.grown_so_far: Callable[[], tuple[Box, NDArray[np.bool_]] | None] = lambda: None
@@ -103,7 +107,7 @@ class Painting(WindowPart):
         self._preview = QTimer(self)
         self._preview.setSingleShot(True)
         self._preview.setInterval(_PREVIEW_MS)
-        # Not a lambda, which a collection may clear before Qt ends the timer that calls it.
+        # Not a lambda, which a collection may clear before Qt stops the timer that calls it.
         self._preview.timeout.connect(self._try_preview)
         self._view = self._scene.viewer
         self.attach(self._scene.viewer)
@@ -112,14 +116,14 @@ class Painting(WindowPart):
         strokes.previewed.connect(self._show_preview)
         strokes.changed.connect(self._show_change)
         strokes.stepped.connect(lambda _step: self._end_preview())
-        editing.mask.stepped.connect(self._tell_step)
+        editing.mask.stepped.connect(self._report_step)
         editing.opened.connect(self._begin_words)
-        hand.changed.connect(self._follow_hand)
+        active_tool.changed.connect(self._follow_tool)
         aim.changed.connect(self._show_cursor)
         self._cursor.held.changed.connect(self._hold_keys)
 
     def attach(self, viewer: Any) -> None:
-        """Paint in this view of the case as well; its layers show the same arrays."""
+        """Paint in another view of the case as well; its layers show the same arrays."""
         viewer.mouse_drag_callbacks.append(self._follow_drag)
         viewer.mouse_move_callbacks.append(self._follow_move)
         viewer.mouse_wheel_callbacks.append(self._turn_wheel)
@@ -127,36 +131,36 @@ class Painting(WindowPart):
 
     @property
     def cursor(self) -> BrushCursor:
-        """The brush at the mouse."""
+        """The brush cursor."""
         return self._cursor
 
     # --------------------------------------------------------------- choosing
 
     @property
     def state(self) -> RefineState:
-        """The tool in hand, and the brush that it has or had last."""
-        mode = self._hand.mode_of(_OWNER)
+        """The active tool, and its current or last brush."""
+        mode = self._active_tool.mode_of(_OWNER)
         return RefineState(PaintTool(mode) if mode else PaintTool.NONE, self._brush)
 
     @property
     def pressed(self) -> RefineState:
-        """What the present stroke does, or a press of the left button would do."""
+        """The effect of the current stroke, or of a press of the left button."""
         if self._stroke is not None:
             return self._stroke
         return replace(self.state, brush=self.brush_for(False, "Shift" in self._held))
 
     @property
     def is_paused(self) -> bool:
-        """Whether a drag moves the image for now."""
+        """Whether a drag currently pans the image."""
         return self._is_paused
 
     @property
     def place(self) -> Voxel | None:
-        """Where the mouse was last on a slice, in voxel coordinates (z, y, x)."""
+        """The last pointer position on a slice, in voxel coordinates (z, y, x)."""
         return self._place
 
     def problem_in(self, viewer: Any) -> str:
-        """Return why nothing can be painted in a view at the moment; "" where it can."""
+        """Return why painting in a view is not possible at the moment; "" if it is."""
         layer = self._mask.layer
         if layer is not None and not layer.visible:
             return _HIDDEN
@@ -165,23 +169,23 @@ class Painting(WindowPart):
         return self._aim.problem_in(viewer)
 
     def set_tool(self, tool: PaintTool) -> None:
-        """Take a tool, or put it down (`NONE`)."""
+        """Turn a tool on, or the active tool off (`NONE`)."""
         if tool is not PaintTool.NONE and self._mask.live is None:
             self._notifier.hint(_NO_MASK)
             tool = PaintTool.NONE
         if tool is PaintTool.NONE:
-            self._hand.put_down(_OWNER)
+            self._active_tool.turn_off(_OWNER)
             return
         if tool.brush_tool is not None:
             self._brush = replace(self._brush, tool=tool.brush_tool)
-        self._hand.take(HeldTool(_OWNER, str(tool), tool.shown, _PAGE))
+        self._active_tool.turn_on(MouseTool(_OWNER, str(tool), tool.shown, _PAGE))
 
     def toggle_tool(self, tool: PaintTool) -> None:
-        """Take a tool, or put it down where it is the one in hand."""
+        """Turn a tool on, or off if it is active."""
         self.set_tool(PaintTool.NONE if self.state.tool is tool else tool)
 
     def set_brush(self, brush: Brush) -> None:
-        """Take another brush; the tool stays."""
+        """Set another brush; the tool stays."""
         before, tool = self._brush, self.state.tool.brush_tool or brush.tool
         self._brush = replace(brush, tool=tool)
         if self._brush != before:
@@ -196,24 +200,24 @@ class Painting(WindowPart):
         self.set_brush(replace(self._brush, label=value))
 
     def toggle_action(self) -> None:
-        """Change between adding and erasing."""
+        """Switch between adding and erasing."""
         self.set_brush(self._brush.inverted())
 
     def step_radius(self, by: int) -> None:
-        """Make the radius a step larger or smaller."""
+        """Increase or decrease the radius by a step."""
         radius = next_radius_mm(self._brush.radius_mm, by)
         self.set_brush(replace(self._brush, radius_mm=radius))
 
     def pause(self, paused: bool) -> None:
-        """Let a drag move the image while the key is held."""
+        """Let a drag pan the image while the key is held."""
         self._is_paused = paused and self.state.tool is not PaintTool.NONE
         if self._is_paused:
             self._preview.stop()
             self._clear_preview()
         self._show_cursor()
 
-    def _follow_hand(self) -> None:
-        """Hold what the hand holds; a stroke that another tool interrupts ends where it is."""
+    def _follow_tool(self) -> None:
+        """Follow the active tool; a stroke that another tool interrupts is ended."""
         self._end_stroke()
         self._is_paused = False
         if self.state.tool is not PaintTool.NONE:
@@ -227,24 +231,24 @@ class Painting(WindowPart):
             self._cursor.hide()
             self._clear_preview()
         else:
-            shown, problem = self.pressed, self.problem_in(self._view)
+            state, problem = self.pressed, self.problem_in(self._view)
             if "Control" in self._held:
-                shown = replace(shown, tool=PaintTool.NONE)
+                state = replace(state, tool=PaintTool.NONE)
             aside = _WHEEL if "Alt" in self._held else problem
-            self._cursor.show(layer, shown, aside)
+            self._cursor.show(layer, state, aside)
             if problem:
                 self._clear_preview()
         self.sign_changed.emit()
 
     def _hold_keys(self, held: set[str]) -> None:
-        """Follow the keys that are held with the mouse."""
+        """Follow the modifier keys that are held."""
         if frozenset(held) != self._held:
             self._held = frozenset(held)
             if self.state.tool is not PaintTool.NONE:
                 self._show_cursor()
 
     def _follow_choice(self, event: Any) -> None:
-        """Put the tool down where the user chooses another layer."""
+        """Turn the tool off if the user selects another layer."""
         if self.state.tool is PaintTool.NONE or self._scene.is_changing:
             return
         if event.value is not None and event.value is not self._mask.layer:
@@ -261,7 +265,7 @@ class Painting(WindowPart):
         self._preview.stop()
         self._shown.clear()
         self._clear_preview()
-        # A drag with the right button is napari's zoom; here it paints the other way.
+        # A drag with the right button zooms in napari; here it paints the opposite action.
         layer.mouse_zoom = event.button != _RIGHT
         brush = self.brush_for(event.button == _RIGHT, "Shift" in _list_held_keys(event))
         self._stroke = replace(self.state, brush=brush)
@@ -282,7 +286,7 @@ class Painting(WindowPart):
         self._end_stroke()
 
     def _is_refused(self, event: Any) -> bool:
-        """Whether this press is none of ours."""
+        """Return whether this press is not for us."""
         if self.state.tool is PaintTool.NONE or self._is_paused:
             return True
         if event.button not in (_LEFT, _RIGHT) or {"Alt", "Control"} & _list_held_keys(event):
@@ -292,10 +296,10 @@ class Painting(WindowPart):
         return not self._try_work(self._mask.repair_layer)
 
     def _press_tool(self, event: Any, brush: Brush) -> None:
-        self._place = place = self._scene.view.place_at(event.position)
-        if place is None:
+        self._place = point = self._scene.view.place_at(event.position)
+        if point is None:
             return
-        self._drawing.get(self.state.tool, self._mask).press(place, brush)
+        self._drawing.get(self.state.tool, self._mask).press(point, brush)
 
     def _go_on(self) -> None:
         if self._place is None:
@@ -303,7 +307,7 @@ class Painting(WindowPart):
         self._drawing.get(self.state.tool, self._mask).drag(self._place)
 
     def _end_stroke(self) -> None:
-        """End the stroke in hand with the tool that began it."""
+        """End the current stroke with the tool that began it."""
         stroke, self._stroke = self._stroke, None
         if stroke is None:
             return
@@ -312,7 +316,7 @@ class Painting(WindowPart):
         self._show_cursor()
 
     def drop_stroke(self) -> None:
-        """Drop the stroke in hand: nothing of it happens, also when the button comes up."""
+        """Drop the current stroke: it has no effect, even when the button is released."""
         if self._stroke is None:
             return
         self._stroke = None
@@ -337,7 +341,7 @@ class Painting(WindowPart):
         return replace(brush, whole=whole, plane_axis=0 if axis is None else axis)
 
     def _look_from(self, viewer: Any) -> None:
-        """Follow the mouse into another view, whose plane and problems are its own."""
+        """Follow the pointer into another view, with its own plane and problems."""
         if viewer is not self._view:
             self._view = viewer
             self._show_cursor()
@@ -352,7 +356,7 @@ class Painting(WindowPart):
             self._place = None
             return
         self._place = self._scene.view.place_at(event.position)
-        # Not started anew: the preview comes while the mouse moves, not once it rests.
+        # Not restarted: the preview appears while the pointer moves, not after it rests.
         if not self._preview.isActive():
             self._preview.start()
 
@@ -363,7 +367,7 @@ class Painting(WindowPart):
         event.handled = True
         # With Alt held, Qt turns the movement of the wheel sideways.
         turned = event.delta[1] or event.delta[0]
-        if turned:  # a trackpad's scroll ends with an event that did not turn
+        if turned:  # a trackpad's scroll ends with an event without movement
             self.step_radius(1 if turned > 0 else -1)
 
     # ------------------------------------------------------------------ preview
@@ -398,13 +402,13 @@ class Painting(WindowPart):
             self._shown.draw_preview(preview.box, preview.mask)
 
     def _end_preview(self) -> None:
-        """Take the outline away; what it had taken the place of comes back."""
+        """Remove the preview's outline; restore the drawing that it had replaced."""
         self._shown.take_preview()
         if not self.marks_are_free and not self.is_comparing:
             self.over_wanted.emit()
 
     def _show_change(self, change: StrokeChange) -> None:
-        """Let what a stroke changed be seen for a moment, and say it."""
+        """Show a stroke's change for a moment, and report it."""
         before, self._change = self._change, change
         if self.marks_are_free and self._stroke is None:
             self._shown.flash(change.box, change.added, change.removed)
@@ -415,17 +419,17 @@ class Painting(WindowPart):
         self._words.begin(self._mask.live)
         self._forget_change()
 
-    def _tell_step(self) -> None:
-        """Say of an undo and a redo what it was; of a step nothing: its tool does, if any does."""
+    def _report_step(self) -> None:
+        """Report an undo or a redo; other steps are reported by their tool."""
         live = self._mask.live
         if live is None:
             return
-        words, lost = self._words.follow(live)
+        words, dropped = self._words.follow(live)
         if words:
             self._forget_change()
         self.said.emit(words, False)
-        if lost:
-            self._notifier.hint(lost)
+        if dropped:
+            self._notifier.hint(dropped)
 
     def _forget_change(self) -> None:
         self._change = None
@@ -433,7 +437,7 @@ class Painting(WindowPart):
         self.said.emit("", False)
 
     def _try_work(self, work: Callable[[], object]) -> bool:
-        """Do `work`; whether it succeeded. A failure is said, and drops the stroke in hand."""
+        """Run `work`; return whether it succeeded. A failure drops the current stroke."""
         outcome = outcome_of(work)
         if isinstance(outcome, Failed):
             self._stroke = None

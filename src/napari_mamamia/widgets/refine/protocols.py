@@ -1,4 +1,4 @@
-"""The annotation protocol of the case: what it sets, what it asks for, how long it allows."""
+"""The annotation protocol of the case: its settings, its checklist, its time limit."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,21 +18,21 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _SECONDS: Final = 60
 _MOST: Final = 255
-_NO_LESION: Final = tr("Paint this lesion first: a further one comes after it.")
-_FULL: Final = tr("There are 255 lesions, as many as a mask can hold.")
+_NO_LESION: Final = tr("Paint this lesion first, then add another one.")
+_FULL: Final = tr("There are 255 lesions, the largest number in a mask.")
 _UNUSED: Final = tr(
-    "The protocol {name} is loaded. Its {keys} set the SmartPaint brush of "
-    "before and are not used any more: the brush of now finds the edge by itself."
+    "The protocol {name} is loaded. Its {keys} belong to an earlier SmartPaint brush "
+    "and are ignored: the current brush finds the edge by itself."
 )
 _TOO_LATE: Final = tr(
-    "The protocol {} is blind, but cases were open in this window already. Start "
-    "anew and choose it on page Cases before a data set is opened, or: mamamia "
+    "The protocol {} is blind, but cases were already open in this window. Restart "
+    "and choose it on page Cases before a data set is opened, or run: mamamia "
     "view DATA --protocol FILE"
 )
 
 
 def choose_protocol_file() -> Path | None:
-    """Ask for a protocol file; None where the reader chose none."""
+    """Ask for a protocol file; None if the reader chose none."""
     name, _ = QFileDialog.getOpenFileName(
         None, tr("Annotation protocol"), "", tr("Protocol (*.json)")
     )
@@ -59,9 +59,9 @@ def time_text(seconds: float, limit_s: float | None) -> str:
 
 
 class Protocols(WindowPart):
-    """Loads a protocol and applies it to each mask that is opened; chooses among lesions.
+    """Loads a protocol and applies it to each opened mask; chooses among lesions.
 
-    `changed`: something new to show; `label_changed`: another structure or lesion is painted.
+    `changed` reports new texts; `label_changed` that another structure or lesion is painted.
     `choose_file` asks for a file; tests pass their own.
     """
 
@@ -93,7 +93,7 @@ class Protocols(WindowPart):
             self.load(path)
 
     def load(self, path: Path) -> bool:
-        """Load a protocol; one that cannot be read is said, and the one before stays."""
+        """Load a protocol; if it cannot be read, report it and keep the previous one."""
         outcome = outcome_of(lambda: self._services.read_protocol(path))
         if isinstance(outcome, Finished):
             return self._take_protocol(outcome.result)
@@ -102,7 +102,7 @@ class Protocols(WindowPart):
         return False
 
     def _take_protocol(self, protocol: Protocol) -> bool:
-        """Take a protocol; one that hides something only while nothing of it can have been seen."""
+        """Use a protocol; one that hides data only before any case was opened."""
         before = self._session.blinding
         if not before.covers(protocol.blinding):
             if self._session.opened is not None or self._session.case is not None:
@@ -119,12 +119,12 @@ class Protocols(WindowPart):
         return True
 
     def use(self, protocol: Protocol) -> None:
-        """Go by the protocol of a study, which says itself what is hidden."""
+        """Use the protocol of a study, which itself sets the blinding."""
         self.protocol = protocol
         self.apply()
 
     def apply(self) -> None:
-        """Set phase, brush and structures for the mask that is open."""
+        """Set phase, brush and structures for the open mask."""
         protocol, live = self.protocol, self._editing.live
         if protocol is not None and live is not None:
             if protocol.phase is not None:
@@ -154,7 +154,7 @@ class Protocols(WindowPart):
         self.label_changed.emit()
 
     def begin_lesion(self) -> None:
-        """Paint a further lesion from now on, which has the next free label."""
+        """Paint another lesion from now on, with the next free label."""
         live = self._editing.live
         if live is None:
             return

@@ -1,7 +1,7 @@
-"""Who edits: asked in the header, proposed the next time, changed there.
+"""The reader's name: asked in the header, suggested next time, changed there.
 
-A name belongs to a session. The one of an earlier session is taken for who is here now only where
-nobody else has left anything in the data set; else the first edit asks.
+A name belongs to a session. The name of an earlier session is used only if nobody else has saved
+work in the data set; otherwise the first edit asks.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _OF_STUDY: Final = tr(
-    "This window reads the study {} as {}. To read as somebody else start another window."
+    "This window reads the study {} as {}. To read under another name open another window."
 )
 _FIXED: Final = tr(
     "Blind: other readers are hidden. To read under another name open another window."
@@ -46,14 +46,14 @@ class Readers(WindowPart):
         self._session.data_set_changed.connect(self._forget_in_shared)
 
     def with_reader(self, then: Callable[[], None]) -> None:
-        """Do `then` once a reader is known; asks for the name first where none is."""
+        """Call `then` once a reader is known; ask for the name first if there is none."""
         if self._session.reader:
             then()
         else:
             self._ask_reader(then)
 
     def fix(self, reader: str, name: str) -> None:
-        """Take the reader of a study, who stays while this window reads it; people see the name."""
+        """Set the reader of a study for as long as this window reads it; people see the name."""
         self._waiting, self._name, self._is_given = None, name, True
         self._session.set_reader(reader)
         self._header.set_reader(name, is_fixed=True)
@@ -67,7 +67,7 @@ class Readers(WindowPart):
 
     @property
     def _is_fixed(self) -> bool:
-        """Whether another name would show another reader's mask, which is hidden."""
+        """Return whether another name would show another reader's mask, which is hidden."""
         is_hidden = self._session.blinding.hides(Hidden.OTHER_READERS)
         return (is_hidden or bool(self._session.study)) and bool(self._session.reader)
 
@@ -77,7 +77,7 @@ class Readers(WindowPart):
         return _OF_STUDY.format(study, self._name) if study else _FIXED
 
     def _forget_remembered(self) -> None:
-        """Let a blind reader give the name: the one remembered may be that of somebody else."""
+        """Ask a blind reader for the name: the saved name may be somebody else's."""
         is_hidden = self._session.blinding.hides(Hidden.OTHER_READERS)
         if is_hidden and self._session.opened is None and not self._session.study:
             self._session.set_reader(None)
@@ -85,11 +85,11 @@ class Readers(WindowPart):
             self._ask_reader(None)
 
     def _forget_in_shared(self) -> None:
-        """Let who is here give the name where somebody else than the one remembered has read."""
-        opened, known = self._session.opened, self._session.reader
-        if self._is_given or opened is None or known is None:
+        """Ask for the name if somebody other than the saved reader has read here."""
+        opened, reader = self._session.opened, self._session.reader
+        if self._is_given or opened is None or reader is None:
             return
-        if any(case_key(person) != case_key(known) for person in opened.people):
+        if any(case_key(person) != case_key(reader) for person in opened.people):
             self._session.set_reader(None)
             self._header.set_reader(None)
 
@@ -100,7 +100,7 @@ class Readers(WindowPart):
         try:
             name = self._services.check_name(name, tr("the name of a reader"))
         except MamamiaError as error:
-            self._notifier.fail(tr("Taking this name"), error)
+            self._notifier.fail(tr("Saving the reader name"), error)
             return
         self._is_given = True
         if name == self._session.reader:
@@ -109,14 +109,12 @@ class Readers(WindowPart):
         self._editing.save_if_needed(lambda all_saved: self._change_reader(name, all_saved))
 
     def _change_reader(self, name: str, all_saved: bool) -> None:
-        """Take the name; a mask that could not be saved goes with it."""
+        """Use the new name; an unsaved mask is assigned to it."""
         try:
             remembered = replace(self._services.load_preferences(), reader=name)
             self._services.save_preferences(remembered)
         except MamamiaError as error:
-            self._notifier.warn(
-                tr("Your name is used now but not remembered: {error}", error=error)
-            )
+            self._notifier.warn(tr("Your name is used now but was not saved: {error}", error=error))
         self._session.set_reader(name)
         self._header.set_reader(name)
         waiting, self._waiting = self._waiting, None

@@ -1,4 +1,4 @@
-"""What the reader chose on the page Refine: the tool and the brush, and their steps."""
+"""The reader's choices on page Refine: the tool, the brush, and steps of its radius."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -8,15 +8,15 @@ from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.texts import tr
 
 RADII_MM: Final = (0.5, 40.0)
-"""Least and largest radius of a brush, in mm."""
+"""Smallest and largest radius of a brush in mm."""
 
 RADIUS_STEP_MM: Final = 0.5
 _GROWTH: Final = 0.1
-"""A step of the radius is a tenth of it, and at least half a millimetre: our choice."""
+"""Step of the radius as a share of it, at least half a millimetre: our choice."""
 
 
 class PaintTool(StrEnum):
-    """Which tool the mouse has."""
+    """The tool of the mouse."""
 
     NONE = "none"
     SMARTPAINT = "smartpaint"
@@ -28,12 +28,12 @@ class PaintTool(StrEnum):
 
     @property
     def shown(self) -> str:
-        """What people call the tool."""
+        """The displayed name of the tool."""
         return "SmartPaint" if self is PaintTool.SMARTPAINT else self.value.capitalize()
 
     @property
     def brush_tool(self) -> Tool | None:
-        """The brush that the tool paints with; None for a tool that is no brush."""
+        """The brush that the tool paints with; None for a tool without a brush."""
         return _BRUSHES.get(self)
 
 
@@ -46,19 +46,19 @@ _BRUSHES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RefineState:
-    """The tool, and the brush that it has or had last."""
+    """The active tool, and its current or last brush."""
 
     tool: PaintTool = PaintTool.NONE
     brush: Brush = field(default_factory=Brush)
 
     @property
     def is_painting(self) -> bool:
-        """Whether the mouse holds a brush."""
+        """Whether the active tool is a brush."""
         return self.tool.brush_tool is not None
 
 
 def next_radius_mm(radius_mm: float, by: int) -> float:
-    """Return the radius a step larger (`by` 1) or smaller (-1), a multiple of 0.5 mm in range.
+    """Return the radius one step larger (`by` 1) or smaller (-1), a multiple of 0.5 mm in range.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def next_radius_mm(radius_mm: float, by: int) -> float:
 
 
 class NextStep(StrEnum):
-    """What a reader would do next; its control is the most visible one of the page."""
+    """The reader's likely next step, whose control is highlighted on the page."""
 
     RECOVER = "recover"
     PAINT = "paint"
@@ -83,10 +83,10 @@ class NextStep(StrEnum):
 def choose_next(
     last_tool: str, *, is_empty: bool, is_failing: bool = False, is_offered: bool = False
 ) -> NextStep:
-    """Return what comes next, by what the last step was done with ("" for none).
+    """Return the next step from the tool of the last step ("" for none).
 
-    `is_failing` says that the mask could not be saved, `is_offered` that work of before waits for
-    an answer.
+    `is_failing` tells that the mask could not be saved, `is_offered` that recovered work waits for
+    a decision.
 
     Examples
     --------
@@ -103,34 +103,34 @@ def choose_next(
 
 
 _NEXT_TEXTS: Final = {
-    NextStep.RECOVER: tr("Take over what was recovered, or start from the saved mask."),
+    NextStep.RECOVER: tr("Keep the recovered strokes (Take over), or start from the saved mask."),
     NextStep.SAVE: tr("Your mask is not saved: see above, then press Save."),
     NextStep.GROW: tr("Next: grow the outline to 3-D, or outline another slice."),
     NextStep.ACCEPT: tr(
-        "Left button: what is missing. Right: what is too much. Accept it when it is right."
+        "Left button adds, right button removes. Accept the mask when it is right."
     ),
     NextStep.PAINT: tr("Press on the middle of the tumour, with a circle a little larger than it."),
 }
 _TEXTS_OF_TOOLS: Final = {
     (NextStep.ACCEPT, PaintTool.NONE): tr(
-        "Accept it, or correct it: take SmartPaint, then press on what is wrong."
+        "Accept it, or correct it: choose SmartPaint, then press on the error."
     ),
     (NextStep.ACCEPT, PaintTool.OUTLINE): tr(
         "Accept it when it is right, or outline another slice and grow again."
     ),
     (NextStep.PAINT, PaintTool.NONE): tr(
-        "Next: take SmartPaint and press on the tumour, or outline it on a slice."
+        "Next: choose SmartPaint and press on the tumour, or outline it on a slice."
     ),
     (NextStep.PAINT, PaintTool.OUTLINE): tr(
-        "Draw round the tumour on the slice where it shows best, then grow it."
+        "Draw around the tumour on the slice that shows it best, then grow it."
     ),
 }
 
 
 def next_text(step: NextStep, tool: PaintTool) -> str:
-    """Return what to do next in words, with the tool in hand."""
+    """Return the text on the next step with the active tool."""
     if tool is PaintTool.PART:
-        return tr("Click on what is to go: an island, a leak behind a neck, a vessel.")
+        return tr("Click on a part to remove: an island, a leak behind a neck, a vessel.")
     if tool is PaintTool.CUT:
-        return tr("Draw a line across the neck: what lies behind it goes, in all slices.")
+        return tr("Draw a line across the neck: the part behind it is removed in all slices.")
     return _TEXTS_OF_TOOLS.get((step, tool), _NEXT_TEXTS[step])

@@ -1,7 +1,7 @@
-"""Strokes on their way from the mouse to the mask: settled in a thread, one after another.
+"""The queue of strokes from the mouse to the mask: settled in a thread, one after another.
 
-A stroke of SmartPaint changes the mask when its result comes. What is drawn meanwhile waits its
-turn, whichever brush it is of, so that strokes act in the order in which they were drawn.
+A stroke of SmartPaint changes the mask when its result comes. Strokes drawn meanwhile wait, with
+any brush, so that strokes take effect in the order in which they were drawn.
 """
 
 from dataclasses import dataclass
@@ -36,10 +36,10 @@ class _Waiting:
 
 
 class StrokeQueue(WindowPart):
-    """Follows the strokes of one session.
+    """The stroke queue of one session.
 
-    `stepped` carries the `Step` that a stroke made, None where it made none; `changed` the
-    `StrokeChange` of a SmartPaint stroke after it; `previewed` a `Preview` of the one in hand.
+    `stepped` carries the `Step` that a stroke made, or None; `changed` the `StrokeChange` of a
+    SmartPaint stroke after it; `previewed` a `Preview` of the current stroke.
     """
 
     stepped = Signal(object)
@@ -59,7 +59,7 @@ class StrokeQueue(WindowPart):
         live.on_settled = self.stepped.emit
 
     def leave(self) -> None:
-        """Finish what is on its way, and let the session go."""
+        """Finish the waiting strokes, and close the session."""
         self.finish()
         live, self._live = self._live, None
         self._waiting.clear()
@@ -68,7 +68,7 @@ class StrokeQueue(WindowPart):
 
     @property
     def is_settling(self) -> bool:
-        """Whether a stroke that was drawn has not come to the mask yet."""
+        """Whether a finished stroke has not changed the mask yet."""
         return self._jobs.is_running(_SETTLING) or bool(self._waiting)
 
     # ------------------------------------------------------------------ drawing
@@ -82,7 +82,7 @@ class StrokeQueue(WindowPart):
             self._ask_preview()
 
     def drag(self, place: Voxel) -> None:
-        """Go on with the stroke in hand."""
+        """Continue the current stroke."""
         stroke = self._waiting_in_hand()
         if stroke is not None:
             stroke.places.append(place)
@@ -91,7 +91,7 @@ class StrokeQueue(WindowPart):
             self._ask_preview()
 
     def end(self) -> None:
-        """End the stroke in hand; a stroke of SmartPaint is settled in a thread."""
+        """End the current stroke; a stroke of SmartPaint is settled in a thread."""
         stroke = self._waiting_in_hand()
         if stroke is not None:
             stroke.is_ended = True
@@ -99,7 +99,7 @@ class StrokeQueue(WindowPart):
             self._end_in_hand(self._live)
 
     def drop(self) -> None:
-        """Drop the stroke in hand: nothing of it happens."""
+        """Drop the current stroke without effect."""
         self._is_preview_due = False
         if self._waiting_in_hand() is not None:
             self._waiting.pop()
@@ -107,12 +107,12 @@ class StrokeQueue(WindowPart):
             self._redraw_box(self._live.abandon())
 
     def finish(self) -> None:
-        """Bring every stroke that has ended to the mask, before something else happens to it."""
+        """Apply every finished stroke to the mask, before anything else changes it."""
         while self._jobs.is_running(_SETTLING):
             number = self._number
             self._jobs.finish(_SETTLING, _LONGEST_WAIT_S)
             if self._jobs.is_running(_SETTLING) and self._number == number:
-                # A thread that does not come back: the same is worked out here.
+                # If the thread does not return, the result is computed here.
                 self._jobs.cancel(_SETTLING)
 
     # -------------------------------------------------------------------- inner
@@ -156,13 +156,13 @@ class StrokeQueue(WindowPart):
             self._lose_stroke(live, outcome.error)
 
     def _lose_stroke(self, live: EditingSession, error: Exception) -> None:
-        """Say that a stroke came to nothing; the mask is as it was before it."""
+        """Report that a stroke failed; the mask is unchanged."""
         self._redraw_box(live.abandon())
         self.stepped.emit(None)
         self._notifier.fail(_DOING, error)
 
     def _go_on(self) -> None:
-        """Draw what waits, until the next one is settled in a thread."""
+        """Draw the waiting strokes, until the next one is settled in a thread."""
         while self._waiting and not self._jobs.is_running(_SETTLING):
             stroke = self._waiting.pop(0)
             live = self._live
@@ -183,10 +183,10 @@ class StrokeQueue(WindowPart):
             self._ask_preview()
 
     def _ask_preview(self) -> None:
-        """Work out what the stroke in hand would make; the newest, once the one before is there."""
+        """Compute a preview of the current stroke, once the previous preview is done."""
         self._is_preview_due = self._jobs.is_running(_PREVIEWING)
         live = self._live
-        work = None if self._is_preview_due or live is None else live.work_in_hand()
+        work = None if self._is_preview_due or live is None else live.current_work()
         if work is None:
             return
         preview = self._services.preview_stroke
@@ -195,7 +195,7 @@ class StrokeQueue(WindowPart):
             _DOING,
             lambda: preview(work),
             self.previewed.emit,
-            failed=lambda _error: None,  # the stroke itself says what is wrong
+            failed=lambda _error: None,  # the stroke itself reports the problem
             ended=self._preview_again,
             still=lambda: self._live is live and live is not None and live.is_painting,
             shown=False,

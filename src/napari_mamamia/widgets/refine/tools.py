@@ -1,7 +1,7 @@
-"""The tools of the page Refine: which one the mouse has, how large, and growing.
+"""The tools of page Refine: the active tool, its size, and growing.
 
-Each control says in a signal what the user wants; `show_state` sets all of them. What is needed
-seldom lies in `extras`, which the page puts into its fold.
+Each control emits a signal with the user's request; `show_state` sets all of them. Rarely used
+controls are in `extras`, which the page puts into its fold.
 """
 
 from collections.abc import Sequence
@@ -54,21 +54,23 @@ _TOOLS: Final = (
         PaintTool.SMARTPAINT,
         "SmartPaint",
         tr(
-            "Left button: what is missing. Right button: what is too much. Follows the "
-            "image; with Shift held at the press the stroke acts on the whole lesion"
+            "Left button: add what is missing. Right button: remove what is too much. Follows the "
+            "image; if Shift is held at the press, the stroke acts on the whole lesion"
         ),
         "smartpaint",
     ),
     (
         PaintTool.OUTLINE,
         tr("Outline"),
-        tr("Draw round the tumour on a slice, in any plane"),
+        tr("Draw around the tumour on a slice, in any plane"),
         "outline_tool",
     ),
     (
         PaintTool.SPHERE,
         tr("Sphere"),
-        tr("Paints everything in the circle, whatever the image shows; the right button erases it"),
+        tr(
+            "Paints everything in the circle, whatever the image shows; the right button erases it."
+        ),
         "",
     ),
 )
@@ -76,22 +78,22 @@ _PAINTED_WIDTH: Final = 2.5
 _LINE_ICON: Final = (26, 12)
 _REACHES_MM: Final = (5.0, 150.0)
 _PART_TIP: Final = tr(
-    "Click on what is to go: a part of its own, a leak behind a neck, a vessel. "
-    "Growing does not bring it back"
+    "Click on a part to remove: a separate part, a leak behind a neck, a vessel. "
+    "Growing does not restore it."
 )
 _CUT_TIP: Final = tr(
-    "Draw a line across a neck: what lies behind it goes, in all slices. Growing "
-    "does not bring it back"
+    "Draw a line across a neck: the part behind it is removed in all slices. Growing "
+    "does not restore it."
 )
-_SMOOTH_TIP: Final = tr("Rounds off the mask's edge in the circle")
+_SMOOTH_TIP: Final = tr("Smooths the mask's edge in the circle.")
 _EXTENTS: Final = ((Extent.VOLUME, "3-D"), (Extent.PLANE, "2-D"))
 _ACTIONS: Final = ((Action.ADD, tr("+ Add")), (Action.ERASE, tr("− Erase")))
 
 
 class RefineTools(QWidget):
-    """`tool_wanted` carries a `PaintTool`, `brush_wanted` a `Brush`, `grow_wanted` nothing.
+    """The tools of the page; `tool_wanted` carries a `PaintTool`, `brush_wanted` a `Brush`.
 
-    `reach_wanted` carries how far a region that ended at its limit may reach, in mm.
+    `reach_wanted` carries a new limit in mm for a region that reached its limit.
     """
 
     tool_wanted = Signal(object)
@@ -107,15 +109,15 @@ class RefineTools(QWidget):
         self._suggested = 0.0
         self.tools: dict[PaintTool, QToolButton] = {}
         self.extras = self._make_extras()
-        self.next_step = label("refine_next", tip=tr("What to do next"))
-        self.hint = label("refine_tools_hint", tip=tr("What the tools need or lack"))
-        self.stroke_note = label("refine_stroke", tip=tr("What the last stroke changed"))
-        self.grow_note = label("refine_grow_note", tip=tr("What to know of the region just grown"))
+        self.next_step = label("refine_next", tip=tr("The next step."))
+        self.hint = label("refine_tools_hint", tip=tr("What the tools need or lack."))
+        self.stroke_note = label("refine_stroke", tip=tr("The change by the last stroke."))
+        self.grow_note = label("refine_grow_note", tip=tr("Notes on the grown region."))
         set_level(self.grow_note, "hint")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(5)
-        for part in (
+        for widget in (
             self.next_step,
             self._make_tools(),
             self._make_radius(),
@@ -126,7 +128,7 @@ class RefineTools(QWidget):
             self.grow_note,
             self._make_reach(),
         ):
-            layout.addWidget(part)
+            layout.addWidget(widget)
         self.show_state(RefineState())
         self.show_hint("")
         self.show_grow_note("")
@@ -136,7 +138,7 @@ class RefineTools(QWidget):
     # ------------------------------------------------------------- for the page
 
     def show_state(self, state: RefineState) -> None:
-        """Show the tool that is on and its brush."""
+        """Show the active tool and its brush."""
         self._brush = state.brush
         for tool, control in self.tools.items():
             control.setChecked(tool is state.tool)
@@ -148,14 +150,14 @@ class RefineTools(QWidget):
         self.radius_text.setText(tr("{radius_mm:.1f} mm", radius_mm=state.brush.radius_mm))
 
     def show_next(self, step: NextStep, text: str) -> None:
-        """Make the control of the next step the most visible one, and say the step."""
+        """Highlight the control of the next step, and show the step."""
         self._keep_room()
         self.next_step.setText(text)
         set_primary(self.tools[PaintTool.SMARTPAINT], step is NextStep.PAINT)
         set_primary(self.grow, step is NextStep.GROW)
 
     def show_suggestion(self, radius_mm: float | None) -> None:
-        """Offer a radius; None takes the offer away."""
+        """Offer a radius; None removes the offer."""
         self._suggested = radius_mm or 0.0
         self.suggested.setText(
             "" if radius_mm is None else tr("Radius {radius_mm:.1f} mm", radius_mm=radius_mm)
@@ -163,23 +165,23 @@ class RefineTools(QWidget):
         self.suggested.setVisible(radius_mm is not None)
 
     def show_hint(self, text: str, level: str = "hint") -> None:
-        """Say what is missing, such as a late phase; "" takes the line away."""
+        """Show what is missing, such as a late phase; "" removes the line."""
         self.hint.setText(text)
         set_level(self.hint, level)
         self.hint.setVisible(bool(text))
 
     def show_images(self, text: str) -> None:
-        """Say in the fold which images SmartPaint looks at."""
+        """Show in the fold which images SmartPaint compares."""
         self.images.setText(text)
         self.images.setVisible(bool(text))
 
     def show_outlines(self, text: str, *, is_again: bool) -> None:
-        """Show what Grow would start from, such as "2 outlines"."""
+        """Show the start of the next growth, such as "2 outlines"."""
         self.outlines.setText(text)
         self.grow.setText(tr("Grow again") if is_again else tr("Grow to 3-D"))
 
     def show_reach(self, radius_mm: float | None) -> None:
-        """Offer how far the region just grown may reach instead; None takes the offer away."""
+        """Offer a larger limit for the grown region; None removes the offer."""
         is_new = radius_mm is not None and self._reach_row.isHidden()
         self._reach_row.setVisible(radius_mm is not None)
         if radius_mm is not None and is_new:
@@ -187,12 +189,12 @@ class RefineTools(QWidget):
             self.reach_wanted.emit(radius_mm)
 
     def show_grow_note(self, text: str) -> None:
-        """Say what to know of the region that was just grown; "" takes the line away."""
+        """Show notes on the grown region; "" removes the line."""
         self.grow_note.setText(text)
         self.grow_note.setVisible(bool(text))
 
     def show_stroke(self, text: str, *, is_advice: bool = False) -> None:
-        """Say what the last stroke changed."""
+        """Show the change by the last stroke."""
         self.stroke_note.setText(text)
         set_level(self.stroke_note, "warning" if is_advice else "hint")
 
@@ -209,14 +211,14 @@ class RefineTools(QWidget):
         self._labels_row.setVisible(bool(labels))
 
     def set_usable(self, smartpaint: bool, growing: bool) -> None:
-        """Say whether the image can be used yet, and whether something grows at the moment."""
+        """Set whether the image can be used yet, and whether a growth is running."""
         self.tools[PaintTool.SMARTPAINT].setEnabled(smartpaint)
         self.grow.setEnabled(smartpaint and not growing)
 
     # ------------------------------------------------------------------- inner
 
     def _keep_room(self) -> None:
-        """Keep room for two lines: no text moves what is below, the first one neither."""
+        """Keep room for two lines, so that no text moves the controls below."""
         for line in (self.next_step, self.stroke_note):
             line.setMinimumHeight(2 * line.fontMetrics().lineSpacing())
 
@@ -228,12 +230,12 @@ class RefineTools(QWidget):
         return holder
 
     def _make_extras(self) -> QWidget:
-        """Make what the fold holds of the brush."""
+        """Create the brush controls in the fold."""
         smooth = self._add_tool(PaintTool.SMOOTH, tr("Smooth"), _SMOOTH_TIP)
-        part = self._add_tool(PaintTool.PART, tr("Remove this part"), _PART_TIP)
+        part_tool = self._add_tool(PaintTool.PART, tr("Remove this part"), _PART_TIP)
         cut = self._add_tool(PaintTool.CUT, tr("Cut here"), _CUT_TIP)
         tip = with_key(
-            tr("What the left button does; the right one does the other"), "other_action"
+            tr("What the left button does; the right one does the opposite."), "other_action"
         )
         self.actions = {
             action: self._make_toggle(
@@ -241,7 +243,7 @@ class RefineTools(QWidget):
             )
             for action, text in _ACTIONS
         }
-        deep = tr("Sphere and Smooth: 3-D goes through the slices, 2-D stays on the one on screen")
+        deep = tr("Sphere and Smooth: 3-D includes other slices, 2-D stays on the displayed slice.")
         self.extents = {
             extent: self._make_toggle(
                 f"refine_extent_{extent.name.lower()}",
@@ -254,12 +256,12 @@ class RefineTools(QWidget):
         self.suggested = button(
             "refine_suggested",
             "",
-            tr("Takes the distance from the mouse to the mask's nearest edge as the radius"),
+            tr("Sets the radius to the distance from the pointer to the mask's nearest edge."),
             self._take_suggestion,
         )
-        self.images = label("refine_images", tip=tr("Which images SmartPaint looks at"))
+        self.images = label("refine_images", tip=tr("The images that SmartPaint compares."))
         first = row(smooth, *self.extents.values(), 1)
-        leaks = row(QLabel(tr("Leaks")), part, cut, 1)
+        leaks = row(QLabel(tr("Leaks")), part_tool, cut, 1)
         second = row(QLabel(tr("Left button")), *self.actions.values(), 1, self.suggested)
         for holder in (first, second, leaks):
             holder.layout().setSpacing(3)
@@ -273,7 +275,7 @@ class RefineTools(QWidget):
         self.radius: Slider = named(
             Slider(Qt.Orientation.Horizontal),
             "refine_radius",
-            with_key(tr("Radius of the circle in mm (also Alt and wheel)"), "larger"),
+            with_key(tr("Radius of the circle in mm (also Alt and wheel)."), "larger"),
         )
         self.radius.setRange(*(round(limit / RADIUS_STEP_MM) for limit in RADII_MM))
         self.radius.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -281,7 +283,7 @@ class RefineTools(QWidget):
             lambda value: self._change_brush(radius_mm=value * RADIUS_STEP_MM)
         )
         self.radius_text: QLabel = named(
-            FittedLabel("", ("40.0 mm",)), "refine_radius_mm", tr("Radius of the circle in mm")
+            FittedLabel("", ("40.0 mm",)), "refine_radius_mm", tr("Radius of the circle in mm.")
         )
         holder = row(QLabel(tr("Radius")), self.radius, self.radius_text)
         holder.layout().setStretch(1, 1)
@@ -292,8 +294,8 @@ class RefineTools(QWidget):
             QComboBox(),
             "refine_label",
             tr(
-                "Which structure is painted: its line is green, thick and without gaps; those of "
-                "the others are grey, thin and dashed"
+                "The painted structure: its line is green, thick and without gaps; the others "
+                "are grey, thin and dashed."
             ),
         )
         self.labels.setIconSize(QSize(*_LINE_ICON))
@@ -312,7 +314,7 @@ class RefineTools(QWidget):
             with_key(tr("Follows the image from the outlines into the other slices"), "grow"),
             self.grow_wanted.emit,
         )
-        self.outlines = label("refine_outlines", tip=tr("What growing starts from"))
+        self.outlines = label("refine_outlines", tip=tr("The start of the growth."))
         holder = row(self.grow, self.outlines)
         holder.layout().setStretch(1, 1)
         return holder
@@ -321,14 +323,14 @@ class RefineTools(QWidget):
         self.reach: QDoubleSpinBox = named(
             QDoubleSpinBox(),
             "refine_grow_reach",
-            tr("How far from its middle the region may reach; then grow again"),
+            tr("How far from its centre the region may reach; then grow again."),
         )
         self.reach.setRange(*_REACHES_MM)
         self.reach.setDecimals(0)
         self.reach.setSuffix(tr(" mm"))
         self.reach.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.reach.valueChanged.connect(self.reach_wanted.emit)
-        self._reach_row = row(QLabel(tr("Let it reach")), self.reach, 1)
+        self._reach_row = row(QLabel(tr("Search distance")), self.reach, 1)
         self._reach_row.hide()
         return self._reach_row
 
@@ -344,7 +346,7 @@ class RefineTools(QWidget):
         return toggle
 
     def _choose_tool(self, tool: PaintTool) -> None:
-        """Ask for a tool; a click on the one that is on puts it down."""
+        """Request a tool; a click on the active one turns it off."""
         is_on = self.tools[tool].isChecked()
         self.tool_wanted.emit(tool if is_on else PaintTool.NONE)
 
@@ -357,14 +359,14 @@ class RefineTools(QWidget):
 
 
 def _set_quietly(slider: Slider, value: int) -> None:
-    """Show a value without saying that the user chose it."""
+    """Show a value without a signal for a user's choice."""
     slider.blockSignals(True)
     slider.setValue(value)
     slider.blockSignals(False)
 
 
 def _draw_line(colour: str, width: float, stroke: float, period: float) -> QIcon:
-    """Return a piece of a mask's line, on black as its casing is; lengths in pixels."""
+    """Return a segment of a mask's line on black, like its casing; lengths in pixels."""
     pixmap = QPixmap(*_LINE_ICON)
     pixmap.fill(QColor("black"))
     painter = QPainter(pixmap)

@@ -1,1 +1,1 @@
-"""Napari's image area: the open case in it, planes, overlays, prompts, what is drawn on it."""
+"""napari's image area: the open case, planes, overlays, prompts and drawings."""

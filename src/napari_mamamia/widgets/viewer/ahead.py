@@ -1,4 +1,4 @@
-"""Reading the next case of the list while the reader looks at this one."""
+"""Prefetching the next case of the list while the reader looks at the current one."""
 
 import logging
 from typing import Final
@@ -14,11 +14,11 @@ _log = logging.getLogger(__name__)
 
 _LANE: Final = "ahead"
 _REST_MS: Final = 300
-"""So long nothing was opened, listed or searched for before the next case is read. Ours."""
+"""Idle time after opening, listing and searching before the next case is read. Ours."""
 
 
 class Ahead(WindowPart):
-    """Reads the next case once all of the open one is there; keeps one case at most."""
+    """Reads the next case after the open one is complete; keeps one case at most."""
 
     def __init__(self, context: WindowContext) -> None:
         super().__init__(context)
@@ -33,25 +33,25 @@ class Ahead(WindowPart):
         session.queue_changed.connect(self.begin_again)
 
     def take(self) -> CaseAhead | None:
-        """Hand over what was read ahead, and stop reading."""
+        """Return the prefetched case, and stop reading."""
         case_ahead = self._kept
         self.stop()
         return case_ahead
 
     def stop(self) -> None:
-        """Let go of what was read ahead; nothing is read before the next change."""
+        """Drop the prefetched case; nothing is read before the next change."""
         self._rest.stop()
         self._jobs.cancel(_LANE)
         self._kept = None
 
     def begin_again(self) -> None:
-        """Read what comes next now, once nothing changes for a moment."""
+        """Read the next case, once nothing has changed for a moment."""
         if self._kept is None or self._find_next() is None:
             self.stop()
         self._rest.start()
 
     def _find_next(self) -> CaseContext | None:
-        """Return the case that comes next, None where one is being opened or there is no more."""
+        """Return the next case, None while one is being opened or if there is none."""
         session = self._session
         case_id, opened = session.neighbour(1), session.opened
         is_busy = self._jobs.is_running("open") or self._jobs.is_running("list")
@@ -70,7 +70,7 @@ class Ahead(WindowPart):
         self.stop()
         self._jobs.start(
             _LANE,
-            tr("Reading {case_id} ahead", case_id=context.case_id),
+            tr("Prefetching {case_id}", case_id=context.case_id),
             lambda: self._services.read_ahead(files, record),
             self._keep_first,
             failed=_leave_for_opening,
@@ -83,7 +83,7 @@ class Ahead(WindowPart):
             return
         self._jobs.start(
             _LANE,
-            tr("Reading the phases of {case_id} ahead", case_id=ahead.case.case_id),
+            tr("Prefetching the phases of {case_id}", case_id=ahead.case.case_id),
             lambda: self._services.read_rest_ahead(ahead),
             self._keep_all,
             failed=_leave_for_opening,
@@ -95,5 +95,5 @@ class Ahead(WindowPart):
 
 
 def _leave_for_opening(error: Exception) -> None:
-    """Say nothing: whoever opens the case reads it again, and is told."""
+    """Report nothing: opening the case reads it again, and reports the error."""
     _log.debug("the next case could not be read ahead", exc_info=error)

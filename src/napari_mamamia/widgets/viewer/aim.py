@@ -1,4 +1,4 @@
-"""Whether what the mouse hits on the image is what is seen there, and if not, why."""
+"""Whether a press on the image hits the displayed voxel, and if not, why."""
 
 from typing import Any, Final
 
@@ -21,13 +21,12 @@ _THICK: Final = tr("napari shows thick slices: set their thickness back to 0 fir
 _GRIDDED: Final = tr("napari shows its layers side by side: leave that first (Ctrl+G).")
 _HIDDEN: Final = tr("The image is hidden: show its layer first.")
 _MOVED: Final = tr(
-    "A layer of this case was moved or turned: Alt and a click on napari's "
-    "button Transform puts it back."
+    "A layer of this case was moved or rotated: Alt-click napari's Transform button to reset it."
 )
 
 
 class Aim(WindowPart):
-    """Answers for a view at a moment; `changed` says that the answer may be another one."""
+    """Checks a view at a moment; `changed` reports that the result may have changed."""
 
     changed = Signal()
 
@@ -41,18 +40,18 @@ class Aim(WindowPart):
         self._jobs.ended.connect(self._on_job)
 
     def attach(self, viewer: Any) -> None:
-        """Answer for another view of the case as well."""
+        """Check another view of the case as well."""
         dims = viewer.dims.events
         for event in (dims.ndisplay, dims.order, dims.margin_left, dims.margin_right):
             event.connect(self.look)
         viewer.canvas.grid.events.enabled.connect(self.look)
 
     def look(self, _event: object = None) -> None:
-        """Say that something changed which the answer rests on."""
+        """Report that an input of the check has changed."""
         self.changed.emit()
 
     def problem_in(self, viewer: Any) -> str:
-        """Return why a press in a view would not hit what is seen there; "" where it would."""
+        """Return why a press in a view would miss the displayed voxel; "" if it hits."""
         grid = self._scene.grid
         if grid is None:
             return ""
@@ -73,11 +72,11 @@ class Aim(WindowPart):
         projection = self._scene.layer(Role.PROJECTION)
         tag = None if projection is None else tag_of(projection)
         if projection is not None and tag is not None and projection.visible:
-            shown = tr(
+            text = tr(
                 "The {note} shows many slices at once: go back to slices first",
                 note=tag.note or "MIP",
             )
-            return with_key(shown, "projection")
+            return with_key(text, "projection")
         images = [layer for layer in self._scene.stack.find(*_IMAGES) if layer.visible]
         if not images:
             return _HIDDEN
@@ -91,7 +90,7 @@ class Aim(WindowPart):
         self.look()
 
     def _look_at_ours(self, event: Any) -> None:
-        if tag_of(event.source) is not None:  # not where it goes with its case
+        if tag_of(event.source) is not None:  # the layer may be removed together with its case
             self.look()
 
     def _on_job(self, ticket: RunningJob, _outcome: object = None) -> None:
@@ -100,14 +99,14 @@ class Aim(WindowPart):
 
 
 def _is_moved(layer: Any, grid: Grid) -> bool:
-    """Whether a layer lies elsewhere than where the grid says: at the corner and along each axis.
+    """Return whether a layer differs from its grid at the corner or along an axis.
 
-    The corner and one end of each axis tell every affine transform from another.
+    The corner and one end of each axis determine an affine transform.
     """
     scale = np.asarray(grid.display_frame().per_axis(grid.spacing_mm))
     shape = np.asarray(layer.data.shape[-_SPACE_AXES:])
     lead = [0.0] * (layer.ndim - _SPACE_AXES)
-    # An axis of one voxel gets a length too, or a turn about it would not show.
+    # An axis of one voxel gets a length too, or a rotation about it would be missed.
     for corner in (np.zeros(_SPACE_AXES), *np.diag(np.maximum(shape - 1, 1))):
         world = np.asarray(layer.data_to_world((*lead, *corner)))[-_SPACE_AXES:]
         if not np.allclose(world, corner * scale, atol=0.25 * float(scale.min())):

@@ -1,4 +1,4 @@
-"""What stands on the image: directions, phase and time, scale bar."""
+"""Texts on the image: directions, phase and time, scale bar."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,28 +28,29 @@ _EDGES: Final = ("top", "bottom", "left", "right")
 _POSITIONS: Final = ("top_center", "bottom_center", "middle_left", "middle_right")
 _PREFIX: Final = "mamamia_"
 _MAP: Final = "mamamia_map"
-"""What the colours of a kinetic map mean, in the view that has one."""
+"""Name of the overlay for a kinetic map's colours, in the view that shows one."""
 _LETTER_SIZE: Final = 14
 _TEXT_SIZE: Final = 11
 _SMALL: Final = 0.8
 _ROOMY_PIXELS: Final = 600
-"""Width of a canvas from which its texts have their full size.
+"""Canvas width in pixels from which its texts have their full size.
 
-Below, the line in the corner would run into the letter in the middle. A screen whose texts are
-larger needs as much more.
+Below, the line in the corner would overlap the letter in the middle. With larger texts on the
+screen the width is larger in proportion.
 """
 _NARROW_PIXELS: Final = 440
-"""Width below which lines are broken, so that they can be read at all; by looking."""
+"""Width below which lines are broken to stay readable; chosen by eye."""
 _BROKEN_PIXELS: Final = 360
-"""Width for a broken line's full size, which is that of a further view."""
+"""Width for the full size of a broken line, typical of a second view."""
 _LEAST_SHARE: Final = 0.55
 _MIDDLE_PIXELS: Final = 30
-"""What the letter in the middle and the edge take of half a canvas; by looking."""
+"""Pixels of half a canvas used by the middle letter and the edge; chosen by eye."""
 _LETTER_WIDE: Final = 0.92
-"""Pixels that a letter is wide, for each point of its size: measured of "MIP · phase 1 − 0"."""
+"""Width of a letter in pixels per point of its size: measured for "MIP · phase 1 − 0"."""
 _MEASURED_WHOLE: Final = 0.01
-"""Points above a whole size: napari measures what stands on a plate with the fraction cut off, and
-drew plates a letter short (napari 0.9.2, `_vispy/utils/text.py`, ``get_text_metrics``)."""
+"""Points added to a whole size: napari measures a text's plate with the fraction cut off, and drew
+plates one letter too short (napari 0.9.2, `_vispy/utils/text.py`, ``get_text_metrics``).
+"""
 _BARS_MM: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 _SURROUND: Final = "black"
 
@@ -66,7 +67,7 @@ def edge_letters(
     displayed
         Which of the axes (slice, row, column), as 0, 1, 2, run down and across the screen.
     reversed_axes
-        Whether the camera shows the vertical and the horizontal axis the other way round.
+        Whether the camera reverses the vertical and the horizontal axis.
 
     Returns
     -------
@@ -84,7 +85,7 @@ def edge_letters(
     frame = grid.display_frame()
     towards = []
     for axis, is_reversed in zip(displayed, reversed_axes, strict=True):
-        # Letters stand in file order (x, y, z), axes in array order (z, y, x).
+        # Letters are in file order (x, y, z), axes in array order (z, y, x).
         letter = grid.orientation[2 - frame.order[axis]]
         towards.append(_OPPOSITE[letter] if frame.flips[axis] != is_reversed else letter)
     bottom, right = towards
@@ -104,7 +105,7 @@ def phase_text(
 ) -> str:
     """Return the line in the corner of the image; `alone` for a case of one phase.
 
-    `minus` is the phase that is subtracted, `note` how the difference is projected.
+    `minus` is the phase that is subtracted, `note` the projection of the difference.
 
     Examples
     --------
@@ -130,10 +131,10 @@ def phase_text(
 
 
 def plane_text(grid: Grid, displayed: tuple[int, ...]) -> str:
-    """Return the name of the plane on screen; "" in a 3-D view.
+    """Return the name of the displayed plane; "" in a 3-D view.
 
-    A volume that lies oblique in the patient says so: its planes are those of the scanner, and the
-    letters name the nearest directions.
+    For an oblique volume the name says so: its planes are those of the scanner, and the letters
+    name the nearest directions.
 
     Examples
     --------
@@ -162,24 +163,24 @@ def bar_length_mm(width_mm: float) -> float:
 
 
 class CanvasText:
-    """Keeps letters, phase line and scale bar in step with what is shown.
+    """Updates letters, phase line and scale bar of a view.
 
     Parameters
     ----------
     scene
-        The layers that are shown.
+        The displayed layers.
     viewer
-        The view to write on; the scene's own where None. Another one is smaller, and so is what
-        stands on it.
+        The view to write on; the scene's own if None. Another view is smaller, and so are its
+        texts.
     names_phase
-        Whether the phase stands in the corner; else the plane does.
+        Whether the corner shows the phase; otherwise it shows the plane.
 
     Attributes
     ----------
     is_held
         Whether nothing is written yet.
     name_side
-        Says which breast the view shows, "" for no word of it.
+        Returns which breast the view shows, "" for none.
     """
 
     def __init__(
@@ -213,22 +214,22 @@ class CanvasText:
         scene.viewer.layers.events.removed.connect(self.update)
 
     def close(self) -> None:
-        """Follow the scene no more, because the view goes."""
+        """Disconnect from the scene, because the view is closed."""
         self._is_closed = True
         events = self._scene.viewer.layers.events
         events.inserted.disconnect(self.update)
         events.removed.disconnect(self.update)
 
     def name_plane(self, named: bool) -> None:
-        """Say whether the plane's name stands on the image; an oblique one is always named."""
+        """Set whether the plane's name is shown on the image; an oblique plane is always named."""
         self._names_plane = named
         self.update()
 
     def follow_zoom(self) -> None:
-        """Keep the scale bar out of the letter at the bottom: napari's would be 150 pixels.
+        """Keep the scale bar clear of the letter at the bottom: napari's bar would be 150 pixels.
 
-        Called once the view has its canvas: a later listener comes first. A canvas that gets
-        narrower under the same zoom needs a shorter bar too.
+        Called once the view has its canvas: a later listener is called first. A canvas that gets
+        narrower at the same zoom needs a shorter bar too.
         """
         if self._follows_zoom:
             return
@@ -238,14 +239,14 @@ class CanvasText:
         self._fit_bar()
 
     def set_loaded(self, phases: frozenset[int] | None) -> None:
-        """Say which phases are read, None for all, and write from now on."""
+        """Set which phases are read, None for all, and write from now on."""
         self._loaded, self.is_held = phases, False
         self.update()
 
     def write_steps(self, phases: frozenset[int]) -> list[Callable[[], object]]:
-        """Return steps that write what `is_held`, a text each: napari takes 5 to 15 ms for one.
+        """Return steps that write the texts held back, one each: napari takes 5 to 15 ms for one.
 
-        Nothing where another case was shown since, which wrote all at once.
+        Empty if another case was shown meanwhile, which wrote all at once.
         """
         self._loaded = phases
         names = list(self._list_texts(self._phase_tag))
@@ -262,9 +263,9 @@ class CanvasText:
             self.update()
 
     def update(self, _event: object = None) -> None:
-        """Write everything anew; cheap enough for each slice.
+        """Update all texts; fast enough for each slice.
 
-        An event that closes the view on its way still comes here afterwards.
+        It may be called once more after an event has closed the view.
         """
         if self._is_closed or self.is_held:
             return
@@ -278,9 +279,9 @@ class CanvasText:
         self._darken_canvas(tag is not None)
 
     def make_steps(self) -> list[Callable[[], None]]:
-        """Return steps that let napari make what each text is drawn with, 5 to 20 ms each.
+        """Return steps that let napari create the visual of each text, 5 to 20 ms each.
 
-        It does so when a text is visible for the first time; none is drawn yet.
+        napari does so when a text is visible for the first time; none is drawn yet.
         """
         names = [name for name in self._viewer.canvas.overlays if str(name).startswith(_PREFIX)]
         return [partial(self._prepare_overlay, name) for name in (*names, "scale_bar")]
@@ -307,14 +308,14 @@ class CanvasText:
         return texts
 
     def _darken_canvas(self, has_case: bool) -> None:
-        """Put a case on black in every theme: a bright surround hides what is faint in it."""
+        """Show a case on black in every theme, because a bright surround hides faint structures."""
         canvas = self._viewer.canvas
         colour = _SURROUND if has_case else None
         if (canvas.background_color_override is None) == has_case:
             canvas.background_color_override = colour
 
     def _fit_texts(self, _event: object = None) -> None:
-        """Write as large as the rest of the window, smaller on a narrow canvas."""
+        """Use the text size of the window, smaller on a narrow canvas."""
         if self._is_closed:
             return
         large = font_share()
@@ -343,8 +344,8 @@ class CanvasText:
             bar = self._viewer.canvas.overlays["scale_bar"]
             if bar.length != length:
                 bar.length = length
-                # napari's bar looks at a new length only where the zoom is new, or its font
-                # (napari 0.9.2, napari/_vispy/overlays/scale_bar.py, _on_size_or_zoom_change)
+                # napari's bar updates its length only after a new zoom or font (napari 0.9.2,
+                # napari/_vispy/overlays/scale_bar.py, _on_size_or_zoom_change)
                 bar.events.font_size.emit(bar.font_size)
 
     def _read_view(self) -> tuple[tuple[int, ...], tuple[bool, bool]]:
@@ -369,45 +370,45 @@ class CanvasText:
             return ""
         layers = self._viewer.layers
         difference = find_layer(layers, Role.PROJECTION) or find_layer(layers, Role.SUBTRACTION)
-        shown = None if difference is None else tag_of(difference)
-        if shown is not None and shown.phase is not None:
-            phase = shown.phase
+        difference_tag = None if difference is None else tag_of(difference)
+        if difference_tag is not None and difference_tag.phase is not None:
+            phase = difference_tag.phase
         time_s = tag.times_s[phase] if phase < len(tag.times_s) else None
         loaded = self._loaded is None or phase in self._loaded
         alone = layer is not None and layer.data.shape[0] == 1
         line = phase_text(
             phase,
             time_s,
-            subtracted=shown is not None,
+            subtracted=difference_tag is not None,
             loaded=loaded,
             alone=alone,
-            minus=0 if shown is None else shown.minus,
-            note="" if shown is None else shown.note,
+            minus=0 if difference_tag is None else difference_tag.minus,
+            note="" if difference_tag is None else difference_tag.note,
         )
         return f"{line}\n{tag.note}" if tag.note else line
 
 
 def has_room(viewer: Any, text: str, points: float) -> bool:
-    """Whether the lines of a text end before the letter in the middle, at a size in points."""
+    """Return whether the lines of a text, at a size in points, end before the middle letter."""
     width = int(viewer.canvas.size[1]) / text_scale()
     most = _count_letters(width, max(round(points), 1))
     return max(map(len, text.splitlines()), default=0) <= most
 
 
 def _count_letters(width: float, size: int) -> int:
-    """Return how many letters of a line have room beside the letter in the middle."""
+    """Return how many letters of a line fit next to the letter in the middle."""
     return max(1, int((width / 2 - _MIDDLE_PIXELS) / (_LETTER_WIDE * size)))
 
 
 def _break_line(line: str, most_letters: int) -> str:
-    r"""Return lines of few letters; a word is never broken.
+    r"""Return a line broken into short lines; words are never broken.
 
     Examples
     --------
     >>> _break_line("phase 0\nbefore contrast", 11)
     'phase 0\nbefore\ncontrast'
     """
-    parts = (wrap(one, most_letters, break_long_words=False) for one in line.splitlines())
+    parts = (wrap(text, most_letters, break_long_words=False) for text in line.splitlines())
     return "\n".join(chain.from_iterable(parts))
 
 

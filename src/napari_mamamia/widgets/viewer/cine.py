@@ -1,4 +1,4 @@
-"""Cine: the phases one after the other, again and again."""
+"""Cine: a loop through the phases."""
 
 from typing import Final
 
@@ -8,13 +8,13 @@ from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.scene import Scene
 
 PACES: Final = (1, 2, 4, 8)
-"""Phases in a second that can be chosen."""
+"""Choices of phases per second."""
 
 _MS: Final = 1000
 
 
 class Cine(QObject):
-    """Steps the phase with a timer; `changed` says whether it plays."""
+    """Steps the phase with a timer; `changed` carries whether it plays."""
 
     changed = Signal(bool)
 
@@ -27,11 +27,11 @@ class Cine(QObject):
 
     @property
     def is_playing(self) -> bool:
-        """Whether the phases change by themselves."""
+        """Whether the loop is playing."""
         return bool(self._timer.isActive())
 
     def toggle(self) -> None:
-        """Play, or stop at the phase on screen. A case of one phase does not play."""
+        """Play, or stop at the displayed phase. A case of one phase does not play."""
         layer = self._scene.layer(Role.PHASE)
         if self.is_playing or layer is None or layer.data.shape[0] < 2:
             self.stop()
@@ -40,12 +40,12 @@ class Cine(QObject):
             self.changed.emit(True)
 
     def stop(self) -> None:
-        """Stay at the phase on screen."""
+        """Stop at the displayed phase."""
         self._timer.stop()
         self.changed.emit(False)
 
     def set_pace(self, phases_per_s: int) -> None:
-        """Play so many phases in a second."""
+        """Set the number of phases per second."""
         self._timer.setInterval(_MS // phases_per_s)
 
     def step(self) -> None:

@@ -1,4 +1,4 @@
-"""`WindowContext`: what every part of one window works with; `WindowPart`: such a part."""
+"""`WindowContext`: the objects that every part of one window uses; `WindowPart`: such a part."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,10 @@ from napari_mamamia.widgets.viewer.scene import Scene
 
 @dataclass(frozen=True, slots=True)
 class WindowContext:
-    """The same for all parts of one window.
+    """Shared by all parts of one window.
 
-    `session` is what is open, `scene` how napari shows it; `jobs` run work in threads, `services`
-    are what they run, `notifier` says what the user should know. Parts end with `owner`.
+    `session` holds the open data, `scene` shows them in napari; `jobs` run work in threads,
+    `services` are the calls, `notifier` shows messages. Parts end with `owner`.
     """
 
     session: Session
@@ -28,9 +28,9 @@ class WindowContext:
 
 
 class WindowPart(QObject):
-    """Something at work in a window: it joins a page, the session and jobs. Pages are no parts.
+    """A component of a window that connects a page, the session and jobs. Pages are not parts.
 
-    A part takes the context and then what is its alone: its page, other parts.
+    A part takes the context and then its own objects: its page, other parts.
     """
 
     def __init__(self, context: WindowContext) -> None:

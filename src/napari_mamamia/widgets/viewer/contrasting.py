@@ -1,4 +1,4 @@
-"""Ranges of grey of the image on screen: named ones, found in a thread, and those of a drag."""
+"""Contrast limits of the displayed image: named ranges, computed in a thread, and by dragging."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -23,7 +23,7 @@ _KINDS: Final = {
 
 
 class Contrasting(WindowPart):
-    """Sets the range of the image on screen; `chosen` carries the names there are and the one."""
+    """Sets the contrast limits of the displayed image; `chosen` carries all names and one."""
 
     chosen = Signal(object, str)
 
@@ -33,31 +33,31 @@ class Contrasting(WindowPart):
 
     @property
     def kind(self) -> str:
-        """What the image on screen is: "phase" or "enhancement"."""
+        """The kind of the displayed image: "phase" or "enhancement"."""
         layer = self._scene.image_on_screen()
         tag = None if layer is None else tag_of(layer)
         return "phase" if tag is None else _KINDS[tag.role]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The ranges for the image on screen."""
+        """The named ranges for the displayed image."""
         return contrast_names(self.kind)
 
     @property
     def name(self) -> str:
-        """The range chosen last for this kind of image."""
+        """The last chosen range for this kind of image."""
         return self._name.get(self.kind, self.names[0])
 
     def read_names(self) -> dict[str, str]:
-        """Return the ranges chosen so far by kind of image, for `put_names`."""
+        """Return the chosen ranges by kind of image, for `put_names`."""
         return dict(self._name)
 
     def put_names(self, names: dict[str, str]) -> None:
-        """Take ranges as chosen without looking for them again."""
+        """Set the chosen ranges without computing them again."""
         self._name = dict(names)
 
     def next(self) -> None:
-        """Choose the range after the present one."""
+        """Choose the range after the current one."""
         names = self.names
         self.choose(names[(names.index(self.name) + 1) % len(names)])
 
@@ -84,7 +84,7 @@ class Contrasting(WindowPart):
         )
 
     def _find_values(self, layer: Any) -> Any:
-        """Return the volume on screen: of the phases, the one that is shown."""
+        """Return the displayed volume: of the phases, the displayed one."""
         array, phase = array_of(layer), self._scene.phase
         return array[phase] if layer is self._scene.layer(Role.PHASE) else array
 
@@ -92,7 +92,7 @@ class Contrasting(WindowPart):
 class WindowLevelDrag:
     """Window and level by a drag with the middle button: right is wider, up is brighter.
 
-    It acts on the image on screen: the subtraction where it is shown, else the phases.
+    It changes the displayed image: the subtraction if it is shown, else the phases.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -100,7 +100,7 @@ class WindowLevelDrag:
         self.attach(scene.viewer)
 
     def attach(self, viewer: Any) -> None:
-        """Act on the image of another view of the case as well."""
+        """Change the image of another view of the case as well."""
         viewer.mouse_drag_callbacks.append(self._follow_drag)
 
     def _follow_drag(self, _viewer: Any, event: Any) -> Iterator[None]:

@@ -1,7 +1,7 @@
-"""Our layers in one viewer: found by tag, put in their order, changed in place, taken out.
+"""Our layers in one viewer: found by tag, ordered, updated in place, removed.
 
 Layers are found by their tag each time, so that a user may rename, reorder or delete any of them.
-Only the GUI thread calls this.
+Only the GUI thread calls this module.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,19 +41,18 @@ from napari_mamamia.widgets.base.layers import (
     tag_of,
 )
 
-# Layers made ahead while nobody waits: an image and a labels layer, ready to be inserted.
-#
-# napari takes 20 to 50 ms for a layer and what it is drawn with, and as much again to insert it.
+# Layers created early, in idle time: an image and a labels layer, ready to be inserted. napari
+# takes 20 to 50 ms for a layer and its visual, and as much again to insert it.
 
 _WAIT_MS: Final = 150
 _KINDS: Final = (("labels", 3), ("image", 3))
 _PHASES: Final = ("image", 4)
 _AS_MADE: Final = ("units", "axis_labels", "multiscale", "rgb")
-"""Keywords that are the same for every volume of ours."""
+"""Keyword arguments that are equal for all our volumes."""
 
 
 def create_layer(made: LayerTuple) -> Any:
-    """Return a new layer of ours, in no viewer yet."""
+    """Return a new layer of ours that is in no viewer yet."""
     layer = Layer.create(*made)
     keep_lightly(layer)
     if isinstance(layer, Labels):
@@ -63,15 +62,15 @@ def create_layer(made: LayerTuple) -> Any:
 
 
 def empty_layer(layer: Any) -> None:
-    """Let go of the array that an image or a labels layer shows."""
+    """Release the array of an image or a labels layer."""
     if isinstance(layer, Image | Labels) and not layer.multiscale:
         layer.data = np.zeros((1,) * layer.ndim, layer.dtype)
 
 
 class SpareLayers:
-    """Keeps one layer of each kind for a viewer with a window; `take` gives it what it shows.
+    """Keeps one spare layer of each kind for a viewer with a window; `take` sets its data.
 
-    Nothing depends on them: where there is none, a layer is made anew.
+    They are optional: without a spare, a layer is created.
     """
 
     def __init__(self, viewer: Any) -> None:
@@ -82,14 +81,14 @@ class SpareLayers:
         self._timer: QTimer | None = None
 
     def take(self, made: LayerTuple, style: Callable[[Any], None]) -> Any | None:
-        """Return a spare layer as `made` would be, None where there is no such one."""
+        """Return a spare layer with the properties of `made`, None if there is none."""
         data, keywords, kind = made
         spare = self._ready.get((kind, data.ndim))
         if spare is None or (kind == "labels" and data.dtype != spare.data.dtype):
             return None
         del self._ready[kind, data.ndim]
-        # Phases need a spare for the first case alone: later ones are given to the layer that is
-        # there.
+        # Phases need a spare for the first case alone: later ones replace the data of the
+        # existing layer.
         self._wanted = list(_KINDS)
         with sliced_later(spare):
             spare.data = data
@@ -102,7 +101,7 @@ class SpareLayers:
         return spare
 
     def stock_later(self) -> None:
-        """Make what is missing, in a while: a layer in one turn, its visual in another."""
+        """Create missing spares later: a layer in one iteration, its visual in another."""
         view = main_view(self._viewer)
         if view is None:
             return
@@ -113,7 +112,7 @@ class SpareLayers:
         self._timer.start()
 
     def close(self) -> None:
-        """Make no more, because the window closes."""
+        """Create no more, because the window closes."""
         if self._timer is not None:
             self._timer.stop()
 
@@ -135,7 +134,7 @@ class SpareLayers:
 
 
 def _make_placeholder(kind: str, ndim: int) -> LayerTuple:
-    """Return a layer of four voxels with nothing set that not all layers of its kind set."""
+    """Return a layer of four voxels with only the properties that all layers of its kind share."""
     grid = Grid((1, 2, 2), np.eye(4))
     if ndim == _PHASES[1]:
         tiny = Case("", grid, np.zeros((1, *grid.shape), np.int16), (Phase(0),))
@@ -147,17 +146,17 @@ def _make_placeholder(kind: str, ndim: int) -> LayerTuple:
 
 
 BELOW_MASKS = (Role.PHASE, Role.SUBTRACTION, Role.MAP, Role.PROJECTION, Role.DOUBT)
-"""The roles of what lies under the masks, lowest first."""
+"""The roles of layers under the masks, from bottom to top."""
 
 _ORDER = (*BELOW_MASKS, *MASK_ROLES, Role.AGREEMENT, Role.MARKS)
 _UPDATED = ("scale", "translate", "rotate", "affine", "name", "contrast_limits")
 
 Part = tuple[slice, slice, slice]
-"""A block of a layer, (slice, row, column) as it is displayed."""
+"""A block of a layer, (slice, row, column) as displayed."""
 
 
 class LayerStack:
-    """What of a viewer's layers belongs to us.
+    """Our layers in a viewer.
 
     Parameters
     ----------
@@ -167,9 +166,9 @@ class LayerStack:
     Attributes
     ----------
     spares
-        Layers made ahead.
+        Layers created early.
     blinding
-        What is hidden from the reader: no layer of such a role is made.
+        What is hidden from the reader: no layer of a hidden role is created.
     redrawn
         Called with a role and the block (None for all) after a layer's array was changed in place,
         for the other views of the same arrays.
@@ -188,59 +187,60 @@ class LayerStack:
         step_lightly(viewer)
 
     def layer(self, role: Role) -> Any | None:
-        """Return our layer with `role`, None where there is none."""
+        """Return our layer with `role`, None if there is none."""
         return find_layer(self.viewer.layers, role)
 
     def find(self, *roles: Role) -> list[Any]:
-        """Return our layers of some roles, lowest first; of all roles where none is named."""
+        """Return our layers of some roles, from bottom to top; of all roles without arguments."""
         return find_layers(self.viewer.layers, *roles)
 
     @property
     def grid(self) -> Grid | None:
-        """The grid of the case shown, None where none is."""
+        """The grid of the displayed case, None if there is none."""
         layer = self.layer(Role.PHASE)
         tag = None if layer is None else tag_of(layer)
         return None if tag is None else tag.grid
 
     @property
     def is_changing(self) -> bool:
-        """Whether we are adding or removing layers ourselves at this moment."""
+        """Whether we are adding or removing layers ourselves at the moment."""
         return self._own_change
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Let what is added, removed, shown and hidden inside count as ours, and be drawn once.
+        """Mark layer changes inside as ours, and draw once at the end.
 
-        napari puts its drawing together anew at each of them, which takes it 10 to 20 ms.
+        napari rebuilds its scene graph at each of them, which takes 10 to 20 ms.
         """
         before, self._own_change = self._own_change, True
         try:
             yield
         finally:
             if not before:
-                # Before the change ends: what napari tells while it draws is a change of ours too.
+                # Before the change ends: events that napari emits while drawing are changes of
+                # ours too.
                 self._batch.close()
                 self._is_batched = False
             self._own_change = before
 
     def _draw_once(self) -> None:
-        """Begin what is drawn once: only where a layer comes, goes, is shown or hidden."""
+        """Begin to draw once, but only if a layer is added, removed, shown or hidden."""
         if self._own_change and not self._is_batched:
             self._is_batched = True
             self._batch.enter_context(drawn_once(self.viewer.layers))
 
     def put(self, made: LayerTuple, role: Role, style: Callable[[Any], None] | None = None) -> Any:
-        """Add a layer, or give the layer of that role new data.
+        """Add a layer, or set the data of the layer of that role.
 
-        A new one gets its `style` before napari makes visuals of it: each change costs anew then.
-        With new data napari lets every labels layer be edited; ours stays as it was.
-        Taking a layer out of napari costs a garbage collection, and adding one new controls, which
-        together take longer than reading a phase.
+        A new layer gets its `style` before napari creates its visuals, because each later change
+        takes time again. With new data napari makes every labels layer editable; ours keeps its
+        setting. A new layer instead would take longer than reading a phase: removing one runs a
+        garbage collection, and adding one creates controls.
 
         Raises
         ------
         HiddenError
-            If it would show what is hidden.
+            If it would show hidden data.
         """
         why = why_hidden(self.blinding, ROLES[role])
         if why:
@@ -253,22 +253,22 @@ class LayerStack:
             insert_unchosen(self.viewer.layers, self._place_of(role), layer)
             self.spares.stock_later()
             return layer
-        # Before the data: copies in other views read the tag when they hear of these.
+        # Before the data: copies in other views read the tag when their event comes.
         layer.metadata = keywords["metadata"]
         may_edit = layer.editable
         layer.data = data
         layer.editable = may_edit
-        # The user may have moved the layer while it showed the case before.
+        # The user may have moved the layer while it showed the previous case.
         for name, value in (_make_unmoved_place(layer.ndim) | keywords).items():
             if name in _UPDATED and not np.array_equal(getattr(layer, name), value):
                 setattr(layer, name, value)
         if "contrast_limits" in keywords:
-            # Or napari's sliders would keep the range of the case before.
+            # Otherwise napari's sliders would keep the range of the previous case.
             layer.contrast_limits_range = keywords["contrast_limits"]
         return layer
 
     def _make_layer(self, made: LayerTuple, style: Callable[[Any], None]) -> Any:
-        """Return a layer that shows what it is to show, in no viewer yet."""
+        """Return a layer with the given data, in no viewer yet."""
         layer = self.spares.take(made, style)
         if layer is None:
             layer = create_layer(made)
@@ -277,9 +277,9 @@ class LayerStack:
         return layer
 
     def remove(self, layers: list[Any]) -> None:
-        """Take layers out of the viewer, those that are still there.
+        """Remove layers from the viewer, if they are still in it.
 
-        Their arrays are let go at once, what else belonged to them by and by.
+        Their arrays are released at once, other memory later.
         """
         for layer in layers:
             if layer in self.viewer.layers:
@@ -288,22 +288,22 @@ class LayerStack:
                 empty_layer(layer)
 
     def retire(self, *roles: Role) -> None:
-        """Hide our layers of some roles and call them ours no more, until `remove_retired`."""
+        """Hide our layers of some roles and drop their tags, for `remove_retired`."""
         with self.changing():
             for layer in self.find(*roles):
-                layer.metadata = {}  # first: who follows our layers needs not look at this one
+                layer.metadata = {}  # first: listeners of our layers skip it
                 if layer.visible:
                     self._draw_once()
                     layer.visible = False
                 self._retired.append(layer)
 
     def remove_retired(self) -> None:
-        """Take out all that was retired."""
+        """Remove all retired layers."""
         for take_out in self.removal_steps():
             take_out()
 
     def removal_steps(self) -> list[Callable[[], object]]:
-        """Return what takes out all that is retired now, a turn each: napari needs 10 to 20 ms."""
+        """Return steps that remove the retired layers, one each: napari takes 10 to 20 ms."""
         return [self._remove_next] * len(self._retired)
 
     def _remove_next(self) -> None:
@@ -312,7 +312,7 @@ class LayerStack:
                 self.remove([self._retired.pop(0)])
 
     def take_away(self, *roles: Role) -> None:
-        """Take our layers of some roles out of the viewer."""
+        """Remove our layers of some roles from the viewer."""
         with self.changing():
             self.remove(self.find(*roles))
 
@@ -323,13 +323,13 @@ class LayerStack:
             self._draw_once()
             layer.visible = visible
 
-    def tell(self, role: Role, part: Part | None = None) -> None:
-        """Tell the other views that a layer's array was changed in place."""
+    def report_change(self, role: Role, part: Part | None = None) -> None:
+        """Report to the other views that a layer's array was changed in place."""
         for listener in tuple(self.redrawn):
             listener(role, part)
 
     def _place_of(self, role: Role) -> int:
-        """Return where a layer belongs: above our layers of lower roles."""
+        """Return the index of a layer: above our layers of lower roles."""
         below = [
             index
             for index, layer in enumerate(self.viewer.layers)
@@ -339,9 +339,9 @@ class LayerStack:
 
 
 def _make_unmoved_place(ndim: int) -> dict[str, Any]:
-    """Return the place of a layer that nobody moved."""
+    """Return the default transform of a layer."""
     return {"translate": np.zeros(ndim), "rotate": np.eye(ndim), "affine": np.eye(ndim + 1)}
 
 
 def _leave_as_made(_layer: Any) -> None:
-    """Style nothing."""
+    """Change nothing."""

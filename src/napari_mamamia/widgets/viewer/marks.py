@@ -1,6 +1,7 @@
-"""What is drawn above the masks while refining and is no mask: preview, outline, changes, start.
+"""Drawings above the masks on page Refine that are no mask: preview, outline, changes, start.
 
-One layer with one buffer; a new drawing replaces the one before, and only what differs is redrawn.
+One layer with one buffer; a new drawing replaces the previous one, and only differences are
+redrawn.
 """
 
 from typing import Any, Final
@@ -23,7 +24,7 @@ _FLASH_MS: Final = 700
 
 
 class Marks:
-    """Draws on the layer of marks; made at the first drawing of a case, found by its tag."""
+    """Draws on the layer of marks, which is created at the first drawing of a case."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -43,7 +44,7 @@ class Marks:
         self._case = case
 
     def prepare(self) -> None:
-        """Add the layer now, so that the first drawing is not late."""
+        """Add the layer now, so that the first drawing is fast."""
         self._find_layer()
 
     def draw(self, box: Box, drawn: NDArray[np.bool_], kind: str, *, faint: bool = False) -> None:
@@ -53,7 +54,7 @@ class Marks:
     def draw_values(
         self, parts: list[tuple[Box, NDArray[np.bool_], str]], *, faint: bool = False
     ) -> None:
-        """Draw several parts in their colours, in place of what was drawn before."""
+        """Draw several parts in their colours, in place of the previous drawing."""
         layer = self._find_layer()
         if layer is None or self._buffer is None:
             return
@@ -65,7 +66,7 @@ class Marks:
         self._scene.redraw_box(Role.MARKS, before.union(self._shown))
 
     def add(self, box: Box, drawn: NDArray[np.bool_], kind: str) -> None:
-        """Draw more beside what is there."""
+        """Add to the existing drawing."""
         if self._find_layer() is not None and self._buffer is not None:
             self._buffer[box.slices][drawn] = _VALUES[kind]
             self._shown = self._shown.union(box)
@@ -78,7 +79,7 @@ class Marks:
             self._set_value(layer, "contour", OUTLINE_VOXELS if outline else 0)
 
     def clear(self) -> None:
-        """Take everything away."""
+        """Erase everything."""
         if not self._shown.is_empty:
             self._scene.redraw_box(Role.MARKS, self._wipe_shown())
 
@@ -89,7 +90,7 @@ class Marks:
         return before
 
     def _find_layer(self) -> Any | None:
-        """Return the layer on our buffer; a user may have deleted it or replaced its data."""
+        """Return the layer on our buffer, which a user may have deleted or given other data."""
         if self._case is None:
             return None
         if self._buffer is None:
@@ -106,7 +107,7 @@ class Marks:
 
 
 class StrokeMarks:
-    """What is drawn of SmartPaint strokes: the outline that one would make, what one changed."""
+    """Drawings of SmartPaint strokes: the outline of a preview, and the change of a stroke."""
 
     def __init__(self, marks: Marks) -> None:
         self._marks = marks
@@ -123,7 +124,7 @@ class StrokeMarks:
         return self._is_preview or self._is_flash
 
     def draw_preview(self, box: Box, mask: NDArray[np.bool_]) -> None:
-        """Draw the outline of what the stroke in hand would make, bool of the box's shape."""
+        """Draw the outline of the current stroke's preview, bool of the box's shape."""
         if not self._is_preview:
             self.clear()
             self._marks.clear()
@@ -132,19 +133,19 @@ class StrokeMarks:
         self._marks.draw(box, mask, "line")
 
     def take_preview(self) -> None:
-        """Take the outline away, because the stroke is done."""
+        """Erase the outline, because the stroke is done."""
         if self._is_preview:
             self.clear()
 
     def flash(self, box: Box, added: NDArray[np.bool_], removed: NDArray[np.bool_]) -> None:
-        """Draw what a stroke added and removed, for a moment."""
+        """Show for a moment which voxels a stroke added and removed."""
         self.clear()
         self._marks.draw_values([(box, added, "added"), (box, removed, "removed")])
         self._is_flash = True
         self._flash.start()
 
     def clear(self) -> None:
-        """Take everything away that this drew."""
+        """Erase everything drawn by this object."""
         if not self.is_shown:
             return
         self._flash.stop()
@@ -155,6 +156,6 @@ class StrokeMarks:
 
 
 def _is_buffer_shown(layer: Any, buffer: NDArray[np.uint8]) -> bool:
-    # The size first: `array_of` raises where the user gave the layer data of another shape.
+    # The size first: `array_of` raises if the user gave the layer data of another shape.
     same_size = np.size(layer.data) == buffer.size
     return same_size and np.may_share_memory(array_of(layer), buffer)

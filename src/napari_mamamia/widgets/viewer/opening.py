@@ -1,4 +1,4 @@
-"""Opening cases: the first phase is on screen before the others are read."""
+"""Opening cases: the first phase is displayed before the others are read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from napari_mamamia.services.case.read_ahead import CaseAhead
 from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.adapter.drawing import sliced_once
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
     Role,
@@ -27,7 +28,6 @@ from napari_mamamia.widgets.base.layers import (
     tag_of,
 )
 from napari_mamamia.widgets.base.session import SessionMask
-from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.viewer.ahead import Ahead
 from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -38,7 +38,7 @@ _REDRAW_EVERY_MS: Final = 400
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseRead:
-    """What the window needs to show a case: its first phase, masks, contrast, where to look."""
+    """The data needed to show a case: its first phase, masks, contrast, initial position."""
 
     case: Case
     phase: int
@@ -50,8 +50,8 @@ class CaseRead:
 class Opening(WindowPart):
     """Runs the jobs and puts their results into the session and the scene.
 
-    `case_shown` says that a case is on screen, `mask_shown` that one of its masks came a turn
-    later.
+    `case_shown` reports that a case is displayed, `mask_shown` that one of its masks followed in a
+    later event-loop iteration.
     """
 
     case_shown = Signal()
@@ -61,12 +61,12 @@ class Opening(WindowPart):
         super().__init__(context)
         self._text = text
         self._since_redraw = QElapsedTimer()
-        self._late = Turns(self)
-        self._warming = Turns(self)
+        self._late = EventLoopSteps(self)
+        self._warming = EventLoopSteps(self)
         self.ahead = Ahead(context)
 
     def warm_up(self) -> None:
-        """Let napari do what it does once while the reader chooses a case, a turn for each step."""
+        """Let napari initialise while the reader chooses a case, one step per iteration."""
         steps = self._scene.warm_up_steps()
 
         def go_on(units: Any) -> None:
@@ -74,18 +74,18 @@ class Opening(WindowPart):
             self._warming.start([*steps, *self._text.make_steps(), self._scene.set_aside])
 
         if steps:
-            doing = tr("Loading parts of napari")
+            doing = tr("Loading modules of napari")
             self._jobs.start("warm up", doing, load_napari_parts, go_on, shown=False)
 
     def open_case(self, case_id: str) -> None:
-        """Read a case of the open data set and show it in place of the one on screen."""
+        """Read a case of the open data set and show it in place of the current one."""
         opened = self._session.opened
         if opened is None:
             return
         doing = tr("Opening {case_id}", case_id=case_id)
         try:
             context = CaseContext(opened, case_id, self._session.reader)
-        except CaseError as error:  # it was in the list that was read before
+        except CaseError as error:  # it was in the previous list
             self._notifier.fail(doing, error)
             return
 
@@ -108,9 +108,9 @@ class Opening(WindowPart):
         self._jobs.start("open", doing, read, show, failed=refuse, stopped=self._keep_case)
 
     def _prepare_case(self, read: CaseRead) -> bool:
-        """Do in a turn of its own what can be done before a case is shown; whether there is any.
+        """Do one part of the work before a case is shown; return whether there was any.
 
-        It is 25 ms for a first case, and 15 where a mask was chosen.
+        It takes 25 ms for a first case, and 15 if a mask was selected.
         """
         if self._scene.layer(Role.PHASE) is not None or main_view(self._scene.viewer) is None:
             return self._scene.choose_phases()
@@ -119,14 +119,14 @@ class Opening(WindowPart):
         return True
 
     def _keep_case(self) -> None:
-        """Go on with the case on screen, because the one that was asked for does not come."""
+        """Keep the current case, because the requested one could not be opened."""
         self._session.set_coming(False)
         self._scene.expect_case(self._jobs.is_running("open"))
         self._go_on_filling()
         self.ahead.begin_again()
 
     def show_own_mask(self, then: Callable[[], None] | None = None) -> None:
-        """Show the present reader's mask of the open case in place of another reader's."""
+        """Show the current reader's mask of the open case in place of another reader's."""
         case, context = self._session.case, self._session.context
         self._scene.remove_mask(Role.REFINED)
         self._session.drop_mask(Role.REFINED)
@@ -153,18 +153,20 @@ class Opening(WindowPart):
     def _show_own(self, case: Case, context: CaseContext, masks: CaseMasks) -> None:
         own_masks = [mask for mask in masks.masks if mask.role == Role.REFINED]
         is_wanted = self._session.shows(case) and self._session.reader == context.reader
-        # One that is open for editing by now has the strokes that were not saved, too.
+        # A mask that is now open for editing has the unsaved strokes, too.
         if not own_masks or not is_wanted or self._session.mask(Role.REFINED) is not None:
             return
-        shown = _session_mask(own_masks[0])
+        own_mask = _session_mask(own_masks[0])
         if self._scene.layer(Role.REFINED) is None:
-            self._scene.show_mask(tag_for(case, shown.role, shown.provenance), shown.buffer)
-        self._session.set_mask(shown)
+            self._scene.show_mask(
+                tag_for(case, own_mask.role, own_mask.provenance), own_mask.buffer
+            )
+        self._session.set_mask(own_mask)
 
     def adopt(self) -> None:
-        """Take a case whose layers came another way, such as sample data, as the open one.
+        """Open a case whose layers were added in another way, such as sample data.
 
-        It belongs to no data set, so that its masks have no place in a workspace.
+        It is in no data set, so that its masks have no workspace.
         """
         layer = self._scene.layer(Role.PHASE)
         tag = None if layer is None else tag_of(layer)
@@ -180,11 +182,11 @@ class Opening(WindowPart):
                 style_mask(mask_layer)
         self._text.set_loaded(None)
         self._session.set_case(case, None, masks)
-        place = self._find_place({mask.role: mask.buffer for mask in masks}, case)
-        # Phase 1 is the first after contrast; a case without it stays at its nearest.
+        position = self._find_place({mask.role: mask.buffer for mask in masks}, case)
+        # Phase 1 is the first after contrast; a case without it stays at the nearest phase.
         self._scene.go_to_phase(1)
-        if place is not None:
-            self._scene.view.go_to(place, centre=False)
+        if position is not None:
+            self._scene.view.go_to(position, centre=False)
         self.case_shown.emit()
 
     def _read_case(self, context: CaseContext, ahead: CaseAhead | None) -> CaseRead:
@@ -197,15 +199,15 @@ class Opening(WindowPart):
         masks = self._open_masks(case, context)
         report_progress(1, 1, tr("Showing {case_id}", case_id=context.case_id))
         limits = self._services.display_range(case.signal[phase])
-        place = self._find_place({Role(mask.role): mask.buffer for mask in masks.masks}, case)
-        return CaseRead(case, phase, masks, limits, place)
+        position = self._find_place({Role(mask.role): mask.buffer for mask in masks.masks}, case)
+        return CaseRead(case, phase, masks, limits, position)
 
     def _find_place(self, buffers: dict[Role, Any], case: Case) -> tuple[int, int, int] | None:
         for role in reversed(MASK_ROLES):
             if role in buffers:
-                place = self._services.centre_of_largest_part(buffers[role], case.grid)
-                if place is not None:
-                    return place
+                position = self._services.centre_of_largest_part(buffers[role], case.grid)
+                if position is not None:
+                    return position
         return None
 
     def _show_case(self, read: CaseRead, context: CaseContext) -> None:
@@ -214,8 +216,7 @@ class Opening(WindowPart):
             self._keep_case()
             return
         masks = [_session_mask(mask) for mask in read.masks.masks]
-        # Where another reader was named during the reading, the refined mask that came is not
-        # theirs.
+        # If the reader changed during reading, the refined mask is not theirs.
         is_same_reader = self._session.reader == context.reader
         if not is_same_reader:
             masks = [mask for mask in masks if mask.role is not Role.REFINED]
@@ -233,9 +234,10 @@ class Opening(WindowPart):
         case = read.case
         is_first = self._session.case is None
         loaded = frozenset(p.index for p in case.phases if p.loaded)
-        # Making the texts takes napari some turns: they come with the last ones of the first case.
+        # Creating the texts takes napari some iterations: they come after those of the first
+        # case.
         is_slow = is_first and main_view(self._scene.viewer) is not None
-        # Or they are written at each change of the axes, though they are read once.
+        # Otherwise they are written at each change of the axes.
         self._text.is_held = True
         with sliced_once(self._scene.viewer):
             with self._scene.stack.changing():
@@ -249,12 +251,12 @@ class Opening(WindowPart):
                 self._go_to_tumour(read)
             if not is_slow:
                 self._text.set_loaded(loaded)
-        # Layers of the first case are new, which fills a turn; those of later cases are only given
-        # data.
+        # Layers of the first case are new, which takes an iteration; those of later cases only
+        # get new data.
         steps: list[Callable[[], object]] = []
         if is_first:
             steps.append(partial(self._go_to_tumour, read))
-        steps.append(partial(self._tell_shown, case))
+        steps.append(partial(self._report_shown, case))
         steps += [partial(self._show_late, case, mask) for mask in late]
         steps += self._text.write_steps(loaded) if is_slow else []
         self._late.start([*steps, *self._scene.stack.removal_steps()])
@@ -264,17 +266,17 @@ class Opening(WindowPart):
         if not self._session.shows(read.case):
             return
         z, y, x = read.case.grid.shape
-        place = read.place or (z // 2, y // 2, x // 2)
-        self._scene.view.go_to(place, centre=False, phase=read.phase)
+        voxel = read.place or (z // 2, y // 2, x // 2)
+        self._scene.view.go_to(voxel, centre=False, phase=read.phase)
 
-    def _tell_shown(self, case: Case) -> None:
-        """Say that a case is on screen, a turn later: pages turn for it and views are laid out."""
+    def _report_shown(self, case: Case) -> None:
+        """Report the displayed case in the next iteration, when pages and views follow it."""
         if self._session.shows(case):
             self.case_shown.emit()
         self._session.set_coming(self._jobs.is_running("open"))
 
     def _may_be_late(self, mask: SessionMask) -> bool:
-        """Whether a mask gets its layer in a turn of its own: a new layer takes napari 50 ms."""
+        """Return whether a mask gets its layer in a later iteration: a new layer takes 50 ms."""
         return self._scene.layer(mask.role) is None
 
     def _show_late(self, case: Case, mask: SessionMask) -> None:
@@ -290,7 +292,7 @@ class Opening(WindowPart):
     # ------------------------------------------------------------ other phases
 
     def _go_on_filling(self) -> None:
-        """Read the rest of the case that stayed on screen, after another one was not opened."""
+        """Read the rest of the current case after another one could not be opened."""
         case, files = self._session.case, self._session.files
         if case is not None and files is not None and not case.is_loaded:
             self._fill_phases(case, files)
@@ -311,7 +313,7 @@ class Opening(WindowPart):
         self._text.set_loaded(None)
         self._session.set_loaded(full)
         self._scene.redraw_phases()
-        # The warnings before these were said when the case was shown.
+        # The warnings before these were shown with the case.
         for text in full.warnings[len(before.warnings) :]:
             self._notifier.warn(text)
 
@@ -340,4 +342,4 @@ def _session_mask(mask: OpenMask) -> SessionMask:
 
 
 def _follow_nothing() -> None:
-    """Follow a step that nothing follows."""
+    """Do nothing after a step."""

@@ -1,7 +1,7 @@
-"""What is shown in place of the phases or over them: differences, projections, maps.
+"""Images shown instead of or over the phases: differences, projections, maps.
 
-Each is one layer of a role of its own. A subtraction and a projection stand in place of the phases,
-an agreement map in place of the masks; a kinetic map and a map of doubt lie over the image.
+Each is one layer with its own role. A subtraction or a projection replaces the phases, an agreement
+map the masks; a kinetic map or an uncertainty map lies over the image.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ _SHINES_THROUGH = 0.6
 
 
 class Overlays:
-    """Shows images that were computed from the open case, and takes them away.
+    """Shows and hides images computed from the open case.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Overlays:
     def show_subtraction(
         self, tag: LayerTag, array: NDArray[Any], limits: tuple[float, float]
     ) -> None:
-        """Show a difference in place of the phases; a range that the user set is kept."""
+        """Show a difference instead of the phases; contrast limits set by the user are kept."""
         with self._stack.changing():
             before = self._stack.layer(Role.SUBTRACTION)
             shown_limits = limits if before is None else tuple(before.contrast_limits)
@@ -58,7 +58,7 @@ class Overlays:
     def show_projection(
         self, tag: LayerTag, array: NDArray[Any], limits: tuple[float, float]
     ) -> None:
-        """Show a projection in place of the phases; of the same kind, the range is kept."""
+        """Show a projection instead of the phases; contrast limits of the same kind are kept."""
         with self._stack.changing():
             before = self._stack.layer(Role.PROJECTION)
             old = None if before is None else tag_of(before)
@@ -80,11 +80,11 @@ class Overlays:
     # ------------------------------------------------------------ kinetic map
 
     def show_map(self, made: LayerTuple, *, covers: bool) -> None:
-        """Show a kinetic map over the image, in place of the one before."""
+        """Show a kinetic map over the image, in place of the previous one."""
         with self._stack.changing():
             before = self._stack.layer(Role.MAP)
-            # A map of classes is a labels layer, one of numbers an image: neither can be given the
-            # other's data.
+            # A map of classes is a labels layer, a map of numbers an image layer: they cannot
+            # exchange data.
             if before is not None:
                 self._stack.remove([before])
             layer = self._stack.put(made, Role.MAP)
@@ -93,42 +93,42 @@ class Overlays:
         self.style_map(covers)
 
     def style_map(self, covers: bool) -> None:
-        """Let the kinetic map cover the image, or shine through."""
+        """Make the kinetic map opaque or translucent."""
         layer = self._stack.layer(Role.MAP)
         if layer is not None:
             layer.opacity = 1.0 if covers else _SHINES_THROUGH
 
     def hide_map(self) -> None:
-        """Take the kinetic map away."""
+        """Remove the kinetic map."""
         self._stack.take_away(Role.MAP)
 
     def redraw_map(self) -> None:
-        """Draw the kinetic map again after its array was filled in place."""
+        """Redraw the kinetic map after its array was filled in place."""
         layer = self._stack.layer(Role.MAP)
         if layer is not None:
             layer.refresh(thumbnail=False, extent=False, highlight=False)
-            self._stack.tell(Role.MAP)
+            self._stack.report_change(Role.MAP)
 
     # ------------------------------------------------------------------ doubt
 
     def show_uncertainty(self, tag: LayerTag, array: NDArray[Any], said: str, most: float) -> None:
-        """Show where a model was in doubt, over the image; see `uncertainty_layer`."""
+        """Show a model's uncertainty over the image; see `uncertainty_layer`."""
         with self._stack.changing():
             self._stack.put(uncertainty_layer(tag, array, said, most), Role.DOUBT).visible = True
 
     def hide_uncertainty(self) -> None:
-        """Take the map of doubt away."""
+        """Remove the uncertainty map."""
         self._stack.take_away(Role.DOUBT)
 
     # ------------------------------------------------------------- agreement
 
     def show_agreement(self, tag: LayerTag, array: NDArray[np.uint8]) -> None:
-        """Show an agreement map in place of the outlines, which would cover what differs."""
+        """Show an agreement map instead of the outlines, which would cover the differences."""
         layer = self._stack.layer(Role.AGREEMENT)
         if layer is not None and array_of(layer).shape == array.shape:
             np.copyto(array_of(layer), array)
             layer.refresh(extent=False, highlight=False)
-            self._stack.tell(Role.AGREEMENT)
+            self._stack.report_change(Role.AGREEMENT)
             return
         with self._stack.changing():
             self._stack.put(agreement_layer(tag, array), Role.AGREEMENT).editable = False
@@ -137,13 +137,13 @@ class Overlays:
                 mask.visible = False
 
     def keep_below_agreement(self, mask: Any) -> None:
-        """Hide a mask that came while an agreement map is shown, until that goes."""
+        """Hide a mask that is added while an agreement map is shown, until the map is removed."""
         if self._stack.layer(Role.AGREEMENT) is not None:
             mask.visible = False
             self._below_agreement.append(mask)
 
     def hide_agreement(self) -> None:
-        """Take the agreement map away and show again the masks that it replaced."""
+        """Remove the agreement map and show again the masks that it replaced."""
         with self._stack.changing():
             self._stack.take_away(Role.AGREEMENT)
             for mask in self._below_agreement:

@@ -1,4 +1,4 @@
-"""One further view of the open case beside the main one: another plane, or another phase."""
+"""A second view of the open case next to the main one: another plane or phase."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -28,10 +28,9 @@ from napari_mamamia.widgets.viewer.pane_sides import (
 from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
-# Copies of the main view's layers in another view: the same arrays, drawn the same way.
-#
-# A copy shares its array with the layer that it follows, so that a stroke in one view is there in
-# all of them; only the picture has to be made anew.
+# Copies of the main view's layers in another view: the same arrays, drawn in the same way. A copy
+# shares its array with its original, so that a stroke in one view appears in all of them; only
+# the picture must be drawn again.
 
 _MOUSE: Final = ("cursor", "cursor_size", "mouse_zoom", "mouse_pan")
 _BOTH: Final = ("visible", "opacity", "colormap", "scale", *_MOUSE)
@@ -41,20 +40,20 @@ _PARTS: Final = 3
 
 
 class LayerCopies:
-    """Keeps the layers of `model` like ours in `source`, as long as it is not closed.
+    """Keeps the layers of `model` equal to ours in `source`, until it is closed.
 
     Parameters
     ----------
     source, model
         The main viewer and the `ViewerModel` of another view of the same case.
     left_out
-        Roles that are not copied. Where there are some, the phases are always shown.
+        Roles that are not copied. If there are any, the phases are always shown.
     filled
-        Whether to begin at once; else `copy_next` copies one layer, and `fill` what is left.
+        Whether to copy at once; else `copy_next` copies one layer, and `fill` the rest.
 
     Notes
     -----
-    A layer of the user's own is not copied. A copy that a user takes out of `model` stays away
+    A layer of the user's own is not copied. A copy that a user removes from `model` stays away
     until its layer is replaced.
     """
 
@@ -81,18 +80,18 @@ class LayerCopies:
         self.follow()
 
     def copy_next(self) -> None:
-        """Copy one layer that is missing, if any is."""
+        """Copy one missing layer, if there is one."""
         missing = [layer for layer in self._list_layers() if layer not in self._copies]
         if missing and not self._is_closed:
             self._copy_layer(missing[0])
 
     def fill(self) -> None:
-        """Copy what is missing, and follow the main view from now on."""
+        """Copy the missing layers, and follow the main view from now on."""
         self._is_filled = True
         self.follow()
 
     def close(self) -> None:
-        """Follow nothing any more; the copies stay as they are."""
+        """Stop following; the copies stay unchanged."""
         self._is_closed = True
         events = self._source.layers.events
         for emitter in (events.inserted, events.removed, events.reordered):
@@ -102,11 +101,11 @@ class LayerCopies:
             self._leave_layer(layer)
 
     def of(self, layer: Any) -> Any | None:
-        """Return the copy of a layer, None where there is none."""
+        """Return the copy of a layer, None if there is none."""
         return self._copies.get(layer)
 
     def set_own(self, role: Role, data: Any) -> None:
-        """Show other data of the same shape for a role than the main view; None for the same."""
+        """Set other data of the same shape for a role than the main view; None for the same."""
         self._own[role] = data
         for layer, copy in self._copies.items():
             tag = tag_of(layer)
@@ -123,9 +122,9 @@ class LayerCopies:
         )
 
     def follow(self, _event: object = None) -> None:
-        """Copy what is new, drop what is gone, and take over the order.
+        """Copy new layers, drop removed ones, and adopt the order.
 
-        An event that closes the view on its way still comes here afterwards.
+        It may be called once more after an event has closed the view.
         """
         if self._is_closed or not self._is_filled:
             return
@@ -140,7 +139,7 @@ class LayerCopies:
         self._choose_copy()
 
     def redraw(self, role: Role, part: tuple[slice, slice, slice] | None) -> None:
-        """Draw the copy of a role anew inside `part` (slice, row, column); None for all of it."""
+        """Redraw the copy of a role inside `part` (slice, row, column); None for all of it."""
         for layer, copy in self._copies.items():
             tag = tag_of(layer)
             if tag is None or tag.role is not role or not copy.visible:
@@ -238,7 +237,7 @@ class LayerCopies:
                 self._model.layers.move(self._model.layers.index(copy), index)
 
     def _choose_copy(self, _event: object = None) -> None:
-        """Choose the copy of the chosen layer: its cursor and drag are the view's."""
+        """Select the copy of the selected layer, which has the cursor and drag of the view."""
         if self._is_closed or not self._is_filled:
             return
         copy = self._copies.get(self._source.layers.selection.active)
@@ -249,7 +248,7 @@ class LayerCopies:
 def _make_setter(layer: Any, copy: Any, name: str) -> Callable[..., None]:
     def take_over(_event: object = None) -> None:
         value = getattr(layer, name)
-        # The layer may have the next case's axes already, while its copy waits for the data.
+        # The layer may already have the next case's axes, while its copy waits for the data.
         if name == "scale" and len(value) != copy.ndim:
             return
         setattr(copy, name, value)
@@ -263,10 +262,10 @@ _ONE_PHASE_LACKS: Final = frozenset({Role.SUBTRACTION, Role.MAP, Role.PROJECTION
 
 @dataclass(frozen=True, slots=True)
 class PaneKind:
-    """What a further view shows: a plane and a phase, None for those of the main view.
+    """The content of a further view: a plane and a phase, None for those of the main view.
 
-    `side` is "right" or "left" for one breast of two, "other" for the slice as far on the other
-    side as the cross-hair, "" for both. `is_mirrored` turns left and right round, letters too.
+    `side` is "right" or "left" for one breast, "other" for the slice at the same distance on the
+    other side of the midline, "" for both. `is_mirrored` swaps left and right, letters too.
     `is_below` puts it below the main view. `is_prior` stands for another exam.
     """
 
@@ -279,7 +278,7 @@ class PaneKind:
 
     @property
     def title(self) -> str:
-        """A name for its widgets, another one for each view of an arrangement."""
+        """A name for its widgets, unique in an arrangement."""
         what = "prior" if self.is_prior else self.plane or f"phase_{self.phase}"
         return f"{what}_{self.side}" if self.side else what
 
@@ -292,10 +291,10 @@ class Pane:
     scene
         The main view.
     kind
-        What is shown here.
+        The content of the view.
     filled
-        Whether its layers and texts are there at once; else ``copies.copy_next`` and
-        ``text.make_steps`` make one of them, and `fill` the rest.
+        Whether its layers and texts are created at once; else ``copies.copy_next`` and
+        ``text.make_steps`` create one of them, and `fill` the rest.
 
     Attributes
     ----------
@@ -316,18 +315,18 @@ class Pane:
         self.whole_zoom = 1.0
 
     def fill(self) -> None:
-        """Have all layers and texts from now on."""
+        """Create all layers and texts, and follow from now on."""
         self.copies.fill()
         self.text.is_held = False
         self.text.update()
 
     def close(self) -> None:
-        """Let go of everything; the main view stays."""
+        """Disconnect from the main view, which stays."""
         self.text.close()
         self.copies.close()
 
     def turn(self, sides: Sides) -> None:
-        """Show the plane of this view for the grid of the case that is open now."""
+        """Show the plane of this view for the grid of the open case."""
         grid, dims = self._scene.grid, self.model.dims
         if grid is None or dims.ndim < _AXES:
             return
@@ -343,7 +342,7 @@ class Pane:
         self.text.update()
 
     def fit(self, zoom: float | None = None) -> None:
-        """Show the whole plane, or the whole breast that is shown; `zoom` where others set it."""
+        """Show the whole plane or breast; `zoom` if another view sets it."""
         if len(self.model.layers):
             self.model.reset_view()
             view = self._scene.view
@@ -352,12 +351,12 @@ class Pane:
             self.whole_zoom = float(self.model.scene.camera.zoom)
 
     def begin_fitting(self) -> None:
-        """Fit now and at each change of the canvas: its lines say which breast is shown."""
+        """Fit now and at each change of the canvas."""
         self.fit()
         self.model.canvas.events.size.connect(self._fit_again)
 
     def end_fitting(self) -> None:
-        """Leave the view to the hand."""
+        """Stop fitting, so that the user can zoom and pan."""
         self.model.canvas.events.size.disconnect(self._fit_again)
 
     def _fit_again(self, _event: object = None) -> None:
@@ -365,7 +364,7 @@ class Pane:
 
     @property
     def slice_axis(self) -> int:
-        """Which axis of the main view (0 slice, 1 row, 2 column) runs through these slices."""
+        """The axis of the main view (0 slice, 1 row, 2 column) through these slices."""
         dims = self.model.dims
         lead = dims.ndim - _AXES
         hidden = [axis - lead for axis in dims.not_displayed if axis >= lead]
@@ -374,7 +373,8 @@ class Pane:
     def show(self, shown: Sequence[int], phase: int | None) -> None:
         """Show the slice through `shown` (slice, row, column of the main view), at `phase`.
 
-        Only the axes that are not on screen are set: napari slices anew for the others too.
+        Only the axes that are not displayed are set, because napari slices again for the others
+        too.
         """
         dims = self.model.dims
         lead = dims.ndim - _AXES
@@ -390,11 +390,12 @@ class Pane:
             with sliced_once(self.model):
                 dims.set_current_step(axes, steps)
         if axes:
-            # Wheel and arrows step the axis used last: it shall be the one through these slices.
+            # Wheel and arrow keys step the last used axis, which should be the one through these
+            # slices.
             dims.last_used = axes[-1]
 
     def read_place(self, shown: Sequence[int]) -> tuple[int, int, int] | None:
-        """Return the place (slice, row, column of the main view) after a step in this view."""
+        """Return the position (slice, row, column of the main view) after a step in this view."""
         axis, dims = self.slice_axis, self.model.dims
         if axis < 0:
             return None
@@ -403,13 +404,13 @@ class Pane:
         return places[0], places[1], places[2]
 
     def find_world(self, world: tuple[float, ...] | None) -> tuple[float, ...] | None:
-        """Return where the cross-hair is in this view, in its mm; None for nowhere."""
+        """Return the position of the cross-hair in this view, in its mm; None if there is none."""
         return world
 
     def turn_centre(self, centre: Sequence[float], half: str) -> tuple[float, ...]:
-        """Return the middle of this view for that of the main one, or the other way round.
+        """Return the centre of this view for that of the main one, or the reverse.
 
-        Where they show one breast each, it is mirrored at the midline. `half` is the main one's.
+        If they show one breast each, it is mirrored at the midline. `half` is the main one's.
         """
         grid, sides = self._scene.grid, {self.kind.side, half}
         along = None if grid is None else find_across(self.model, grid)
@@ -434,13 +435,13 @@ class Pane:
         return tr("{side}, mirrored", side=side) if self.kind.is_mirrored else side
 
     def centre(self, voxel: Voxel) -> None:
-        """Bring a voxel (z, y, x) to the middle."""
+        """Centre the view on a voxel (z, y, x)."""
         grid = self._scene.grid
         if grid is not None:
             frame = grid.display_frame()
-            shown = frame.point_to_display(voxel, grid.shape)
+            displayed = frame.point_to_display(voxel, grid.shape)
             spacing = frame.per_axis(grid.spacing_mm)
             dims = self.model.dims
             lead = dims.ndim - _AXES
-            centre = [shown[axis - lead] * spacing[axis - lead] for axis in dims.displayed]
+            centre = [displayed[axis - lead] * spacing[axis - lead] for axis in dims.displayed]
             self.model.scene.camera.center = centre

@@ -1,7 +1,7 @@
-"""One breast of two on a view: which half of the volume it is, mirrored, and fitted to the canvas.
+"""One breast in a view: its half of the volume, mirrored, and fitted to the canvas.
 
-The main view's axis between right and left always runs to the patient's left, so that the right
-breast has the lower indices; the midline is the middle of the volume.
+The main view's left-right axis always runs to the patient's left, so that the right breast has the
+lower indices; the midline is the middle of the volume.
 """
 
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ from napari_mamamia.core.grid import Grid
 RIGHT: Final = "right"
 LEFT: Final = "left"
 OTHER: Final = "other"
-"""The breast that the cross-hair is not in."""
+"""The breast without the cross-hair."""
 
 _BETWEEN_MM: Final = 20.0
-"""So near to the midline a sagittal slice shows the breastbone, and neither breast. Ours."""
+"""Distance in mm from the midline within which a sagittal slice shows the sternum. Ours."""
 FILLED: Final = 0.95
-"""So much of a canvas a view fills that is fitted, as napari's own."""
+"""Share of a canvas that a fitted view fills, as in napari."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Which side of the screen the patient's right is on: the left in the radiological way."""
+    """The side of the screen with the patient's right: left in the radiological convention."""
 
     neurological: bool = False
 
@@ -32,7 +32,7 @@ class Sides:
 def turned_camera(
     grid: Grid, turn: Sequence[int], against: Sequence[bool], sides: Sides
 ) -> tuple[str, str]:
-    """Return which way the camera shows the rows and the columns of a plane.
+    """Return the camera's direction of the rows and the columns of a plane.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def turned_camera(
     turn, against
         As `DisplayFrame.within` returns them.
     sides
-        A row that runs between right and left is shown the other way in the neurological one.
+        A left-right row is reversed in the neurological convention.
 
     Examples
     --------
@@ -56,19 +56,19 @@ def turned_camera(
 
 
 def find_side_axis(grid: Grid) -> int:
-    """Return which axis of the main view (0 slice, 1 row, 2 column) runs between right and left."""
+    """Return the left-right axis of the main view (0 slice, 1 row, 2 column)."""
     frame = grid.display_frame()
     letters = [grid.orientation[2 - axis] for axis in frame.order]
     return next(axis for axis, letter in enumerate(letters) if letter in "RL")
 
 
 def side_of(grid: Grid, index: float) -> str:
-    """Return the side on which an index along that axis lies; the middle counts as left."""
+    """Return the side of an index along that axis; the middle counts as left."""
     return RIGHT if index < (_count_places(grid) - 1) / 2 else LEFT
 
 
 def put_on_side(grid: Grid, index: int, side: str) -> int:
-    """Return the index on `side` that is as far from the midline; "other" is the other side."""
+    """Return the index on `side` at the same distance from the midline; "other" swaps the side."""
     if side == OTHER or (side and side_of(grid, index) != side):
         return _count_places(grid) - 1 - index
     return index
@@ -87,27 +87,28 @@ def mirror_mm(grid: Grid, world: float) -> float:
 
 
 def find_across(viewer: Any, grid: Grid) -> int | None:
-    """Return which displayed axis of a view (0 down, 1 across) runs between right and left."""
+    """Return the displayed left-right axis of a view (0 down, 1 across)."""
     lead = viewer.dims.ndim - 3
-    shown = [axis - lead for axis in viewer.dims.displayed]
+    displayed = [axis - lead for axis in viewer.dims.displayed]
     axis = find_side_axis(grid)
-    return shown.index(axis) if len(shown) == 2 and axis in shown else None
+    return displayed.index(axis) if len(displayed) == 2 and axis in displayed else None
 
 
 def fit_half(
     viewer: Any, grid: Grid, side: str, breast: Box | None = None, zoom: float | None = None
 ) -> None:
-    """Show one breast of the plane on screen as large as it goes, and nothing of the other one.
+    """Show one breast of the displayed plane as large as possible, and nothing of the other.
 
     Parameters
     ----------
     side
-        "right" or "left"; the whole slice stays for any other.
+        "right" or "left"; any other value keeps the whole slice.
     breast
-        The block of voxels (z, y, x) that holds the right breast, as `find_breast_box` returns it;
-        None for the half of the volume, and the whole of a sagittal slice.
+        The block of voxels (z, y, x) of the right breast, as returned by `find_breast_box`; None
+        for
+        the half of the volume, and the whole of a sagittal slice.
     zoom
-        Pixels per mm where they are not to be those that just fit, as in a view beside another.
+        Pixels per mm, if they should not be those that just fit, as in one of two views.
     """
     along = find_across(viewer, grid)
     if side not in (RIGHT, LEFT) or (along is None and breast is None):
@@ -120,7 +121,7 @@ def fit_half(
         )
     centre = [(low + high) / 2 for low, high in spans]
     if along is not None:
-        # Room that is left over goes to the outer side: beyond the midline lies the other breast.
+        # Remaining room goes to the outer side: beyond the midline is the other breast.
         middle, reach = mirror_mm(grid, 0.0) / 2, canvas[along] / zoom / 2
         if side == RIGHT:
             centre[along] = min(centre[along], middle - reach)
@@ -133,7 +134,7 @@ def fit_half(
 def _find_spans(
     viewer: Any, grid: Grid, side: str, breast: Box | None
 ) -> list[tuple[float, float]]:
-    """Return from where to where a breast reaches along the displayed axes, mm."""
+    """Return the extent of a breast along the displayed axes, mm."""
     frame, spacing = grid.display_frame(), _list_spacing(grid)
     counts = frame.per_axis(grid.shape)
     across = find_side_axis(grid)
@@ -141,8 +142,8 @@ def _find_spans(
     ends[across] = (0.0, counts[across] / 2 - 1)
     if breast is not None:
         corners = (breast.start, tuple(stop - 1 for stop in breast.stop))
-        shown = [frame.point_to_display(corner, grid.shape) for corner in corners]
-        ends = [(min(pair), max(pair)) for pair in zip(*shown, strict=True)]
+        displayed = [frame.point_to_display(corner, grid.shape) for corner in corners]
+        ends = [(min(pair), max(pair)) for pair in zip(*displayed, strict=True)]
     if side == LEFT:
         last = counts[across] - 1
         ends[across] = (last - ends[across][1], last - ends[across][0])

@@ -1,6 +1,6 @@
-"""The further views in the window, beside the main one: splitter, napari's canvases, cross-hairs.
+"""The further views in the window next to the main one: splitter, napari's canvases, cross-hairs.
 
-A viewer without a window has none of this; the views then are models alone.
+A viewer without a window has none of this; then the views are only models.
 """
 
 from collections.abc import Sequence
@@ -19,25 +19,25 @@ from napari_mamamia.widgets.adapter.adapter import (
 )
 from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
 from napari_mamamia.widgets.adapter.sliders import fit_slider_texts, sliders_of
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import find_line_style
-from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.controls.controls import discard
 from napari_mamamia.widgets.viewer.pane import Pane
 
-# The cross-hair: four thin lines on a view's canvas, with a gap where they would meet.
+# The cross-hair: four thin lines on a view's canvas, with a gap in the middle.
 
 _GAP: Final = 14
 _WIDTH: Final = 1
 _COLOUR: Final = "rgba(240, 228, 66, 190)"
-"""Yellow of the palette in `colours`, a little translucent; no mask has it."""
+"""Yellow of the palette in `colours`, slightly translucent; no mask uses it."""
 
 
 def canvas_place(
     world: Sequence[float], viewer: Any, size: tuple[int, int]
 ) -> tuple[float, float] | None:
-    """Return where on a canvas of `size` (width, height) a world position is; None in a 3-D view.
+    """Return the pixel of a world position on a canvas of `size` (width, height); None in 3-D.
 
-    `world` is (slice, row, column) in mm as the main view displays them.
+    `world` is (slice, row, column) in mm as displayed in the main view.
     """
     dims, camera = viewer.dims, viewer.scene.camera
     if len(dims.displayed) != 2:
@@ -50,12 +50,12 @@ def canvas_place(
 
 
 class CrossHair:
-    """Draws on the widget `canvas` of a view; the lines let every mouse event through.
+    """Draws on the widget `canvas` of a view; the lines ignore the mouse.
 
     Parameters
     ----------
     viewer
-        The view whose camera says where a place is drawn.
+        The view whose camera maps positions to pixels.
     canvas
         The widget that its image is drawn on.
     """
@@ -73,7 +73,7 @@ class CrossHair:
         viewer.dims.events.order.connect(self.draw)
 
     def close(self) -> None:
-        """Take the lines away."""
+        """Remove the lines."""
         for emitter in (self._camera.center, self._camera.zoom, self._camera.orientation):
             emitter.disconnect(self.draw)
         self._viewer.canvas.events.size.disconnect(self.draw)
@@ -89,7 +89,7 @@ class CrossHair:
         self.draw()
 
     def draw(self, _event: object = None) -> None:
-        """Draw anew, such as after the camera moved."""
+        """Draw again, such as after the camera moved."""
         width, height = self._canvas.width(), self._canvas.height()
         index = None
         if self._world is not None:
@@ -113,7 +113,7 @@ class CrossHair:
 def _make_line(canvas: QWidget, name: str) -> QFrame:
     frame = QFrame(canvas)
     frame.setObjectName(f"crosshair_{name}")
-    frame.setToolTip(tr("The same place in all planes"))
+    frame.setToolTip(tr("The same position in all planes."))
     frame.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
     frame.setStyleSheet(f"background: {_COLOUR}; border: none;")
     frame.hide()
@@ -123,11 +123,14 @@ def _make_line(canvas: QWidget, name: str) -> QFrame:
 _MAIN_SHARE: Final = (64, 36)
 _EQUAL: Final = (50, 50)
 _WIDE: Final = 1.15
-"""An image area this much wider than high has room beside the main view, by looking."""
+"""An image area with at least this ratio of width to height has room next to the main view; chosen
+by
+eye.
+"""
 
 
 class PaneWindow:
-    """Puts `QtViewer`s of panes to the right of the main one, and takes them away again."""
+    """Puts the `QtViewer`s of panes to the right of the main one, and removes them again."""
 
     def __init__(self, viewer: Any) -> None:
         self._viewer = viewer
@@ -137,26 +140,26 @@ class PaneWindow:
         self._main_column: QSplitter | None = None
         self._views: dict[Pane, Any] = {}
         self._gone: list[Any] = []
-        self._leave = Turns()
+        self._leave = EventLoopSteps()
         self._crosses: list[tuple[CrossHair, Pane | None]] = []
         self._is_moved = False
 
     @property
     def is_there(self) -> bool:
-        """Whether the viewer has a window that views can be put into."""
+        """Whether the viewer has a window for further views."""
         return main_view(self._viewer) is not None
 
     @property
     def sizes(self) -> list[int]:
-        """Shares in percent of main view and further views; empty where no hand moved them.
+        """Shares in percent of main view and further views; empty if the user has not moved them.
 
-        Views that are being made, or have no room, share otherwise than anybody chose.
+        Views that are being created, or have no room, have other shares than the user chose.
         """
         widths = self._outer.sizes() if self._outer is not None and self._is_moved else []
         return [round(100 * size / max(sum(widths), 1)) for size in widths]
 
     def add(self, pane: Pane, title: str) -> None:
-        """Make the view of a pane, which `show` shows."""
+        """Create the view of a pane; `show` shows it."""
         if self._column is None:
             return
         view = new_view(pane.model)
@@ -166,7 +169,7 @@ class PaneWindow:
         self._views[pane] = view
 
     def show(self, pane: Pane, title: str) -> None:
-        """Show a pane below those that are there, or below the main view."""
+        """Show a pane below the existing ones, or below the main view."""
         view = self._views.get(pane)
         if view is None or self._column is None or self._main_column is None:
             return
@@ -175,7 +178,7 @@ class PaneWindow:
         canvas = canvas_of(view)
         if canvas is not None:
             # The keys are bound in the main view: a click in a further one must not take the
-            # keyboard.
+            # keyboard focus.
             canvas.setFocusPolicy(Qt.FocusPolicy.NoFocus)
             canvas.setObjectName(f"canvas_{title}")
             self._crosses.append((CrossHair(pane.model, canvas), pane))
@@ -183,9 +186,9 @@ class PaneWindow:
     def share(
         self, *, equal: bool, sizes: list[int] | None = None, stacked: bool | None = None
     ) -> None:
-        """Give the further views their room beside the main one, or below it (`stacked`).
+        """Give the further views their room next to the main one, or below it (`stacked`).
 
-        None takes what has more room.
+        None chooses the arrangement with more room.
         """
         if self._outer is None or self._column is None:
             return
@@ -202,7 +205,7 @@ class PaneWindow:
         """Give the views equal room, and draw the main view's cross-hair too."""
         if self._column is None:
             return
-        # Qt gives out its room in proportion: equal numbers, however large, are equal shares.
+        # Qt distributes its room in proportion: equal numbers, however large, are equal shares.
         for column in (self._column, self._main_column):
             if column is not None:
                 column.setSizes([1000] * column.count())
@@ -216,15 +219,15 @@ class PaneWindow:
             cross.show(world if pane is None else pane.find_world(world))
 
     def canvas(self, pane: Pane) -> QWidget | None:
-        """Return the widget that a pane is drawn on, None without a window."""
+        """Return the widget of a pane, None without a window."""
         view = self._views.get(pane)
         return None if view is None else canvas_of(view)
 
     def clear(self) -> None:
-        """Take all further views away; the main one has the room again.
+        """Remove all further views; the main one gets the room again.
 
-        They are hidden at once; the sliders and each of them leave in turns of their own, or with
-        `close`.
+        They are hidden at once; the sliders and each view are removed in later event-loop
+        iterations, or by `close`.
         """
         for cross, _ in self._crosses:
             cross.close()
@@ -238,7 +241,7 @@ class PaneWindow:
         self._leave.start([self._raise_sliders, *[self._close_one] * len(self._gone)])
 
     def close(self) -> None:
-        """Let all views that were taken away leave now, because the window closes."""
+        """Remove all remaining views now, because the window closes."""
         self._leave.start([])
         self._raise_sliders()
         while self._gone:
@@ -249,19 +252,19 @@ class PaneWindow:
 
     def _close_one(self) -> None:
         view = self._gone.pop()
-        with suppress(RuntimeError):  # it went with its window
+        with suppress(RuntimeError):  # it was deleted with its window
             view.setParent(None)
             view.close()
 
     @staticmethod
     def _lay_out(outer: QSplitter, column: QSplitter, stacked: bool) -> None:
-        """Put the further views beside the main one, or below it."""
+        """Put the further views next to the main one, or below it."""
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         outer.setOrientation(down if stacked else across)
         column.setOrientation(across if stacked else down)
 
     def make_room(self) -> None:
-        """Put the column for the views beside the main one, made at the first call."""
+        """Create the column for the views next to the main one, at the first call."""
         if self._column is None:
             main = main_view(self._viewer)
             holder = None if main is None else main.parentWidget()
@@ -290,28 +293,29 @@ class PaneWindow:
             self._outer.addWidget(self._column)
             canvas = canvas_widget(self._viewer)
             had_keyboard = canvas is not None and canvas.hasFocus()
-            # Last: Qt takes 50 ms to style napari's view anew, each time that it is moved.
+            # Last: Qt takes 50 ms to style napari's view again each time it is moved.
             self._main_column.addWidget(main)
-            # Qt hides a widget that gets another parent, and gives its keyboard to the next.
+            # Qt hides a widget that gets another parent, and moves its keyboard focus to the
+            # next.
             main.show()
             if canvas is not None and had_keyboard:
                 canvas.setFocus()
         self._column.show()
 
     def lower_sliders(self) -> None:
-        """Put the sliders below all views, in another turn than `make_room`."""
+        """Put the sliders below all views, in another event-loop iteration than `make_room`."""
         if self._column is not None:
             self._place_sliders(below_all=True)
 
     def _raise_sliders(self) -> None:
-        with suppress(RuntimeError):  # it went with its window
+        with suppress(RuntimeError):  # it was deleted with its window
             if self._column is not None and self._column.isHidden():
                 self._place_sliders(below_all=False)
 
     def _place_sliders(self, *, below_all: bool) -> None:
         """Put napari's sliders below all views, or back below its own.
 
-        Below its own they would leave it less room than the others have, and hold it as wide as
+        Below its own they would leave it less room than the others have, and keep it as wide as
         they are: with large text more than half of a small screen.
         """
         sliders = sliders_of(self._viewer)

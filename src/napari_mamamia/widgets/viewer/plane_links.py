@@ -1,6 +1,6 @@
-"""One place in the patient, one phase and one magnification, shown by all views of a case.
+"""Synchronises position, phase and zoom between all views of a case.
 
-What moves in one view moves in the others: a slice step, a click, the zoom.
+A slice step, a click or a zoom in one view moves the others.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from napari_mamamia.widgets.viewer.slice_view import Voxel, put_steps, read_step
 
 _LEFT: Final = 1
 _STILL_PIXELS: Final = 3.0
-# A resize is a row of events: the planes are fitted once, after the last.
+# A resize is a series of events: the planes are fitted once, after the last.
 _FIT_AFTER_MS: Final = 40
 
 
@@ -32,21 +32,21 @@ class PlaneLinks(QObject):
     scene
         The case in the main view.
     window
-        Where the further views stand; it draws the cross-hairs.
+        The window with the further views; it draws the cross-hairs.
     panes
         The further views, in a list that its owner fills and empties.
 
     Attributes
     ----------
     place
-        The voxel (z, y, x) that the cross-hair is at.
+        The voxel (z, y, x) of the cross-hair.
     tools, brushes
-        Called with the model of each new view, so that the mouse does there what it does in the
-        main one; `brushes` are left out of a mirrored view and of another exam's.
+        Called with the model of each new view, to enable the same mouse tools in it; `brushes` are
+        left out of a mirrored view and of another exam's.
     fitted
         Called after the views were fitted to their canvases.
     is_free
-        Whether a click may move the cross-hair: not while a tool paints.
+        Returns whether a click may move the cross-hair: not while a tool paints.
     """
 
     def __init__(self, scene: Scene, window: PaneWindow, panes: list[Pane]) -> None:
@@ -75,7 +75,7 @@ class PlaneLinks(QObject):
         viewer.mouse_move_callbacks.append(self._follow_hover)
 
     def link(self, pane: Pane) -> None:
-        """Let a new view and the others follow each other, and the mouse work in it."""
+        """Let a new view and the others follow each other, and enable the mouse in it."""
         model = pane.model
         model.dims.events.current_step.connect(lambda _event: self._on_pane_step(pane))
         model.canvas.events.size.connect(lambda _event: self.fit_later_())
@@ -106,23 +106,23 @@ class PlaneLinks(QObject):
             self.spread()
 
     def leave_midline(self) -> None:
-        """Put the cross-hair into a breast where it is between the two; the slice stays."""
-        grid, shown = self._scene.grid, self._find_shown_place()
-        if grid is not None and shown is not None:
-            places, axis = list(shown), find_side_axis(grid)
+        """Move the cross-hair into a breast if it is near the midline; the slice stays."""
+        grid, displayed = self._scene.grid, self._find_shown_place()
+        if grid is not None and displayed is not None:
+            places, axis = list(displayed), find_side_axis(grid)
             if axis > 0:
                 places[axis] = leave_midline(grid, places[axis])
                 self._put_place((places[0], places[1], places[2]), grid)
 
     def _look_at(self, voxel: Voxel, centre: bool) -> None:
-        """Follow the main view to a place it was sent to."""
+        """Follow the main view to a new position."""
         self._before = ()
         self.go_to(voxel)
         if centre and self._scene.view.is_zoomed_in:
             self._centre_planes()
 
     def _find_shown_place(self) -> tuple[int, int, int] | None:
-        """Return the place as the main view counts it: slice, row, column."""
+        """Return the position in the main view's axes: slice, row, column."""
         grid = self._scene.grid
         if grid is None:
             return None
@@ -130,26 +130,26 @@ class PlaneLinks(QObject):
         return round(s), round(r), round(c)
 
     def bring(self, pane: Pane) -> None:
-        """Show the place in a view that is not linked yet."""
+        """Show the position in a view that is not linked yet."""
         shown_place = self._find_shown_place()
         if shown_place is not None:
             pane.show(shown_place, self._scene.phase)
 
     def spread(self) -> None:
-        """Let every view show the place, and the further ones the main one's phase."""
-        shown, grid = self._find_shown_place(), self._scene.grid
-        if shown is None or grid is None or not self._panes:
+        """Show the position in every view, and the main one's phase in the further ones."""
+        displayed, grid = self._find_shown_place(), self._scene.grid
+        if displayed is None or grid is None or not self._panes:
             self._window.point(None)
             return
         before, self._is_moving = self._is_moving, True
         try:
-            self._show_in_main(shown)
+            self._show_in_main(displayed)
             for pane in self._panes:
-                pane.show(shown, self._scene.phase)
+                pane.show(displayed, self._scene.phase)
         finally:
             self._is_moving = before
         spacing = grid.display_frame().per_axis(grid.spacing_mm)
-        self._window.point(tuple(i * mm for i, mm in zip(shown, spacing, strict=True)))
+        self._window.point(tuple(i * mm for i, mm in zip(displayed, spacing, strict=True)))
 
     def _show_in_main(self, shown: tuple[int, int, int]) -> None:
         dims, grid = self._scene.viewer.dims, self._scene.grid
@@ -162,39 +162,39 @@ class PlaneLinks(QObject):
         self._before = read_steps(dims, grid)
 
     def take_place_of_main(self) -> None:
-        """Put the cross-hair where the main view's sliders stand."""
-        # Without a place before, all axes are taken and not only those that moved.
+        """Move the cross-hair to the position of the main view's sliders."""
+        # Without a previous position, all axes are used and not only those that moved.
         self._before = ()
         self._on_main_step()
 
     def _on_main_step(self, _event: object = None) -> None:
-        """Follow what moved in the main view; the other axes stay where the cross-hair is."""
+        """Follow the axes that moved in the main view; the others stay at the cross-hair."""
         grid, dims = self._scene.grid, self._scene.viewer.dims
         if self._is_moving or grid is None or dims.ndim < len(grid.shape):
             return
         now = read_steps(dims, grid)
-        shown = self._find_shown_place()
-        if shown is None:
+        displayed = self._find_shown_place()
+        if displayed is None:
             return
         if not self._before:
-            shown = (now[0], now[1], now[2])
+            displayed = (now[0], now[1], now[2])
         else:
             s, r, c = (
                 new if new != old else here
-                for new, old, here in zip(now, self._before, shown, strict=True)
+                for new, old, here in zip(now, self._before, displayed, strict=True)
             )
-            shown = (s, r, c)
+            displayed = (s, r, c)
         self._before = now
-        self._put_place(shown, grid)
+        self._put_place(displayed, grid)
 
     def _on_pane_step(self, pane: Pane) -> None:
         """Follow a slice step in another view."""
-        shown, grid = self._find_shown_place(), self._scene.grid
-        if self._is_moving or shown is None or grid is None:
+        displayed, grid = self._find_shown_place(), self._scene.grid
+        if self._is_moving or displayed is None or grid is None:
             return
-        place = pane.read_place(shown)
-        if place is not None:
-            self._put_place(place, grid)
+        position = pane.read_place(displayed)
+        if position is not None:
+            self._put_place(position, grid)
 
     def _put_place(self, shown: tuple[int, int, int], grid: Grid) -> None:
         z, y, x = grid.display_frame().point_from_display(shown, grid.shape)
@@ -204,7 +204,7 @@ class PlaneLinks(QObject):
     # ------------------------------------------------------------------ mouse
 
     def _follow_click(self, _viewer: Any, event: Any) -> Iterator[None]:
-        """Move the cross-hair by a click; a drag stays napari's. Ctrl works while a tool is on."""
+        """Move the cross-hair with a click; drags are left to napari. Ctrl works with a tool on."""
         if self._panes:
             focus_canvas(self._scene.viewer)
         held = {str(getattr(key, "name", key)) for key in event.modifiers}
@@ -220,7 +220,7 @@ class PlaneLinks(QObject):
             self._go_to_position(position)
 
     def _follow_hover(self, _viewer: Any, event: Any) -> None:
-        """Let the cross-hair follow the mouse while Shift is held."""
+        """Let the cross-hair follow the pointer while Shift is held."""
         held = {str(getattr(key, "name", key)) for key in event.modifiers}
         if self._panes and held == {"Shift"} and self.is_free():
             self._go_to_position(tuple(event.position))
@@ -233,15 +233,15 @@ class PlaneLinks(QObject):
     # ------------------------------------------------------------------- zoom
 
     def fit_later_(self) -> None:
-        """Show whole planes once the views have their sizes."""
+        """Fit the planes once the views have their sizes."""
         self._fit.start()
 
     def stop(self) -> None:
-        """Wait for no sizes any more, because the views go."""
+        """Cancel the pending fit, because the views are removed."""
         self._fit.stop()
 
     def _fit_all(self) -> None:
-        """Show whole planes, as far as the main view shows its own whole."""
+        """Fit the planes if the main view shows its own plane whole."""
         before, self._is_moving = self._is_moving, True
         try:
             if not self._scene.view.is_zoomed_in:
@@ -258,7 +258,7 @@ class PlaneLinks(QObject):
             listener()
 
     def _share_scale(self) -> None:
-        """Show both breasts at one scale: a canvas with less room sets that of all."""
+        """Show both breasts at one scale: that of the canvas with least room."""
         view = self._scene.view
         facing = [pane for pane in self._panes if pane.kind.plane is None and pane.kind.side]
         if not view.half or not facing:
@@ -283,7 +283,7 @@ class PlaneLinks(QObject):
             pane.copies.redraw(role, part)
 
     def _follow_camera(self, _event: object = None) -> None:
-        """Zoom the further views as the main one; planes in proportion to what fits them."""
+        """Zoom the further views with the main one; planes in proportion to their fitted zoom."""
         if self._is_moving or not self._panes:
             return
         before, self._is_moving = self._is_moving, True

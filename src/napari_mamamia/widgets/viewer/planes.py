@@ -1,7 +1,7 @@
 """Several views of the open case in one window: three planes, or two phases.
 
-The main view stays napari's own. Each further view is a `Pane` on the same arrays; plane_links.py
-lets them follow each other.
+The main view is napari's own. Each further view is a `Pane` on the same arrays; plane_links.py
+synchronises them.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ _ALL_PLANES: Final = ("axial", "sagittal", "coronal")
 
 
 class Layout(StrEnum):
-    """How many views there are."""
+    """The number and kind of views."""
 
     ONE = "one plane"
     PLANES = "three planes"
@@ -40,10 +40,10 @@ class Layout(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Further views of a step of the hanging, and how the main one stands among them.
+    """The further views of a hanging step, and the main view's share.
 
-    `half` is the breast that the main view shows, "" for both; `share` its part of the room in
-    percent; `is_stacked` puts the further views below it.
+    `half` is the breast in the main view, "" for both; `share` its part of the room in percent;
+    `is_stacked` puts the further views below it.
     """
 
     name: str
@@ -58,8 +58,8 @@ def arrange(
 ) -> Arrangement:
     """Return the views of a step, for a case that is shown in `plane`.
 
-    In a sagittal case the main view is one breast already, and the others show the slice as far on
-    the other side.
+    In a sagittal case the main view already shows one breast, and the others show the slice at the
+    same distance on the other side.
     """
     main, other = (LEFT, RIGHT) if neurological else (RIGHT, LEFT)
     is_sagittal = plane == "sagittal"
@@ -86,22 +86,22 @@ def arrange(
 
 
 class Planes(WindowPart):
-    """Makes the views and takes them away.
+    """Creates and removes the further views.
 
-    `layout_changed` carries the layout on screen, `built` says that its views are there.
+    `layout_changed` carries the displayed layout, `built` reports that its views exist.
 
     Attributes
     ----------
     links
-        The place, the phase and the zoom that all views share.
+        Position, phase and zoom, shared by all views.
     panes
         The further views: one list, filled and emptied.
-    farewells
-        Called before views are taken away.
+    on_close
+        Callbacks before views are removed.
     arrangement
-        What the layout HUNG shows.
+        The views of layout HUNG.
     make_prior
-        Makes the view of another exam, for a kind that asks for it.
+        Creates the view of another exam, for a kind that requires it.
     """
 
     layout_changed = Signal(object)
@@ -134,7 +134,7 @@ class Planes(WindowPart):
         self._scene.viewer.canvas.events.size.connect(self._fit_alone)
 
     def views(self) -> list[Any]:
-        """Return the views of the case at the moment, the main one first."""
+        """All views of the case, the main one first."""
         panes = (pane.model for pane in self.panes if not pane.kind.is_prior)
         return [self._scene.viewer, *panes]
 
@@ -142,21 +142,21 @@ class Planes(WindowPart):
 
     @property
     def is_building(self) -> bool:
-        """Whether views are still being made."""
+        """Whether views are still being created."""
         return bool(self._steps)
 
     def toggle_planes(self) -> None:
-        """Change between one plane and three."""
+        """Switch between one plane and three."""
         self.set_layout(Layout.ONE if self.wanted is Layout.PLANES else Layout.PLANES)
 
     def toggle_phases(self) -> None:
-        """Change between one view and two phases side by side."""
+        """Switch between one view and two phases side by side."""
         self.set_layout(Layout.ONE if self.wanted is Layout.PHASES else Layout.PHASES)
 
     def set_layout(self, layout: Layout) -> None:
         """Show one view, three planes, or two phases; kept for the next cases.
 
-        A case that cannot be shown so stays in one view, with the reason.
+        A case that does not allow the layout stays in one view, with a message.
         """
         self.wanted = layout
         if layout is not Layout.HUNG:
@@ -164,7 +164,7 @@ class Planes(WindowPart):
         self._arrange_views()
 
     def hang(self, arrangement: Arrangement) -> None:
-        """Show the views of a step of the hanging; `set_layout` shows a layout again."""
+        """Show the views of a hanging step; `set_layout` returns to a layout."""
         if self.layout is Layout.HUNG:
             self._take_down()
         self.arrangement = arrangement
@@ -173,11 +173,11 @@ class Planes(WindowPart):
 
     @property
     def share(self) -> int | None:
-        """The main view's part of the room in percent, None where no hand moved it."""
+        """The main view's share of the room in percent, None if the user has not changed it."""
         return self.window.sizes[0] if self.panes and self.window.sizes else None
 
     def _show_half(self, half: str) -> None:
-        """Let the main view show one breast, "" for the whole slice, and say so."""
+        """Show one breast in the main view, "" for the whole slice, and name it."""
         self._text.name_side = lambda: half
         if half != self._scene.view.half:
             self._scene.view.half = half
@@ -197,14 +197,14 @@ class Planes(WindowPart):
         self._turn_all()
 
     def canvas(self, viewer: Any) -> QWidget | None:
-        """Return the widget that a view is drawn on, the main one or a further one."""
+        """Return the widget of a view, the main one or a further one."""
         for pane in self.panes:
             if pane.model is viewer:
                 return self.window.canvas(pane)
         return canvas_widget(self._scene.viewer)
 
     def close(self) -> None:
-        """Take the further views away, because the window closes."""
+        """Remove the further views, because the window closes."""
         self._scene.viewer.canvas.events.size.disconnect(self._fit_alone)
         self.links.stop()
         self._take_down()
@@ -245,10 +245,10 @@ class Planes(WindowPart):
         self.layout_changed.emit(layout)
 
     def _fit_alone(self, _event: object = None) -> None:
-        """Fit the one view again as its canvas changes; several views are looked after.
+        """Fit a single view again as its canvas changes; several views are fitted elsewhere.
 
-        The first case comes before its canvas has its room, and the curve below a step before
-        folds away later than the next step is shown.
+        The first case is shown before its canvas has its size, and the curve below a step may fold
+        after the next step is shown.
         """
         is_hung = self.layout is Layout.HUNG
         if not self._made_for and (is_hung or self._scene.view.is_as_fitted):
@@ -258,13 +258,14 @@ class Planes(WindowPart):
         case = self._session.case_id or tr("This case")
         if layout is Layout.PLANES and min(grid.shape) < 2:
             return tr(
-                "{case} has a single slice: its other planes are a line, so that one is shown.",
+                "{case} has a single slice, which is a line in the other planes: one plane is "
+                "shown.",
                 case=case,
             )
         layer = self._scene.layer(Role.PHASE)
         if layout is Layout.PHASES and (layer is None or layer.data.shape[0] < 2):
             return tr(
-                "{case} has one phase only: there is no second one to show beside it.", case=case
+                "{case} has one phase only: there is no second one to show next to it.", case=case
             )
         return ""
 
@@ -280,10 +281,10 @@ class Planes(WindowPart):
         return [PaneKind(plane) for plane in _ALL_PLANES if plane != main_plane]
 
     def _steps_for(self, kind: PaneKind) -> list[Callable[[], None]]:
-        """Return the steps that make one view: each a turn of the event loop of its own.
+        """Return the steps that create one view, one per event-loop iteration.
 
-        It counts as one of the panes once it has all its layers; what comes or goes before that is
-        looked after by the last of them.
+        It counts as one of the panes once it has all its layers; the last steps handle layers added
+        or removed before that.
         """
         own_pane = partial(Pane, self._scene, kind, filled=False)
         make = self.make_prior
@@ -306,7 +307,7 @@ class Planes(WindowPart):
         self.window.add(self._unfinished, title)
 
     def _make_texts(self) -> None:
-        """Go on with the steps for the texts, now that the view is there."""
+        """Add the steps for the texts, now that the view exists."""
         if self._unfinished is not None:
             self._steps = [*self._unfinished.text.make_steps(), *self._steps]
 
@@ -380,13 +381,13 @@ class Planes(WindowPart):
     # ------------------------------------------------------------------- case
 
     def _on_case(self) -> None:
-        """Show the next case in the wanted layout; its slices may run another way."""
+        """Show the next case in the chosen layout; its slices may have another orientation."""
         grid = self._scene.grid
         if grid is None or self._session.case is None:
             self._take_down()
             self._known = None
             return
-        # The same array: the open case has all its phases now, nothing else changed.
+        # The same array: the open case now has all its phases, nothing else changed.
         if self._session.case.signal is self._known:
             return
         self._known = self._session.case.signal
@@ -412,6 +413,6 @@ class Planes(WindowPart):
             pane.turn(self.sides)
 
     def _name_all(self) -> None:
-        """Say in each view which voxels are shown; the main view does so itself."""
+        """Show in each view which voxels it displays; the main view does so itself."""
         for pane in self.panes:
             pane.text.update()

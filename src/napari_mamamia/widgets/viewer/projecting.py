@@ -1,4 +1,4 @@
-"""MIP and slab of what enhances, each view along its own axis; in a thread, newest only."""
+"""MIP and slab of the enhancement, each view along its own axis; computed in a thread."""
 
 from dataclasses import replace
 from typing import Final
@@ -19,7 +19,7 @@ _LANE: Final = "project"
 class Projecting(WindowPart):
     """Shows and hides the projection, and follows phase, planes and slab while it is shown.
 
-    The phases are those of the subtraction. `changed` says that it was shown or hidden.
+    The phases are those of the subtraction. `changed` reports that it was shown or hidden.
     """
 
     changed = Signal()
@@ -40,7 +40,7 @@ class Projecting(WindowPart):
 
     @property
     def is_on(self) -> bool:
-        """Whether a projection is shown or on its way."""
+        """Whether a projection is shown or being computed."""
         return self._scene.layer(Role.PROJECTION) is not None or self._jobs.is_running(_LANE)
 
     def toggle(self) -> None:
@@ -65,7 +65,7 @@ class Projecting(WindowPart):
         self.again()
 
     def again(self) -> None:
-        """Project anew, such as after another phase is to be subtracted."""
+        """Project again, such as after another phase is to be subtracted."""
         if self.is_on:
             self._ask_projection(self._subtracting.minuend)
 
@@ -77,7 +77,7 @@ class Projecting(WindowPart):
         phase = self._scene.phase
         if tag is None or phase is None or self._scene.is_changing:
             return
-        # On the subtracted phase there is nothing to project: what is shown stays.
+        # At the subtracted phase there is nothing to project: the image stays.
         if phase not in (tag.phase, self._subtracting.minus):
             self._ask_projection(phase)
 
@@ -128,8 +128,8 @@ class Projecting(WindowPart):
         for pane in self._planes.panes:
             pane_axis = self._scene.view.upright_axis_in(pane.model)
             array = None if pane_axis is None or pane_axis == axis else found.arrays[pane_axis]
-            shown = None if array is None or not array.size else frame.to_display(array)
-            pane.copies.set_own(Role.PROJECTION, shown)
+            displayed = None if array is None or not array.size else frame.to_display(array)
+            pane.copies.set_own(Role.PROJECTION, displayed)
         self._scene.overlays.show_projection(tag, found.arrays[axis], found.limits)
         for pane in self._planes.panes:
             pane.text.update()

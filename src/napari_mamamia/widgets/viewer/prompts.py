@@ -11,8 +11,8 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click
 from napari_mamamia.widgets.base.layers import Role, tag_of
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
+from napari_mamamia.widgets.viewer.active_tool import ActiveTool, MouseTool
 from napari_mamamia.widgets.viewer.aim import Aim
-from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
 from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
@@ -20,7 +20,7 @@ _LEFT_BUTTON: Final = 1
 _ASKS: Final = {
     "click": tr("click on the tumour"),
     "box": tr("drag a box"),
-    "omit": tr("drag a box that is left out"),
+    "omit": tr("drag a box to leave out"),
 }
 _BOX_COLOUR: Final = MASK_COLOURS["prediction"]
 
@@ -28,8 +28,8 @@ _BOX_COLOUR: Final = MASK_COLOURS["prediction"]
 def box_around_drag(start: Voxel, stop: Voxel, grid: Grid) -> Box:
     """Return the box of a drag from voxel to voxel on one slice.
 
-    Through the slices, where a drag says nothing, it is as deep as the longer side of the drag in
-    mm, half of it each way.
+    Across the slices, which a drag does not determine, it is as deep as the longer side of the drag
+    in mm, half of it each way.
     """
     low = [min(a, b) for a, b in zip(start, stop, strict=True)]
     high = [max(a, b) for a, b in zip(start, stop, strict=True)]
@@ -49,44 +49,44 @@ class PromptTool(QObject):
     Parameters
     ----------
     owner, page, title
-        Whose tool this is, the page that it belongs to, and what it is called on the picture.
+        The tool's owner, its page, and its displayed name.
     """
 
     given = Signal(object)
     mode_changed = Signal(str)
 
     def __init__(
-        self, scene: Scene, hand: Hand, aim: Aim, owner: str, page: str, title: str
+        self, scene: Scene, active_tool: ActiveTool, aim: Aim, owner: str, page: str, title: str
     ) -> None:
         super().__init__()
         self._scene = scene
-        self._hand = hand
+        self._active_tool = active_tool
         self._aim = aim
         self._owner = owner
         self._page = page
         self._title = title
         self._mode = ""
-        hand.changed.connect(self._follow_hand)
+        active_tool.changed.connect(self._follow_tool)
         scene.viewer.mouse_drag_callbacks.append(self._follow_drag)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a click or a drag is waited for."""
-        return bool(self._hand.mode_of(self._owner))
+        """Whether a click or a drag is expected."""
+        return bool(self._active_tool.mode_of(self._owner))
 
     def set_mode(self, mode: str, ask: str = "") -> None:
         """Wait for a "click", a "box" or a box to "omit", or ("") for nothing.
 
-        `ask` says on the picture what for, where it is something else than the tumour.
+        `ask` is the request on the image, if it is for something other than the tumour.
         """
         if mode:
             name = f"{self._title}: {ask or _ASKS[mode]}"
-            self._hand.take(HeldTool(self._owner, mode, name, self._page, waits=True))
+            self._active_tool.turn_on(MouseTool(self._owner, mode, name, self._page, waits=True))
         else:
-            self._hand.put_down(self._owner)
+            self._active_tool.turn_off(self._owner)
 
-    def _follow_hand(self) -> None:
-        mode, before = self._hand.mode_of(self._owner), self._mode
+    def _follow_tool(self) -> None:
+        mode, before = self._active_tool.mode_of(self._owner), self._mode
         if mode == before:
             return
         self._mode = mode
@@ -94,12 +94,12 @@ class PromptTool(QObject):
         layer = self._scene.viewer.layers.selection.active
         if mode:
             if layer is not None and hasattr(layer, "mode"):
-                # A brush of napari's would paint along with the drag.
+                # One of napari's brushes would paint during the drag.
                 layer.mode = "pan_zoom"
             camera.mouse_pan = False
         else:
             self._scene.box.erase()
-            # While a tool of napari's is chosen its layer wants no panning, and keeps that.
+            # While a tool of napari is active its layer disables panning, and keeps that.
             camera.mouse_pan = layer is None or bool(layer.mouse_pan)
         self.mode_changed.emit(mode)
 

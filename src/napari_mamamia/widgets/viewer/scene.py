@@ -1,7 +1,7 @@
 """The open case in one viewer: its phases, masks and marks shown, updated, stepped, hidden.
 
 Layers are found by their tag each time, so that a user may rename, reorder or delete any of them.
-Only the GUI thread calls this.
+Only the GUI thread calls this module.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -53,7 +53,7 @@ _BOX_NAME = "prompt box"
 
 
 class PromptBox:
-    """One rectangle at a time, in a layer of its own that nobody edits.
+    """One rectangle at a time, in a layer of its own that is not editable.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class PromptBox:
         self._layer: Any | None = None
 
     def draw(self, start: Voxel, stop: Voxel, colour: str) -> None:
-        """Draw a rectangle from voxel to voxel (z, y, x) on the slice shown."""
+        """Draw a rectangle from voxel to voxel (z, y, x) on the displayed slice."""
         corners = self._find_corners(start, stop)
         if corners is None:
             return
@@ -89,7 +89,7 @@ class PromptBox:
             viewer.layers.selection.active = active
 
     def erase(self) -> None:
-        """Take the rectangle away."""
+        """Remove the rectangle."""
         with self._stack.changing():
             if self._layer is not None:
                 self._stack.remove([self._layer])
@@ -109,7 +109,7 @@ class PromptBox:
 
 
 def _find_world_place(voxel: Voxel, grid: Grid) -> list[float]:
-    """Return where a voxel (z, y, x) is displayed, in mm along slice, row, column."""
+    """Return the display position of a voxel (z, y, x), in mm along slice, row, column."""
     frame = grid.display_frame()
     spacing = frame.per_axis(grid.spacing_mm)
     return [
@@ -118,11 +118,11 @@ def _find_world_place(voxel: Voxel, grid: Grid) -> list[float]:
 
 
 _OF_ONE_CASE = (*BELOW_MASKS[1:], Role.REFINED, Role.MARKS)
-"""The roles of layers that are not swapped: they go with their case."""
+"""Roles of layers that are not reused: they are removed with their case."""
 
 
 class Scene:
-    """What of a viewer belongs to us.
+    """The layers of the open case in a viewer.
 
     Parameters
     ----------
@@ -132,15 +132,15 @@ class Scene:
     Attributes
     ----------
     stack
-        Our layers in that viewer, which the other three work on too.
+        Our layers in that viewer, shared with the other three.
     view
-        The slice on screen, and going elsewhere.
+        The displayed slice, and navigation.
     overlays
-        What is shown over the phases or in their place.
+        Images over the phases or instead of them.
     box
         The rectangle of a prompt.
     companions
-        Scenes of other exams beside this one, whose masks are hidden and outlined with its own.
+        Scenes of other exams next to this one, whose masks are hidden and outlined with its own.
     """
 
     def __init__(self, viewer: Any) -> None:
@@ -159,31 +159,32 @@ class Scene:
     # ---------------------------------------------------------------- layers
 
     def layer(self, role: Role) -> Any | None:
-        """Return our layer with `role`, None where there is none."""
+        """Return our layer with `role`, None if there is none."""
         return self.stack.layer(role)
 
     def mask_layers(self) -> list[Any]:
-        """Return the layers of masks, lowest first."""
+        """Return the layers of masks, from bottom to top."""
         return self.stack.find(*MASK_ROLES)
 
     @property
     def grid(self) -> Grid | None:
-        """The grid of the case shown, None where none is."""
+        """The grid of the displayed case, None if there is none."""
         return self.stack.grid
 
     @property
     def is_changing(self) -> bool:
-        """Whether we are adding or removing layers ourselves at this moment."""
+        """Whether we are adding or removing layers ourselves at the moment."""
         return self.stack.is_changing
 
     def warm_up_steps(self) -> list[Callable[[], object]]:
-        """Return what napari does once, for turns of the event loop before the first case.
+        """Return napari's one-time initialisation as steps for iterations before the first case.
 
-        First `load_napari_parts` in a thread, or they take 0.3 s of one turn. None where it was
-        done before, or there are layers.
+        Call `load_napari_parts` in a thread first, or it takes 0.3 s of one iteration. No steps if
+        it was done before, or there are layers.
 
-        What the window is made of at the end, some 300 000 objects, is left out of collections
-        until `cool_down`: a full one stops the window for 200 ms, often in the middle of a stroke.
+        The objects of the window at the end, some 300 000, are excluded from garbage collection
+        until `cool_down`: a full collection blocks the window for 200 ms, often in the middle of a
+        stroke.
         """
         if self._is_warm or len(self.viewer.layers):
             return []
@@ -193,11 +194,11 @@ class Scene:
         return [self.set_aside, *sliders, self.stack.spares.stock_later, circle]
 
     def _make_sliders(self, n_axes: int) -> None:
-        """Have so many sliders at least; an axis a turn, 20 ms for each."""
+        """Create at least this number of sliders; one axis per iteration, 20 ms each."""
         if len(self.viewer.layers) or self.viewer.dims.ndim >= n_axes:
             return
-        # New ones have three steps at first: seen, they would take room from the image, which draws
-        # itself twice for it.
+        # New sliders have three steps at first: if visible they would resize the image, which
+        # draws itself twice for it.
         sliders, *_ = sliders_of(self.viewer) or (None,)
         was_hidden = sliders is None or sliders.isHidden()
         if sliders is not None:
@@ -207,24 +208,25 @@ class Scene:
             sliders.setHidden(was_hidden)
 
     def set_aside(self) -> None:
-        """Leave what there is by now out of collections, where this viewer has a window."""
+        """Exclude the existing objects from garbage collection, if this viewer has a window."""
         if main_view(self.viewer) is not None and not self._is_closed:
             set_aside()
 
     def expect_case(self, expected: bool) -> None:
-        """Have sliders while the first case is read, 20 ms that it then need not wait for."""
-        # napari shows a slider where an axis has more than one step, and hides it where it has one.
+        """Create sliders while the first case is read, 20 ms that it then saves."""
+        # napari shows a slider of an axis with more than one step, and hides that of one with one
+        # step.
         self._empty.lay_axes(int(expected))
 
     def cool_down(self) -> None:
-        """Let collections look at everything again, because the window closes."""
+        """Include all objects in garbage collection again, because the window closes."""
         self._is_closed = True
         take_back()
 
     def retire_case(self, kept: Collection[Role]) -> None:
-        """Hide what does not stay when the next case comes, with masks of the roles `kept`.
+        """Hide layers that do not stay for the next case, except masks of the roles `kept`.
 
-        It is gone for all but napari's list, out of which `LayerStack.removal_steps` take it.
+        Only napari's list still has them, until `LayerStack.removal_steps` removes them.
         """
         with self.stack.changing():
             self.stack.retire(Role.AGREEMENT)
@@ -238,7 +240,7 @@ class Scene:
         limits: tuple[float, float],
         masks: Sequence[tuple[LayerTag, NDArray[np.uint8]]] = (),
     ) -> Any:
-        """Replace the layers of the case before by the phases of `case` and masks of it."""
+        """Replace the layers of the previous case by the phases of `case` and its masks."""
         with self.stack.changing():
             self.overlays.hide_agreement()
             self.stack.take_away(*_OF_ONE_CASE)
@@ -253,12 +255,12 @@ class Scene:
         return layer
 
     def prepare_case(self, case: Case, limits: tuple[float, float]) -> None:
-        """Insert the layer of a first case's phases, unseen, for `show_case` in another turn."""
+        """Insert the layer of a first case's phases, hidden, for `show_case` in a later step."""
         with sliced_once(self.viewer), self.stack.changing():
             self.stack.put(case_layer(case, limits), Role.PHASE, _hide_layer)
 
     def choose_phases(self) -> bool:
-        """Make the phases the chosen layer; whether there are any and another layer was."""
+        """Select the layer of phases; return whether there is one and another was selected."""
         layer, selection = self.layer(Role.PHASE), self.viewer.layers.selection
         if layer is None or selection.active is layer:
             return False
@@ -266,17 +268,17 @@ class Scene:
         return True
 
     def replace_phases(self, case: Case, note: str) -> None:
-        """Show other voxels of the case on screen; `note` says on the image what they are."""
+        """Show other voxels of the current case; `note` names them on the image."""
         layer = self.layer(Role.PHASE)
         if layer is None:
             return
         tag = replace(tag_for(case, Role.PHASE), note=note)
-        # Before the data: copies in other views read the tag when they hear of these.
+        # Before the data: copies in other views read the tag when their event comes.
         layer.metadata = {METADATA_KEY: tag}
         layer.data = case.grid.display_frame().to_display(case.signal)
 
     def show_mask(self, tag: LayerTag, buffer: NDArray[np.uint8]) -> Any:
-        """Add the mask of a role, or replace the one that is there, keeping how it is drawn."""
+        """Add the mask of a role, or replace the existing one, keeping its style."""
         with self.stack.changing():
             is_new = self.layer(tag.role) is None
             layer = self.stack.put(mask_layer(tag, buffer), tag.role, style_mask)
@@ -287,13 +289,13 @@ class Scene:
         return layer
 
     def mark_painted(self, label: int) -> None:
-        """Let one lesion of the edited mask stand out from the others; 0: none does."""
+        """Highlight one lesion of the edited mask; 0: none."""
         layer = self.layer(Role.REFINED)
         if layer is not None:
             mark_painted(layer, label)
 
     def drop_other_cases(self, case_id: str) -> None:
-        """Take away our layers of every case but one."""
+        """Remove our layers of every case except one."""
         with self.stack.changing():
             ours = self.stack.find()
             self.stack.remove(
@@ -301,43 +303,43 @@ class Scene:
             )
 
     def redraw_mask(self, role: Role) -> None:
-        """Draw a mask again after its buffer was changed in place."""
+        """Redraw a mask after its buffer was changed in place."""
         layer = self.layer(role)
         if layer is not None:
             forget_history(layer)
             layer.refresh(extent=False, highlight=False)
-            self.stack.tell(role)
+            self.stack.report_change(role)
 
     def remove_mask(self, role: Role) -> None:
-        """Take the mask of a role out of the viewer, if it is there."""
+        """Remove the mask of a role from the viewer, if there is one."""
         self.stack.take_away(role)
 
     def redraw_box(self, role: Role, box: Box) -> None:
-        """Draw a mask or the marks anew inside `box` (z, y, x), changed there in place."""
+        """Redraw a mask or the marks inside `box` (z, y, x), which was changed in place."""
         layer = self.layer(role)
         tag = None if layer is None else tag_of(layer)
         if layer is None or tag is None or box.is_empty:
             return
         frame, shape = tag.grid.display_frame(), tag.grid.shape
-        # Corners as voxels, both inside: a flip of the display exchanges them.
+        # Corners as voxels, both inside: a flip of the display swaps them.
         last = [stop - 1 for stop in box.stop]
-        ends = (frame.point_to_display(place, shape) for place in (box.start, last))
+        ends = (frame.point_to_display(corner, shape) for corner in (box.start, last))
         pairs = (sorted((round(a), round(b))) for a, b in zip(*ends, strict=True))
         s, r, c = (slice(a, b + 1) for a, b in pairs)
         redraw_part(layer, (s, r, c))
-        self.stack.tell(role, (s, r, c))
+        self.stack.report_change(role, (s, r, c))
 
     def redraw_phases(self) -> None:
-        """Draw the phases again after some were filled in."""
+        """Redraw the phases after some were filled in."""
         layer = self.layer(Role.PHASE)
         if layer is not None and layer.visible:
             layer.refresh(thumbnail=False, extent=False, highlight=False)
-        self.stack.tell(Role.PHASE)
+        self.stack.report_change(Role.PHASE)
 
     # ------------------------------------------------------------------ marks
 
     def show_marks(self, tag: LayerTag, buffer: NDArray[np.uint8]) -> Any:
-        """Add the layer of marks, or give the one that is there another buffer."""
+        """Add the layer of marks, or give the existing one another buffer."""
         with self.stack.changing():
             is_new = self.layer(Role.MARKS) is None
             layer = self.stack.put(marks_layer(tag, buffer), Role.MARKS, _protect_layer)
@@ -349,20 +351,20 @@ class Scene:
 
     @property
     def phase(self) -> int | None:
-        """The phase on screen; None where no case is shown."""
+        """The displayed phase; None without a case."""
         return self.phase_in(self.viewer)
 
     def phase_in(self, viewer: Any) -> int | None:
-        """Return the phase on screen in another view of the same layers."""
+        """Return the displayed phase in another view of the same layers."""
         layer = self.layer(Role.PHASE)
         if layer is None:
             return None
         axis = viewer.dims.ndim - _SPACE_AXES - 1
-        shown = round(viewer.dims.point[axis]) if axis >= 0 else 0
-        return min(max(shown, 0), int(layer.data.shape[0]) - 1)
+        phase = round(viewer.dims.point[axis]) if axis >= 0 else 0
+        return min(max(phase, 0), int(layer.data.shape[0]) - 1)
 
     def go_to_phase(self, phase: int) -> None:
-        """Show `phase`, or the nearest one that there is."""
+        """Show `phase`, or the nearest existing one."""
         layer = self.layer(Role.PHASE)
         axis = self.viewer.dims.ndim - _SPACE_AXES - 1
         if layer is not None and axis >= 0:
@@ -370,14 +372,14 @@ class Scene:
             self.viewer.dims.set_point(axis, min(max(phase, 0), last))
 
     def step_phase(self, by: int) -> None:
-        """Show the phase `by` further on, stopping at the ends."""
+        """Show the phase `by` steps away, stopping at the ends."""
         if self.phase is not None:
             self.go_to_phase(self.phase + by)
 
     # ------------------------------------------------------------- appearance
 
     def image_on_screen(self) -> Any | None:
-        """Return the layer of the image that is looked at: projection, difference, else phases."""
+        """Return the layer of the displayed image: projection, difference, else phases."""
         for role in (Role.PROJECTION, Role.SUBTRACTION, Role.PHASE):
             layer = self.layer(role)
             if layer is not None:
@@ -385,7 +387,7 @@ class Scene:
         return None
 
     def shown_mask(self) -> Any | None:
-        """Return the visible mask that matters most: refined, prediction, reference; else None."""
+        """Return the most important visible mask: refined, prediction, reference; else None."""
         visible = [layer for layer in self.mask_layers() if layer.visible]
         order = {role: index for index, role in enumerate(MASK_ROLES)}
         return max(visible, key=lambda layer: order[_find_role(layer)], default=None)
@@ -394,7 +396,8 @@ class Scene:
         """Hide the visible masks, or show again those that this call hid."""
         if hidden:
             drawn = self.stack.find(*MASK_ROLES, Role.AGREEMENT)
-            # Added: of a key held as the window loses the focus no release is heard.
+            # Added: if the window loses the focus while a key is held, its release is not
+            # reported.
             self._hidden += [layer for layer in drawn if layer.visible]
         for layer in self._hidden:
             layer.visible = not hidden
@@ -426,10 +429,11 @@ def _find_role(layer: Layer) -> Role:
 
 
 def load_napari_parts() -> Any:
-    """Import what napari's first layer imports, 0.3 s, and return a table of units for `use_units`.
+    """Import the modules of napari's first layer, 0.3 s; return a unit registry for `use_units`.
 
-    Any thread may. The units are a table of their own: pint's, which it fills at its first use,
-    is found half full by another thread. One that napari uses by now serves a further window too.
+    Any thread may call it. The registry is a separate one: pint fills its own at its first use, and
+    another thread would find it half full. A registry that napari already uses also serves another
+    window.
     """
     import pandas  # noqa: F401 - for a layer's table of features
     import pint
@@ -444,7 +448,7 @@ def load_napari_parts() -> Any:
 
 
 def use_units(units: Any) -> None:
-    """Let napari take these units, where it has none yet; only the GUI thread calls this."""
+    """Make napari use these units if it has none yet; only the GUI thread calls this."""
     import pint
     from pint.registry import LazyRegistry
 

@@ -1,4 +1,4 @@
-"""The slice on screen: which one it is, what lies under the mouse, and going to another place."""
+"""The displayed slice: its position, the voxel under the pointer, and navigation."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -20,14 +20,14 @@ _SPACE_AXES = 3
 _IN_PLANE = 2
 _ZOOMED_IN = 1.3
 _ALIKE = 1e-3
-"""Of a step: closer steps of two layers are the same one."""
+"""Of a step: steps that differ by less are equal."""
 
 Voxel = tuple[int, int, int]
 """An index (z, y, x) into the case's arrays."""
 
 
 def read_steps(dims: Any, grid: Grid) -> tuple[int, int, int]:
-    """Return where a viewer stands along the axes of the display frame, in steps of `grid`."""
+    """Return a viewer's position along the axes of the display frame, in steps of `grid`."""
     spacing = grid.display_frame().per_axis(grid.spacing_mm)
     points = dims.point[dims.ndim - _SPACE_AXES :]
     s, r, c = (round(point / mm) for point, mm in zip(points, spacing, strict=True))
@@ -35,7 +35,7 @@ def read_steps(dims: Any, grid: Grid) -> tuple[int, int, int]:
 
 
 def put_steps(dims: Any, grid: Grid, steps: Mapping[int, int]) -> None:
-    """Go to steps of `grid` by axis of the viewer; those before its three are as they are."""
+    """Move to steps of `grid` by axis of the viewer; earlier axes stay unchanged."""
     lead = dims.ndim - _SPACE_AXES
     spacing = grid.display_frame().per_axis(grid.spacing_mm)
     places = [step * (spacing[axis - lead] if axis >= lead else 1) for axis, step in steps.items()]
@@ -43,16 +43,16 @@ def put_steps(dims: Any, grid: Grid, steps: Mapping[int, int]) -> None:
 
 
 class CaseSteps:
-    """Lets a viewer's steps be the phases and slices of the open case, whatever else lies in it.
+    """Makes a viewer's steps the phases and slices of the open case, whatever its other layers.
 
-    napari's own are of the finest layer, from where the first layer begins: an arrow key, a slider
-    and its number were a slice of another plugin's layer, or of a mask of the case before. Other
-    layers stay within reach: where they go beyond the case, so do the steps.
+    napari's own steps are those of the finest layer, starting at the first layer: an arrow key, a
+    slider and its number would step slices of another plugin's layer, or of a mask of the previous
+    case. Other layers stay reachable: if they extend beyond the case, so do the steps.
     """
 
     def __init__(self, stack: LayerStack) -> None:
         self._stack = stack
-        # first of all: whoever listens after us sees the steps of the case
+        # first of all: later listeners see the steps of the case
         events = stack.viewer.dims.events
         events.range.connect(self._align_steps, position="first")
         for changed in (events.ndim, events.order, events.ndisplay):
@@ -60,12 +60,12 @@ class CaseSteps:
         number_sliders(main_view(stack.viewer), self.number)
 
     def follow_case(self) -> None:
-        """Count by the case that came, and let the arrow keys go through its slices."""
+        """Use the steps of the new case, and let the arrow keys step its slices."""
         self._align_steps()
         self._give_arrows()
 
     def _give_arrows(self, _event: object = None) -> None:
-        # each time that napari lays out its sliders it gives the arrow keys to the first: phases
+        # each time napari lays out its sliders it assigns the arrow keys to the first: phases
         dims = self._stack.viewer.dims
         if self._read_case() and dims.ndisplay == _IN_PLANE and dims.ndim > _IN_PLANE:
             dims.last_used = dims.not_displayed[-1]
@@ -76,13 +76,13 @@ class CaseSteps:
         if not steps or lead < 0:
             return
         ranges = [
-            _align_range(one, mm) for one, (mm, _) in zip(dims.range[lead:], steps, strict=True)
+            _align_range(given, mm) for given, (mm, _) in zip(dims.range[lead:], steps, strict=True)
         ]
         dims.range = (*dims.range[:lead], *ranges)
         say_numbers(main_view(self._stack.viewer))
 
     def number(self, axis: int) -> SliderNumbers | None:
-        """Return how the steps of an axis of the viewer are called; None where no case is shown."""
+        """Return the numbering of an axis of the viewer; None without a case."""
         dims, steps = self._stack.viewer.dims, self._read_case()
         along = axis - (dims.ndim - len(steps))
         if not steps or not 0 <= along < len(steps):
@@ -90,13 +90,13 @@ class CaseSteps:
         mm, count = steps[along]
         last = count - 1
         if along:
-            tip = tr("Slice of the case, from 0 to {last}", last=last)
+            tip = tr("Slice of the case, from 0 to {last}.", last=last)
         else:
-            tip = tr("Phase of the case, from 0 to {last}", last=last)
+            tip = tr("Phase of the case, from 0 to {last}.", last=last)
         return SliderNumbers(round(dims.range[axis][0] / mm), last, tip)
 
     def _read_case(self) -> list[tuple[float, int]]:
-        """Return mm a step and the number of steps along phase, slice, row and column."""
+        """Return mm per step and the number of steps along phase, slice, row and column."""
         layer, grid = self._stack.layer(Role.PHASE), self._stack.grid
         if layer is None or grid is None:
             return []
@@ -111,25 +111,26 @@ def _align_range(given: tuple[float, float, float], mm: float) -> tuple[float, f
     if abs(step / mm - 1) < _ALIKE and abs(first - round(first)) < _ALIKE:
         return given
     first, last = math.floor(first + _ALIKE), math.ceil(last - _ALIKE)
-    # napari cuts the number of steps down: a rounding below a whole one would lose the last
+    # napari rounds the number of steps down: a rounding error below a whole number would lose the
+    # last step
     return first * mm, math.nextafter(last * mm, math.inf), mm
 
 
 class EmptyAxes(QObject):
-    """Gives a viewer without layers the axes of a case, and takes them where napari fails at them.
+    """Gives a viewer without layers the axes of a case, and resets them where napari fails.
 
-    Without layers napari cannot fit its camera in 3-D to four axes: it raises as its view is reset,
-    or as it is turned to 3-D with a camera of its own.
+    Without layers napari cannot fit its camera in 3-D to four axes: it raises when its view is
+    reset, or when it is switched to 3-D with a camera of its own.
     """
 
     def __init__(self, viewer: Any) -> None:
         super().__init__(main_view(viewer))
         self._viewer = viewer
-        viewer.dims.events.ndisplay.connect(self._drop_soon)
-        viewer.scene.camera.events.synced.connect(self._drop_soon)
+        viewer.dims.events.ndisplay.connect(self._drop_later)
+        viewer.scene.camera.events.synced.connect(self._drop_later)
 
     def lay_axes(self, last_step: int, n_axes: int = _SPACE_AXES + 1) -> None:
-        """Have phase, slice, row and column, or the last of these, with steps up to `last_step`."""
+        """Create phase, slice, row and column, or the last of these, up to `last_step`."""
         if not len(self._viewer.layers) and self._is_plain():
             self._viewer.dims.ndim = n_axes
             self._viewer.dims.range = ((0, last_step, 1),) * n_axes
@@ -137,8 +138,8 @@ class EmptyAxes(QObject):
     def _is_plain(self) -> bool:
         return bool(self._viewer.dims.ndisplay == _IN_PLANE and self._viewer.scene.camera.synced)
 
-    def _drop_soon(self) -> None:
-        # in a turn of its own: napari's sliders cannot follow while it tells of another change
+    def _drop_later(self) -> None:
+        # in its own iteration: napari's sliders cannot follow during another change
         call_later(self, self._drop_axes)
 
     def _drop_axes(self) -> None:
@@ -147,7 +148,7 @@ class EmptyAxes(QObject):
 
 
 class SliceView:
-    """Moves a viewer through the open case, and reads off where it stands.
+    """Moves a viewer through the open case, and reads its position.
 
     Parameters
     ----------
@@ -157,11 +158,11 @@ class SliceView:
     Attributes
     ----------
     moved
-        Called with the voxel that `go_to` went to, and whether the view was centred on it.
+        Called with the voxel that `go_to` showed, and whether the view was centred on it.
     half
-        "right" or "left" while one breast of two is shown, "" for the whole slice.
+        "right" or "left" while one breast is shown, "" for the whole slice.
     breast
-        Where the right breast lies (`find_breast_box`), None where that is not known.
+        The box of the right breast (`find_breast_box`), None if unknown.
     """
 
     def __init__(self, stack: LayerStack) -> None:
@@ -175,25 +176,25 @@ class SliceView:
 
     @property
     def grid(self) -> Grid | None:
-        """The grid of the case shown, None where none is."""
+        """The grid of the displayed case, None if there is none."""
         return self._stack.grid
 
     # ------------------------------------------------------------------ going
 
     def go_to(self, voxel: Voxel, *, centre: bool = True, phase: int | None = None) -> None:
-        """Show the slice of `voxel` (z, y, x); with `centre`, move the view there as well.
+        """Show the slice of `voxel` (z, y, x); with `centre`, centre the view there as well.
 
-        With `phase`, that one is shown, in the same step.
+        With `phase`, show that phase in the same step.
         """
         grid = self._stack.grid
         if grid is None:
             return
         frame = grid.display_frame()
-        shown = frame.point_to_display(voxel, grid.shape)
+        displayed = frame.point_to_display(voxel, grid.shape)
         dims = self._viewer.dims
         axes = range(dims.ndim - _SPACE_AXES, dims.ndim)
         lead = {axes.start - 1: phase} if phase is not None and axes.start > 0 else {}
-        steps = lead | dict(zip(axes, (round(place) for place in shown), strict=True))
+        steps = lead | dict(zip(axes, (round(step) for step in displayed), strict=True))
         put_steps(dims, grid, steps)
         if centre:
             self._viewer.scene.camera.center = self._find_world(voxel, grid)
@@ -201,14 +202,14 @@ class SliceView:
             listener(voxel, centre)
 
     def reveal(self, voxel: Voxel) -> None:
-        """Show the slice of `voxel`; an image that shows it whole stays where it is.
+        """Show the slice of `voxel`, without moving an image that shows its whole slice.
 
-        The view moves there where it is zoomed in, or was dragged until the place is out of sight.
+        The view moves if it is zoomed in, or was dragged until the voxel is out of sight.
         """
         self.go_to(voxel, centre=self.is_zoomed_in or not self._is_in_sight(voxel))
 
     def _is_in_sight(self, voxel: Voxel) -> bool:
-        """Whether the canvas holds the place of `voxel` in its slice; True without a window."""
+        """Return whether the canvas shows the position of `voxel`; True without a window."""
         canvas, grid = canvas_widget(self._viewer), self._stack.grid
         if canvas is None or grid is None:
             return True
@@ -219,20 +220,21 @@ class SliceView:
         return all(abs(a - c) < r for a, c, r in zip(index, centre, reach, strict=True))
 
     def _find_world(self, voxel: Voxel, grid: Grid) -> list[float]:
-        """Return where `voxel` lies along the axes on screen, in mm."""
+        """Return the position of `voxel` along the displayed axes, in mm."""
         frame = grid.display_frame()
-        shown = frame.point_to_display(voxel, grid.shape)
+        displayed = frame.point_to_display(voxel, grid.shape)
         spacing = frame.per_axis(grid.spacing_mm)
-        world = [place * mm for place, mm in zip(shown, spacing, strict=True)]
+        world = [coordinate * mm for coordinate, mm in zip(displayed, spacing, strict=True)]
         dims = self._viewer.dims
         return [world[axis - dims.ndim + _SPACE_AXES] for axis in dims.displayed]
 
     # ------------------------------------------------------------------- zoom
 
     def fit(self, zoom: float | None = None) -> None:
-        """Show the whole slice, or the breast that is shown; `zoom` where others set it."""
+        """Show the whole slice, or the displayed breast; `zoom` if another view sets it."""
         if len(self._viewer.layers):
-            # Not every layer: a mask of the case before goes a turn later, others may be anywhere.
+            # Not every layer: a mask of the previous case is removed later, others may be
+            # anywhere.
             phases = self._stack.layer(Role.PHASE)
             if phases is None or not self._is_one_slice():
                 self._viewer.reset_view(layers=None if phases is None else [phases])
@@ -249,47 +251,47 @@ class SliceView:
         )
 
     def _fit_slice(self, layer: Any) -> None:
-        """Show a layer's slice whole as napari does, which makes a list of layers for it, 3 ms."""
-        extent, shown = layer.extent, list(self._viewer.dims.displayed)
-        low, high = (extent.world[end][shown] for end in (0, 1))
-        sizes = high - low + extent.step[shown]
+        """Fit a layer's slice like napari, which builds a list of layers for it, 3 ms."""
+        extent, displayed = layer.extent, list(self._viewer.dims.displayed)
+        low, high = (extent.world[end][displayed] for end in (0, 1))
+        sizes = high - low + extent.step[displayed]
         camera = self._viewer.scene.camera
         camera.center = tuple((low + high) / 2)
         camera.zoom = FILLED * min(self._viewer.canvas.size / sizes)
 
     @property
     def is_as_fitted(self) -> bool:
-        """Whether nobody has zoomed or dragged the slice since it was fitted."""
+        """Whether the slice has not been zoomed or dragged since it was fitted."""
         return self._viewer.dims.ndisplay == _IN_PLANE and self._as_fitted == self.read_camera()[:2]
 
     @property
     def whole_zoom(self) -> float:
-        """Pixels per mm where the whole slice, or the breast that is shown, just fits."""
+        """Pixels per mm at which the whole slice, or the displayed breast, just fits."""
         return self._whole_zoom
 
     @property
     def is_zoomed_in(self) -> bool:
-        """Whether clearly less than the whole slice is on screen."""
+        """Whether clearly less than the whole slice is displayed."""
         return self.relative_zoom > _ZOOMED_IN
 
     @property
     def relative_zoom(self) -> float:
-        """How much larger the image is than where the whole slice fits; 1 where it just fits."""
+        """Zoom relative to the fitted slice; 1 if it just fits."""
         whole = self._whole_zoom
         return float(self._viewer.scene.camera.zoom) / whole if whole > 0 else 1.0
 
     def set_relative_zoom(self, share: float) -> None:
-        """Enlarge the image so many times against where the whole slice fits."""
+        """Set the zoom relative to the fitted slice."""
         if self._whole_zoom > 0:
             self._viewer.scene.camera.zoom = self._whole_zoom * share
 
     def read_camera(self) -> tuple[float, tuple[float, ...], float]:
-        """Return zoom, centre and the zoom at which the whole slice fits, for `put_camera`."""
+        """Return zoom, centre and the fitted zoom, for `put_camera`."""
         camera = self._viewer.scene.camera
         return float(camera.zoom), tuple(camera.center), self._whole_zoom
 
     def put_camera(self, camera: tuple[float, tuple[float, ...], float]) -> None:
-        """Look at the image as it was looked at when `read_camera` was asked."""
+        """Restore the camera of `read_camera`."""
         zoom, centre, self._whole_zoom = camera
         self._viewer.scene.camera.zoom = zoom
         self._viewer.scene.camera.center = centre
@@ -298,50 +300,50 @@ class SliceView:
 
     def voxel_at(self, position: tuple[float, ...]) -> Voxel | None:
         """Return the voxel (z, y, x) of the case at a world position; None outside the volume."""
-        place = self.place_at(position)
+        point = self.place_at(position)
         grid = self._stack.grid
-        if place is None or grid is None:
+        if point is None or grid is None:
             return None
-        z, y, x = (round(i) for i in place)
+        z, y, x = (round(i) for i in point)
         inside = all(0 <= i < n for i, n in zip((z, y, x), grid.shape, strict=True))
         return (z, y, x) if inside else None
 
     def place_at(self, position: tuple[float, ...]) -> tuple[float, float, float] | None:
         """Return the voxel coordinates (z, y, x) of a world position, inside the volume or not.
 
-        Through the slices it is the slice shown. None where no case is shown.
+        Across the slices it is the displayed slice. None without a case.
         """
         grid = self._stack.grid
         if grid is None or len(position) < _SPACE_AXES:
             return None
         frame = grid.display_frame()
         spacing = frame.per_axis(grid.spacing_mm)
-        shown = [p / mm for p, mm in zip(position[-_SPACE_AXES:], spacing, strict=True)]
-        return frame.point_from_display(shown, grid.shape)
+        displayed = [p / mm for p, mm in zip(position[-_SPACE_AXES:], spacing, strict=True)]
+        return frame.point_from_display(displayed, grid.shape)
 
     # ------------------------------------------------------------------ slice
 
     def slice_shown(self) -> tuple[int, int] | None:
-        """Return the array axis (0 z, 1 y, 2 x) across the slice shown and its index there."""
+        """Return the array axis (0 z, 1 y, 2 x) across the displayed slice and its index there."""
         return self.slice_shown_in(self._viewer)
 
     def slice_shown_in(self, viewer: Any) -> tuple[int, int] | None:
-        """Return the same of another view of the case."""
+        """Return the same for another view of the case."""
         axis, grid = self.upright_axis_in(viewer), self._stack.grid
         if axis is None or grid is None:
             return None
         frame = grid.display_frame()
         steps = read_steps(viewer.dims, grid)
-        place = frame.point_from_display([float(step) for step in steps], grid.shape)
-        return axis, min(max(round(place[axis]), 0), grid.shape[axis] - 1)
+        position = frame.point_from_display([float(step) for step in steps], grid.shape)
+        return axis, min(max(round(position[axis]), 0), grid.shape[axis] - 1)
 
     @property
     def upright_axis(self) -> int | None:
-        """The array axis (0 z, 1 y, 2 x) across the slice shown; None in a 3-D view."""
+        """The array axis (0 z, 1 y, 2 x) across the displayed slice; None in a 3-D view."""
         return self.upright_axis_in(self._viewer)
 
     def upright_axis_in(self, viewer: Any) -> int | None:
-        """Return the same of another view of the case."""
+        """Return the same for another view of the case."""
         grid = self._stack.grid
         dims = viewer.dims
         lead = dims.ndim - _SPACE_AXES

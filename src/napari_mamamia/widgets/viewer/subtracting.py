@@ -1,4 +1,4 @@
-"""Subtraction on a key: the phase shown minus another, computed in a thread, newest only."""
+"""Subtraction with a key: the displayed phase minus another, computed in a thread."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ class Subtracting(WindowPart):
 
     @property
     def minuend(self) -> int:
-        """The phase that is subtracted from: the one shown, or its neighbour, never itself."""
+        """The minuend: the displayed phase, or its neighbour if it is the one to subtract."""
         phase = self._scene.phase or 0
         if phase != self.minus:
             return phase
@@ -36,7 +36,7 @@ class Subtracting(WindowPart):
 
     @property
     def is_on(self) -> bool:
-        """Whether a subtraction is shown or on its way."""
+        """Whether a subtraction is shown or being computed."""
         return self._scene.layer(Role.SUBTRACTION) is not None or self._jobs.is_running("subtract")
 
     def hide(self) -> None:
@@ -53,7 +53,7 @@ class Subtracting(WindowPart):
             self._ask_subtraction(self.minuend)
 
     def _subtract_again(self) -> None:
-        """Subtract the phases that are shown now, where a subtraction is on screen."""
+        """Subtract the displayed phases again, if a subtraction is shown."""
         if self.is_on:
             self._ask_subtraction(self.minuend)
 
@@ -63,7 +63,7 @@ class Subtracting(WindowPart):
         phase = self._scene.phase
         if tag is None or phase is None or self._scene.is_changing:
             return
-        # On the subtracted phase the difference would be 0 everywhere: what is shown stays.
+        # At the subtracted phase the difference would be 0 everywhere: the image stays.
         if phase not in (tag.phase, self.minus):
             self._ask_subtraction(phase)
 
@@ -79,9 +79,7 @@ class Subtracting(WindowPart):
                 else tr("it is still opening")
             )
             if case.is_loaded and minus >= len(case.phases):
-                missing = tr(
-                    "it has no phase {minus}, which is chosen in View to be subtracted", minus=minus
-                )
+                missing = tr("it has no phase {minus}, which View is set to subtract", minus=minus)
             self._notifier.hint(
                 tr("No subtraction of {case_id}: {missing}", case_id=case.case_id, missing=missing)
             )

@@ -1,4 +1,4 @@
-"""The strip "View" at work, and what it is left at from one session to the next."""
+"""The flow of the strip "View", and its settings from one session to the next."""
 
 import logging
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _MOST_MM: Final = 60.0
 
 
 class ViewFlow(WindowPart):
-    """Joins the strip to the views, the images and the preferences."""
+    """Connects the strip to the views, the images and the preferences."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ViewFlow(WindowPart):
         self._recall_settings()
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return what the keys of the view do, by the names of the table."""
+        """Return the actions of the view's keys, by the names of the table."""
         return {
             "previous_phase": lambda: self._scene.step_phase(-1),
             "next_phase": lambda: self._scene.step_phase(1),
@@ -126,8 +126,8 @@ class ViewFlow(WindowPart):
         self._panel.set_layout_shown(layout)
         if layout is Layout.HUNG:
             return
-        # A case that cannot be shown so falls back to one view, which is nobody's choice to
-        # remember.
+        # A case without this layout falls back to one view; that is not the user's choice and is
+        # not saved.
         if layout is self._planes.wanted:
             self._remember_settings(layout=str(layout))
 
@@ -140,7 +140,7 @@ class ViewFlow(WindowPart):
         self._show_later()
 
     def _show_later(self, _event: object = None) -> None:
-        """Show what is on screen once the present change is through."""
+        """Update the strip after the current change."""
         self._later.start(0)
 
     def _show_image(self) -> None:
@@ -155,7 +155,7 @@ class ViewFlow(WindowPart):
     # ------------------------------------------------------------- preferences
 
     def _recall_settings(self) -> None:
-        """Take up what was left; a value of another version is left out."""
+        """Restore the settings; a value of another version is ignored."""
         settings = dict(self._services.load_preferences().view)
         layout = settings.get("layout", "")
         if layout in set(Layout) - {Layout.HUNG}:
@@ -180,7 +180,7 @@ class ViewFlow(WindowPart):
         try:
             self._services.save_preferences(replace(preferences, view=view))
         except SaveError as error:
-            _log.warning("the view was not remembered: %s", error)
+            _log.warning("the view settings were not saved: %s", error)
 
 
 def _parse_number(text: str | None) -> float | None:

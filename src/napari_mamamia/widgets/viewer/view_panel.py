@@ -1,4 +1,4 @@
-"""The strip "View" below the header: layout, what is shown, slab, contrast, cine, sides."""
+"""The strip "View" below the header: layout, image, slab, contrast, cine, sides."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -22,11 +22,11 @@ from napari_mamamia.widgets.viewer.planes import Layout
 
 _MOST_SLAB_MM: Final = 60
 _WHOLE: Final = tr("whole volume")
-_NAMES: Final = (tr("Layout"), tr("Image"), tr("MIP of"), tr("Grey"), tr("Phases"))
+_NAMES: Final = (tr("Layout"), tr("Image"), tr("MIP of"), tr("Window"), tr("Phases"))
 
 
 class ViewPanel(QFrame):
-    """Signals say what the user wants; it knows no viewer."""
+    """The strip; its signals are the user's requests, and it does not use the viewer."""
 
     layout_wanted = Signal(object)
     beside_wanted = Signal(int)
@@ -41,7 +41,7 @@ class ViewPanel(QFrame):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("view_panel")
-        self.setToolTip(tr("How the image is shown"))
+        self.setToolTip(tr("How the image is shown."))
         lines = QVBoxLayout(self)
         lines.setContentsMargins(0, 0, 0, 2)
         lines.setSpacing(3)
@@ -57,15 +57,15 @@ class ViewPanel(QFrame):
     # ---------------------------------------------------------------- to show
 
     def set_layout_shown(self, layout: Layout) -> None:
-        """Show which layout is on screen: none of the buttons' while a step of the hanging is."""
-        self._layout_group.setExclusive(False)  # or the last one could not be let go
-        for one, chosen in self.layouts.items():
-            chosen.setChecked(one is layout)
+        """Show the displayed layout: no button is checked during a hanging step."""
+        self._layout_group.setExclusive(False)  # otherwise the last button could not be unchecked
+        for other, chosen in self.layouts.items():
+            chosen.setChecked(other is layout)
         self._layout_group.setExclusive(True)
         self._beside_line.setVisible(layout is Layout.PHASES)
 
     def set_image(self, image: str) -> None:
-        """Show what is on screen: "phase", "subtraction" or "projection"."""
+        """Show the displayed image: "phase", "subtraction" or "projection"."""
         self.images[image].setChecked(True)
 
     def set_phases(self, count: int, minus: int, beside: int) -> None:
@@ -78,43 +78,43 @@ class ViewPanel(QFrame):
             box.blockSignals(False)
 
     def set_slab(self, slab_mm: float) -> None:
-        """Show how thick a slab is; 0 is the whole volume."""
+        """Show the thickness of a slab; 0 is the whole volume."""
         self.slab.blockSignals(True)
         self.slab.setValue(round(slab_mm))
         self.slab.blockSignals(False)
         self._say_slab(round(slab_mm))
 
     def set_contrasts(self, names: Sequence[str], chosen: str) -> None:
-        """Offer the ranges of grey for the image on screen."""
+        """Offer the contrast ranges for the displayed image."""
         if [self.contrast.itemText(k) for k in range(self.contrast.count())] != list(names):
             self.contrast.clear()
             self.contrast.addItems(list(names))
         self.contrast.setCurrentText(chosen)
 
     def set_playing(self, playing: bool) -> None:
-        """Show whether the phases change by themselves."""
+        """Show whether the phases are playing."""
         self.play.setText(tr("■ Stop") if playing else tr("▶ Play"))
 
     def set_pace(self, phases_per_s: int) -> None:
-        """Show how fast they do."""
+        """Show the speed of the loop."""
         self.pace.setCurrentText(f"{phases_per_s} / s")
 
     def set_neurological(self, on: bool) -> None:
-        """Show which side the patient's right is on."""
+        """Show the side of the patient's right."""
         self.neurological.setChecked(on)
 
     # ---------------------------------------------------------------- to make
 
     def _make_layouts(self) -> QWidget:
         texts = {
-            Layout.ONE: (tr("1 plane"), with_key(tr("One plane has the whole room"), "planes")),
+            Layout.ONE: (tr("1 plane"), with_key(tr("One plane fills the image area"), "planes")),
             Layout.PLANES: (
                 tr("3 planes"),
                 with_key(tr("Three linked planes, cross-hair"), "planes"),
             ),
             Layout.PHASES: (
                 tr("2 phases"),
-                with_key(tr("Another phase beside this one"), "two_phases"),
+                with_key(tr("Another phase next to this one"), "two_phases"),
             ),
         }
         self.layouts = {
@@ -128,16 +128,16 @@ class ViewPanel(QFrame):
         }
         self._layout_group = _make_group(self, list(self.layouts.values()))
         self.beside: QComboBox = named(
-            QComboBox(), "view_beside", tr("Which phase stands beside the one on the slider")
+            QComboBox(), "view_beside", tr("The phase next to the one of the slider.")
         )
         self.beside.activated.connect(self.beside_wanted.emit)
-        self._beside_line = row(QLabel(tr("beside")), self.beside)
+        self._beside_line = row(QLabel(tr("next to")), self.beside)
         self._beside_line.hide()
         return row(_make_name(tr("Layout")), *self.layouts.values(), 1)
 
     def _make_images(self) -> QWidget:
         texts = {
-            "phase": (tr("Phase"), tr("The phase of the slider, as it was measured")),
+            "phase": (tr("Phase"), tr("The phase of the slider, as measured.")),
             "subtraction": (tr("Subtraction"), with_key(tr("Signed difference"), "subtraction")),
             "projection": (
                 "MIP",
@@ -155,7 +155,7 @@ class ViewPanel(QFrame):
         }
         self._image_group = _make_group(self, list(self.images.values()))
         self.minus: QComboBox = named(
-            QComboBox(), "view_minus", tr("Which phase is subtracted from the one on the slider")
+            QComboBox(), "view_minus", tr("The phase to subtract from the one of the slider.")
         )
         call_by(self.minus, tr("minus phase"))
         self.minus.activated.connect(self.minus_wanted.emit)
@@ -165,12 +165,12 @@ class ViewPanel(QFrame):
         self.slab: Slider = named(
             Slider(Qt.Orientation.Horizontal),
             "view_slab",
-            tr("How thick the MIP is, in mm; at the left end it is the whole volume"),
+            tr("Thickness of the MIP in mm; at the left end the whole volume."),
         )
         self.slab.setRange(0, _MOST_SLAB_MM)
         self.slab.valueChanged.connect(self._on_slab)
         self.slab_mm: QLabel = named(
-            FittedLabel("", (_WHOLE,)), "view_slab_mm", tr("Thickness of the MIP")
+            FittedLabel("", (_WHOLE,)), "view_slab_mm", tr("Thickness of the MIP.")
         )
         self._say_slab(0)
         line = row(_make_name(tr("MIP of")), self.slab, self.slab_mm)
@@ -181,16 +181,16 @@ class ViewPanel(QFrame):
         self.contrast: QComboBox = named(
             QComboBox(),
             "view_contrast",
-            with_key(tr("Range of grey; drag with the middle button for your own"), "contrast"),
+            with_key(tr("Grey-value range; drag with the middle button for your own."), "contrast"),
         )
         self.contrast.textActivated.connect(self.contrast_wanted.emit)
         self.neurological: Any = _make_choice(
             "view_neurological",
             tr("R on the right"),
-            tr("Neurological: the patient's right on the right of the screen; the letters follow"),
+            tr("Neurological: the patient's right on the right of the screen; the letters follow."),
             lambda: self.neurological_wanted.emit(self.neurological.isChecked()),
         )
-        line = row(_make_name(tr("Grey")), self.contrast, self.neurological)
+        line = row(_make_name(tr("Window")), self.contrast, self.neurological)
         line.layout().setStretch(1, 1)
         return line
 
@@ -198,11 +198,11 @@ class ViewPanel(QFrame):
         self.play = tool_button(
             "view_play",
             tr("▶ Play"),
-            with_key(tr("Phases one after the other"), "cine"),
+            with_key(tr("Plays the phases in a loop"), "cine"),
             self.cine_wanted.emit,
         )
         self.play.setProperty("framed", True)
-        self.pace: QComboBox = named(QComboBox(), "view_pace", tr("Phases in a second"))
+        self.pace: QComboBox = named(QComboBox(), "view_pace", tr("Phases per second."))
         self.pace.addItems([f"{pace} / s" for pace in PACES])
         self.pace.activated.connect(lambda at: self.pace_wanted.emit(PACES[at]))
         return row(_make_name(tr("Phases")), self.play, self.pace, self._beside_line, 1)

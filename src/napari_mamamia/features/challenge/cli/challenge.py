@@ -1,4 +1,4 @@
-"""`mamamia challenge`: a challenge in a folder, from its beginning to a proved leaderboard."""
+"""`mamamia challenge`: create, run, rank and verify a challenge in a folder."""
 
 import sys
 from functools import partial
@@ -32,13 +32,12 @@ from napari_mamamia.cli.options import (
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run
 from napari_mamamia.cli.quantities import GIGABYTES, SECONDS, Quantity
 from napari_mamamia.core.choices import IsolationChoice, ProfileName, Task
+from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
     from napari_mamamia.features.challenge.services.challenge.run import TeamOutcome
 
-app = Program(
-    help="A challenge in a folder, from its frozen list to its proof.", no_args_is_help=True
-)
+app = Program(help="Create, run, rank and verify a challenge in a folder.", no_args_is_help=True)
 
 _GIGABYTE: Final = 10**9
 _ATTEMPTS: Final = Quantity("a number of attempts", 0, 10**6, "", "0 is any number", True)
@@ -63,13 +62,13 @@ def init(
     columns: ColumnsOption = None,
     cases: CasesOption = None,
     unusable: UnusableOption = None,
-    task: Annotated[Task, typer.Option("--task", help="What teams hand in.")] = Task.SEGMENTATION,
+    task: Annotated[Task, typer.Option("--task", help="What teams submit.")] = Task.SEGMENTATION,
     name: Annotated[str, typer.Option("--name", help="Title (default: the folder's name).")] = "",
     profile: ProfileOption = ProfileName.CLINICAL,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
     attempts: Annotated[
-        int, typer.Option("--attempts", parser=_ATTEMPTS, help="Attempts of a team (0: any).")
+        int, typer.Option("--attempts", parser=_ATTEMPTS, help="Attempts per team (0: any number).")
     ] = 0,
     express_case: Annotated[
         list[str] | None,
@@ -78,35 +77,48 @@ def init(
     express_limit: Annotated[
         float,
         typer.Option(
-            "--express-limit", metavar="SECONDS", parser=SECONDS, help="Time of the express lane."
+            "--express-limit",
+            metavar="SECONDS",
+            parser=SECONDS,
+            help="Time limit of the express lane.",
         ),
     ] = 1800.0,
     time_limit: Annotated[
         float,
         typer.Option(
-            "--time-limit", metavar="SECONDS", parser=SECONDS, help="Time of a program for a case."
+            "--time-limit",
+            metavar="SECONDS",
+            parser=SECONDS,
+            help="Time limit of a program for one case.",
         ),
     ] = 300.0,
     memory_limit: Annotated[
         float | None,
         typer.Option(
-            "--memory-limit", metavar="GB", parser=GIGABYTES, help="Memory (default: 3/4 of all)."
+            "--memory-limit",
+            metavar="GB",
+            parser=GIGABYTES,
+            help="Memory limit (default: 3/4 of the memory).",
         ),
     ] = None,
     size_limit: Annotated[
         float,
-        typer.Option("--size-limit", metavar="GB", parser=_SIZE, help="Size of a submission."),
+        typer.Option(
+            "--size-limit", metavar="GB", parser=_SIZE, help="Largest size of a submission."
+        ),
     ] = 20.0,
     take_tables: Annotated[
         bool,
-        typer.Option("--take-tables", help="Let tables of scores count, marked as given."),
+        typer.Option("--take-tables", help="Accept tables of scores, marked as given."),
     ] = False,
     ladder: Annotated[
         bool,
-        typer.Option("--ladder", help="Show a later attempt only where it is clearly better."),
+        typer.Option(
+            "--ladder", help=("Replace a team's score only if a later attempt is clearly better.")
+        ),
     ] = False,
 ) -> None:
-    """Begin a challenge: freezes cases, hashes, definitions and limits in challenge.json."""
+    """Create a challenge: freeze cases, hashes, definitions and limits in challenge.json."""
     from napari_mamamia.features.challenge.io.challenge_file import ChallengeLimits
     from napari_mamamia.features.challenge.services.challenge.begin import (
         ChallengeSettings,
@@ -141,7 +153,10 @@ def init(
     )
     begun = run(partial(begin_challenge, folder, settings))
     challenge = begun.opened.challenge
-    print(f"challenge   {challenge.name}: {len(challenge.cases)} case(s), task {challenge.task}")
+    print(
+        f"challenge   {challenge.name}: {count_of(len(challenge.cases), 'case')}, task "
+        f"{challenge.task}"
+    )
     print(f"sha256      {begun.opened.sha256}")
     print(f"profile     {challenge.profile}, {challenge.n_resamples} resamples, seed {seed}")
     print(f"express     {', '.join(challenge.express)}")
@@ -158,7 +173,7 @@ def run_teams(
     ] = None,
     express: Annotated[
         bool,
-        typer.Option("--express", help="Only the express lane: no attempt, nothing is scored."),
+        typer.Option("--express", help="Run only the express lane: no attempt, no scores."),
     ] = False,
     workers: WorkersOption = 0,
     isolation: IsolationOption = IsolationChoice.AUTO,
@@ -167,7 +182,7 @@ def run_teams(
     cuda_on_processor: CudaOnProcessorOption = False,
     as_root: AsRootOption = False,
 ) -> None:
-    """Score what teams handed in to FOLDER/submissions; each attempt stands in the ledger."""
+    """Score the submissions in FOLDER/submissions and record each attempt in the ledger."""
     from napari_mamamia.features.challenge.services.challenge.attempt import ProgramSettings
     from napari_mamamia.features.challenge.services.challenge.run import run_challenge
     from napari_mamamia.features.challenge.services.submission.settings import SubmissionSettings
@@ -203,7 +218,7 @@ def _print_team(outcome: "TeamOutcome") -> None:
         print(f"    note: {note}")
     if outcome.breaches:
         rows = [(breach.case_id, breach.reason) for breach in outcome.breaches]
-        print_table(f"{outcome.team}: what was wrong", ("case", "problem"), rows, is_folded=True)
+        print_table(f"{outcome.team}: problems", ("case", "problem"), rows, is_folded=True)
 
 
 @app.command("rank")
@@ -212,7 +227,7 @@ def rank(
     out: OutOption,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Make the leaderboard: OUT/leaderboard.html, a page for each team, and files for programs."""
+    """Make the leaderboard: OUT/leaderboard.html, a page for each team, and data files."""
     from napari_mamamia.features.challenge.services.challenge.board_pages import answer_board
     from napari_mamamia.features.challenge.services.challenge.board_text import describe_row
     from napari_mamamia.features.challenge.services.challenge.rank import rank_challenge
@@ -238,7 +253,7 @@ def rank(
         title = f"{board.challenge}, {one.task}: {one.ranked_by} (profile {board.profile})"
         print_table(title, heads, numbers, to_the_right=heads[2:], is_folded=True)
         for row in one.rows:
-            # A team refused altogether is told of once.
+            # A team that is refused in all tasks is listed once.
             if row.rank is not None or (row.team, row.reason) not in mentioned:
                 print(describe_row(row))
             mentioned.add((row.team, row.reason))
@@ -254,13 +269,13 @@ def rank(
 @app.command("verify")
 def verify_all(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A challenge, or a leaderboard made of one.")
+        Path, typer.Argument(metavar="DIR", help="A challenge, or the leaderboard of one.")
     ],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Compare hashes alone; compute no score again.")
+        bool, typer.Option("--quick", help="Compare only hashes; compute no score again.")
     ] = False,
 ) -> None:
-    """Prove a challenge from its inputs; exit code 3 and what differs, if anything does."""
+    """Verify a challenge from its inputs; exit code 3 and a list if anything differs."""
     from napari_mamamia.features.challenge.services.challenge.verify import verify_challenge
 
     differences = run(partial(verify_challenge, folder, is_quick=quick))
@@ -269,4 +284,4 @@ def verify_all(
     if differences:
         raise typer.Exit(NOT_EVERY_CASE)
     what = "hashes and ledger" if quick else "hashes, ledger and every score"
-    print(f"proved: {what} of {folder} are as they were")
+    print(f"verified: {what} of {folder} are unchanged")

@@ -1,4 +1,4 @@
-"""`mamamia rank`: algorithms ranked by tables of their values, method beside method."""
+"""`mamamia rank`: rank algorithms from tables of their values, by several methods."""
 
 import sys
 from functools import partial
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from napari_mamamia.scoring.ranking.table import MissingRule
 
 _RESAMPLES: Final = Quantity(
-    "a number of resamples", 0, 100_000, "", "give 1000, or 0 for ranks alone", is_whole=True
+    "a number of resamples", 0, 100_000, "", "give 1000, or 0 for ranks only", is_whole=True
 )
 _SITE: Final = Quantity("a number of cases", 0, 100_000, "", "give 10, or 0 for every site", True)
 
@@ -73,7 +73,7 @@ OPTIONS: Final[dict[str, Where]] = {
     "minimum_site": _WITH_TABLE,
     "correction": _WITH_TESTS,
 }  # fmt: skip
-"""Where each parameter of `rank` means something: a new one must say so."""
+"""The inputs that each parameter of `rank` applies to; a new parameter needs an entry."""
 
 
 def rank(
@@ -91,8 +91,8 @@ def rank(
         typer.Option(
             "--table",
             metavar="FILE",
-            help="One table of all: algorithm, case, value (and task, metric, site), or a column "
-            "an algorithm.",
+            help="One table of all: algorithm, case, value (and task, metric, site), or one column "
+            "per algorithm.",
         ),
     ] = None,
     metric: Annotated[
@@ -103,7 +103,7 @@ def rank(
         bool | None,
         typer.Option(
             "--smaller-is-better/--larger-is-better",
-            help="Which values are good (default: as the metric's name tells, else larger).",
+            help="Direction of better values (default: from the metric's name, otherwise larger).",
         ),
     ] = None,
     missing: Annotated[
@@ -111,22 +111,25 @@ def rank(
         typer.Option(
             "--missing",
             metavar="RULE",
-            help="What a missing value counts: value:X, worst-rank, worst-rank-challenger or "
+            help="Rule for missing values: value:X, worst-rank, worst-rank-challenger or "
             "drop-case; without it none may be missing.",
         ),
     ] = "none",
     ties: Annotated[
-        RankTies, typer.Option("--ties", help="Rank that equal ones share.")
+        RankTies, typer.Option("--ties", help="Rank shared by equal values.")
     ] = RankTies.MIN,
     exact: Annotated[
         bool, typer.Option("--exact", help="Compare floats exactly, not to 10 decimals.")
     ] = False,
     method: Annotated[
         list[RankMethod] | None,
-        typer.Option("--method", help="Only this method; repeatable. Its first leads the table."),
+        typer.Option(
+            "--method", help=("Only this method; repeatable. The first one orders the table.")
+        ),
     ] = None,
     correction: Annotated[
-        Correction, typer.Option("--correction", help="Of the tests in test-then-rank.")
+        Correction,
+        typer.Option("--correction", help="Significance level of the tests in test-then-rank."),
     ] = Correction.NONE,
     resamples: Annotated[
         int, typer.Option("--resamples", parser=_RESAMPLES, help="Resamples of the cases.")
@@ -137,18 +140,19 @@ def rank(
         typer.Option(
             "--draws",
             metavar="FILE",
-            help="CSV of resamples instead: a row each, names of cases, no header.",
+            help="CSV of resamples instead: one per row, names of cases, no header.",
         ),
     ] = None,
     resampling: Annotated[
         RankResampling,
         typer.Option(
-            "--resampling", help="What a case drawn twice is: two cases, or challengeR's."
+            "--resampling",
+            help=("How copies of a drawn case count: as two cases, or as in challengeR."),
         ),
     ] = RankResampling.CASES,
     covering: Annotated[
         bool,
-        typer.Option("--covering-intervals", help="Rank intervals with guaranteed coverage too."),
+        typer.Option("--covering-intervals", help="Add rank intervals with guaranteed coverage."),
     ] = False,
     minimum_site: Annotated[
         int,
@@ -159,7 +163,7 @@ def rank(
     profile: ProfileOption = ProfileName.CLINICAL,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Rank algorithms by every method and say how sure: OUT/rank.json, OUT/ranks.csv."""
+    """Rank algorithms by every method, with certainty: OUT/rank.json, OUT/ranks.csv."""
     from napari_mamamia.features.challenge.services.rank.rank import rank_files
     from napari_mamamia.features.challenge.services.rank.text import rank_blocks
     from napari_mamamia.io.data_set.rank_files import RANK_FILE
@@ -206,17 +210,17 @@ def _parse_missing(text: str) -> "MissingRule":
 def _choose_methods(
     methods: list[RankMethod] | None, clinical: Path | None
 ) -> tuple[RankMethod, ...]:
-    """Return the methods asked for, each once; () for all of the table's."""
+    """Return the selected methods, each once; () for all that the table allows."""
     chosen = tuple(dict.fromkeys(methods or ()))
     if set(chosen) == {RankMethod.COMPOSITE}:
         raise typer.BadParameter(
-            "expected a method of the table beside the composite, got it alone: give another "
-            "--method too"
+            "expected a method of the table besides the composite, but found only the composite: "
+            "add another --method"
         )
     if RankMethod.COMPOSITE in chosen and clinical is None:
         raise typer.BadParameter(
-            "expected --clinical with the method composite, which holds fairness, got none: give "
-            "the clinical table"
+            "expected --clinical with the method composite, which includes fairness, but found "
+            "none: give the clinical table"
         )
     return chosen
 

@@ -1,4 +1,4 @@
-"""`mamamia site`: evaluate where the data are, and merge what sites gave away."""
+"""`mamamia site`: evaluate models at a site, and merge the files of several sites."""
 
 import sys
 from functools import partial
@@ -19,8 +19,9 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run, shown
 from napari_mamamia.core.choices import ProfileName, SiteShare
+from napari_mamamia.core.names import count_of
 
-app = Program(help="Sites that evaluate at home and give numbers away.", no_args_is_help=True)
+app = Program(help="Federated evaluation: sites share scores only.", no_args_is_help=True)
 
 
 @app.command("evaluate")
@@ -31,24 +32,26 @@ def evaluate(
         typer.Option("--prediction", metavar="[NAME=]DIR", help="Masks of a model; repeatable."),
     ],
     site: Annotated[str, typer.Option("--site", metavar="NAME", help="Name of the site.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file that may leave.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to share.")],
     share: Annotated[
         SiteShare, typer.Option("--share", help="Metrics of each case under a code, or aggregates.")
     ] = SiteShare.CASES,
     key: Annotated[
         Path | None,
-        typer.Option("--key", metavar="FILE", help="The site's key; made if missing; it stays."),
+        typer.Option(
+            "--key", metavar="FILE", help="The site's key, created if missing; do not share it."
+        ),
     ] = None,
     digest: Annotated[
         list[str] | None,
-        typer.Option("--digest", metavar="NAME=SHA256", help="Of a model; repeatable."),
+        typer.Option("--digest", metavar="NAME=SHA256", help="SHA-256 of a model; repeatable."),
     ] = None,
     clinical: ClinicalOption = None,
     columns: ColumnsOption = None,
     profile: ProfileOption = ProfileName.CLINICAL,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Score models on a site's own cases; writes one JSON file of numbers, without ids."""
+    """Score models on a site's own cases and write one JSON file of numbers, without ids."""
     from napari_mamamia.features.challenge.services.challenge.site import (
         SiteSettings,
         evaluate_site,
@@ -68,15 +71,17 @@ def evaluate(
     )
     evaluation = run(job)
     written = evaluation.file
-    print(f"site        {written.site}: {written.n_cases} case(s), {written.share}")
+    print(f"site        {written.site}: {count_of(written.n_cases, 'case')}, {written.share}")
     for model in written.models:
         print(f"model       {model.name} {model.digest[:12]}…, {model.n_unusable} unusable")
     for text in written.withheld:
         print(f"withheld    {text}")
-    print(f"May leave the site: {out}")
+    print(f"File to share: {out}")
     for model in written.models:
         if model.n_unusable:
-            text = f"{model.n_unusable} case(s) without a usable mask count as the worst"
+            text = (
+                f"{count_of(model.n_unusable, 'case')} without a usable mask, counted as the worst"
+            )
             print(f"failed: {model.name}: {text}", file=sys.stderr)
     for case in evaluation.left_out:
         print(f"failed: {case.case_id}: left out: {case.reason}", file=sys.stderr)
@@ -90,7 +95,7 @@ def merge(
     out: OutOption,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Merge files of sites: OUT/sites.json, OUT/site_heat_map.csv; unequal ones are refused."""
+    """Merge files of sites with equal definitions: OUT/sites.json, OUT/site_heat_map.csv."""
     from napari_mamamia.features.challenge.services.challenge.merge_sites import merge_sites
 
     existing = existing_policy(False, overwrite)

@@ -26,6 +26,7 @@ from napari_mamamia.cli.options import (
 from napari_mamamia.cli.printing import finish, run
 from napari_mamamia.cli.quantities import GIGABYTES, SECONDS, Quantity
 from napari_mamamia.core.choices import IsolationChoice, Task
+from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
     from napari_mamamia.features.challenge.services.submission.run_submission import (
@@ -49,28 +50,40 @@ def run_submission(
     out: OutOption,
     express: Annotated[
         int,
-        typer.Option("--express", parser=_CASES, help="Cases to run first; one failure stops."),
+        typer.Option(
+            "--express", parser=_CASES, help="Cases to run first; a failure stops the run."
+        ),
     ] = 3,
     express_limit: Annotated[
         float | None,
         typer.Option(
-            "--express-limit", metavar="SECONDS", parser=SECONDS, help="Time for each of those."
+            "--express-limit",
+            metavar="SECONDS",
+            parser=SECONDS,
+            help="Time limit for each of those.",
         ),
     ] = None,
     time_limit: Annotated[
         float,
-        typer.Option("--time-limit", metavar="SECONDS", parser=SECONDS, help="Time for a case."),
+        typer.Option(
+            "--time-limit", metavar="SECONDS", parser=SECONDS, help="Time limit for a case."
+        ),
     ] = 300.0,
     memory_limit: Annotated[
         float | None,
         typer.Option(
-            "--memory-limit", metavar="GB", parser=GIGABYTES, help="Memory (default: 3/4 of all)."
+            "--memory-limit",
+            metavar="GB",
+            parser=GIGABYTES,
+            help="Memory limit (default: 3/4 of the memory).",
         ),
     ] = None,
-    task: Annotated[Task, typer.Option("--task", help="What is asked for.")] = Task.BOTH,
+    task: Annotated[
+        Task, typer.Option("--task", help="What the submission must return.")
+    ] = Task.BOTH,
     case: CaseOption = None,
     together: Annotated[
-        bool, typer.Option("--together", help="All cases in one process, as the challenge.")
+        bool, typer.Option("--together", help="Run all cases in one process, as in the challenge.")
     ] = False,
     isolation: IsolationOption = IsolationChoice.AUTO,
     consent: ConsentOption = False,
@@ -113,7 +126,7 @@ def _make_limits(seconds: float, gigabytes: float | None) -> "RunLimits":
     from napari_mamamia.segmentation.sandbox.limits import RunLimits
 
     try:
-        # 0 would be taken for the default, and less is refused.
+        # 0 would be read as the default; the quantity refuses smaller numbers.
         return RunLimits(seconds, 0 if gigabytes is None else int(gigabytes * _GIGABYTE) or -1)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
@@ -123,21 +136,29 @@ def _print_submission(done: "SubmissionSummary", out: Path, settings: "Submissio
     from napari_mamamia.segmentation.sandbox.external import printable
 
     submission = done.submission
-    size = f"{submission.files} file(s), {submission.n_bytes / 10**6:.1f} MB"
+    size = f"{count_of(submission.files, 'file')}, {submission.n_bytes / 10**6:.1f} MB"
     print(f"submission  {submission.name} ({size})\nsha256      {submission.sha256}")
     print(f"licence     {submission.licence_line}\nisolation   {done.isolation.text}")
     if submission.programs:
         names = printable(", ".join(submission.programs[:5]))
-        print(f"programs    {len(submission.programs)} file(s) may run programs: {names}")
+        print(
+            f"programs    {count_of(len(submission.programs), 'file')} that may run programs: "
+            f"{names}"
+        )
     _print_cases(done)
     for note in done.notes:
         print(f"note: {note}")
     if done.skipped:
-        print(f"{len(done.skipped)} case(s) were there already")
+        print(f"{count_of(len(done.skipped), 'case')} already finished")
     if settings.task.wants_masks:
-        print(f"{len(done.saved)} mask(s) checked and saved in {out / 'pred_segmentations'}")
+        print(
+            f"{count_of(len(done.saved), 'mask')} checked and saved in {out / 'pred_segmentations'}"
+        )
     if settings.task.wants_responses:
-        print(f"{len(done.responses)} response(s) checked and saved in {out / 'predictions.csv'}")
+        print(
+            f"{count_of(len(done.responses), 'response')} checked and saved in "
+            f"{out / 'predictions.csv'}"
+        )
     if done.stopped:
         print(done.stopped)
     finish(done.failures)
@@ -151,3 +172,4 @@ def _print_cases(done: "SubmissionSummary") -> None:
         print(f"{saved.case_id}  {saved.volume_mm3 / 1000:.2f} ml  {saved.seconds:.1f} s{pcr}")
         for note in saved.notes:
             print(f"    {note}")
+    """Check this computer: hardware, extras, isolation, and models with a known result."""

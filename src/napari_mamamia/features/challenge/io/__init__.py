@@ -1,5 +1,5 @@
-"""A challenge as a folder: what is frozen, what was handed in, the ledger of attempts.
+"""The files of a challenge folder: its definition, submissions and ledger of attempts.
 
-`features/challenge/services/challenge` joins it. What was handed in is foreign: no link is
-followed, no name leads out of its folder, sizes have limits, and nothing of it is run here.
+Submissions are untrusted: links are not followed, names cannot lead out of their folder, sizes are
+limited, and nothing of a submission is run here.
 """

@@ -1,8 +1,8 @@
-"""``challenge.json``: what a challenge is, frozen at its beginning; ``places.json``: where it lies.
+"""The definition of a challenge, ``challenge.json``, and its data paths, ``places.json``.
 
-The first is never changed: the ledger of attempts is bound to its SHA-256. The second says where
-references and images lie on this computer; the hashes of the first prove them, so that a challenge
-may move.
+``challenge.json`` is never changed: the ledger of attempts is bound to its SHA-256. ``places.json``
+names the folders of references and images on this computer. The hashes in ``challenge.json`` verify
+their content, so a challenge may be moved.
 """
 
 import os
@@ -25,12 +25,14 @@ SUBMISSIONS: Final = "submissions"
 ATTEMPTS: Final = "attempts"
 RESULTS: Final = "results"
 SCHEMA: Final = 1
-_REMEDY: Final = "take challenge.json as `mamamia challenge init` wrote it, from a copy"
+_REMEDY: Final = (
+    "restore challenge.json from a copy of the file that `mamamia challenge init` wrote"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class FrozenFile:
-    """A file by its name below a folder (``/`` between parts) and its SHA-256."""
+    """A file below a folder: its relative path (with ``/``) and its SHA-256."""
 
     name: str
     sha256: str
@@ -38,7 +40,7 @@ class FrozenFile:
 
 @dataclass(frozen=True, slots=True)
 class FrozenCase:
-    """A case of the challenge: its reference mask (None where there is none) and its images."""
+    """A case of the challenge: its reference mask (None if it has none) and its images."""
 
     case_id: str
     reference: FrozenFile | None = None
@@ -47,24 +49,24 @@ class FrozenCase:
 
 @dataclass(frozen=True, slots=True)
 class ChallengeLimits:
-    """What a submission may use.
+    """The limits of a submission.
 
     Parameters
     ----------
     attempts
-        Attempts of a team that may be scored; 0 for any number.
+        Number of attempts per team that may be scored; 0 for any number.
     case_seconds
-        Time of a program for one case.
+        Time limit of a program for one case.
     express_seconds
-        Time of a program for all cases of the express lane together.
+        Time limit of a program for all cases of the express lane together.
     memory_bytes
-        Memory of a program; 0 for three quarters of the computer's.
+        Memory limit of a program; 0 for three quarters of the computer's memory.
     submission_bytes
-        Size of what is handed in, unpacked.
+        Largest size of a submission after unpacking.
     submission_files
-        Number of files of what is handed in.
+        Largest number of files of a submission.
     log_lines
-        How many of the last lines of a program's log go back to its team.
+        How many of the last lines of a program's log are returned to its team.
     """
 
     attempts: int = 0
@@ -78,31 +80,34 @@ class ChallengeLimits:
     def __post_init__(self) -> None:
         for name in ("attempts", "memory_bytes", "log_lines"):
             if getattr(self, name) < 0:
-                raise ValueError(f"the limit {name} must be 0 or above, got {getattr(self, name)}")
+                raise ValueError(
+                    f"expected the limit {name} to be 0 or above, but found {getattr(self, name)}"
+                )
         for name in ("case_seconds", "express_seconds", "submission_bytes", "submission_files"):
             if not getattr(self, name) > 0:
-                raise ValueError(f"the limit {name} must be above 0, got {getattr(self, name)}")
+                raise ValueError(
+                    f"expected the limit {name} to be above 0, but found {getattr(self, name)}"
+                )
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What a challenge is.
+    """The definition of a challenge.
 
     Parameters
     ----------
     name
         Its title.
     task
-        What teams hand in: masks, responses or both.
+        What teams submit: masks, responses or both.
     profile, profile_version
         The definitions of every number.
     rule
-        What a case counts that a team did not hand in, or not in a form that can be scored; "" for
-        the profile's own rule.
+        The score of a case without a usable answer; "" for the profile's own rule.
     seed, n_resamples
-        Of every resampling.
+        Seed and number of resamples of every bootstrap.
     metrics
-        Names of the numbers of a case that are ranked.
+        Names of the case metrics that are ranked.
     cases
         The frozen list.
     express
@@ -111,11 +116,11 @@ class Challenge:
         Copy of the clinical table in the challenge's folder, None without one (fairness is then
         undefined), and the file that names its columns.
     takes_tables
-        Whether a table of scores that a team computed itself counts; it stands as "as given".
+        Whether a table of scores that a team computed itself counts; it is labelled "as given".
     ladder
-        Whether a later attempt replaces the score that is shown only where it is clearly better.
+        Whether a later attempt replaces the displayed score only if it is clearly better.
     limits
-        What a submission may use.
+        The limits of a submission.
     """
 
     name: str
@@ -140,15 +145,15 @@ class Challenge:
     def __post_init__(self) -> None:
         ids = [case.case_id for case in self.cases]
         if not ids:
-            raise ValueError("a challenge has at least one case")
+            raise ValueError("expected one case or more in a challenge, but found none")
         if len(set(ids)) < len(ids):
-            raise ValueError("each case stands in the list once")
+            raise ValueError("expected each case of a challenge once, but found one twice")
         if set(self.express) - set(ids):
-            raise ValueError("the cases of the express lane stand in the list of cases")
+            raise ValueError("expected every case of the express lane in the list of cases")
 
     @property
     def case_ids(self) -> tuple[str, ...]:
-        """The frozen list of ids, in order."""
+        """Return the frozen list of ids, in order."""
         return tuple(case.case_id for case in self.cases)
 
 
@@ -156,7 +161,7 @@ class Challenge:
 class ChallengePlaces:
     """Folders of the references and of the images; "" for none.
 
-    Relative ones start at the challenge's folder.
+    Relative paths start at the challenge's folder.
     """
 
     reference: str = ""
@@ -165,7 +170,7 @@ class ChallengePlaces:
 
 @dataclass(frozen=True, slots=True)
 class OpenChallenge:
-    """A challenge that was read: its folder, the SHA-256 of its file, and its places as paths."""
+    """A challenge read from disk: its folder, the SHA-256 of its file, and its data paths."""
 
     folder: Path
     challenge: Challenge
@@ -174,32 +179,32 @@ class OpenChallenge:
 
     @property
     def reference(self) -> Path | None:
-        """Folder of the reference masks."""
+        """Return the folder of the reference masks."""
         return self._find_path(self.places.reference)
 
     @property
     def images(self) -> Path | None:
-        """The data set that programs run on."""
+        """Return the data set that programs are run on."""
         return self._find_path(self.places.images)
 
     @property
     def clinical(self) -> Path | None:
-        """The clinical table."""
+        """Return the path of the clinical table."""
         clinical = self.challenge.clinical
         return self._find_path(clinical.name if clinical else "")
 
     @property
     def submissions(self) -> Path:
-        """Folder that teams' submissions are put into."""
+        """Return the folder for the teams' submissions."""
         return self.folder / SUBMISSIONS
 
     @property
     def attempts(self) -> Path:
-        """Folder of the ledger."""
+        """Return the folder of the ledger."""
         return self.folder / ATTEMPTS
 
     def results(self, team: str, digest: str) -> Path:
-        """Folder of what a team's submission with this digest gave."""
+        """Return the folder of the results of a team's submission with this digest."""
         return self.folder / RESULTS / team / digest[:16]
 
     def _find_path(self, place: str) -> Path | None:
@@ -207,10 +212,10 @@ class OpenChallenge:
 
 
 _CHALLENGE: Final = RecordCodec(Challenge, _REMEDY)
-_PLACES: Final = RecordCodec(ChallengePlaces, "correct it, it holds paths alone")
+_PLACES: Final = RecordCodec(ChallengePlaces, "correct places.json: it holds paths only")
 
 
-@reads("a challenge", "begin one with `mamamia challenge init`, or choose its folder")
+@reads("a challenge", "create a challenge there, or choose the folder of one")
 def read_challenge(folder: Path) -> OpenChallenge:
     """Return the challenge in `folder`.
 
@@ -219,19 +224,19 @@ def read_challenge(folder: Path) -> OpenChallenge:
     FormatError
         If there is none, or its files are not as they were written.
     """
-    # In full: a child process, which starts elsewhere, answers with full paths of sealed files.
+    # The path is absolute because child processes that start elsewhere return paths based on it.
     folder = folder.absolute()
     path = folder / CHALLENGE_FILE
     if not path.is_file():
         raise FormatError(
-            f"expected a challenge in {folder}, but it has no {CHALLENGE_FILE}: begin one with "
-            "`mamamia challenge init`, or choose its folder"
+            f"expected a challenge in {folder}, but found no {CHALLENGE_FILE}: create a challenge "
+            "there, or choose the folder of one"
         )
     challenge = _CHALLENGE.record(read_json(path), path)
     if challenge.schema != SCHEMA:
         raise FormatError(
-            f"expected a challenge of form {SCHEMA} in {path}, got form {challenge.schema}: use "
-            "the version of this software that made it"
+            f"expected a challenge of schema {SCHEMA} in {path}, but found schema "
+            f"{challenge.schema}: use the version of this software that wrote it"
         )
     places_path = folder / PLACES_FILE
     places = _PLACES.record(read_json(places_path), places_path)
@@ -239,7 +244,7 @@ def read_challenge(folder: Path) -> OpenChallenge:
 
 
 def write_challenge(folder: Path, challenge: Challenge, places: ChallengePlaces) -> None:
-    """Write both files; ``challenge.json`` comes last, and is never replaced.
+    """Write ``places.json``, then ``challenge.json``, which is never replaced.
 
     Raises
     ------
@@ -253,17 +258,17 @@ def write_challenge(folder: Path, challenge: Challenge, places: ChallengePlaces)
 
 
 def relative_place(path: Path | None, folder: Path) -> str:
-    """Return a path as ``places.json`` has it: from `folder` where both are on one disk."""
+    """Return a path for ``places.json``: relative to `folder` if both are on one drive."""
     if path is None:
         return ""
     try:
         return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
-    except ValueError:  # another drive of Windows
+    except ValueError:  # different drives of Windows
         return path.resolve().as_posix()
 
 
 def find_changes(place: Path | None, files: Mapping[str, FrozenFile]) -> dict[str, str]:
-    """Return by key what is wrong with files below `place`: gone, unreadable, or changed."""
+    """Return, by key, what is wrong with each missing, unreadable or changed file below `place`."""
     problems = {}
     for key, file in files.items():
         path = None if place is None else place / file.name

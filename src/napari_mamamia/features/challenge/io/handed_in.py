@@ -1,7 +1,8 @@
-"""What a team handed in: listed, hashed, and sealed as a copy that nobody changes.
+"""Submissions of teams: list them, hash them, and copy them to a sealed folder.
 
-It is foreign: a folder, a zip, or one table. Links are not followed (one may lead to the
-references), a zip's names never lead out, and what it unpacks to is counted as it comes.
+A submission is untrusted. It is a folder, a zip archive or one table. Links are not followed (one
+may lead to the references), names in a zip archive cannot lead out of the folder, and the unpacked
+bytes are counted during unpacking.
 """
 
 import hashlib
@@ -39,13 +40,14 @@ _MOST_RATIO: Final = 100
 _FREE_BYTES: Final = 16 << 20
 _MASK_RATIO: Final = 200
 _FREE_MASK_BYTES: Final = 2 << 30
-"""Our own limits: tables and programs shrink 5 to 30 times; an unpacked mask of zeros 1000 times,
-and nothing of it is in memory before its header was compared with its size."""
+"""Our own limits: tables and programs are compressed 5 to 30 times; an unpacked mask of zeros 1000
+times, and its voxels are read only after its header was compared with its size.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class HandedIn:
-    """A team's submission as it lies in the folder: a folder, a zip or a table."""
+    """A team's submission as it was put into the folder: a folder, a zip archive or a table."""
 
     team: str
     path: Path
@@ -53,7 +55,7 @@ class HandedIn:
 
 @dataclass(frozen=True, slots=True)
 class SealedFiles:
-    """What was copied: its files in order of name, their digest, and what was left out and why."""
+    """A sealed copy: its sorted files, their digest, and the files left out with reasons."""
 
     files: tuple[FrozenFile, ...]
     sha256: str
@@ -62,7 +64,7 @@ class SealedFiles:
 
 @dataclass(frozen=True, slots=True)
 class TeamList:
-    """The teams of a folder by name, and why others cannot take part."""
+    """The teams of a folder by name, and the entries that cannot take part with reasons."""
 
     teams: tuple[HandedIn, ...]
     problems: tuple[tuple[str, str], ...] = ()
@@ -70,10 +72,10 @@ class TeamList:
 
 @reads("the folder of submissions", "check the path and that you may read it")
 def find_submissions(folder: Path, names: tuple[str, ...] = ()) -> TeamList:
-    """Return what teams handed in: ``TEAM/``, ``TEAM.zip`` or ``TEAM.csv`` (.xlsx, .ods).
+    """Return the submissions in a folder: ``TEAM/``, ``TEAM.zip`` or ``TEAM.csv`` (.xlsx, .ods).
 
-    Two entries whose names mean one team (letter case and the form of accents do not count, nor
-    the suffix) are both left out with that reason.
+    Two entries with the same team name (ignoring letter case, the encoding of accents and the
+    suffix) are both left out with that reason.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ def find_submissions(folder: Path, names: tuple[str, ...] = ()) -> TeamList:
     Raises
     ------
     CaseError
-        If a team of `names` cannot name a folder, or is not there.
+        If a name in `names` cannot name a folder, or has no submission.
     """
     asked = {case_key(file_name(name, "the name of a team")) for name in names}
     by_key: dict[str, list[HandedIn]] = {}
@@ -103,14 +105,14 @@ def find_submissions(folder: Path, names: tuple[str, ...] = ()) -> TeamList:
             teams.append(same[0])
             continue
         both = " and ".join(name_some([one.path.name for one in same]).rsplit(", ", 1))
-        text = f"expected one submission of a team, found {both}: keep or rename one"
+        text = f"expected one submission per team, but found {both}: keep or rename one"
         problems += dict.fromkeys((one.team, text) for one in same)
     there = {case_key(team.team) for team in teams} | {case_key(name) for name, _ in problems}
     missing = [name for name in names if case_key(file_name(name)) not in there]
     if missing:
         raise CaseError(
-            f"expected a submission of {name_some(missing)} in {folder}, found none: put TEAM/, "
-            "TEAM.zip or TEAM.csv there"
+            f"expected a submission of {name_some(missing)} in {folder}, but found none: put "
+            "TEAM/, TEAM.zip or TEAM.csv there"
         )
     return TeamList(tuple(teams), tuple(problems))
 
@@ -128,20 +130,23 @@ def _list_entries(folder: Path) -> list[Path]:
 def _name_team(stem: str, path: Path) -> HandedIn:
     team = file_name(stem, "the name of a team")
     if path.is_symlink():
-        raise CaseError(f"{path.name} is a link: put the submission itself there")
+        raise CaseError(
+            f"expected a submission, but {path.name} is a link: put the submission itself there"
+        )
     return HandedIn(team, path)
 
 
 @reads("a submission", "ask the team for a clean copy")
 def digest_of(path: Path, limits: ChallengeLimits) -> str:
-    """Return what tells whether a submission is another than before: one SHA-256.
+    """Return the SHA-256 that identifies a submission.
 
-    Of a zip or a table it is the file's, of a folder that of its list of names and sums.
+    For a zip archive or a table it is that of the file, for a folder that of its list of names and
+    checksums.
 
     Raises
     ------
     FormatError
-        If a file cannot be read, or it is over a limit.
+        If a file cannot be read, or a limit is exceeded.
     """
     if path.is_dir():
         return _sum_files(_list_folder(path, limits)[0], path)
@@ -151,13 +156,13 @@ def digest_of(path: Path, limits: ChallengeLimits) -> str:
 
 @reads("a submission", "ask the team for a clean copy")
 def seal_submission(path: Path, target: Path, limits: ChallengeLimits) -> SealedFiles:
-    """Copy what was handed in to the new folder `target`; a zip is unpacked.
+    """Copy a submission to the new folder `target`; a zip archive is unpacked.
 
     Raises
     ------
     FormatError
-        If a file cannot be read, it is over a limit, or a zip holds a name that leads out, a link,
-        a name twice or a coded file.
+        If a file cannot be read, a limit is exceeded, or a zip archive holds a name that leads out
+        of the folder, a link, a name twice or an encrypted file.
     """
     target.mkdir(parents=True)
     budget = _Budget(path, limits)
@@ -184,14 +189,14 @@ def find_tables(folder: Path) -> tuple[Path, ...]:
 
 
 def has_tables(folder: Path) -> bool:
-    """Whether a table lies anywhere below a folder."""
+    """Return whether there is a table anywhere below a folder."""
     return any(path.suffix.lower() in _TABLES for path in folder.rglob("*"))
 
 
 def inner_folder(folder: Path, names: tuple[str, ...] = ()) -> Path:
-    """Return where the content lies: the folder itself, or the only one below that holds any.
+    """Return the folder with the content: the folder itself, or its only non-empty subfolder.
 
-    A subfolder of `names` is gone into at once.
+    A subfolder named in `names` is entered without that check.
     """
     for _ in range(_DEEPEST):
         entries = [name for name in list_names(folder) if name not in _NOISE]
@@ -207,7 +212,7 @@ def inner_folder(folder: Path, names: tuple[str, ...] = ()) -> Path:
 def find_handed_masks(
     folder: Path, case_ids: tuple[str, ...]
 ) -> tuple[MaskListing, tuple[str, ...]]:
-    """Return the masks of the given cases, and the names of masks that are of none of them."""
+    """Return the masks of the given cases, and the names of the masks of other cases."""
     listing = list_masks(folder, case_ids)
     known = {case_key(case_id) for case_id in case_ids}
     unknown = [
@@ -219,7 +224,7 @@ def find_handed_masks(
 
 
 class _Budget:
-    """Copies files and counts what they take."""
+    """Copies files and counts their number and size against the limits."""
 
     def __init__(self, path: Path, limits: ChallengeLimits) -> None:
         self._path, self._left = path, limits.submission_bytes
@@ -228,11 +233,11 @@ class _Budget:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the list of names and sums."""
+        """Return the SHA-256 of the list of names and checksums."""
         return _sum_lines((file.name, file.sha256) for file in self.files)
 
     def copy(self, source: IO[bytes], target: Path, name: str) -> None:
-        """Copy one file, new, and note its sum."""
+        """Copy one file to a new file, and record its checksum."""
         target.parent.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256()
         handle = open_own(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -248,16 +253,18 @@ class _Budget:
 
 
 def _open_handed(path: Path) -> BufferedReader:
-    """Open a plain file of this very name: a link that came meanwhile is not followed."""
+    """Open a regular file; a link that replaced it meanwhile is not followed."""
     handle = open_own(path, os.O_RDONLY)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise FormatError(f"expected a plain file at {path}, but it is none: hand in a copy of it")
+        raise FormatError(
+            f"expected a regular file at {path}, but found something else: submit a copy of it"
+        )
     return BufferedReader(FileIO(handle))
 
 
 def _list_folder(folder: Path, limits: ChallengeLimits) -> tuple[list[str], tuple[str, ...]]:
-    """Return the names of plain files below a folder in order, and what is left out and why."""
+    """Return the sorted names of regular files below a folder, and those left out with reasons."""
     names: list[str] = []
     left_out: list[str] = []
     n_bytes = 0
@@ -272,9 +279,9 @@ def _list_folder(folder: Path, limits: ChallengeLimits) -> tuple[list[str], tupl
             shown = readable_name(path.relative_to(folder).as_posix())
             status = path.lstat()
             if not stat.S_ISREG(status.st_mode):
-                left_out.append(f"{shown} is a link or no plain file")
+                left_out.append(f"{shown} is a link or not a regular file")
             elif name != readable_name(name):
-                left_out.append(f"{shown} has a name that is no UTF-8")
+                left_out.append(f"{shown} has a name that is not UTF-8")
             else:
                 names.append(shown)
                 n_bytes += status.st_size
@@ -294,8 +301,8 @@ def _is_noise(name: str) -> bool:
 def _over_limit(path: Path, limits: ChallengeLimits) -> FormatError:
     return FormatError(
         f"expected at most {limits.submission_files:,} files of "
-        f"{limits.submission_bytes / 10**9:g} GB in {path.name}, got more: hand in what is needed "
-        "alone"
+        f"{limits.submission_bytes / 10**9:g} GB in total in {path.name}, but found more: submit "
+        "only the files that are needed"
     )
 
 
@@ -319,7 +326,7 @@ def _unpack_zip(path: Path, target: Path, budget: _Budget) -> tuple[str, ...]:
         left_out = []
         for number, member in enumerate(sorted(members, key=lambda member: member.filename)):
             if any(_is_noise(part) for part in PurePosixPath(member.filename).parts):
-                left_out.append(f"{member.filename} is no part of a submission")
+                left_out.append(f"{member.filename} does not belong to a submission")
                 continue
             report_progress(number, len(members), f"Unpacking {member.filename}")
             with archive.open(member) as source:
@@ -340,9 +347,9 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo], limits: Challenge
         objection = _find_objection(member) or ("appears twice" if key in seen else "")
         if objection:
             raise FormatError(
-                f"expected plain files below one folder in {path.name}, but "
+                f"expected regular files below one folder in {path.name}, but "
                 f"{readable_name(member.filename)!r} {objection}: it was not unpacked; ask the "
-                "team for a clean zip"
+                "team for a clean zip archive"
             )
         seen.add(key)
     n_bytes = sum(member.file_size for member in members)
@@ -357,11 +364,11 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo], limits: Challenge
         if find_surplus(some, ratio) > free:
             largest = max(some, key=lambda member: member.file_size)
             raise FormatError(
-                f"expected files that shrink at most {ratio} times in {path.name}, but {what} "
-                f"would unpack to {sum(one.file_size for one in some) / 10**6:,.0f} MB from "
+                f"expected files compressed at most {ratio} times in {path.name}, but {what} would "
+                f"unpack to {sum(one.file_size for one in some) / 10**6:,.0f} MB from "
                 f"{sum(one.compress_size for one in some) / 10**6:,.1f} MB (the largest is "
-                f"{largest.filename!r}): it was not unpacked; ask the team for a zip without it, "
-                "or for a folder"
+                f"{largest.filename!r}): it was not unpacked; ask the team for an archive without "
+                "it, or for a folder"
             )
 
 
@@ -372,15 +379,15 @@ def _find_objection(member: zipfile.ZipInfo) -> str:
     checks: tuple[tuple[Callable[[], bool], str], ...] = (
         (
             lambda: name.startswith("/") or bool(windows.drive or windows.root) or "\\" in name,
-            "names an absolute place",
+            "is an absolute path",
         ),
-        (lambda: any(not part.strip(" .") for part in parts), "leaves the folder"),
-        (lambda: len(parts) > _DEEPEST, "lies too deep"),
+        (lambda: any(not part.strip(" .") for part in parts), "leads out of the folder"),
+        (lambda: len(parts) > _DEEPEST, "is nested too deeply"),
         (lambda: any(len(part.encode()) > 255 for part in parts), "has too long a name"),
         (
             lambda: stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG),
             "is a link or a device",
         ),
-        (lambda: bool(member.flag_bits & _ENCRYPTED), "is coded with a password"),
+        (lambda: bool(member.flag_bits & _ENCRYPTED), "is encrypted with a password"),
     )
     return next((text for holds, text in checks if holds()), "")

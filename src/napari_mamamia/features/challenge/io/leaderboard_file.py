@@ -1,4 +1,4 @@
-"""``leaderboard.json``: what a challenge showed, from which attempts, and what proves it."""
+"""``leaderboard.json``: the rows of a leaderboard, with the attempts and hashes they come from."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,30 +11,30 @@ from napari_mamamia.io.tables.tables import write_json
 
 BOARD_FILE: Final = "leaderboard.json"
 _LARGEST_PAGE: Final = 1 << 28
-_REMEDY: Final = "make it again with `mamamia challenge rank`"
+_REMEDY: Final = "make the leaderboard again with `mamamia challenge rank`"
 
 
 @dataclass(frozen=True, slots=True)
 class BoardRow:
-    """A team on the board.
+    """A team on the leaderboard.
 
     Parameters
     ----------
     team, rank
-        Who, and its place; None where it has none, for a `reason`.
+        The team and its rank; None where it has none, for a `reason`.
     score
-        What it is ranked by. `performance` and `fairness` make it up.
+        The number that it is ranked by, made of `performance` and `fairness`.
     n, n_unusable, unusable
-        Cases that count, those without a usable answer, and how many for each reason.
+        Number of cases that count, number without a usable answer, and the number for each reason.
     attempt, n_attempts
-        Which attempt is shown, of how many that count.
+        The number of the displayed attempt, and the number of attempts that count.
     kind, digest
-        What was handed in, and its SHA-256.
+        The kind of submission, and its SHA-256.
     is_as_given
         Whether the team computed the scores itself.
     guarded_score
-        The lowest score that the team's empty predictions leave possible, where `score` gives each
-        a value; nobody is ranked by it.
+        The lowest score that the team's empty predictions allow, where `score` gives each of them a
+        value; no team is ranked by it.
     """
 
     team: str
@@ -56,7 +56,7 @@ class BoardRow:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The teams in one task; `ranked_by` says what `score` is."""
+    """The teams of one task; `ranked_by` says which number `score` is."""
 
     task: str
     ranked_by: str
@@ -65,18 +65,19 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """What a challenge shows.
+    """The content of a leaderboard.
 
     Parameters
     ----------
     challenge, sha256, place
-        Its title, the SHA-256 of its file, and its folder from the leaderboard's.
+        Title of the challenge, the SHA-256 of its file, and its folder relative to the
+        leaderboard's.
     heads
         The last lines of the ledger's files that it was made from.
     profile, rule, ladder
-        The definitions, the rule for unusable cases, and whether the ladder was climbed.
+        The definitions, the rule for unusable cases, and whether the ladder was used.
     boards, notes
-        The teams by task, and what must be said.
+        The teams by task, and notes for the reader.
     """
 
     challenge: str
@@ -114,7 +115,7 @@ def read_leaderboard(folder: Path) -> Leaderboard:
 
 @reads("a page of a leaderboard", _REMEDY)
 def read_page(path: Path) -> str:
-    """Return the text of a page, to be compared with one made again; at most 256 MB of it.
+    """Return the text of a page, at most 256 MB, to be compared with a regenerated page.
 
     Raises
     ------

@@ -1,9 +1,10 @@
-"""The ledger of a challenge's attempts: hash-chained, append-only, a file for each writer.
+"""The ledger of a challenge's attempts: hash-chained, append-only, one file per writer.
 
-Lines are events of `io.workspace.event_store`, bound to the SHA-256 of ``challenge.json``; each
-names the last lines of the other files that its writer had seen. So a line that was changed,
-removed or moved is found, a removed file by whoever saw it, and a changed challenge by all. That
-the very last lines of all are missing is told by the leaderboard that saw them.
+Lines are events of `io.workspace.event_store`, bound to the SHA-256 of ``challenge.json``. Each
+line names the last lines of the other files that its writer had read. So a changed, removed or
+moved line is detected, a removed file by any writer that had read it, and a changed challenge by
+every line. The leaderboard, which names the last lines that it was made from, shows whether the
+last lines of all files were removed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,35 +23,35 @@ _ENDED: Final = "ended"
 
 
 class AttemptOutcome(StrEnum):
-    """What became of an attempt."""
+    """The outcome of an attempt."""
 
     SCORED = "scored"
     REFUSED = "refused"
-    """It breaks the rules of what may be handed in: nothing was scored."""
+    """The submission breaks the rules for submissions: nothing was scored."""
     STOPPED = "stopped in the express lane"
     FAILED = "failed"
-    """What was to score it failed: a disk, a computer. Not the team's fault."""
+    """The evaluation failed (a disk, a computer), which is not the team's fault."""
     OPEN = "not finished"
 
 
 _COUNTED: Final = (AttemptOutcome.SCORED, AttemptOutcome.OPEN)
-"""What counts as an attempt: a score was shown, or may have been."""
+"""Outcomes that count as an attempt: a score was shown, or may have been."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A team's attempt.
+    """An attempt of a team.
 
     Parameters
     ----------
     team, digest, kind
-        Who, the SHA-256 of what was handed in, and what it is.
+        The team, the SHA-256 of its submission, and the kind of submission.
     number
-        The how manieth attempt of the team, from 1; 0 for one that does not count.
+        Number of the attempt, counted from 1 for each team; 0 for one that does not count.
     begun, ended
-        Times, ISO 8601 in UTC; `ended` is "" where nothing tells of an end.
+        Times, ISO 8601 in UTC; `ended` is "" where no end is recorded.
     outcome, reason
-        What became of it, and why where it, or its responses, were not scored.
+        The outcome, and the reason if the attempt, or its responses, were not scored.
     files
         SHA-256 of its results by name.
     event
@@ -71,7 +72,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All attempts in order, what is wrong with the ledger, and its heads."""
+    """All attempts in order, the problems of the ledger, and its last lines."""
 
     attempts: tuple[Attempt, ...] = ()
     problems: tuple[str, ...] = ()
@@ -83,17 +84,17 @@ class Ledger:
         return tuple(attempt for attempt in self.attempts if attempt.team == team)
 
     def count(self, team: str) -> int:
-        """Return how many attempts of a team count."""
+        """Return the number of a team's attempts that count."""
         return max((attempt.number for attempt in self.of_team(team)), default=0)
 
 
 class LedgerWriter:
-    """The file of the ledger that this program alone writes; a context manager.
+    """The ledger file that only this program writes; a context manager.
 
     Parameters
     ----------
     folder
-        Of the ledger.
+        Folder of the ledger.
     origin
         SHA-256 of ``challenge.json``.
     """
@@ -103,7 +104,7 @@ class LedgerWriter:
         self._writer: EventWriter | None = None
 
     def begin(self, team: str, digest: str, kind: str) -> str:
-        """Note that an attempt begins, and return its line's hash; errors as `EventWriter`."""
+        """Record the beginning of an attempt, return its line's hash; errors as `EventWriter`."""
         return self._append_line(
             {"kind": _BEGUN, "team": team, "digest": digest, "submission": kind}
         )
@@ -115,12 +116,12 @@ class LedgerWriter:
         reason: str,
         files: Iterable[tuple[str, str]] = (),
     ) -> None:
-        """Note what became of the attempt whose first line has the hash `event`."""
+        """Record the outcome of the attempt whose first line has the hash `event`."""
         body = {"kind": _ENDED, "begun": event, "outcome": outcome.value, "reason": reason}
         self._append_line({**body, "files": dict(files)})
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._writer is not None:
             self._writer.close()
 
@@ -143,12 +144,12 @@ class LedgerWriter:
 
 
 def read_ledger(folder: Path, origin: str) -> Ledger:
-    """Return the attempts of a challenge whose file has the SHA-256 `origin`.
+    """Return the attempts of the challenge whose file has the SHA-256 `origin`.
 
     Raises
     ------
     FormatError
-        If a file of it cannot be read.
+        If a file of the ledger cannot be read.
     """
     log = read_events(folder, origin)
     hashes = frozenset(event.hash for event in log.events)
@@ -159,7 +160,9 @@ def read_ledger(folder: Path, origin: str) -> Ledger:
 
 def _find_gaps(log: EventLog, hashes: frozenset[str]) -> list[str]:
     gone = {other for event in log.events for other in event.seen if other not in hashes}
-    return [f"the line {digest[:16]} that others had seen is gone" for digest in sorted(gone)]
+    return [
+        f"the line {digest[:16]}, which other lines refer to, is missing" for digest in sorted(gone)
+    ]
 
 
 def _list_attempts(log: EventLog) -> tuple[Attempt, ...]:

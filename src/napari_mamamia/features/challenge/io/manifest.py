@@ -1,4 +1,4 @@
-"""``submission.json`` of a sealed submission: what it is, what it holds, and what ran it."""
+"""``submission.json`` of a sealed submission: its kind, files, and the limits of its program."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _PINNED: Final = "@sha256:"
 
 
 class SubmissionKind(StrEnum):
-    """What a team handed in."""
+    """What a team submitted."""
 
     MASKS = "masks"
     PROGRAM = "program"
@@ -40,9 +40,9 @@ class SubmissionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AskedRun:
-    """What a team asks for in ``mamamia_submission.json``: the container image, pinned by digest.
+    """What a team requests in ``mamamia_submission.json``: the container image, pinned by digest.
 
-    The entry is always ``model.py``.
+    The entry point is always ``model.py``.
     """
 
     image: str = ""
@@ -50,13 +50,13 @@ class AskedRun:
     def __post_init__(self) -> None:
         if self.image and _PINNED not in self.image:
             raise ValueError(
-                f"an image is named by its digest (NAME{_PINNED}…), got {self.image!r}"
+                f"expected an image with its digest (NAME{_PINNED}…), but found {self.image!r}"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What lies in a submission: its kind, where its content starts, and its tables.
+    """The content of a submission: its kind, the folder with the content, and its tables.
 
     `folder` holds the masks or the program; `responses` and `scores` are tables, None where there
     is none. `problem` says why nothing can be scored.
@@ -77,15 +77,15 @@ class Manifest:
     Parameters
     ----------
     team, kind
-        Who, and what it is.
+        The team, and the kind of submission.
     sha256
-        Digest of what was handed in, see `handed_in.digest_of`.
+        Digest of the submission, see `handed_in.digest_of`.
     files, left_out
-        Every file of the copy, and what was not copied and why.
+        Every file of the copy, and the files that were not copied with reasons.
     entry, image
-        What is run of a program, and in which container image ("" for none).
+        The script of a program, and its container image ("" for none).
     case_seconds, memory_bytes
-        Limits of a program, 0 for other kinds and for three quarters of the memory.
+        Limits of a program; 0 for other kinds, and 0 bytes for three quarters of the memory.
     """
 
     team: str
@@ -105,16 +105,16 @@ class _ProgramFiles:
 
 
 _MOST_TABLES: Final = 20
-"""Our own limit: a submission's one or two, and what lies about."""
-_FROM_COPY: Final = "take it from a copy of the challenge's folder"
+"""Our own limit: the one or two tables of a submission, and some others around them."""
+_FROM_COPY: Final = "restore it from a copy of the challenge's folder"
 _MANIFEST: Final = RecordCodec(Manifest, _FROM_COPY)
 _FILES: Final = RecordCodec(_ProgramFiles, _FROM_COPY)
 _ASKED_RUN: Final = RecordCodec(AskedRun, "ask the team to correct it")
 
 
-@reads("what a team handed in", "ask the team for a clean copy")
+@reads("a submission", "ask the team for a clean copy")
 def look_inside(sealed: Path) -> Contents:
-    """Return what a sealed folder holds; a program comes before masks, and masks before tables.
+    """Return the content of a sealed folder: a program before masks, and masks before tables.
 
     Raises
     ------
@@ -128,21 +128,23 @@ def look_inside(sealed: Path) -> Contents:
         return Contents(SubmissionKind.PROGRAM, programs[0], image=asked.image)
     if programs:
         names = name_some([program.name for program in programs])
-        return _say_nothing(folder, f"expected one {_MODEL}, found it in {names}: hand in one")
+        return _say_nothing(folder, f"expected one {_MODEL}, but found it in {names}: submit one")
     responses, scores, problem = _sort_tables(folder)
     masks = inner_folder(folder, MASK_FOLDERS)
-    # Below a table of scores there may be images, which make no submission of masks.
+    # A folder with a table of scores may also hold images, which are not submitted masks.
     if holds_masks(masks, is_deep=scores is None):
         return Contents(SubmissionKind.MASKS, masks, responses, problem=problem)
     if responses is not None:
         return Contents(SubmissionKind.RESPONSES, folder, responses)
     if scores is not None:
         return Contents(SubmissionKind.SCORES, folder, scores=scores)
-    expected = f"expected masks (ID.nii.gz), {_MODEL} or a table, found none: hand in one of them"
+    expected = (
+        f"expected masks (ID.nii.gz), {_MODEL} or a table, but found none: submit one of them"
+    )
     return _say_nothing(folder, problem or expected)
 
 
-@reads("what a team asks for", "ask the team to correct it")
+@reads("the request of a submission", "ask the team to correct it")
 def _read_asked(path: Path) -> AskedRun:
     return _ASKED_RUN.record(read_json(path), path.name)
 
@@ -150,7 +152,7 @@ def _read_asked(path: Path) -> AskedRun:
 def seal_manifest(
     team: str, sealed: SealedFiles, contents: Contents, limits: tuple[float, int]
 ) -> Manifest:
-    """Return the manifest of a copy that was looked into; `limits` are seconds and bytes."""
+    """Return the manifest of an inspected copy; `limits` are seconds and bytes."""
     is_program = contents.kind is SubmissionKind.PROGRAM
     return Manifest(
         team,
@@ -166,7 +168,7 @@ def seal_manifest(
 
 
 def write_manifest(manifest: Manifest, folder: Path) -> None:
-    """Write ``submission.json``, new; errors as `write_json`."""
+    """Write ``submission.json`` as a new file; errors as `write_json`."""
     write_json(_MANIFEST.plain(manifest), folder / MANIFEST)
 
 
@@ -183,14 +185,14 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def write_program_files(files: Iterable[FrozenFile], folder: Path) -> None:
-    """Write ``program_files.json`` anew: what a program made, below its attempt's folder."""
+    """Write ``program_files.json`` anew: the files that a program wrote to its attempt's folder."""
     plain = _FILES.plain(_ProgramFiles(tuple(files)))
     write_json(plain, folder / PROGRAM_FILES, overwrite=True)
 
 
-@reads("the list of what a program made", _FROM_COPY)
+@reads("the list of files that a program wrote", _FROM_COPY)
 def read_program_files(folder: Path) -> tuple[FrozenFile, ...]:
-    """Return name and SHA-256 of each file that a program made, below the attempt's folder."""
+    """Return name and SHA-256 of each file that a program wrote, below the attempt's folder."""
     return _FILES.record(read_json(folder / PROGRAM_FILES), folder / PROGRAM_FILES).files
 
 
@@ -203,14 +205,14 @@ def _list_folders(folder: Path) -> list[Path]:
 
 
 def _sort_tables(folder: Path) -> tuple[Path | None, Path | None, str]:
-    """Return the table of responses, that of scores, and what is wrong with them.
+    """Return the table of responses, the table of scores, and what is wrong with them.
 
-    A submission has one of each at most: of more tables than a few nobody reads all.
+    A submission has at most one of each. A folder with many tables is refused before they are read.
     """
     found = find_tables(folder)
     if len(found) > _MOST_TABLES:
         names = name_some([table.name for table in found])
-        problem = f"expected one table, found {len(found):,} ({names}): hand in one table"
+        problem = f"expected one table, but found {len(found):,} ({names}): submit one table"
         return None, None, problem
     responses: list[Path] = []
     scores: list[Path] = []
@@ -228,6 +230,6 @@ def _sort_tables(folder: Path) -> tuple[Path | None, Path | None, str]:
     for name, tables in (("responses", responses), ("scores", scores)):
         if len(tables) > 1:
             both = " and ".join(name_some([table.name for table in tables]).rsplit(", ", 1))
-            problems.append(f"expected one table of {name}, found {both}: hand in one")
+            problems.append(f"expected one table of {name}, but found {both}: submit one")
             tables.clear()
     return next(iter(responses), None), next(iter(scores), None), "; ".join(problems)

@@ -1,7 +1,7 @@
-"""Tables of values that algorithms are ranked by: long, wide or one for each; and named resamples.
+"""Tables of values to rank algorithms by: long, wide or one per algorithm; and named resamples.
 
-Nothing is guessed and nothing passed over: a table that cannot be ranked as it stands is refused
-with its row, since a lost value would be a rank.
+Nothing is guessed and nothing skipped: a table that cannot be ranked is refused with the row, since
+a lost value would change a rank.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,18 +19,19 @@ from napari_mamamia.core.progress import paced
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import parse_id
+from napari_mamamia.io.tables.headers import Column, needed, optional, spelled
 from napari_mamamia.io.tables.spreadsheets import read_sheets
 from napari_mamamia.io.tables.summary_rows import split_unit
-from napari_mamamia.io.tables.table import Column, Table, needed, optional, read_table, spelled
+from napari_mamamia.io.tables.table import Table, read_table
 
 KEYS: Final = ("task", "metric", "site")
-"""Columns that part a table into several."""
+"""Columns that split a table into several."""
 
 _CASE: Final = Column("case", ("case", "case_id", "patient_id", "id"), is_needed=True, is_id=True)
 _LONG: Final = (_CASE, needed("algorithm"), needed("value"), *map(optional, KEYS))
 _USUAL: Final = ("dsc", "value", "score")
 SHARES: Final = frozenset({"dsc", "dice", "iou", "jaccard"})
-"""Metrics from 0 to 1: one table in percent would lead all others."""
+"""Metrics from 0 to 1: a table in percent would lead all others."""
 _FACTS_OF_CASES: Final = """
 age age_years sex gender ethnicity race menopause menopausal_status breast_density density
 centre center hospital institution group cohort dataset data_set vendor manufacturer scanner
@@ -38,14 +39,14 @@ field_strength fold split part subtype tumor_subtype tumour_subtype pcr stage gr
 year status profile n_phases volume volume_mm3
 """
 _NO_ALGORITHMS: Final = frozenset(_FACTS_OF_CASES.split())
-"""Columns that say something of a case in a wide table."""
+"""Columns of a wide table that describe a case and are not algorithms."""
 _EXPECTED: Final = "a table to rank by"
 _REMEDY: Final = "correct it, or save it again as .xlsx or CSV UTF-8"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueTable:
-    """Values (n, m) float64 of cases by algorithms, nan where one is missing."""
+    """Values (n, m) float64 of cases by algorithms, nan if one is missing."""
 
     task: str
     metric: str
@@ -57,7 +58,7 @@ class ValueTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueTables:
-    """The tables of a file, all of the same algorithms; `keys` are the columns that part them."""
+    """The tables of a file, all of the same algorithms; `keys` are the columns that split them."""
 
     keys: tuple[str, ...]
     tables: tuple[ValueTable, ...]
@@ -66,10 +67,10 @@ class ValueTables:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseColumns:
-    """The columns of one algorithm's table: `values` (n, k) float64, nan where one is missing.
+    """The columns of one algorithm's table: `values` (n, k) float64, nan if one is missing.
 
-    `profiles` are those that its column ``profile`` names, `statuses` what its column ``status``
-    says of each case; () where there is none.
+    `profiles` are the values of its column ``profile``, `statuses` those of its column ``status``
+    for each case; () if there is none.
     """
 
     cases: tuple[str, ...]
@@ -82,7 +83,7 @@ class CaseColumns:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A value and where it belongs; keys, case and algorithm as they are compared."""
+    """A value with its keys, case and algorithm in the form in which they are compared."""
 
     key: tuple[str, str, str]
     case: str
@@ -95,13 +96,14 @@ class _Cell:
 def read_value_tables(path: Path) -> ValueTables:
     """Return the tables of a file: long (algorithm, case, value) or wide (case, each algorithm).
 
-    Optional columns task, metric and site part it into several. An empty cell is a missing value,
-    and so is a case that an algorithm has no row for. Letter case does not part case ids.
+    Optional columns task, metric and site split it into several. An empty cell is a missing value,
+    and so is a case for which an algorithm has no row. Letter case does not distinguish case ids.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, a column or name is missing or there twice, a value is no finite
+        If the file cannot be read, a column or name is missing or occurs twice, a value is no
+        finite
         number, or an algorithm has no value at all.
     """
     table = read_table(path, _LONG, (_CASE, *map(optional, KEYS)), (), takes_others=True)
@@ -112,15 +114,15 @@ def read_value_tables(path: Path) -> ValueTables:
     cells = _read_long(table, names) if is_long else _read_wide(table, names, not_ranked)
     if not cells:
         raise FormatError(
-            f"expected a row for each case in {path}, but there is none below its header: look "
-            "whether the program that wrote it came to its end"
+            f"expected a row for each case in {path}, but there is none below its header: check "
+            "whether the program that wrote it finished"
         )
     notes = _list_notes(table)
     if not_ranked:
         listed = name_some(not_ranked)
         notes += (
-            f"{path.name}: {listed} taken as said of the cases, not as algorithms: rename a column "
-            "that is one",
+            f"{path.name}: {listed} taken as properties of the cases, not as algorithms: rename a "
+            "column that is an algorithm",
         )
     return ValueTables(keys, _part_cells(path, cells, names), notes)
 
@@ -149,11 +151,11 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
             before = seen[case_key(case)][1]
             raise FormatError(
                 f"expected each case once in {path}, but {case} is in rows {before} and "
-                f"{row.number}: keep the row that counts"
+                f"{row.number}: keep the right row"
             )
         seen[case_key(case)] = case, row.number
     if not seen:
-        raise FormatError(f"expected a row for each case in {path}, found none: look into the file")
+        raise FormatError(f"expected a row for each case in {path}, found none: check the file")
     profiles, statuses = (
         [str(cell or "") for cell in table.column(name)] if table.has(name) else []
         for name in ("profile", "status")
@@ -170,12 +172,12 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
 
 @reads("a table of resamples", "write the names of a resample's cases into each row")
 def read_draws(path: Path) -> tuple[tuple[str, ...], ...]:
-    """Return the case names of each row; there is no header. Empty rows are passed over.
+    """Return the case names of each row; there is no header. Empty rows are skipped.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, or a cell is no name.
+        If the file cannot be read, or a cell is not a name.
     """
     sheet = next(read_sheets(path, f"Reading {path.name}"), None)
     if sheet is None:
@@ -208,7 +210,7 @@ def _read_long(table: Table, names: dict[str, str]) -> list[_Cell]:
 
 
 def _list_case_facts(table: Table) -> tuple[str, ...]:
-    """Return the columns of a wide table that by their name are no algorithms."""
+    """Return the columns of a wide table that are no algorithms, judged by their names."""
     places = table.header.places
     return tuple(name for name in places if spelled(split_unit(name)[0]) in _NO_ALGORITHMS)
 
@@ -222,14 +224,14 @@ def _read_wide(table: Table, names: dict[str, str], not_ranked: Sequence[str]) -
     if not algorithms:
         raise FormatError(
             f"expected the columns algorithm, case and value in {path}, or a case and a column for "
-            f"each algorithm, found {name_some(header) or 'no header'}: name the columns so"
+            f"each algorithm, found {name_some(header) or 'no header'}: rename the columns"
         )
     for name in algorithms:
         places = [index for index, other in enumerate(header) if other == name]
         if len(places) > 1:
             raise FormatError(
                 f"expected one column {name} in {path}, found {len(places)} (columns "
-                f"{name_some([str(index + 1) for index in places])}): keep the one that counts"
+                f"{name_some([str(index + 1) for index in places])}): keep the right one"
             )
     values = {name: _read_values(table, name) for name in algorithms}
     columns = {key: table.column(key) for key in KEYS if table.has(key)}
@@ -268,8 +270,7 @@ def _part_cells(
             if rows[place]:
                 raise FormatError(
                     f"expected one value of {cell.algorithm} for case {names[cell.case]} in "
-                    f"{path}, found it in rows {rows[place]} and {cell.row}: keep the one that "
-                    "counts"
+                    f"{path}, found it in rows {rows[place]} and {cell.row}: keep the right one"
                 )
             rows[place] = cell.row
             values[place] = cell.value
@@ -278,7 +279,7 @@ def _part_cells(
     for name, algorithm in algorithms.items():
         if all(np.isnan(table.values[:, algorithm]).all() for table in tables):
             raise FormatError(
-                f"expected a value of {name} in {path} for one case or more, found none: give its "
+                f"expected a value of {name} in {path} for at least one case, found none: add its "
                 "values, or leave the algorithm out"
             )
     return tuple(tables)
@@ -295,13 +296,13 @@ def _choose_column(table: Table) -> list[str]:
         return [name for name in table.header.places if name != "case"]
     raise FormatError(
         f"expected a column dsc, value or score in {table.path}, found "
-        f"{name_some(others) or 'none'}: name the one to rank by",
+        f"{name_some(others) or 'none'}: name the column to rank by",
         remedies=(Remedy("metric", ("COLUMN",)),),
     )
 
 
 def _read_values(table: Table, name: str) -> list[float]:
-    """Return a column of finite numbers, nan where missing; a lost value would be a rank."""
+    """Return a column of finite numbers, nan if missing; a lost value would change a rank."""
     for row in table.rows:
         if row.problem:
             raise FormatError(
@@ -315,7 +316,7 @@ def _read_values(table: Table, name: str) -> list[float]:
         raise FormatError(
             f"expected a finite number{' from 0 to 1' if is_share else ''} or an empty cell in "
             f"column {name}, row {row.number} of {table.path}, got {str(cell).strip()!r}: correct "
-            "it, or leave the cell empty and choose what that counts",
+            "it, or leave the cell empty and choose a rule for missing values",
             remedies=(Remedy("missing", ("RULE",)),),
         )
     return values

@@ -1,4 +1,4 @@
-"""What leaves a site: one JSON file of numbers, no image, no mask, no id that others could know."""
+"""The file that a site shares: numbers in JSON, without images, masks or case ids."""
 
 import hashlib
 import hmac
@@ -25,7 +25,7 @@ _CODE_DIGITS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class SiteModel:
-    """A model that ran at the site: its name, its digest, and its cases without a usable mask."""
+    """A model that was evaluated at the site: name, digest, and cases without a usable mask."""
 
     name: str
     digest: str
@@ -36,7 +36,8 @@ class SiteModel:
 class SiteNumber:
     """A metric of a model over a group of the site's cases (`variable` and `group` "" for all).
 
-    Mean of the ranks of its cases among the site's models is `mean_rank`, told for all cases alone.
+    `mean_rank` is the model's mean rank over the cases, among the site's models; it is given only
+    for all cases together.
     """
 
     model: str
@@ -64,7 +65,7 @@ class SiteRow:
 
 @dataclass(frozen=True, slots=True)
 class SiteFile:
-    """Everything that a site gives away.
+    """All content that a site shares.
 
     Parameters
     ----------
@@ -73,15 +74,15 @@ class SiteFile:
     profile, profile_version, definitions
         The definitions of every number, and the SHA-256 of all of them.
     rule
-        What a case without a usable prediction counts.
+        The score of a case without a usable prediction.
     share
         "cases" with `rows`, or "aggregates" without.
     metrics, models, numbers, rows
-        What was measured.
+        The metrics and models, and their values over groups and for each case.
     n_cases
-        Cases of the site.
+        Number of cases of the site.
     withheld
-        Groups that are not told, and why.
+        Groups whose numbers are not shared, with reasons.
     """
 
     site: str
@@ -103,16 +104,16 @@ class SiteFile:
     def __post_init__(self) -> None:
         names = [model.name for model in self.models]
         if not names or len(set(names)) < len(names) or not self.site.strip():
-            raise ValueError("a site has a name, and one model or more, each once")
+            raise ValueError("expected a site with a name and one model or more, each once")
         strangers = {number.model for number in self.numbers} | {row.model for row in self.rows}
         strangers -= set(names)
         if strangers or {number.metric for number in self.numbers} - set(self.metrics):
-            raise ValueError("its numbers are of its own models and metrics")
+            raise ValueError("expected numbers only of the site's own models and metrics")
         if any(len(row.values) != len(self.metrics) for row in self.rows):
-            raise ValueError("each row has a value of each metric")
+            raise ValueError("expected a value of each metric in each row")
 
 
-_REMEDY: Final = "ask the site for the file as `mamamia site evaluate` wrote it"
+_REMEDY: Final = "ask the site for the original file that it wrote"
 _SITE: Final = RecordCodec(SiteFile, _REMEDY)
 
 
@@ -123,32 +124,32 @@ def write_site_file(site: SiteFile, path: Path, *, overwrite: bool = False) -> N
 
 @reads("a site's file", _REMEDY)
 def read_site_file(path: Path) -> SiteFile:
-    """Return what a site gave away.
+    """Return the file that a site shared.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, or is of another form.
+        If the file cannot be read, or has another schema.
     """
     site = _SITE.record(read_json(path), path)
     if site.schema != SCHEMA:
         raise FormatError(
-            f"expected a site's file of form {SCHEMA} in {path}, got form {site.schema}: use the "
-            "version of this software that wrote it"
+            f"expected a site's file of schema {SCHEMA} in {path}, but found schema {site.schema}: "
+            "use the version of this software that wrote it"
         )
     return site
 
 
-@reads("a key", "choose another file; a new key gives other codes")
+@reads("a key", "choose another file; a new key gives different codes")
 def site_key(path: Path) -> bytes:
-    """Return the site's own key, made where there is none; it never leaves the site.
+    """Return the site's own key, created if the file does not exist; it never leaves the site.
 
     Raises
     ------
     FormatError
         If the file holds something else.
     SaveError
-        If it cannot be made.
+        If it cannot be created.
     """
     with suppress(SaveConflictError), saving(path) as temporary:
         handle = open_own(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -158,7 +159,8 @@ def site_key(path: Path) -> bytes:
         key = stream.read(_KEY_BYTES + 1)
     if len(key) != _KEY_BYTES:
         raise FormatError(
-            f"expected a key of {_KEY_BYTES} bytes in {path}, got another file: choose a new name"
+            f"expected a key of {_KEY_BYTES} bytes in {path}, but found another file: choose a "
+            "new name"
         )
     return key
 

@@ -1,4 +1,4 @@
-"""The page of a leaderboard: who leads, how sure, what would change it, and every number behind."""
+"""The leaderboard page: who leads, how certain that is, what would change it, and all numbers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,30 +26,30 @@ from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.text import Answer, Column, ReportTable, Row, number, p_text
 
 _MOST_TABLES: Final = 12
-"""Tables with parts of their own; all are in the files beside the page."""
+"""Tables with sections of their own; all are in the files beside the page."""
 
 _MOST_ON_PODIUM: Final = 7
-"""Algorithms on a podium: as many as have a colour of their own."""
+"""Algorithms on a podium plot: as many as have a colour of their own."""
 
 _LONGEST_HEAD: Final = 18
 
 _MOST_SPREAD: Final = 10
-"""Algorithms up to which tables of pairs lie open; of more they are folded below the figure."""
+"""Algorithms up to which tables of pairs are shown open; otherwise folded below the figure."""
 
 LEADERBOARD_FOOTER: Final = (
     "Numbers are rounded for reading; rank.json, rank_details.json, ranks.csv and case_ranks.csv "
-    "beside this page have them in full. A team's name leads to its own page."
+    "beside this page have them in full. A team's name links to its own page."
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeaderboardContent:
-    """What a leaderboard shows.
+    """The content of a leaderboard.
 
-    `sentences` are what is said of all tables together (where there are several) and of each, in
-    that order; `links` lead from an algorithm's name to its own page; `summary` stands first, then
-    `facts`, and `warnings` before the parts. `groupings` part the first table's cases that counted
-    on the teams' pages.
+    `sentences` are the texts of all tables together (if there are several) and of each, in that
+    order; `links` lead from an algorithm's name to its own page; the page begins with `summary`,
+    then `facts`, and has `warnings` before the sections. `groupings` divide the first table's
+    counted cases on the teams' pages.
     """
 
     title: str
@@ -82,7 +82,7 @@ def leaderboard_page(content: LeaderboardContent) -> Page:
 
 
 def ranking_sections(content: LeaderboardContent) -> tuple[PageSection, ...]:
-    """Return the parts of a page that a ranking fills: boards, pairs, cases, sites."""
+    """Return the sections of a ranking on a page: boards, pairs, cases, sites."""
     ranking, sites = content.ranking, content.sites
     sections: list[PageSection] = []
     texts = list(content.sentences)
@@ -108,16 +108,16 @@ def ranking_sections(content: LeaderboardContent) -> tuple[PageSection, ...]:
 def _describe_table(
     one: TableRanking, sentences: Sequence[str], content: LeaderboardContent, several: bool
 ) -> Iterator[PageSection]:
-    """Yield the parts of one table; beside others only the first, which is the board."""
+    """Yield the sections of one table; if there are several, only the first, the board."""
     table, n_draws = one.table, content.ranking.n_draws
     names = table.algorithms
     board = _make_board(
         names, one.methods, len(one.cases), one.filled, content.links,
         f"{len(names)} algorithms on {len(one.cases):,} cases"
-        f"{table.phrase}: {'more' if table.is_larger_better else 'less'} is better",
+f"{table.phrase}: {'larger' if table.is_larger_better else 'smaller'} is better",
     )  # fmt: skip
     stem = "-".join(part for part in (table.task, table.metric, table.site) if part) or "table"
-    # Beside others a table has the figure of its ranks alone: a page of ten is long enough.
+    # One of several tables only gets the figure of its ranks: a page of ten is long enough.
     shown = one.methods[:1] if several else one.methods
     figures = tuple(draw_stability(stem, names, shown, n_draws))[: 1 if several else None]
     title = table.phrase.strip().removeprefix("by ") if several else "Leaderboard"
@@ -136,7 +136,7 @@ def _make_board(
     links: Mapping[str, str],
     title: str,
 ) -> ReportTable:
-    """Return the algorithms by the first method's rank, the other methods' ranks beside it."""
+    """Return the algorithms in order of the first method's rank, with the other methods' ranks."""
     lead = methods[0]
     stable = lead.stability
     sure = ("First, %", "Rank, 95 %") if stable is not None else ()
@@ -162,15 +162,15 @@ def _make_board(
         rows.append(Row(tuple(cells), link=links.get(names[index], "")))
     notes = [
         f"Rank and score by {lead.method}; the last columns are the ranks by the other methods. "
-        "Filled: values that were missing and that a rule gave."
+        "Filled: missing values that were filled by a rule."
     ]
     if stable is not None:
         notes.append(
-            "First: share of resamples of the cases in which it has the best rank, several at once "
-            "where they tie. Rank, 95 %: where its rank falls in 95 % of them."
+            "First: share of resamples of the cases in which it has the best rank, also if tied. "
+            "Rank, 95 %: interval of its rank in 95 % of them."
         )
     if covers:
-        notes.append("Rank, covered: holds the true rank in at least 95 % (Mogstad et al.).")
+        notes.append("Rank, covered: contains the true rank in at least 95 % (Mogstad et al.).")
     columns = (Column("Algorithm", is_number=False), *(Column(text) for text in headings))
     return ReportTable(title, columns, tuple(rows), tuple(notes))
 
@@ -195,29 +195,29 @@ def _describe_pairs(one: TableRanking) -> PageSection:
                 f"Share of resamples in which the row has a better rank by {lead.method}, %",
                 shown,
                 [["" if np.isnan(w) else f"{100 * w:.0f}" for w in row] for row in wins.tolist()],
-                "Ties are no win for either.",
+                "Ties count for neither.",
             )
         )
     figure = ReportFigure(
         "significance",
-        f"Dark: the row is better than the column, p at most {ALPHA:g} after Holm. Pale: these "
-        "cases do not tell them apart.",
+        f"Dark: the row is better than the column, p at most {ALPHA:g} after Holm. Pale: "
+        "no significant difference in these cases.",
         Drawing(significance_map, (shown, p_values, ALPHA), has_png=False),
     )
     if len(names) <= _MOST_SPREAD:
-        return PageSection("Who beats whom", tuple(tables), (figure,))
-    return PageSection("Who beats whom", (), (figure,), folded=tuple(tables))
+        return PageSection("Pairwise comparison", tuple(tables), (figure,))
+    return PageSection("Pairwise comparison", (), (figure,), folded=tuple(tables))
 
 
 def _shorten_name(name: str) -> str:
-    """Return a name as the head of a column has room for; the rows have it in full."""
+    """Return a name shortened for the head of a column; the rows have it in full."""
     return name if len(name) <= _LONGEST_HEAD else f"{name[: _LONGEST_HEAD - 1]}…"
 
 
 def make_matrix(
     title: str, names: Sequence[str], cells: Sequence[Sequence[str]], note: str
 ) -> ReportTable:
-    """Return a table of rows of columns of the same names."""
+    """Return a square table with the same names for rows and columns."""
     columns = (Column("", is_number=False), *(Column(_shorten_name(name)) for name in names))
     rows = tuple(Row((name, *row)) for name, row in zip(names, cells, strict=True))
     return ReportTable(title, columns, rows, (note,))
@@ -238,8 +238,8 @@ def _describe_cases(one: TableRanking, seed: int) -> PageSection:
         for name, row in zip(shown, counts.tolist(), strict=True)
     )
     table = ReportTable(
-        "In how many cases each had which rank", columns, rows,
-        ("Average ranks count at the next full one.",),
+        "Number of cases with each rank", columns, rows,
+        ("Average ranks count as the next whole one.",),
     )  # fmt: skip
     figures = [
         ReportFigure(
@@ -253,7 +253,7 @@ def _describe_cases(one: TableRanking, seed: int) -> PageSection:
         figures.append(
             ReportFigure(
                 "podium",
-                "Each case is a line over the algorithms in the order that they have in it; ties "
+                "Each case is a line over the algorithms in their order in that case; ties "
                 f"are broken at random (seed {seed}).",
                 Drawing(podium, (shown, ranks, values, seed), has_png=False),
             )
@@ -266,7 +266,7 @@ def _describe_sites(ranking: Ranking, sites: SitesResult) -> PageSection:
     larger = {(t.table.task, t.table.metric): t.table.is_larger_better for t in ranking.tables}
     tables = [
         _tabulate_ranks(
-            "Ranks over sites, each site counting equally",
+            "Ranks over sites, all sites weighted equally",
             names,
             [rule.rule for rule in sites.rules],
             [rule.ranks for rule in sites.rules],

@@ -1,4 +1,4 @@
-"""Sites that count equally: the published rules by name, the worst site, each site left out.
+"""Rank over sites that count equally, by the published rules; the worst site; each site left out.
 
 Source: FeTS, Zenk et al., Nature Communications 16 (2025) 6274, and FeTS-AI/Challenge, commit
 1c122653 (behaviour, no code).
@@ -23,17 +23,17 @@ from napari_mamamia.scoring.ranking.table import (
 )
 
 SMALL_SITE: Final = 10
-"""A site with fewer cases is named. Our own limit."""
+"""Sites with fewer cases are listed in a note. Our own limit."""
 
 _WORST_DICE: Final = 0.0
 _WORST_DISTANCE: Final = 1000.0
-"""What stands for a missing value in `SiteRule.FETS_2022_R`."""
+"""Replaces a missing value in `SiteRule.FETS_2022_R`."""
 
 _LAST: Final = MissingRule(MissingKind.WORST_RANK)
 
 
 class ConvergenceRule(StrEnum):
-    """How often a team's rank in convergence counts beside its ranks of each case."""
+    """Weight of a team's convergence rank relative to its ranks of each case."""
 
     FETS_2022_PAPER = "fets-2022-paper"
     """Three times in every case: with 3 x DSC and 3 x HD the mean of 9."""
@@ -43,7 +43,7 @@ class ConvergenceRule(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SiteRanks:
-    """Mean ranks (m,) and the ranks (m,) that they give under a named rule."""
+    """Mean ranks (m,) and the final ranks (m,) under a named rule."""
 
     rule: str
     mean_ranks: NDArray[np.float64]
@@ -54,7 +54,7 @@ class SiteRanks:
 class SiteMeans:
     """Means of one metric by site: `means` (k, m), nan where an algorithm was not run.
 
-    `n` (k, m) are the cases that have a value; `worst` (m,) is the place of each algorithm's worst
+    `n` (k, m) is the number of cases with a value; `worst` (m,) the index of each algorithm's worst
     site, -1 for none; `spread` (m,) the largest minus the smallest of its means.
     """
 
@@ -69,9 +69,9 @@ class SiteMeans:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SitesResult:
-    """Everything about the sites of a ranking.
+    """All results over the sites of a ranking.
 
-    `left_out` are the ranks by ``fets-2022`` without each site, () with one site alone; `small`
+    `left_out` are the ranks by ``fets-2022`` without each site, () for a single site; `small` are
     the sites with fewer than `SMALL_SITE` cases.
     """
 
@@ -86,7 +86,8 @@ class SitesResult:
 def rank_sites(tables: Sequence[RankingTable], rule: SiteRule = SiteRule.FETS_2022) -> SiteRanks:
     """Return the ranks over sites of tables, one for each site and metric (and task).
 
-    Missing values are last in their case; ``fets-2022-R`` takes 0 (1000 where less is better).
+    Missing values are last in their case; ``fets-2022-R`` replaces them by 0 (1000 where less is
+    better).
     """
     of_tables = [_mean_case_ranks(table, rule) for table in tables]
     if rule is SiteRule.BRATS:
@@ -104,8 +105,8 @@ def rank_sites(tables: Sequence[RankingTable], rule: SiteRule = SiteRule.FETS_20
 def describe_sites(tables: Sequence[RankingTable], smallest: int = 0) -> SitesResult | None:
     """Return ranks by every rule, the means of each site and the ranks without each.
 
-    `smallest`: sites with fewer cases are left out of the ranks; they stay in the means. None
-    where no table names a site, or none is large enough.
+    `smallest`: sites with fewer cases are left out of the ranks, but not of the means. None if no
+    table names a site, or none is large enough.
     """
     sites = tuple(dict.fromkeys(table.site for table in tables))
     sizes = {
@@ -132,9 +133,9 @@ def rank_with_convergence(
     convergence: NDArray[np.float64],
     rule: ConvergenceRule = ConvergenceRule.FETS_2022_PAPER,
 ) -> SiteRanks:
-    """Return ranks of federated training: values of the same cases, and a score of convergence.
+    """Return ranks of federated training from values of the same cases and a convergence score.
 
-    Each table is one region and metric; `convergence` (m,), more is better. Ties share the mean
+    Each table is one region and metric; `convergence` (m,), larger is better. Ties share the mean
     rank. Raises ValueError unless the tables hold the same cases.
     """
     if len({table.cases for table in tables}) != 1:

@@ -25,16 +25,18 @@ from napari_mamamia.scoring.statistics.contrasts import (
 )
 
 LEAST: Final = 5
-"""Cases below which a group has no interval. Source: facts of the house on intervals of gaps, as
-`--minimum-group`."""
+"""Smallest group with an interval. Source: our own simulations of intervals of gaps, as the
+smallest
+group of scores.
+"""
 
 
 def tabulate_groups(
     one: TableRanking, at: int, groupings: Sequence[Grouping]
 ) -> tuple[ReportTable, ...]:
-    """Return a table of the groups of each variable, for the algorithm at a place.
+    """Return a table of the groups of each variable, for the algorithm with index `at`.
 
-    The groupings have their codes in the order of the cases that counted.
+    The groupings have their codes in the order of the counted cases.
     """
     values = one.values[:, at]
     bounds = _find_bounds(one.table.metric)
@@ -46,7 +48,7 @@ def tabulate_groups(
 
 
 def _find_bounds(metric: str) -> tuple[float, float]:
-    """Return between which ends a mean of a metric can lie: no interval goes beyond."""
+    """Return the range of a metric's mean, which no interval exceeds."""
     if metric == "performance":
         return 0.0, 1.0
     spec = next((one for one in METRICS if one.name == metric), None)
@@ -80,7 +82,7 @@ def _tabulate_groups(
         )
         rows.append(Row(cells, is_small=one.size < LEAST))
     columns = (Column("Group", is_number=False), Column("n"), Column("Mean"), Column("95 %"))
-    notes = [f"Groups under {LEAST} cases (grey) have no interval and are in no sentence."]
+    notes = [f"Groups under {LEAST} cases (grey) have no interval and are not compared."]
     if moments is not None and len(counted) > 1:
         labels = [name for name, one in zip(grouping.labels, inside, strict=True)
                   if one.size >= LEAST]  # fmt: skip
@@ -102,7 +104,7 @@ def _find_moments(groups: Sequence[NDArray[np.float64]]) -> GroupMoments | None:
 
 
 def _mean_ends(moments: GroupMoments) -> list[tuple[float, float]]:
-    """Return the 95 % interval of each group's mean; a small group's variance is the pooled one."""
+    """Return the 95 % interval of each group's mean; a small group has the pooled variance."""
     from scipy.stats import t as student
 
     reach = student.ppf((1 + LEVEL) / 2, moments.n - 1) * np.sqrt(moments.errors)
@@ -117,13 +119,13 @@ def _say_gap(moments: GroupMoments, labels: Sequence[str], *, is_larger_better: 
     if not gap:
         return "No gap between the groups."
     sure = (
-        f"Groups differ, by at least {number(ends.low)}."
+        f"The groups differ by at least {number(ends.low)}."
         if ends.low > 0
-        else "These cases do not show that groups differ, nor exclude a gap of "
+        else "These cases neither show a difference between groups nor exclude a gap of "
         f"{number(ends.high)}."
     )
     return (
         f"Gap {number(gap)}, from {best} down to {worst}; by chance alone groups of these sizes "
-        f"give {number(range_by_chance(moments.errors))} on average; true gap: between "
+        f"would have {number(range_by_chance(moments.errors))} on average; true gap: between "
         f"{number(ends.low)} and {number(ends.high)} (95 %). {sure}"
     )

@@ -1,4 +1,4 @@
-"""The page of one team of a leaderboard: its place, its neighbours, its groups and its cases."""
+"""The page of one team of a leaderboard: its rank, its neighbours, its groups and its cases."""
 
 import re
 import unicodedata
@@ -35,23 +35,23 @@ _LETTERS: Final = str.maketrans(
 _LONGEST_NAME: Final = 60
 _RESERVED: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)", re.IGNORECASE)
 _OPEN_CASES: Final = 40
-"""Cases that lie open, the worst; the others are folded below."""
+"""Number of cases shown open, the worst; the others are folded below."""
 _MOST_CASES: Final = 1000
 _CASES_OF_SEVERAL: Final = 20
 _MOST_TABLES: Final = 12
 
 _FOR_WHOM: Final = (
-    "This page names cases and their values: it is for the organiser. Whoever sees it of a locked "
-    "test set learns of that set."
+    "This page names cases and their values and is for the organiser. It reveals information "
+    "about a locked test set."
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TeamDetails:
-    """What a team's page tells beside its ranks.
+    """The content of a team's page besides its ranks.
 
-    `answers` and `facts` stand first. `notes` say by case how a value came to be that the team did
-    not give; `parts` are further columns of the cases, a heading and values by case. `sections`
+    The page begins with `answers` and `facts`. `notes` explain, by case, a value that the team did
+    not submit; `parts` are further columns of the cases, a heading and values by case. `sections`
     come last.
     """
 
@@ -64,10 +64,10 @@ class TeamDetails:
 
 
 def name_pages(names: Sequence[str]) -> dict[str, str]:
-    """Return a file name of each team's page that every system, archive and server can hold.
+    """Return a portable file name for each team's page.
 
-    Plain letters, digits, dot, dash and underline alone, at most 60 of them; names that would be
-    one file where letter case does not count are numbered in the order given.
+    Only plain letters, digits, dot, dash and underscore are used, at most 60 of them; names that
+    differ only in letter case are numbered in the given order.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def team_page(
     """Return the page of a team.
 
     `links` lead from the leaderboard to all teams' pages, in the order of the board; `content` is
-    None, or lacks the team, where it has no ranks.
+    None, or lacks the team, if it has no ranks.
     """
     answers, sections = list(details.answers), []
     if content is not None and name in content.ranking.tables[0].table.algorithms:
@@ -144,7 +144,7 @@ def _list_ways(name: str, links: Mapping[str, str]) -> tuple[Way, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """A team among the others: `at` is its place in the tables, `methods` what leads the board."""
+    """A team among the others: `at` is its index in the tables, `methods` those of the board."""
 
     content: LeaderboardContent
     name: str
@@ -153,7 +153,7 @@ class _Place:
 
     @classmethod
     def of(cls, content: LeaderboardContent, name: str) -> "_Place":
-        """Find a team in a ranking."""
+        """Return the position of a team in a ranking."""
         first = content.ranking.tables[0]
         return cls(
             content,
@@ -164,30 +164,30 @@ class _Place:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All teams, as the tables have them."""
+        """Return all teams in the order of the tables."""
         return self.content.ranking.tables[0].table.algorithms
 
     @property
     def lead(self) -> MethodRanking:
-        """The method that the board is in order of."""
+        """Return the method that orders the board."""
         return self.methods[0]
 
     @property
     def filled(self) -> int:
-        """How many values a rule gave."""
+        """Return the number of values filled by a rule."""
         if self.content.overall_filled is not None:
             return int(self.content.overall_filled[self.at])
         return int(self.content.ranking.tables[0].filled[self.at])
 
     def neighbours(self) -> list[int]:
-        """Return who stands next before and next after it, and the leader."""
+        """Return the teams ranked directly before and after it, and the leader."""
         order = np.argsort(self.lead.ranks, kind="stable").tolist()
         place = order.index(self.at)
         near = [order[one] for one in (0, place - 1, place + 1) if 0 <= one < len(order)]
         return [one for one in dict.fromkeys(near) if one != self.at]
 
     def answers(self) -> Iterator[Answer]:
-        """Yield place and certainty in words."""
+        """Yield the team's rank and its certainty as text."""
         lead, at, n = self.lead, self.at, len(self.names)
         shares = int((lead.ranks == lead.ranks[at]).sum()) - 1
         tied = f", shared with {shares} other{'s' if shares > 1 else ''}" if shares else ""
@@ -255,7 +255,7 @@ def _tabulate_methods(place: _Place, n_noted: int) -> ReportTable:
     counted = f", counted as {rule.text}" if rule is not None and n_filled > before else ""
     filled = f" {n_filled:,} of its values were filled in{counted}." if n_filled else ""
     notes = (
-        f"{len(place.names)} teams.{filled} Rank, 95 %: where it falls in 95 % of the resamples.",
+        f"{len(place.names)} teams.{filled} Rank, 95 %: its interval in 95 % of the resamples.",
     )
     return ReportTable("By each method", columns, tuple(rows), notes)
 
@@ -292,12 +292,12 @@ def _tabulate_neighbours(place: _Place, beside: Mapping[str, str]) -> ReportTabl
     if is_single:
         heads += ["Mean difference", "Better in", "Equal in", "Worse in", "p, better", "p, worse"]
         notes.append(
-            "Mean difference: this team's values less its, case by case. p: one-sided Wilcoxon, "
-            "corrected by Holm over all ordered pairs of teams."
+            "Mean difference: this team's values minus the other's, case by case. p: one-sided "
+            "Wilcoxon, corrected by Holm over all ordered pairs of teams."
         )
     else:
         heads += ["Better rank in", "Equal in", "Worse in"]
-        notes.append("Better, equal, worse in: tables.")
+        notes.append("Better, equal, worse in: number of tables.")
     columns = (Column("Team", is_number=False), *(Column(text) for text in heads))
     return ReportTable("The leader, the one before and the one after", columns, tuple(rows),
                        (" ".join(notes),))  # fmt: skip
@@ -328,7 +328,7 @@ def _compare_tables(ranked: Sequence[TableRanking], at: int, other: int) -> list
 
 
 def _list_cases(one: TableRanking, at: int, details: TeamDetails) -> tuple[Row, ...]:
-    """Return a row for each of the worst cases, those without a value before all."""
+    """Return a row for each of the worst cases; cases without a value come first."""
     values = one.values
     sign = 1.0 if one.table.is_larger_better else -1.0
     merits = sign * np.nan_to_num(values[:, at], nan=-sign * np.inf)
@@ -340,7 +340,7 @@ def _list_cases(one: TableRanking, at: int, details: TeamDetails) -> tuple[Row, 
         parts = [number(part.get(case, nan), 3) for _, part in details.parts]
         cells = [case, number(value, 4), *parts, f"{one.case_ranks[place, at]:g}"]
         cells.append(number(float(sign * best[place]), 4))
-        rows.append(Row((*cells, note or ("it gave no value" if isnan(value) else ""))))
+        rows.append(Row((*cells, note or ("no value submitted" if isnan(value) else ""))))
     return tuple(rows)
 
 
@@ -350,10 +350,10 @@ def _tabulate_cases(one: TableRanking, rows: tuple[Row, ...], details: TeamDetai
     columns = (
         Column("Case", is_number=False),
         *(Column(text) for text in heads),
-        Column("Filled in, and why", is_number=False),
+        Column("Filled, with reason", is_number=False),
     )
     n_cases = len(one.cases)
     shown = f"The worst {len(rows):,} of {n_cases:,}" if len(rows) < n_cases else f"All {n_cases:,}"
-    notes = ["Rank: in the case alone, 1 is best. Best: the best value of any team."]
+    notes = ["Rank: within the case, 1 is best. Best: the best value of any team."]
     notes += [f"Left out for all teams: {len(one.dropped):,} cases."] if one.dropped else []
     return ReportTable(f"{shown} cases{one.table.phrase}, worst first", columns, rows, tuple(notes))

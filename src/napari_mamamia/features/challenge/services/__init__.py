@@ -1,1 +1,1 @@
-"""A challenge in a folder, rankings, and submissions that are run."""
+"""Challenges in a folder, rankings, and runs of submissions."""

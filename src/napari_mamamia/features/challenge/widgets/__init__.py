@@ -1,1 +1,1 @@
-"""The leaderboard: who leads and how sure, teams, every case of every team; a cell opens it."""
+"""The leaderboard page: the leader, the teams, and every case of every team."""

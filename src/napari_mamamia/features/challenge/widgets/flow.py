@@ -1,4 +1,4 @@
-"""The leaderboard at work: a ranking is read, a cell opens its case with the team's mask."""
+"""Actions of the leaderboard page: read a ranking, open a case with a team's mask."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,23 +24,23 @@ from napari_mamamia.widgets.viewer.opening import Opening
 
 _LANE: Final = "leaderboard"
 _MASKS: Final = "review"
-"""The lane of masks that were scored, whoever asks for them: the newest request counts."""
+"""The job lane of scored masks, shared with other pages: only the newest request counts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TeamAnswer:
-    """The folder of a team's masks, None where it is not known, and the masks of the open case."""
+    """The folder of a team's masks, None if it is not known, and the masks of the open case."""
 
     folder: Path | None
     masks: CaseMasks | None = None
 
 
 class LeaderboardFlow(WindowPart):
-    """Joins the view, the open data set and the masks of the teams.
+    """Connects the view, the open data set and the masks of the teams.
 
-    `shown` asks to bring the view into sight, `case_wanted` says that a cell opens a case. While
-    that goes on every case that is opened is shown with the same team's mask, and next and previous
-    go through the cases as the view lists them.
+    `shown` asks to bring the view to the front, `case_wanted` says that a cell opens a case. While
+    a team is chosen, every opened case is shown with that team's mask, and next and previous go
+    through the cases in the order of the view.
     """
 
     shown = Signal()
@@ -74,7 +74,7 @@ class LeaderboardFlow(WindowPart):
         self._follow_blinding()
 
     def open_ranking(self, path: Path) -> None:
-        """Read a ranking and show it; why not, where it cannot be read or is hidden."""
+        """Read a ranking and show it, or the reason why it cannot be read or is hidden."""
         self.shown.emit()
         self._jobs.start(
             _LANE,
@@ -105,7 +105,7 @@ class LeaderboardFlow(WindowPart):
             self._cases.open_case(own_id)
 
     def leave(self) -> None:
-        """Show cases with their own masks again, from the next one on."""
+        """Show cases with their own masks again, from the next case on."""
         self._team = ""
 
     # -------------------------------------------------------------------- inner
@@ -132,7 +132,7 @@ class LeaderboardFlow(WindowPart):
         self._view.open.setEnabled(not why)
 
     def _follow_data_set(self) -> None:
-        """Learn how the open data set spells its cases, and say which cases it lacks."""
+        """Read how the open data set spells its cases, and report the missing ones."""
         self.leave()
         opened, ids = self._session.opened, {}
         if opened is not None:
@@ -143,11 +143,13 @@ class LeaderboardFlow(WindowPart):
         if not cases or n_there == len(cases):
             text = ""
         elif opened is None:
-            text = tr("Open the data set that was ranked (page Cases) to see its cases by a click.")
+            text = tr(
+                "Open the data set that was ranked (page Cases) to open its cases by a click."
+            )
         else:
             text = tr(
                 "{n_there:,} of these {n_cases:,} cases are in the open data set {name}: a "
-                "click opens those alone.",
+                "click opens only those.",
                 n_there=n_there,
                 n_cases=len(cases),
                 name=opened.data_set.name,
@@ -160,7 +162,7 @@ class LeaderboardFlow(WindowPart):
             self._session.set_queue([self._own_ids[key] for key in keys if key in self._own_ids])
 
     def _show_masks(self) -> None:
-        """Show the chosen team's mask of the open case, found in a thread."""
+        """Show the chosen team's mask of the open case, read in a thread."""
         case, team, board = self._session.case, self._team, self._board
         files, workspace = self._session.files, self._session.workspace
         if case is None or not team or board is None or not self._session.listed_id:
@@ -205,7 +207,7 @@ class LeaderboardFlow(WindowPart):
             )
         except MamamiaError as error:
             self._notifier.warn(
-                tr("The folder of these masks is not remembered: {error}", error=error)
+                tr("The folder of these masks could not be saved: {error}", error=error)
             )
         self._declined.discard(team)
         self._team = team

@@ -20,7 +20,7 @@ from napari_mamamia.widgets.controls.colours import AGREEMENT_COLOURS, QUIET_COL
 
 UNKNOWN: Final = "–"
 BAD_COLOUR: Final = AGREEMENT_COLOURS["false"]
-"""Behind the worst value of a table; better ones are paler, the best has nothing behind it."""
+"""Background of the worst value of a table; better ones are paler, the best has none."""
 _MOST_OPAQUE: Final = 0.5
 _STEPS: Final = 10
 _NUMBERS: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -28,7 +28,7 @@ _NUMBERS: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 @dataclass(frozen=True, slots=True)
 class TeamRow:
-    """A team by the chosen method, and what the table knows of it beside."""
+    """A team by the chosen method, with its numbers from the table."""
 
     team: RankedAlgorithm
     n_cases: int | None
@@ -37,7 +37,7 @@ class TeamRow:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Title, what it means, its text, and its width in pixels with napari's usual text."""
+    """Title, tooltip, text, and width in pixels with napari's default font."""
 
     title: str
     tip: str
@@ -55,7 +55,7 @@ _COLUMNS: Final = (
     ),
     _Column(
         tr("95 % ranks"),
-        tr("The ranks that 95 % of the resamples of the cases give: how sure the rank is"),
+        tr("The range of the rank in 95 % of the resamples of the cases"),
         lambda r: _show_interval(r.team),
         86,
     ),
@@ -65,18 +65,23 @@ _COLUMNS: Final = (
         lambda r: UNKNOWN if math.isnan(r.team.first) else f"{100 * r.team.first:.0f} %",
         48,
     ),
-    _Column("score", tr("What it is ranked by"), lambda r: _as_text(r.team.score, 4), 56),
+    _Column(
+        "score",
+        tr("The number that the teams are ranked by"),
+        lambda r: _as_text(r.team.score, 4),
+        56,
+    ),
     _Column("n", tr("Cases that count for this rank"), lambda r: _show_count(r.n_cases), 50),
     _Column(
         "filled",
-        tr("Cases without a usable answer of this team, counted by the rule for missing values"),
+        tr("Cases without a usable answer of this team, scored by the rule for missing values"),
         lambda r: _show_count(r.n_filled),
         48,
     ),
 )
 _FILLED: Final = [column.title for column in _COLUMNS].index("filled")
 TEAM_WIDTHS: Final = tuple(column.width for column in _COLUMNS)
-"""Pixels of each column of the teams."""
+"""Width in pixels of each column of the teams."""
 
 
 class TeamsModel(QAbstractTableModel):
@@ -107,7 +112,7 @@ class TeamsModel(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else len(_COLUMNS)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Return a cell's text, hover text, colour or side."""
+        """Return a cell's text, tooltip, colour or alignment."""
         column, row = _COLUMNS[index.column()], self.rows[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
             return column.text(row)
@@ -124,7 +129,7 @@ class TeamsModel(QAbstractTableModel):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """Return a column's title, and what it means."""
+        """Return a column's title or tooltip."""
         if orientation is not Qt.Orientation.Horizontal or section >= len(_COLUMNS):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
@@ -134,15 +139,15 @@ class TeamsModel(QAbstractTableModel):
 
 _BEFORE: Final = (
     (CaseOrder.SPREAD, "spread", tr("Largest minus smallest value of the teams in a case")),
-    (CaseOrder.WORST, "worst", tr("Worst value of a team in a case; – where a team gave none")),
+    (CaseOrder.WORST, "worst", tr("Worst value of a team in a case; – if a team has none")),
 )
-"""What stands before the teams: the order, the title, what it means."""
+"""The columns before the teams: order, title, tooltip."""
 
 
 class CasesModel(QAbstractTableModel):
-    """A row for each case, a column for each team, read only; rows are named by their cases.
+    """A row for each case, a column for each team, read only; the row headers are case ids.
 
-    `sort_wanted` carries a `CaseOrder` or a team's name, and whether it goes upwards.
+    `sort_wanted` carries a `CaseOrder` or a team's name, and whether the order is ascending.
     """
 
     sort_wanted = Signal(str, bool)
@@ -155,7 +160,7 @@ class CasesModel(QAbstractTableModel):
         self._rule = ""
 
     def show_grid(self, grid: CaseGrid | None, teams: Sequence[str], rule: str) -> None:
-        """Show the cases of a table as listed, the teams in an order; `rule` is of missing ones."""
+        """Show the cases of a table, the teams in an order; `rule` is that for missing values."""
         self.beginResetModel()
         self._grid, self._rule = grid, rule
         self._columns = () if grid is None else tuple(grid.teams.index(team) for team in teams)
@@ -169,18 +174,18 @@ class CasesModel(QAbstractTableModel):
         self.layoutChanged.emit()
 
     def case_ids(self) -> list[str]:
-        """Return the cases as shown, in order."""
+        """Return the cases in their displayed order."""
         grid = self._grid
         return [] if grid is None else [grid.cases[row] for row in self._order]
 
     def find_cell(self, row: int, column: int) -> tuple[str, str]:
-        """Return the case and the team of a cell; "" for the team of a column that is of none."""
+        """Return the case and the team of a cell; "" for the team of another column."""
         case_id, at = self.case_ids()[row], column - len(_BEFORE)
         grid = self._grid
         return case_id, "" if at < 0 or grid is None else grid.teams[self._columns[at]]
 
     def column_of(self, team: str) -> int | None:
-        """Return a team's column, None where it has none."""
+        """Return a team's column, None if it has none."""
         names = [] if self._grid is None else [self._grid.teams[index] for index in self._columns]
         return names.index(team) + len(_BEFORE) if team in names else None
 
@@ -189,22 +194,23 @@ class CasesModel(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else len(self._order)
 
     def columnCount(self, parent: QModelIndex | None = None) -> int:
-        """Return the number of teams and of what stands before them."""
+        """Return the number of teams and of the columns before them."""
         nothing = self._grid is None or (parent is not None and parent.isValid())
         return 0 if nothing else len(_BEFORE) + len(self._columns)
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Ask for another order; -1 is as listed."""
+        """Request another order; -1 is that of the file."""
         by: str = CaseOrder.LISTED
         if 0 <= column < len(_BEFORE):
             by = _BEFORE[column][0]
         elif self._grid is not None and column >= 0:
             by = self._grid.teams[self._columns[column - len(_BEFORE)]]
-        # The first click on a title is "ascending" to Qt: the case to look at comes first then.
+        # Qt sends "ascending" for the first click on a title; it should bring the worst case
+        # first.
         self.sort_wanted.emit(by, order == Qt.SortOrder.DescendingOrder)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Return a cell's text, hover text, colour or side."""
+        """Return a cell's text, tooltip, colour or alignment."""
         if self._grid is None:
             return None
         if role == Qt.ItemDataRole.DisplayRole:
@@ -220,7 +226,7 @@ class CasesModel(QAbstractTableModel):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """Return a case, a team or a title, and what it means."""
+        """Return a header's text or tooltip: a case, a team or a column's title."""
         grid = self._grid
         if grid is None or role not in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             return None
@@ -229,10 +235,10 @@ class CasesModel(QAbstractTableModel):
             return grid.cases[self._order[section]]
         if section < len(_BEFORE):
             _, title, tip = _BEFORE[section]
-            return tr("{tip}; a click sorts, largest first", tip=tip) if is_tip else title
+            return tr("{tip}; click to sort, largest first", tip=tip) if is_tip else title
         team = grid.teams[self._columns[section - len(_BEFORE)]]
         return (
-            tr("{team}\nA click sorts, this team's worst case first", team=team) if is_tip else team
+            tr("{team}\nClick to sort, this team's worst case first", team=team) if is_tip else team
         )
 
     # -------------------------------------------------------------------- inner
@@ -262,15 +268,15 @@ class CasesModel(QAbstractTableModel):
             return f"{case_id}, {_BEFORE[index.column()][1]}: {value}"
         if value == UNKNOWN:
             how = (
-                tr(", counts as {rule}", rule=self._rule)
+                tr(", scored as {rule}", rule=self._rule)
                 if self._rule
-                else tr(", counts by the rule")
+                else tr(", scored by the rule")
             )
             value = tr("no usable answer{how}", how=how)
         elif grid.are_ranks:
             value = tr("rank {value} in this case", value=value)
         return tr(
-            "{case_id}\n{team}: {value}\nA click or Enter opens the case",
+            "{case_id}\n{team}: {value}\nClick or press Enter to open the case",
             case_id=case_id,
             team=team,
             value=value,
@@ -298,7 +304,7 @@ def _show_count(count: int | None) -> str:
 
 
 def _show_interval(team: RankedAlgorithm) -> str:
-    """Return whole ranks that hold the interval.
+    """Return the smallest range of whole ranks that contains the interval.
 
     Examples
     --------

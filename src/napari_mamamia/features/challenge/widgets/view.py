@@ -1,4 +1,4 @@
-"""Tab Leaderboard: a sentence, the teams by a method, the cases of every team."""
+"""The leaderboard tab: a summary sentence, the teams by a method, the cases of every team."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,7 +43,7 @@ from napari_mamamia.widgets.controls.controls import (
 from napari_mamamia.widgets.controls.table_fit import TableFit
 
 _NOTHING: Final = tr(
-    "No ranking is open: open the folder that `mamamia rank` or `mamamia challenge rank` wrote."
+    "No ranking is open. Open the output folder of `mamamia rank` or `mamamia challenge rank`."
 )
 _LEAST_HEIGHT: Final = 60
 _CELL_WIDTH: Final = 72
@@ -60,13 +60,13 @@ _METHOD_TEXTS: Final = {
     "rank-then-median": tr("ranked in each case, then the median of those ranks"),
     "test-then-rank": tr("how many others a team beats significantly (one-sided Wilcoxon)"),
     "composite": tr("the challenge's own score"),
-    "ladder": tr("the challenge's own score, as its ladder shows it"),
-    "challenge": tr("the challenge's own score, as its board shows it"),
+    "ladder": tr("the challenge's own score, as displayed by its ladder"),
+    "challenge": tr("the challenge's own score, as displayed on its leaderboard"),
 }
 
 
 class CellTable(QTableView):
-    """`opened` carries a cell's row and column: clicked, or Enter; other keys go to the image."""
+    """Emits `opened` with a cell's row and column on click or Enter; other keys go to the image."""
 
     opened = Signal(int, int)
 
@@ -87,7 +87,7 @@ class CellTable(QTableView):
         self.clicked.connect(self._open_index)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open on Enter; leave letters to the keys of the window."""
+        """Open the cell on Enter; pass letters on to the shortcuts of the window."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._open_index(self.currentIndex())
         elif event.text().strip():
@@ -101,10 +101,11 @@ class CellTable(QTableView):
 
 
 class LeaderboardTab(QWidget):
-    """`folder_chosen` carries a path, `cell_chosen` a case and a team ("" for none).
+    """The leaderboard tab.
 
-    `masks_chosen` carries a team and the folder of its masks, `masks_declined` a team; `reordered`
-    says that the cases are shown in another order.
+    `folder_chosen` carries a path, `cell_chosen` a case and a team ("" for none). `masks_chosen`
+    carries a team and the folder of its masks, `masks_declined` a team; `reordered` says that the
+    order of the cases changed.
     """
 
     folder_chosen = Signal(object)
@@ -132,7 +133,7 @@ class LeaderboardTab(QWidget):
     # ---------------------------------------------------------------- for others
 
     def show_board(self, board: RankBoard | None, problem: str = "") -> None:
-        """Show a ranking; None shows what can be opened, or the `problem` in its place."""
+        """Show a ranking; None shows what can be opened, or the `problem`."""
         self._board = board
         set_primary(self.open, board is None)
         self.masks_line.hide()
@@ -146,25 +147,25 @@ class LeaderboardTab(QWidget):
             return
         set_level(self.sentence, "")
         self.open.setToolTip(
-            tr("Opens another folder with a ranking; this one is {folder}", folder=board.folder)
+            tr("Opens another folder with a ranking. This one is {folder}.", folder=board.folder)
         )
         _fill_combo(self.tables, [table.title for table in board.tables])
         self.tables.setVisible(len(board.tables) > 1)
-        # another ranking leads by its own method, whatever was chosen for the one before
+        # Another ranking starts with its own first method, not with the previous choice.
         _fill_combo(self.methods, ())
         self._show_table(board.tables[0])
         self._share_width()
 
     def say_cases(self, text: str) -> None:
-        """Say what of these cases can be opened now, "" where all can."""
+        """Show which of these cases can be opened, "" if all can."""
         self.cases_note.setText(text)
         self.cases_note.setVisible(bool(text))
 
     def ask_masks(self, team: str, why: str = "") -> None:
-        """Ask where the masks of a team lie, whose case was opened without them."""
+        """Ask for the folder of a team's masks after its case was opened without them."""
         self._team = team
-        first = why or tr("Where the masks of {team} lie is not known.", team=team)
-        self.masks_text.setText(tr("{first} What is on screen is not theirs.", first=first))
+        first = why or tr("The folder of {team}'s masks is not known.", team=team)
+        self.masks_text.setText(tr("{first} The masks on screen are not theirs.", first=first))
         self.legend.hide()
         set_level(self.masks_text, "warning")
         self.choose_masks.setText(tr("Choose the folder…"))
@@ -172,7 +173,7 @@ class LeaderboardTab(QWidget):
         self.masks_line.show()
 
     def tell_masks(self, team: str, folder: Path) -> None:
-        """Say whose masks are shown, and offer another folder."""
+        """Show which team's masks are displayed, and offer to change the folder."""
         self._team = team
         self.masks_text.setText(
             tr(
@@ -183,7 +184,7 @@ class LeaderboardTab(QWidget):
             )
         )
         self.masks_text.setToolTip(
-            tr("Whose masks are shown, and from where\n{folder}", folder=folder)
+            tr("The displayed masks and their folder\n{folder}", folder=folder)
         )
         self.legend.hide()
         set_level(self.masks_text, "hint")
@@ -192,15 +193,15 @@ class LeaderboardTab(QWidget):
         self.masks_line.show()
 
     def has_keyboard(self) -> bool:
-        """Whether keys go to the cases."""
+        """Return whether the cases have the keyboard focus."""
         return self.cases.window().focusWidget() is self.cases
 
     def case_ids(self) -> list[str]:
-        """Return the cases as shown, in order."""
+        """Return the cases in their displayed order."""
         return self.cases_model.case_ids()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Share the room anew: the sides stay usable in a narrow window."""
+        """Divide the width again, so that both sides stay usable in a narrow window."""
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self._share_width()
@@ -208,20 +209,24 @@ class LeaderboardTab(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _make_choices(self) -> None:
-        self.sentence = label("leaderboard_sentence", tip=tr("Who leads and how sure that is"))
+        self.sentence = label(
+            "leaderboard_sentence", tip=tr("Shows who leads and how certain that is.")
+        )
         self.sentence.setProperty("heading", True)
         self.open = tool_button(
             "leaderboard_open",
             tr("Open ranking…"),
-            tr("Opens a folder that `mamamia rank` or `mamamia challenge rank` wrote"),
+            tr("Opens a folder that `mamamia rank` or `mamamia challenge rank` wrote."),
             self._browse_folder,
         )
         self.open.setProperty("framed", True)
-        self.tables = _make_combo("leaderboard_table", tr("Which table: task, metric or site"))
+        self.tables = _make_combo(
+            "leaderboard_table", tr("Selects the table: task, metric or site.")
+        )
         self.tables.currentIndexChanged.connect(self._turn_to_table)
-        self.methods = _make_combo("leaderboard_method", tr("Which way of ranking"))
+        self.methods = _make_combo("leaderboard_method", tr("Selects the ranking method."))
         self.methods.currentIndexChanged.connect(lambda _at: self._show_method())
-        self.orders = _make_combo("leaderboard_order", tr("Which cases stand first"))
+        self.orders = _make_combo("leaderboard_order", tr("Selects the order of the cases."))
         for order in CaseOrder:
             self.orders.addItem(tr("cases {value}", value=order.value), order.value)
         self.orders.setPlaceholderText(tr("cases by a column"))
@@ -234,7 +239,7 @@ class LeaderboardTab(QWidget):
         self.teams: CellTable = named(
             CellTable(),
             "leaderboard_teams",
-            tr("The teams, best first; a click or Enter shows a team's column beside"),
+            tr("Lists the teams, best first; click or press Enter to show a team's column."),
         )
         self.teams.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
         self.teams.setModel(self.teams_model)
@@ -245,8 +250,8 @@ class LeaderboardTab(QWidget):
             CellTable(),
             "leaderboard_cases",
             tr(
-                "A value for each case and team; a click or Enter opens the case with the "
-                "team's mask"
+                "Shows a value for each case and team; click or press Enter to open the case with "
+                "the team's mask."
             ),
         )
         self.cases.setModel(self.cases_model)
@@ -254,26 +259,28 @@ class LeaderboardTab(QWidget):
         self.cases.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         self.cases.verticalHeader().setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.cases.opened.connect(self._choose_cell)
-        self.no_cases = label("leaderboard_no_cases", tip=tr("Why there are no cases to show"))
+        self.no_cases = label(
+            "leaderboard_no_cases", tip=tr("Says why there are no cases to show.")
+        )
         self.no_cases.setAlignment(Qt.AlignmentFlag.AlignTop)
 
     def _make_masks_line(self) -> None:
         self.masks_text = label(
-            "leaderboard_masks", tip=tr("Whose masks are shown, and from where")
+            "leaderboard_masks", tip=tr("Shows whose masks are displayed, and their folder.")
         )
         self.choose_masks = tool_button(
             "leaderboard_choose_masks",
             tr("Choose the folder…"),
             tr(
-                "Chooses the folder of this team's masks; it is remembered, and used for the "
-                "other teams whose folders lie beside it"
+                "Chooses the folder of this team's masks. It is saved, and used for the "
+                "other teams with folders next to it."
             ),
             self._browse_masks,
         )
         self.decline_masks = tool_button(
             "leaderboard_decline_masks",
-            tr("Go on without"),
-            tr("Opens this team's cases without its masks, until the window closes"),
+            tr("Continue without masks"),
+            tr("Opens this team's cases without its masks until the window is closed."),
             self._decline_masks,
         )
         for tool in (self.choose_masks, self.decline_masks):
@@ -283,12 +290,12 @@ class LeaderboardTab(QWidget):
 
     def _lay_out(self) -> None:
         self.cases_note = label(
-            "leaderboard_cases_note", tip=tr("Which of the cases can be opened")
+            "leaderboard_cases_note", tip=tr("Says which of the cases can be opened.")
         )
         set_level(self.cases_note, "warning")
-        self.notes = label("leaderboard_notes", tip=tr("What must be known of this ranking"))
+        self.notes = label("leaderboard_notes", tip=tr("Shows notes on this ranking."))
         set_level(self.notes, "hint")
-        self.legend = label("leaderboard_legend", _legend_text(), tr("What the colours mean"))
+        self.legend = label("leaderboard_legend", _legend_text(), tr("Explains the colours."))
         title = row(self.sentence, self.open)
         title.layout().setStretch(0, 1)
         right = QWidget()
@@ -312,12 +319,12 @@ class LeaderboardTab(QWidget):
         layout.addStretch()
 
     def _show_notes(self, notes: Sequence[str]) -> None:
-        """Show the first notes, and all of them on hover."""
+        """Show the first notes, and all of them in the tooltip."""
         more = len(notes) - _NOTES_SHOWN
         self.notes.setText(
             "\n".join(notes[:_NOTES_SHOWN]) + (tr(" … and {more} more", more=more) * (more > 0))
         )
-        self.notes.setToolTip("\n".join([tr("What must be known of this ranking"), *notes]))
+        self.notes.setToolTip("\n".join([tr("Notes on this ranking"), *notes]))
         self.notes.setVisible(bool(notes))
 
     def _turn_to_table(self, at: int) -> None:
@@ -352,23 +359,26 @@ class LeaderboardTab(QWidget):
         self._fit_cases()
         self.sentence.setText(say_lead(table, at))
         self.methods.setToolTip(
-            tr("Which way of ranking\n{current_text}", current_text=self.methods.currentText())
+            tr(
+                "Selects the ranking method.\n{current_text}",
+                current_text=self.methods.currentText(),
+            )
         )
         self._sort_by(*self._by)
 
     def _share_width(self) -> None:
-        """Give each side half; the teams leave what they do not need to the cases."""
+        """Give each side half; the teams leave unused width to the cases."""
         half = self.width() // 2
         self._tables.setSizes([half, half])
 
     def _fit_cases(self) -> None:
-        """Make room for the longest case id, within reason, and for each value."""
+        """Give enough width to the longest case id, up to a limit, and to each value."""
         self.cases.fit.set_widths([_CELL_WIDTH] * self.cases_model.columnCount())
         letters = self.cases.fontMetrics()
         widest = max(map(letters.horizontalAdvance, self.case_ids()), default=0)
         most = _MOST_LETTERS * letters.averageCharWidth()
         self.cases.verticalHeader().setFixedWidth(min(widest, most) + _MARGIN)
-        # The teams take no more than they need, and half of the room where that is little.
+        # The teams take no more than they need, and half of the width if that is less.
         columns = range(self.teams_model.columnCount())
         self.teams.setMaximumWidth(sum(map(self.teams.columnWidth, columns)) + _SCROLL_BAR)
 
@@ -434,9 +444,9 @@ def _fill_combo(combo: QComboBox, texts: Sequence[str], at: int = 0) -> None:
 
 def _legend_text() -> str:
     return tr(
-        '<span style="color:{bad_colour}">■</span> the darker, the nearer to the '
+        '<span style="color:{bad_colour}">■</span> the darker, the closer to the '
         'worst value of the table &nbsp; <span style="color:{bad_colour}">▨</span> – '
-        "no usable answer, counted by the rule &nbsp; <span "
+        "no usable answer, scored by the rule &nbsp; <span "
         'style="color:{quiet_colour}">–</span> unknown',
         bad_colour=BAD_COLOUR,
         quiet_colour=QUIET_COLOUR,

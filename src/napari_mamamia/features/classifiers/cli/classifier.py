@@ -29,7 +29,9 @@ TableArgument = Annotated[
     typer.Argument(metavar="TABLE", help="Table (.csv, .xlsx, .ods) with a row for each case."),
 ]
 IdOption = Annotated[str, typer.Option("--id", metavar="COLUMN", help="Column of ids.")]
-LabelColumn = Annotated[str, typer.Option("--label", metavar="COLUMN", help="Column of 0 and 1.")]
+LabelColumn = Annotated[
+    str, typer.Option("--label", metavar="COLUMN", help="Column of labels, 0 and 1.")
+]
 ReaderOption = Annotated[
     str, typer.Option("--reader", metavar="COLUMN", help="Column of a reader's recalls, 0 and 1.")
 ]
@@ -38,7 +40,7 @@ PointOption = Annotated[
     typer.Option(
         "--operating-point",
         parser=SENSITIVITY,
-        help="Sensitivity at which to give the specificity (default 0.87); repeatable.",
+        help="Sensitivity at which to report the specificity (default 0.87); repeatable.",
     ),
 ]
 ClusterOption = Annotated[
@@ -65,35 +67,42 @@ def score_classifier(
         typer.Option(
             "--exam",
             metavar="COLUMN",
-            help="Join rows with one value (both breasts): largest score, positive if one is.",
+            help=(
+                "Join rows with one value (such as both breasts): largest score, positive if one "
+                "is."
+            ),
         ),
     ] = "",
     subgroup: Annotated[
         list[str] | None,
-        typer.Option("--subgroup", metavar="COLUMN", help="Numbers for each value; repeatable."),
+        typer.Option(
+            "--subgroup",
+            metavar="COLUMN",
+            help="Report numbers for each value of this column; repeatable.",
+        ),
     ] = None,
     operating_point: PointOption = None,
     partial_above: Annotated[
         float,
         typer.Option(
-            "--partial-above", parser=_ABOVE, help="Sensitivity above which the partial AUC counts."
+            "--partial-above", parser=_ABOVE, help="Lower sensitivity of the partial AUC."
         ),
     ] = 0.82,
     draws: Annotated[
         Path | None,
         typer.Option(
-            "--draws", metavar="FILE", help="Resamples as row numbers from 0, a line each."
+            "--draws", metavar="FILE", help="Resamples as row numbers from 0, one per line."
         ),
     ] = None,
     missing: Annotated[
         MissingScore,
-        typer.Option("--missing", help="What a score that is missing or no number counts."),
+        typer.Option("--missing", help="Treatment of missing and invalid scores."),
     ] = MissingScore.LEAST_FAVOURABLE,
     bootstrap: ResamplesOption = None,
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Score classifiers: AUC, operating points, models against models and a reader."""
+    """Score classifiers: AUC, operating points, comparisons of models and a reader."""
     from napari_mamamia.scoring.classifier.results import ClassifierRules
     from napari_mamamia.services.classifier import score_classifier as service
     from napari_mamamia.services.classifier.text import classifier_lines
@@ -132,23 +141,23 @@ def stack(
     out_of_fold: Annotated[
         bool,
         typer.Option(
-            "--out-of-fold", help="Say that no model had seen the cases that it scores here."
+            "--out-of-fold", help="Confirm that no model was trained or selected on these cases."
         ),
     ] = False,
     reader: ReaderOption = "",
     cluster: ClusterOption = "",
     centre: Annotated[
-        str, typer.Option("--centre", metavar="COLUMN", help="Column that folds are even in, too.")
+        str, typer.Option("--centre", metavar="COLUMN", help="Column to stratify the folds by.")
     ] = "",
     folds: Annotated[int, typer.Option("--folds", parser=_FOLD_NUMBER, help="Folds.")] = 10,
     one_se: Annotated[
-        bool, typer.Option("--one-se", help="The largest penalty within one standard error.")
+        bool, typer.Option("--one-se", help="Use the largest penalty within one standard error.")
     ] = False,
     bootstrap: ResamplesOption = None,
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Join several models' scores to one, with and without a reader, by nested cross-validation."""
+    """Combine several models' scores into one by nested cross-validation."""
     from napari_mamamia.features.classifiers.scoring.stacking import StackRules
     from napari_mamamia.features.classifiers.services import stack as service
     from napari_mamamia.scoring.classifier.results import ClassifierRules
@@ -157,9 +166,9 @@ def stack(
 
     if not out_of_fold:
         raise typer.BadParameter(
-            "expected --out-of-fold: has none of the models seen, in training or in choosing, the "
-            "cases that it scores here? If so say it; if not, the stack would be optimistic: make "
-            "scores of models that were trained elsewhere"
+            "expected --out-of-fold to confirm that no model was trained or selected on these "
+            "cases: otherwise the stack would be optimistic; use scores of models that were "
+            "trained elsewhere"
         )
     columns = _name_columns(case_id, label, score, reader, cluster)
     rules = StackRules(n_folds=folds, one_se=one_se, seed=seed)
@@ -178,7 +187,8 @@ def audit(
     table: TableArgument,
     out: OutOption,
     label: Annotated[
-        str, typer.Option("--label", metavar="COLUMN", help="Column of 0 and 1, such as pcr.")
+        str,
+        typer.Option("--label", metavar="COLUMN", help="Column of labels, 0 and 1, such as pcr."),
     ] = "",
     split: Annotated[
         str, typer.Option("--split", metavar="COLUMN", help="Column that names each row's part.")
@@ -191,17 +201,17 @@ def audit(
     ] = "",
     leave_out: Annotated[
         list[str] | None,
-        typer.Option("--leave-out", metavar="COLUMN", help="Column not to test; repeatable."),
+        typer.Option("--leave-out", metavar="COLUMN", help="Column to leave out; repeatable."),
     ] = None,
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Find what of a table's metadata tells its label, or the parts of its split, apart."""
+    """Find metadata that leaks the label or the split."""
     from napari_mamamia.features.classifiers.services import audit as service
 
     if not label and not split:
         raise typer.BadParameter(
-            "expected --label or --split, got neither: name what the columns must not tell"
+            "expected --label or --split, but found neither: name the column that others may leak"
         )
     columns = service.AuditColumns(label, split, patient, pixels, tuple(leave_out or ()))
     policy = existing_policy(False, overwrite)
@@ -224,13 +234,15 @@ def split(
     stratum: Annotated[
         list[str] | None,
         typer.Option(
-            "--stratum", metavar="COLUMN", help="Column to be even in, the first first; repeatable."
+            "--stratum",
+            metavar="COLUMN",
+            help=("Column to balance, the most important one first; repeatable."),
         ),
     ] = None,
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Deal the patients of a table to parts, every stratum within one patient of its share."""
+    """Split the patients of a table into parts, every stratum within one patient of its share."""
     from napari_mamamia.features.classifiers.services import split as service
 
     job = partial(

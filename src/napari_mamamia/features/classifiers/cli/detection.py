@@ -1,4 +1,4 @@
-"""The command that scores detection: tables of boxes, or folders of masks."""
+"""The command `score-detection`: tables of boxes, or folders of masks."""
 
 import sys
 from collections.abc import Mapping
@@ -75,7 +75,7 @@ OPTIONS: Final[Mapping[str, Where]] = {
     "out": ALWAYS,
     "overwrite": ALWAYS,
 }
-"""Where each option means something."""
+"""The inputs that each option applies to."""
 
 
 def score_detection(
@@ -83,7 +83,7 @@ def score_detection(
     out: OutOption,
     cases: Annotated[
         Path | None,
-        typer.Option("--cases", help="Table of all cases: case_id, perhaps centre."),
+        typer.Option("--cases", help="Table of all cases: case_id, optionally centre."),
     ] = None,
     lesions: Annotated[
         Path | None,
@@ -91,7 +91,9 @@ def score_detection(
     ] = None,
     predictions: Annotated[
         Path | None,
-        typer.Option("--predictions", help="Table of predicted boxes: the same, and score."),
+        typer.Option(
+            "--predictions", help="Table of predicted boxes: the same columns, and score."
+        ),
     ] = None,
     reference: Annotated[
         Path | None, typer.Option("--reference", help="Folder of reference masks.")
@@ -101,32 +103,41 @@ def score_detection(
     ] = None,
     probability: Annotated[
         Path | None,
-        typer.Option("--probability", help="Folder of maps whose highest value scores a part."),
+        typer.Option(
+            "--probability",
+            help=("Folder of probability maps; a box's score is the maximum in its component."),
+        ),
     ] = None,
     matching: Annotated[
-        LesionMatching, typer.Option("--matching", help="Which box finds which lesion.")
+        LesionMatching, typer.Option("--matching", help="Rule for matching boxes with lesions.")
     ] = LesionMatching.GREEDY_SCORE,
     iou: Annotated[
         float, typer.Option("--iou", parser=_IOU, help="Least overlap of a lesion and its box.")
     ] = 0.1,
     duplicates: Annotated[
-        DuplicateRule, typer.Option("--duplicates", help="A second box on a lesion that is found.")
+        DuplicateRule,
+        typer.Option(
+            "--duplicates", help=("Treatment of a second box on a lesion that is already found.")
+        ),
     ] = DuplicateRule.FALSE_POSITIVE,
     overlap: Annotated[
-        LesionOverlap, typer.Option("--overlap", help="What overlap is measured by.")
+        LesionOverlap, typer.Option("--overlap", help="Measure of overlap.")
     ] = LesionOverlap.BOX_IOU,
-    box: Annotated[BoxRule, typer.Option("--box", help="Box of a mask's part.")] = BoxRule.TIGHT,
+    box: Annotated[
+        BoxRule, typer.Option("--box", help="Box of a mask's component.")
+    ] = BoxRule.TIGHT,
     interpolation: Annotated[
         CurveReading, typer.Option("--interpolation", help="Sensitivity between two points.")
     ] = CurveReading.LINEAR,
     case_score: Annotated[
-        CaseScoreRule, typer.Option("--case-score", help="A case's score from its boxes'.")
+        CaseScoreRule, typer.Option("--case-score", help="Score of a case from its boxes.")
     ] = CaseScoreRule.MAX,
     risk: Annotated[
-        RiskModel, typer.Option("--risk", help="Risk by size, where the tables give none.")
+        RiskModel, typer.Option("--risk", help="Risk by size, if the tables give none.")
     ] = RiskModel.SOPIK_2018,
     size_cut: Annotated[
-        float, typer.Option("--size-cut", parser=_CUT, help="Where large lesions begin, mm.")
+        float,
+        typer.Option("--size-cut", parser=_CUT, help="Size between small and large lesions, mm."),
     ] = 20.0,
     label: LabelOption = None,
     bootstrap: BootstrapOption = 1000,
@@ -161,8 +172,8 @@ def score_detection(
         source = DetectionTables(cases, lesions, predictions)
     else:
         raise typer.BadParameter(
-            "expected --cases, --lesions and --predictions, or --reference and --prediction: give "
-            "all of one kind"
+            "expected --cases, --lesions and --predictions, or --reference and --prediction, but "
+            "found neither completely: give all of one kind"
         )
     existing = existing_policy(False, overwrite)
     summary = run(partial(service.score_detection, source, out, settings, existing=existing))
@@ -170,7 +181,7 @@ def score_detection(
 
 
 def _print_detection(summary: "DetectionSummary") -> None:
-    """Print the numbers and what could not be read; exit code 3 unless all could."""
+    """Print the numbers and the failures; exit code 3 if there is a failure."""
     from napari_mamamia.features.classifiers.scoring.detection.report import (
         REPORT,
         headline,

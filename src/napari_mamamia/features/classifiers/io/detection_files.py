@@ -1,4 +1,4 @@
-"""Tables of detection that somebody else made: cases, lesions and predicted boxes in mm."""
+"""Detection tables of other software: cases, lesions and predicted boxes in mm."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import count_of, name_some
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.clinical.rules import parse_text
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import parse_id
-from napari_mamamia.io.tables.table import Column, Row, Table, needed, optional, read_table
+from napari_mamamia.io.tables.data_rows import Row
+from napari_mamamia.io.tables.headers import Column, needed, optional
+from napari_mamamia.io.tables.table import Table, read_table
 
 _EDGES: Final = ("x1", "x2", "y1", "y2", "z1", "z2")
 _IDS: Final = Column(
@@ -26,9 +29,11 @@ _SCORE: Final = Column("score", ("score", "prob", "probability"))
 _BOXES: Final = (_IDS, *map(needed, _EDGES))
 _RISK: Final = optional("risk")
 
-_ROWS_NAMED: Final = 5
 _FARTHEST_MM: Final = 1e6
-"""A kilometre from the origin: beyond it lies no patient, and volumes leave what floats hold."""
+"""Largest coordinate: a kilometre from the origin. No patient lies beyond it, and volumes would
+exceed
+the range of floats.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +49,10 @@ class DetectionCases:
 class BoxTable:
     """Boxes in the order of their table.
 
-    `cases` (n,) is the place of each one's case in the list of cases, `edges_mm` (n, 6) are x1, x2,
-    y1, y2, z1, z2. `scores` and `risks` are nan where the table has no such column. A row that
-    cannot be read has edges of nan and stands in `failures`, and so do rows of cases that are not
-    in the list, which are no boxes here. `n_repeated` counts rows equal to an earlier one.
+    `cases` (n,) is the index of each box's case in the list of cases, `edges_mm` (n, 6) are x1, x2,
+    y1, y2, z1, z2. `scores` and `risks` are nan if the table lacks that column. A row that cannot
+    be read has edges of nan and is listed in `failures`; rows of cases that are not in the list are
+    listed there too and have no box. `n_repeated` counts rows equal to an earlier one.
     """
 
     cases: NDArray[np.intp]
@@ -94,7 +99,7 @@ def read_detection_cases(path: Path) -> DetectionCases:
     if not ids:
         raise FormatError(
             f"expected a row for each case in {path}, but there is none below its header: list "
-            "every case, those without a lesion too"
+            "every case, including those without a lesion"
         )
     return DetectionCases(
         tuple(ids), tuple(centres) if table.has("centre") else (), _list_notes(table)
@@ -105,8 +110,8 @@ def read_detection_cases(path: Path) -> DetectionCases:
 def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
     """Return the lesions of the reference: case_id, x1, x2, y1, y2, z1, z2, and risk if given.
 
-    The truth must be whole: one bad row, a lesion that is there twice or one of a case that is not
-    in the list refuses the table. A table with a header alone has no lesion.
+    The reference must be complete: one bad row, a repeated lesion or one of an unlisted case
+    refuses the table. A table with only a header has no lesion.
 
     Raises
     ------
@@ -119,8 +124,8 @@ def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
         raise _bad_rows(path, [failure.reason for failure in read.failures])
     if read.n_repeated:
         raise FormatError(
-            f"expected each lesion once in {path}, but {read.n_repeated} row(s) repeat an earlier "
-            "one: remove them, or the lesion would count twice"
+            f"expected each lesion once in {path}, but {count_of(read.n_repeated, 'row')} "
+            "repeated an earlier one: remove them, or the lesion would count twice"
         )
     return read
 
@@ -129,7 +134,7 @@ def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
 def read_predicted_boxes(path: Path, cases: DetectionCases) -> BoxTable:
     """Return predicted boxes: the columns of `read_lesions`, and score if they have scores.
 
-    A row that cannot be read costs itself alone: it is a failure with its number, and a box whose
+    A row that cannot be read affects only itself: it is a failure with its number, and a box whose
     edges are nan and whose score is inf, so that damage is never better than a wrong box.
 
     Raises
@@ -160,7 +165,7 @@ def _read_boxes(table: Table, cases: DetectionCases, keeps_bad: bool) -> BoxTabl
             name = parse_id(cells[at])
             place = place_of[case_key(name)]
         except (ValueError, KeyError) as error:
-            reason = "the case is not in the list of cases, so that it does not count"
+            reason = "the case is not in the list of cases, so it does not count"
             why = reason if isinstance(error, KeyError) else str(error)
             failures.append(CaseFailure(name, f"row {number} of {table.path.name}: {why}"))
             continue
@@ -195,13 +200,13 @@ def _read_boxes(table: Table, cases: DetectionCases, keeps_bad: bool) -> BoxTabl
 
 
 def _make_row(numbers: Mapping[str, float], has_scores: bool) -> tuple[float, ...]:
-    """Return edges, score and risk; ValueError where they are no box."""
+    """Return edges, score and risk; raise ValueError if they are not a valid box."""
     missing = next((name for name, value in numbers.items() if math.isnan(value)), None)
     if missing:
-        raise ValueError(f"{missing} must be a number, and it is missing")
+        raise ValueError(f"{missing} must be a number, but it is missing")
     far = next((edge for edge in _EDGES if abs(numbers[edge]) > _FARTHEST_MM), None)
     if far:
-        raise ValueError(f"{far} must be a place in mm, got {numbers[far]:g}")
+        raise ValueError(f"{far} must be a coordinate in mm, got {numbers[far]:g}")
     for low, high in zip(_EDGES[::2], _EDGES[1::2], strict=True):
         if not numbers[low] < numbers[high]:
             raise ValueError(
@@ -219,13 +224,10 @@ def _list_notes(table: Table) -> tuple[str, ...]:
 
 
 def _require_whole(row: Row) -> None:
-    """Raise ValueError where a cell only looks empty, or cells of a text row moved or are lost."""
+    """Raise ValueError if a cell only looks empty, or cells of a text row are shifted or lost."""
     if row.problem:
         raise ValueError(row.problem)
 
 
 def _bad_rows(path: Path, reasons: Sequence[str]) -> FormatError:
-    more = f", and {len(reasons) - _ROWS_NAMED} more" if len(reasons) > _ROWS_NAMED else ""
-    return FormatError(
-        f"expected whole rows in {path}, but {'; '.join(reasons[:_ROWS_NAMED])}{more}: correct them"
-    )
+    return FormatError(f"expected whole rows in {path}, but {name_some(reasons, 5)}: correct them")

@@ -1,4 +1,4 @@
-"""Leaks: what of a data set's metadata tells the label, or the parts of a split, apart."""
+"""Find metadata that leaks the label or the split of a data set."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from napari_mamamia.scoring.statistics.performance import ratio
 N_SIMULATED: Final = 9999
 N_PERMUTATIONS: Final = 999
 MOST_ROWS: Final = 20_000
-"""Rows of the joint test: of more, so many are drawn."""
+"""Rows of the joint test; from larger tables this many are drawn."""
 
 _FEW_NUMBERS: Final = 6
 _MOST_VALUES: Final = 40
@@ -32,7 +32,7 @@ _JOINT_VALUES: Final = 12
 
 
 class LeakTest(StrEnum):
-    """How a column was compared."""
+    """The test that compares a column with a target."""
 
     FISHER = "Fisher"
     CHI_SQUARE = "chi-square, simulated"
@@ -41,7 +41,7 @@ class LeakTest(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetadataColumn:
-    """A column of n cells: `numbers` (n,) with nan where it has none, or texts with ""."""
+    """A column of n cells: `numbers` (n,) with nan for missing ones, or texts with ""."""
 
     name: str
     numbers: NDArray[np.float64] | None = None
@@ -50,10 +50,10 @@ class MetadataColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnLeak:
-    """What a column tells of a target, the largest effect first.
+    """The association of a column with a target.
 
-    `effect` is 0 (nothing) to 1: Cramer's V of categories, of numbers how far the AUC of the
-    column alone is from 0.5, doubled; `auc` is nan for categories, `odds_ratio` for all but 2 x 2.
+    `effect` is 0 (none) to 1: Cramer's V for categories; for numbers twice the distance of the
+    column's AUC from 0.5. `auc` is nan for categories, `odds_ratio` for all tables but 2 x 2.
     `p_holm` is corrected over all columns and targets.
     """
 
@@ -70,9 +70,9 @@ class ColumnLeak:
 
 @dataclass(frozen=True, slots=True)
 class JointLeak:
-    """How well all columns together tell a target: cross-validated AUC, and how often by chance.
+    """The prediction of a target from all columns together: cross-validated AUC and its p-value.
 
-    `p_value` is over `n_permutations` targets dealt anew; `n` rows were used.
+    `p_value` is over `n_permutations` permuted targets; `n` rows were used.
     """
 
     target: str
@@ -84,7 +84,7 @@ class JointLeak:
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """One value that several rows share; `rows` from 0."""
+    """A value that several rows share; `rows` count from 0."""
 
     kind: str
     value: str
@@ -93,7 +93,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What was found; nothing is ever removed. `skipped` are columns with the reason."""
+    """The results of an audit; nothing is removed. `skipped` are columns with the reason."""
 
     columns: tuple[ColumnLeak, ...]
     joint: tuple[JointLeak, ...]
@@ -123,11 +123,11 @@ def audit(
     seed: int = 42,
     n_permutations: int = N_PERMUTATIONS,
 ) -> Audit:
-    """Return what each column, and all together, tell of each target.
+    """Return the association of each column, and of all together, with each target.
 
     `targets` are a name and 0, 1 or nan of each row, (n,). `groups` are patients: the joint test
-    keeps a patient's rows in one fold. A column is also tested by whether it has a value, and a
-    column of many texts by their letters and digits, which ids and dates are made of; the order
+    keeps a patient's rows in one fold. A column is also tested for whether it has a value, and a
+    column of many texts by its letters and digits, since ids and dates consist of them; the order
     of the rows is a column too. A column is not tested against the target of its own name.
     """
     skipped: list[str] = []
@@ -170,7 +170,7 @@ def duplicates(
 ) -> tuple[Duplicate, ...]:
     """Return the values that several rows share, "" left out.
 
-    With `apart`, such as the part of a split, only those whose rows differ in that.
+    With `apart`, such as the part of a split, only values whose rows differ in it.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def duplicates(
 
 
 def _prepare_column(column: MetadataColumn, skipped: list[str]) -> list[MetadataColumn]:
-    """Return a column as it is tested: categories or numbers, and whether it has a value."""
+    """Return the columns to test: categories or numbers, and whether a value is present."""
     if column.numbers is not None:
         is_there = ~np.isnan(column.numbers)
         values = np.unique(column.numbers[is_there])
@@ -225,7 +225,7 @@ def _take_apart(column: MetadataColumn, skipped: list[str]) -> Iterator[Metadata
 def _test_column(
     column: MetadataColumn, name: str, target: NDArray[np.float64], rng: np.random.Generator
 ) -> ColumnLeak | None:
-    """Compare a column between the classes of a target; None where there is nothing to compare."""
+    """Compare a column between the classes of a target; None if there is nothing to compare."""
     if column.numbers is not None:
         use = ~np.isnan(column.numbers) & ~np.isnan(target)
         return _test_numbers(column.name, name, column.numbers[use], target[use])
@@ -267,7 +267,7 @@ def _chi_square(counts: NDArray[np.integer]) -> NDArray[np.float64]:
 
 
 def _simulate_tables(counts: NDArray[np.integer], rng: np.random.Generator) -> float:
-    """Return how often tables with the same margins are as far from independence, one added."""
+    """Return the p-value of simulated tables with the same margins: (as extreme + 1)/(all + 1)."""
     both = counts.sum(axis=0)
     drawn = rng.multivariate_hypergeometric(
         both, int(counts[0].sum()), size=N_SIMULATED, method="marginals"
@@ -285,7 +285,7 @@ def _test_together(
     seed: int,
     n_permutations: int,
 ) -> JointLeak | None:
-    """Fit ridge regression on all columns, cross-validated, and on targets dealt anew."""
+    """Fit ridge regression on all columns, cross-validated, and on permuted targets."""
     rows = np.flatnonzero(~np.isnan(target))
     rng = np.random.default_rng(seed)
     if rows.size > MOST_ROWS:
@@ -303,7 +303,7 @@ def _test_together(
     (real,) = _cross_validated(table, label[:, None], folds)
     n_reached = 0
     for first in range(0, n_permutations, _AT_ONCE):
-        report_progress(first, n_permutations, f"Guessing {name} from all columns")
+        report_progress(first, n_permutations, f"Predicting {name} from all columns")
         n_now = min(_AT_ONCE, n_permutations - first)
         dealt = np.stack([rng.permutation(label) for _ in range(n_now)], axis=1)
         n_reached += int((_cross_validated(table, dealt, folds) >= real).sum())
@@ -314,7 +314,7 @@ def _test_together(
 def _cross_validated(
     table: NDArray[np.float64], labels: NDArray[np.float64], folds: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Return for each of m labels (n, m) the mean AUC over the folds that hold both classes."""
+    """Return the mean AUC over the folds with both classes, for each of m labels (n, m)."""
     from scipy.stats import rankdata
 
     totals, counts = np.zeros(labels.shape[1]), np.zeros(labels.shape[1])
@@ -335,7 +335,7 @@ def _cross_validated(
 
 
 def _spread_out(column: MetadataColumn, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return a column as 0 and 1 of its categories, or of quantiles of its numbers, (n, k)."""
+    """Return a column as indicators (n, k) of its categories, or of quantiles of its numbers."""
     if column.numbers is not None:
         numbers = column.numbers[rows]
         there = numbers[~np.isnan(numbers)]

@@ -1,4 +1,4 @@
-"""Parts of a data set by patient: each stratum shared out as evenly as whole patients allow."""
+"""Split a data set by patient, with each stratum divided as evenly as possible."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +13,10 @@ from scipy.sparse.csgraph import maximum_flow
 from napari_mamamia.scoring.classifier.operating import Units
 
 STRATIFIED_DEALING: Final = "stratified-dealing"
-"""The method's name. It is not the split of the digital mammography challenge (T. Schaffter et al.
-2020, supplement), whose text leaves open how its parts are filled."""
+"""The method's name. It differs from the split of the digital mammography challenge (T. Schaffter
+et
+al. 2020, supplement), whose text does not say how its parts are filled.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class PartShare:
 
 @dataclass(frozen=True, slots=True)
 class LevelBalance:
-    """One value of a column: patients of each part, and how far its share is from that of all.
+    """One value of a column: its patients in each part, and the difference from its overall share.
 
     `differences` are standardised: (share in the part - share in all)/sqrt(p (1 - p)).
     """
@@ -40,9 +42,10 @@ class LevelBalance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """The part of each patient, and how even the parts are.
+    """The part of each patient, and the balance of the parts.
 
-    `of_patient` (m,) are places in `parts`. `targets` are the exact sizes, `sizes` the real ones.
+    `of_patient` (m,) are indices of `parts`. `targets` are the exact sizes, `sizes` the actual
+    ones.
     """
 
     parts: tuple[PartShare, ...]
@@ -60,10 +63,9 @@ def deal_patients(
     `columns` are the strata in order, a value of each patient. Parts are disjoint; every part, and
     every stratum of the first column, of the first two, and so on to all of them, has the share of
     each part rounded up or down: within one patient of it. Such a rounding always exists (two
-    nested families of sums, so that the flow through them has a whole solution); which patients of
-    a stratum go where is drawn with `seed`.
-    Source: L. R. Ford, D. R. Fulkerson, Flows in Networks (1962); L. H. Cox, L. R. Ernst,
-    INFOR 20 (1982) 423 (controlled rounding).
+    nested families of sums, so that the flow through them has an integer solution); the patients of
+    a stratum are assigned at random with `seed`. Source: L. R. Ford, D. R. Fulkerson, Flows in
+    Networks (1962); L. H. Cox, L. R. Ernst, INFOR 20 (1982) 423 (controlled rounding).
 
     Raises
     ------
@@ -74,7 +76,7 @@ def deal_patients(
     names = tuple(columns)
     n = len(next(iter(columns.values()))) if names else 0
     if not n:
-        raise ValueError("at least one patient and one column of strata are needed, got none")
+        raise ValueError("expected at least one patient and one column of strata, but found none")
     keys = list(zip(*(columns[name] for name in names), strict=True))
     leaves = sorted(set(keys))
     leaf_sizes = dict.fromkeys(leaves, 0)
@@ -99,7 +101,7 @@ def deal_patients(
 
 
 def join_patients(patients: Units, values: Sequence[str]) -> tuple[str, ...]:
-    """Return a value for each patient of rows: the most frequent, the first of equals; "" last."""
+    """Return the most frequent value of each patient's rows, the first of equals; "" comes last."""
     counted: list[dict[str, int]] = [{} for _ in range(patients.n)]
     for index, value in zip(patients.of_row, values, strict=True):
         counted[index][value] = counted[index].get(value, 0) + 1
@@ -112,8 +114,8 @@ def require_apart(patients: Sequence[str], parts: Sequence[str]) -> None:
     for patient, part in zip(patients, parts, strict=True):
         if first.setdefault(patient, part) != part:
             raise ValueError(
-                f"patient {patient} is in {first[patient]} and in {part}: every row of a patient "
-                "belongs to one part"
+                f"expected every row of patient {patient} in one part, but found {first[patient]} "
+                f"and {part}"
             )
 
 
@@ -121,17 +123,19 @@ def _exact_shares(parts: Sequence[PartShare]) -> list[Fraction]:
     given = [Fraction(str(part.share)) for part in parts]
     if len(given) < 2 or min(given) <= 0:
         raise ValueError(
-            f"at least two parts with shares above 0 are needed, got "
+            "expected at least two parts with shares above 0, but found "
             f"{', '.join(f'{part.name}={part.share:g}' for part in parts) or 'none'}"
         )
     if len({part.name for part in parts}) < len(parts):
-        raise ValueError("two parts have one name: give each its own")
+        raise ValueError(
+            "expected a different name for each part, but found two parts with one name"
+        )
     total = sum(given)
     return [share / total for share in given]
 
 
 class _Flow:
-    """Edges with a least and a most flow, and the whole flow that keeps to all of them."""
+    """Edges with lower and upper limits of the flow, and an integer flow within them."""
 
     def __init__(self) -> None:
         self.nodes: dict[object, int] = {}
@@ -146,7 +150,7 @@ class _Flow:
         return len(self.edges) - 1
 
     def solve(self) -> list[int]:
-        """Return the flow of each edge: a circulation, least flows first, the rest by paths."""
+        """Return the flow of each edge: lower limits first, then augmenting paths."""
         n = len(self.nodes) + 2
         source, sink = n - 2, n - 1
         spare: dict[tuple[int, int], int] = {}
@@ -170,7 +174,7 @@ class _Flow:
 def _round_flow(
     sizes: Sequence[int], leaves: Sequence[tuple[str, ...]], shares: Sequence[Fraction]
 ) -> NDArray[np.intp]:
-    """Return patients of each leaf in each part, (l, p), every nested sum rounded."""
+    """Return the patients of each leaf in each part, (l, p), with every nested sum rounded."""
     flow = _Flow()
     nested: dict[tuple[str, ...], int] = {}
     for leaf, size in zip(leaves, sizes, strict=True):

@@ -1,4 +1,4 @@
-"""Stacks: an elastic-net logistic model of other models' scores, with and without a reader."""
+"""Stacking: an elastic-net logistic model of other models' scores, with and without a reader."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.classifier.operating import Units
 
 ALPHAS: Final = (0.1, 0.55, 1.0)
-"""Shares of the absolute penalty. Source: caret's grid for glmnet."""
+"""Shares of the absolute (L1) penalty. Source: caret's grid for glmnet."""
 N_LAMBDAS: Final = 20
 LAMBDA_RATIO: Final = 1000.0
-"""Penalties from the smallest one that leaves no coefficient, down to a thousandth of it."""
+"""Ratio of the largest penalty, which removes all coefficients, to the smallest one of the grid."""
 N_FOLDS: Final = 10
 N_INNER: Final = 5
 
@@ -23,7 +23,7 @@ _STEPS: Final = 100
 _SWEEPS: Final = 1000
 _TOLERANCE: Final = 1e-10
 _ROUGH: Final = 1e-6
-"""Of coefficients of standardised columns: of a model, and where only its deviance is asked."""
+"""Tolerances for coefficients of standardised columns: for a model, and for its deviance only."""
 
 _LEAST_WEIGHT: Final = 1e-9
 """Of p (1 - p): below it a case has no curvature."""
@@ -33,7 +33,7 @@ _LEAST_WEIGHT: Final = 1e-9
 class ElasticNet:
     """P = 1/(1 + exp(-(intercept + coefficients . x))), on the raw scale of the columns.
 
-    `coefficients` (k,); a column that is constant has 0 and stands in `constant`.
+    `coefficients` (k,) are 0 for constant columns, which `constant` marks.
     """
 
     intercept: float
@@ -72,7 +72,7 @@ def fit_elastic_net(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Standardised:
-    """Columns with mean 0 and standard deviation 1; those that are constant are 0."""
+    """Columns with mean 0 and standard deviation 1; constant columns are 0."""
 
     columns: NDArray[np.float64]
     label: NDArray[np.float64]
@@ -81,18 +81,20 @@ class _Standardised:
 
     @classmethod
     def of(cls, columns: NDArray[np.float64], label: NDArray[np.float64]) -> "_Standardised":
-        """Check and standardise."""
+        """Check the columns and standardise them."""
         if not np.isfinite(columns).all():
-            raise ValueError("every score must be a finite number: leave out rows without one")
+            raise ValueError("expected finite scores, but found others: leave out rows without one")
         if len(set(label.tolist())) < 2:
-            raise ValueError("a stack needs positives and negatives to be fitted on")
+            raise ValueError(
+                "expected positives and negatives to fit a stack, but found one class only"
+            )
         means, spreads = columns.mean(axis=0), columns.std(axis=0)
         flat = spreads <= 1e-12 * np.maximum(1.0, np.abs(means))
         spreads = np.where(flat, np.inf, spreads)
         return cls((columns - means) / spreads, label, means, spreads)
 
     def penalties(self, alpha: float) -> tuple[float, ...]:
-        """Return the grid of penalties of this data, falling."""
+        """Return the grid of penalties for this data, falling."""
         pull = np.abs(self.columns.T @ (self.label - self.label.mean())) / len(self.label)
         largest = max(float(pull.max()), 1e-12) / max(alpha, 1e-3)
         return tuple(np.geomspace(largest, largest / LAMBDA_RATIO, N_LAMBDAS).tolist())
@@ -100,9 +102,11 @@ class _Standardised:
     def path(
         self, alpha: float, penalties: Sequence[float], tolerance: float = _TOLERANCE
     ) -> tuple[ElasticNet, ...]:
-        """Return the model of each penalty, each started from the one before."""
+        """Return the model of each penalty, each started from the previous one."""
         if not 0 <= alpha <= 1 or not all(0 <= p < np.inf for p in penalties):
-            raise ValueError(f"expected alpha from 0 to 1 and penalties from 0, got {alpha:g}")
+            raise ValueError(
+                f"expected alpha from 0 to 1 and penalties from 0, but found {alpha:g}"
+            )
         rate = self.label.mean()
         weights = np.zeros(self.columns.shape[1] + 1)
         weights[0] = np.log(rate / (1 - rate))
@@ -124,7 +128,7 @@ def _descend_steps(
     choice: tuple[float, float],
     tolerance: float,
 ) -> NDArray[np.float64]:
-    """Return intercept and coefficients (k + 1,): Newton steps, each by coordinates, halved."""
+    """Return intercept and coefficients (k + 1,): Newton steps by coordinate descent, halved."""
     n = len(label)
     wide = np.concatenate([np.ones((n, 1)), columns], axis=1)
     alpha, penalty = choice
@@ -215,9 +219,9 @@ def deal_folds(
 ) -> NDArray[np.intp]:
     """Return the fold of each row, (n,): a subject's rows in one, each stratum spread evenly.
 
-    `strata` has a value for each row; a subject's is that of its largest. The order of subjects
-    is drawn with `seed`, and the folds are dealt on from stratum to stratum, so that sizes differ
-    by one subject at most.
+    `strata` has a value for each row; a subject's stratum is the largest of its rows. The order of
+    subjects is drawn with `seed`, and the folds are filled in turn from stratum to stratum, so that
+    sizes differ by one subject at most.
 
     Raises
     ------
@@ -226,7 +230,8 @@ def deal_folds(
     """
     if subjects.n < n_folds or n_folds < 2:
         raise ValueError(
-            f"expected at least {max(n_folds, 2)} subjects for {n_folds} folds, got {subjects.n}"
+            f"expected at least {max(n_folds, 2)} subjects for {n_folds} folds, but found "
+            f"{subjects.n}"
         )
     of_subject = [""] * subjects.n
     for index, stratum in zip(subjects.of_row, strata, strict=True):
@@ -240,9 +245,9 @@ def deal_folds(
 
 @dataclass(frozen=True, slots=True)
 class StackRules:
-    """Folds outside and inside, the grid, the criterion and the seed of the folds.
+    """Outer and inner folds, the grid, the criterion and the seed of the folds.
 
-    `one_se` takes the largest penalty whose deviance is within one standard error of the least.
+    `one_se` takes the largest penalty with a deviance within one standard error of the smallest.
     """
 
     n_folds: int = N_FOLDS
@@ -256,8 +261,8 @@ class StackRules:
 class Stack:
     """A stack: `out_of_fold` (n,) are probabilities of cases that the model was not fitted on.
 
-    `model` is fitted on all cases, to be used elsewhere: its own scores here would be optimistic.
-    `chosen` are alpha and penalty of each outer fold.
+    `model` is fitted on all cases, for use on other data: its scores of these cases would be
+    optimistic. `chosen` are alpha and penalty of each outer fold.
     """
 
     columns: tuple[str, ...]
@@ -277,14 +282,14 @@ def fit_stack(
 ) -> Stack:
     """Return a stack by nested cross-validation.
 
-    The columns (n, k) are scores that must themselves come from models that did not see these
-    cases: else every number here is optimistic. For each outer fold alpha and penalty are chosen
-    by the mean deviance over inner folds of the other cases; folds by subject, stratified.
+    The columns (n, k) are scores of models that were not trained on these cases; otherwise every
+    number here is optimistic. For each outer fold alpha and penalty are chosen by the mean deviance
+    over inner folds of the other cases; folds by subject, stratified.
 
     Raises
     ------
     ValueError
-        If a class or subjects are lacking, in the data or in what a fold leaves.
+        If a class or subjects are missing, in the data or in the remaining cases of a fold.
     """
     rules = rules or StackRules()
     folds = deal_folds(subjects, strata, rules.n_folds, rules.seed)

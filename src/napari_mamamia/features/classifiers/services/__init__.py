@@ -1,1 +1,1 @@
-"""What `mamamia` does with classifiers, detections and their tables."""
+"""Services of the commands for classifiers, detections and their tables."""

@@ -1,4 +1,4 @@
-"""`mamamia audit`: what of a table's columns tells its label, or the parts of its split, apart."""
+"""Audit a table: find columns that leak its label or its split."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -35,15 +35,15 @@ REPORT: Final = "report.html"
 _MOST_PARTS: Final = 10
 _SHOWN: Final = 30
 _WORTH: Final = 0.05
-"""Of p after Holm: below it a column is listed as a leak to look at."""
+"""p after Holm below which a column is listed as a possible leak."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditColumns:
     """Names of columns; "" for none. At least a label or a split is needed.
 
-    `hash_` tells the pixels of a case (any text that equal pixels share). `left_out` are columns
-    that may know the label, such as an outcome.
+    `hash_` is the column of a checksum of the pixels (any text that equal pixels share). `left_out`
+    are columns that may know the label, such as an outcome.
     """
 
     label: str = ""
@@ -55,7 +55,7 @@ class AuditColumns:
 
 @dataclass(frozen=True, slots=True)
 class AuditSummary:
-    """What was found, and where it lies."""
+    """The results of an audit, and their folder."""
 
     found: Audit
     n: int
@@ -66,12 +66,12 @@ class AuditSummary:
 
     @property
     def leaks(self) -> tuple[ColumnLeak, ...]:
-        """Columns whose p after Holm is below 0.05, the largest effect first."""
+        """Return the columns with p after Holm below 0.05, the largest effect first."""
         return tuple(leak for leak in self.found.columns if leak.p_holm < _WORTH)
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What was found, for the terminal and the head of the page."""
+        """Return the results as lines for the terminal and the head of the page."""
         return tuple(_list_lines(self))
 
 
@@ -96,8 +96,8 @@ def audit_table(
     for name in (columns.label, columns.split, columns.patient, columns.hash_, *columns.left_out):
         if name and name not in read.columns:
             raise FormatError(
-                f"expected a column {name} in {table}, found {name_some(read.columns)}: name one "
-                "of these"
+                f"expected a column {name} in {table}, but found {name_some(read.columns)}: choose "
+                "one of these"
             )
     targets = [*_read_label(read, columns.label), *_read_parts(read, columns.split)]
     special = {columns.split, columns.hash_, *columns.left_out}
@@ -137,32 +137,32 @@ def _read_label(table: NamedTable, name: str) -> Iterator[tuple[str, NDArray[np.
     if len(set(label[~np.isnan(label)].tolist())) < 2:
         reason = bad[0].reason if bad else "all rows that have one are equal"
         raise FormatError(
-            f"expected a label of 0 and 1 in column {name} of {table.name}, but {reason}: name "
+            f"expected a label of 0 and 1 in column {name} of {table.name}, but {reason}: choose "
             "another column"
         )
     yield name, label
 
 
 def _read_parts(table: NamedTable, name: str) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Yield each part of a split against the others; of two parts one."""
+    """Yield each part of a split against the others; for two parts only one."""
     if not name:
         return
     texts = np.array(table.texts(name), dtype=str)
     parts = sorted({text for text in texts.tolist() if text})
     if not 2 <= len(parts) <= _MOST_PARTS:
         raise FormatError(
-            f"expected 2 to {_MOST_PARTS} parts in column {name} of {table.name}, found "
-            f"{len(parts)}: name another column"
+            f"expected 2 to {_MOST_PARTS} parts in column {name} of {table.name}, but found "
+            f"{len(parts)}: choose another column"
         )
     for part in parts if len(parts) > 2 else parts[:1]:
         yield f"{name} {part}", np.where(texts == "", np.nan, texts == part)
 
 
 def _read_column(table: NamedTable, name: str) -> MetadataColumn:
-    """Return a column as numbers if every cell that is there is one, else as texts."""
+    """Return a column as numbers if every non-empty cell is one, otherwise as texts."""
     try:
         numbers, bad = table.numbers(name)
-    except FormatError:  # numbers that can mean two things are compared as texts
+    except FormatError:  # ambiguous numbers are compared as texts
         return MetadataColumn(name, None, table.texts(name))
     if not bad and not np.isnan(numbers).all():
         return MetadataColumn(name, numbers)
@@ -182,7 +182,7 @@ def _list_duplicates(table: NamedTable, columns: AuditColumns) -> tuple[Duplicat
 def _list_lines(summary: AuditSummary) -> Iterator[str]:
     for joint in summary.found.joint:
         yield (
-            f"{joint.target} can be guessed from all columns with AUC {number(joint.auc)} "
+            f"{joint.target} can be predicted from all columns with AUC {number(joint.auc)} "
             f"({p_said(joint.p_value)}, cross-validated, n {joint.n:,})"
         )
     n_tested = len(summary.found.columns)
@@ -259,8 +259,8 @@ def _make_page(summary: AuditSummary, table: Path) -> Page:
     )
     columns = (Column("Target: column", is_number=False), Column("Test", is_number=False))
     note = (
-        "Effect: Cramer's V of categories, of numbers how far the AUC of the column alone is from "
-        "0.5, doubled. Look at it before p: with many rows everything is significant. Nothing was "
+        "Effect: Cramer's V for categories; for numbers twice the distance of the column's AUC "
+        "from 0.5. Judge it before p: with many rows every difference is significant. Nothing was "
         "removed. Grey: p after Holm of 0.05 or more."
     )
     title = "Columns, the largest effect first"

@@ -1,4 +1,4 @@
-"""`mamamia split`: the patients of a table in parts, every stratum shared out evenly."""
+"""Split the patients of a table into parts, with every stratum divided evenly."""
 
 import math
 from collections.abc import Sequence
@@ -28,12 +28,12 @@ SPLIT: Final = "split.json"
 SPLIT_TABLE: Final = "split.csv"
 
 _MOST_VALUES: Final = 10
-"""Different numbers of a stratum: more become quarters."""
+"""Different numbers of a stratum; more are grouped into quarters."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitSummary:
-    """The split, what could not be read, and where it lies."""
+    """The split, the rows that could not be used, and the folder of the results."""
 
     split: Split
     failures: tuple[str, ...]
@@ -42,7 +42,7 @@ class SplitSummary:
 
     @property
     def largest(self) -> float:
-        """The largest standardised difference of a stratum in a part."""
+        """Return the largest standardised difference of a stratum in a part."""
         return max(
             (abs(difference) for level in self.split.balance for difference in level.differences),
             default=0.0,
@@ -50,7 +50,7 @@ class SplitSummary:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Sizes of the parts, and how even they are."""
+        """Return the sizes of the parts and their balance as lines."""
         parts = zip(self.split.parts, self.split.sizes, self.split.targets, strict=True)
         return (
             *(f"  {part.name}: {size:,} patients ({target:.2f})" for part, size, target in parts),
@@ -60,12 +60,12 @@ class SplitSummary:
 
 
 def parts_of(texts: Sequence[str]) -> tuple[PartShare, ...]:
-    """Return parts as they are typed, such as ``train=0.5``.
+    """Return parts from texts such as ``train=0.5``.
 
     Raises
     ------
     ArgumentError
-        If one is no name and share above 0, there are fewer than two, or a name comes twice.
+        If a text is no name with a share above 0, there are fewer than two, or a name comes twice.
     """
     parts = []
     for text in texts:
@@ -76,13 +76,13 @@ def parts_of(texts: Sequence[str]) -> tuple[PartShare, ...]:
             number_of = math.nan
         if not name.strip() or not 0 < number_of < math.inf:
             raise ArgumentError(
-                f"expected a part as NAME=SHARE, such as train=0.5, got {text}: type it so"
+                f"expected a part as NAME=SHARE, such as train=0.5, but found {text}: correct it"
             )
         parts.append(PartShare(name.strip(), number_of))
     if len(parts) < 2 or len({part.name for part in parts}) < len(parts):
         raise ArgumentError(
-            f"expected two parts or more, each with a name of its own, got {', '.join(texts)}: "
-            "name each part",
+            f"expected two parts or more with different names, but found {', '.join(texts)}: "
+            "give each part a name",
             remedies=(Remedy("part", ("NAME=SHARE",)),),
         )
     return tuple(parts)
@@ -98,10 +98,24 @@ def split_table(
     seed: int = 42,
     existing: Existing = Existing.REFUSE,
 ) -> SplitSummary:
-    """Deal the patients of a table to parts; write ``split.csv`` and ``split.json``.
+    """Assign the patients of a table to parts; write ``split.csv`` and ``split.json``.
 
-    A patient's rows stay together: of several values of a stratum the most frequent counts. Numbers
-    of more than 10 values become quarters. A row without a patient is a failure.
+    A patient's rows stay together: of several values of a stratum the most frequent counts. A
+    column of more than 10 different numbers is grouped into quarters. A row without a patient is a
+    failure.
+
+    Parameters
+    ----------
+    table, patient, strata
+        The table, and its columns of patients and of strata, the most important stratum first.
+    parts
+        The parts and their shares.
+    out
+        Output folder.
+    seed
+        Seed of the assignment.
+    existing
+        What to do with other results in `out`.
 
     Raises
     ------
@@ -115,7 +129,8 @@ def split_table(
     rows = [row for row, name in enumerate(names) if name]
     if not rows:
         raise FormatError(
-            f"expected patients in column {patient} of {table}, but it is empty: name another one"
+            f"expected patients in column {patient} of {table}, but it is empty: choose another "
+            "column"
         )
     failures = tuple(
         f"row {read.row_numbers[row]} of {table.name}: {patient} is empty: left out"
@@ -154,7 +169,7 @@ def _group_values(table: NamedTable, name: str) -> tuple[str, ...]:
     """Return a stratum of each row: its text, or the quarter of its number."""
     try:
         numbers, bad = table.numbers(name)
-    except FormatError:  # numbers that can mean two things are groups by their text
+    except FormatError:  # ambiguous numbers are grouped by their text
         return table.texts(name)
     there = numbers[~np.isnan(numbers)]
     if bad or np.unique(there).size <= _MOST_VALUES:

@@ -1,4 +1,4 @@
-"""`mamamia stack`: scores of several models joined to one, with and without the reader."""
+"""Combine the scores of several models into one, with and without the reader."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ WITH_READER: Final = "stack with reader"
 
 @dataclass(frozen=True, slots=True)
 class StackSettings:
-    """Folds and grid, the rules of the numbers, and a column that folds are stratified by too."""
+    """Folds and grid, the rules of the numbers, and a column by which folds are stratified too."""
 
     rules: StackRules = field(default_factory=StackRules)
     scoring: ClassifierRules = field(default_factory=ClassifierRules)
@@ -45,7 +45,7 @@ class StackSettings:
 
 @dataclass(frozen=True, slots=True)
 class StackSummary:
-    """The stacks, and the numbers of them, of the single models and of the reader."""
+    """The stacks, and the numbers of the stacks, of the single models and of the reader."""
 
     stacks: tuple[tuple[str, Stack], ...]
     n_left_out: int
@@ -60,11 +60,23 @@ def stack_models(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> StackSummary:
-    """Join the scores of a table, whose models must not have seen its cases.
+    """Combine the scores of a table, whose models must not have been trained on its cases.
 
-    Writes ``stack.json`` (coefficients to use elsewhere), ``stack.csv`` (each case's probability,
-    from models that did not see it), ``classifier.json`` and ``report.html``. A row without a base
-    score, label or recall is left out and a failure; folds keep the rows of a cluster together.
+    Writes ``stack.json`` (coefficients for other data), ``stack.csv`` (each case's probability,
+    from models that were not fitted on it), ``classifier.json`` and ``report.html``. A row without
+    a base score, label or recall is left out and a failure; folds keep the rows of a cluster
+    together.
+
+    Parameters
+    ----------
+    table, columns
+        The table and its columns.
+    out
+        Output folder.
+    settings
+        Folds, grid and rules; None for the defaults.
+    existing
+        What to do with other results in `out`.
 
     Raises
     ------
@@ -127,7 +139,7 @@ def _free_name(name: str, there: tuple[str, ...]) -> str:
 
 
 def _whole_cases(read: ReadCases) -> tuple[ClassifierCases, NDArray[np.intp]]:
-    """Return the cases that the reader saw too, and their places among all that were read."""
+    """Return the cases with a known recall, and their indices among all cases."""
     cases = read.cases
     if cases.recall is None:
         return cases, np.arange(len(cases.ids))
@@ -175,9 +187,9 @@ def _require_enough(
     least = min(len(set(subjects.of_row[cases.label == value].tolist())) for value in (0.0, 1.0))
     if least < rules.n_folds:
         raise FormatError(
-            f"expected at least {rules.n_folds} positive and as many negative subjects in "
-            f"{table} for {rules.n_folds} folds, found {least} of one kind: ask for fewer folds, "
-            "or stack on more cases"
+            f"expected at least {rules.n_folds} positive and {rules.n_folds} negative subjects in "
+            f"{table} for {rules.n_folds} folds, but found {least} of one class: use fewer folds, "
+            "or more cases"
         )
 
 
@@ -194,7 +206,7 @@ def _fit_on(
     except ValueError as error:
         raise FormatError(
             f"expected enough cases of both classes for {settings.rules.n_folds} folds and "
-            f"{settings.rules.n_inner} inside each, but {error}: stack on more cases"
+            f"{settings.rules.n_inner} inside each, but {error}: use more cases"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""`mamamia review`: a study that several people read on one shared folder.
+"""Commands of `mamamia review`: a study that several people read in one shared folder.
 
-`commands` gives every command its name; those of keys and of quality control have a module each.
+`commands` registers all commands; `keys` and `quality` define those of their subject.
 """

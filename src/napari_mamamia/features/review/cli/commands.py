@@ -1,4 +1,4 @@
-"""`mamamia review`: its commands by name, from making a study to its report."""
+"""Commands of `mamamia review`, from planning a study to its report."""
 
 import sys
 from functools import partial
@@ -16,6 +16,7 @@ from napari_mamamia.cli.options import (
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run
 from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.core.blinding import NOT_BLIND, STUDY_HIDDEN, Blinding, Hidden
+from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.cli.keys import countersign, key, lead_key, revoke, sign
 from napari_mamamia.features.review.cli.options import (
     AskerOption,
@@ -54,7 +55,7 @@ _PICTURES: Final = Quantity("a number of pictures", 0, 100, "", "give 12", is_wh
 _RATIO: Final = Quantity("a ratio of volumes", 0, 1000, "", "give 1.5; 0 for none")
 _MM: Final = Quantity("a distance", 0, 1000, "mm", "give 10; 0 for none")
 
-OutOption = Annotated[Path | None, make_out_option("Folder for what is found, as files.")]
+OutOption = Annotated[Path | None, make_out_option("Folder for the results.")]
 
 
 @app.command("init")
@@ -64,14 +65,14 @@ def init(
         Path, typer.Option("--out", metavar="STUDY", parser=Path, help="New folder of the study.")
     ],
     lead: Annotated[
-        list[str], typer.Option("--lead", metavar="NAME", help="Who leads it; repeatable.")
+        list[str], typer.Option("--lead", metavar="NAME", help="Name of a lead; repeatable.")
     ],
     reader: Annotated[
-        list[str], typer.Option("--reader", metavar="NAME", help="Who reads; repeatable.")
+        list[str], typer.Option("--reader", metavar="NAME", help="Name of a reader; repeatable.")
     ],
     adjudicator: Annotated[
         list[str] | None,
-        typer.Option("--adjudicator", metavar="NAME", help="Who adjudicates; repeatable."),
+        typer.Option("--adjudicator", metavar="NAME", help="Name of an adjudicator; repeatable."),
     ] = None,
     name: Annotated[str, typer.Option("--name", help="Title (default: the folder's name).")] = "",
     mode: Annotated[
@@ -82,67 +83,79 @@ def init(
     ] = 2,
     blind: Annotated[
         list[Hidden] | None,
-        typer.Option("--hide", help="What readers are not shown; repeatable (default: all)."),
+        typer.Option("--hide", help="What to hide from readers; repeatable (default: all)."),
     ] = None,
     open_: Annotated[bool, typer.Option("--not-blind", help="Hide nothing.")] = False,
     consensus: Annotated[
         ConsensusRule, typer.Option("--consensus", help="How readings become one mask.")
     ] = ConsensusRule.MAJORITY_BACKGROUND,
     dice_below: Annotated[
-        float, typer.Option("--dice-below", parser=_DICE, help="Readings below it disagree.")
+        float,
+        typer.Option("--dice-below", parser=_DICE, help="Readings with a lower Dice disagree."),
     ] = 0.7,
     volume_ratio: Annotated[
         float,
-        typer.Option("--volume-ratio", parser=_RATIO, help="Larger over smaller above it, too."),
+        typer.Option(
+            "--volume-ratio", parser=_RATIO, help="Readings with a larger volume ratio disagree."
+        ),
     ] = 1.5,
     hausdorff_above: Annotated[
-        float, typer.Option("--hausdorff-above", parser=_MM, help="HD95 in mm above it, too.")
+        float,
+        typer.Option(
+            "--hausdorff-above", parser=_MM, help="Readings with a larger HD95 (mm) disagree."
+        ),
     ] = 10.0,
     any_lesions: Annotated[
-        bool, typer.Option("--any-lesions", help="Other lesions do not disagree.")
+        bool, typer.Option("--any-lesions", help="Different lesions are no disagreement.")
     ] = False,
     any_answers: Annotated[
-        bool, typer.Option("--any-answers", help="Other answers do not disagree.")
+        bool, typer.Option("--any-answers", help="Different answers are no disagreement.")
     ] = False,
     repeats: Annotated[
-        float, typer.Option("--repeats", parser=_SHARE, help="Share of hidden repeats.")
+        float, typer.Option("--repeats", parser=_SHARE, help="Proportion of hidden repeats.")
     ] = 0.0,
     honeypots: Annotated[
         Path | None,
-        typer.Option("--honeypots", metavar="FILE", help="Case ids of known truth, one a line."),
+        typer.Option("--honeypots", metavar="FILE", help="Case ids of known truth, one per line."),
     ] = None,
     protocol: Annotated[
         Path | None,
-        typer.Option("--protocol", metavar="FILE", help="What readers go by and answer (JSON)."),
+        typer.Option("--protocol", metavar="FILE", help="Reading protocol with the form (JSON)."),
     ] = None,
     order: Annotated[
         Path | None,
-        typer.Option("--order", metavar="QUEUE", help="Read by `mamamia review queue`'s JSON."),
+        typer.Option(
+            "--order", metavar="QUEUE", help="queue.json of `mamamia review queue`: reading order."
+        ),
     ] = None,
     seed: SeedOption = 42,
     case: Annotated[
         list[str] | None,
-        typer.Option("--case", metavar="ID", help="This case, or those like DUKE_*; repeatable."),
+        typer.Option(
+            "--case", metavar="ID", help="Case id, or pattern such as DUKE_*; repeatable."
+        ),
     ] = None,
     freeze: Annotated[
-        bool, typer.Option("--freeze", help="Write the study; without it, it is only shown.")
+        bool, typer.Option("--freeze", help="Write the study; otherwise only show it.")
     ] = False,
     without_broken: Annotated[
         bool, typer.Option("--without-broken", help="Freeze without cases that cannot be read.")
     ] = False,
     own_key: Annotated[
         str,
-        typer.Option("--key", metavar="NAME", help="The lead who makes a key here, now: bound."),
+        typer.Option("--key", metavar="NAME", help="Lead who makes a key now, for study.json."),
     ] = "",
     lead_key: Annotated[
         list[str] | None,
         typer.Option(
-            "--lead-key", metavar="NAME=DIGITS", help="Another lead's, from `lead-key`; repeatable."
+            "--lead-key",
+            metavar="NAME=DIGITS",
+            help="Key of another lead, from `lead-key`; repeatable.",
         ),
     ] = None,
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Plan a study: who reads what is shown; with --freeze STUDY/study.json is written."""
+    """Plan a study and show who reads what; with --freeze write STUDY/study.json."""
     from napari_mamamia.features.review.io.keys import make_lead_key
     from napari_mamamia.features.review.services.make_study import (
         StudyPeople,
@@ -158,10 +171,12 @@ def init(
     from napari_mamamia.io.files.user_folders import review_folder
 
     if open_ and blind:
-        raise typer.BadParameter("expected one of --hide and --not-blind, got both: leave one out")
+        raise typer.BadParameter(
+            "expected one of --hide and --not-blind, but found both: leave one out"
+        )
     if 0 < volume_ratio < 1:
         raise typer.BadParameter(
-            f"expected a ratio of 1 or more, or 0 for none, got {volume_ratio:g}: give 1.5"
+            f"expected a ratio of 1 or more, or 0 for none, but found {volume_ratio:g}: give 1.5"
         )
     extras = StudySetup(
         data_set,
@@ -194,7 +209,7 @@ def init(
     if own_key:
         bound.append((own_key, make_lead_key(review_folder(), read_passphrase(passphrase_file))))
     origin = freeze_study(draft, out, is_complete=not without_broken, lead_keys=bound)
-    print(f"Study: {out}\nstudy.json SHA-256 {origin}: from now on it never changes.")
+    print(f"Study: {out}\nstudy.json SHA-256 {origin}. The file never changes from now on.")
     print(describe_bound(bound))
 
 
@@ -206,7 +221,7 @@ def status(
     unblind: UnblindOption = "",
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Say where a study stands; exit 3 while something contradicts itself. OUT/status.json."""
+    """Show the state of a study; exit 3 on conflicts. OUT/status.json."""
     from napari_mamamia.features.review.services import check_study
 
     store = open_study(study, out)
@@ -230,8 +245,8 @@ def status(
         print(f"site {site.site or 'not known'}: {site.n_cases} case(s): {states}")
     if result.n_waiting or result.n_refused:
         print(
-            f"{result.n_waiting} event(s) wait for a mask, {result.n_refused} do not count: "
-            "see `mamamia review verify`"
+            f"{count_of(result.n_waiting, 'event')} waiting for a mask, {result.n_refused} "
+            "refused: see `mamamia review verify`"
         )
     for one in result.readers:
         for text in one.keys_ended:
@@ -247,23 +262,23 @@ def status(
 def verify(
     study: StudyArgument,
     images: Annotated[
-        Path | None, make_images_option("Check the images of every case, too.")
+        Path | None, make_images_option("Also check the images of every case.")
     ] = None,
     out: OutOption = None,
     reader: AskerOption = "",
     unblind: UnblindOption = "",
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Hold a study against its hashes, signatures and rules; exit 3 if anything is wrong."""
+    """Verify a study's hashes, signatures and rules; exit 3 on any problem."""
     from napari_mamamia.features.review.services import check_study
 
     store = open_study(study, out)
     pseudonymizer = _find_pseudonymizer(store, reader, unblind, passphrase_file, "verify")
     result = run(partial(check_study.verify_study, store, images, pseudonymizer))
     print(
-        f"{result.n_events} event(s) in {result.n_files} file(s), {result.n_masks} mask(s), "
-        f"{result.n_signatures} signature(s), which hold {result.n_sealed} event(s); "
-        f"study.json {result.origin[:16]}"
+        f"{count_of(result.n_events, 'event')} in {count_of(result.n_files, 'file')}, "
+        f"{count_of(result.n_masks, 'mask')}, {count_of(result.n_signatures, 'signature')} "
+        f"covering {count_of(result.n_sealed, 'event')}; study.json {result.origin[:16]}"
     )
     for note in result.notes:
         print(f"note: {note.where}: {note.text}")
@@ -272,7 +287,7 @@ def verify(
         print(f"Result: {save_there(out, partial(check_study.save_check, result))}")
     if result.problems:
         raise typer.Exit(NOT_EVERY_CASE)
-    print("All is as it was written.")
+    print("No problem found.")
 
 
 @app.command("audit")
@@ -283,7 +298,7 @@ def audit(
     unblind: UnblindOption = "",
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Write every event in order: OUT/audit.csv and OUT/audit.html, to be read and printed."""
+    """Write the audit trail: every event in order, OUT/audit.csv and OUT/audit.html."""
     from napari_mamamia.features.review.services.audit import save_audit
     from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL
     from napari_mamamia.features.review.services.study_form import load_study_form
@@ -318,13 +333,13 @@ def agreement(
     ordered: Annotated[
         list[str] | None,
         typer.Option(
-            "--ordered", metavar="QUESTION", help="Its terms have an order, the form's; repeatable."
+            "--ordered", metavar="QUESTION", help="Question whose terms are ordered; repeatable."
         ),
     ] = None,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
 ) -> None:
-    """Say how far the readers agree; exit 3 if anything was left out. OUT/agreement.json, .csv."""
+    """Measure reader agreement; exit 3 if anything was left out. OUT/agreement.json, .csv."""
     from napari_mamamia.features.review.io.study_file import read_case_list
     from napari_mamamia.features.review.services.agreement import agree
     from napari_mamamia.features.review.services.agreement.agreement_output import (
@@ -334,7 +349,9 @@ def agreement(
     from napari_mamamia.features.review.services.study_form import load_study_form
 
     if (honeypots is None) is not (truth is None):
-        raise typer.BadParameter("expected --honeypots and --truth together, got one: give both")
+        raise typer.BadParameter(
+            "expected --honeypots and --truth together, but found one: give both"
+        )
     store = open_study(study, out)
     _require_sight(store, reader, unblind, passphrase_file, "agreement")
     pots = None
@@ -361,20 +378,23 @@ def export(
     out: Annotated[Path, make_out_option("New folder of the export.")],
     formats: Annotated[
         list[ReviewFormat] | None,
-        typer.Option("--format", help="What is exported; repeatable (default: masks, answers)."),
+        typer.Option("--format", help="What to export; repeatable (default: masks, answers)."),
     ] = None,
     reader: AskerOption = "",
     unblind: UnblindOption = "",
     passphrase_file: PassphraseOption = None,
     rating: Annotated[
-        str, typer.Option("--rating", metavar="QUESTION", help="Whose answers are MRMC ratings.")
+        str,
+        typer.Option(
+            "--rating", metavar="QUESTION", help="Question whose answers are the MRMC ratings."
+        ),
     ] = "",
     positives: Annotated[
         Path | None,
-        typer.Option("--positives", metavar="FILE", help="Cases whose truth is 1, one a line."),
+        typer.Option("--positives", metavar="FILE", help="Cases with truth 1, one per line."),
     ] = None,
 ) -> None:
-    """Write accepted masks, answers and tables into a new folder; exit 3 on a conflict or loss."""
+    """Export accepted masks, answers and tables; exit 3 on conflicts or missing content."""
     from napari_mamamia.features.review.io.study_file import read_case_list
     from napari_mamamia.features.review.services.export.study_export import (
         ExportChoice,
@@ -388,8 +408,8 @@ def export(
     choice = ExportChoice(chosen, rating, ids)
     result = run(partial(save_there, out, partial(export_study, store, choice=choice)))
     print(
-        f"{result.n_accepted} case(s) accepted, {len(result.others)} not yet or not at all; "
-        f"{len(result.files)} file(s) in {result.folder}"
+        f"{count_of(result.n_accepted, 'case')} accepted, {len(result.others)} not; "
+        f"{count_of(len(result.files), 'file')} in {result.folder}"
     )
     for one in (*result.conflicts, *result.left_out):
         print(f"failed: {one.case_id}: {one.what}: {one.why}", file=sys.stderr)
@@ -405,22 +425,25 @@ def report(
     unblind: UnblindOption = "",
     passphrase_file: PassphraseOption = None,
     names: Annotated[
-        bool, typer.Option("--names", help="Call readers by name, not by codes.")
+        bool, typer.Option("--names", help="Show readers by name, not by codes.")
     ] = False,
     by_reader: Annotated[
-        bool, typer.Option("--time-by-reader", help="Tell the time of each reader.")
+        bool, typer.Option("--time-by-reader", help="Show the time of each reader.")
     ] = False,
     images: Annotated[
-        Path | None, make_images_option("Images (default: where the study was).")
+        Path | None, make_images_option("Data set with the images (default: the study's).")
     ] = None,
     pictures: Annotated[
-        int, typer.Option("--pictures", parser=_PICTURES, help="Disagreements with a picture.")
+        int,
+        typer.Option(
+            "--pictures", parser=_PICTURES, help="Number of disagreements with a picture."
+        ),
     ] = 12,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Write a study as one page to print; exit 3 if anything is wrong. OUT/report.html."""
+    """Write a study's report as one HTML page; exit 3 on problems. OUT/report.html."""
     from napari_mamamia.features.review.services.report.study_report import (
         ReportChoice,
         write_study_report,
@@ -459,7 +482,7 @@ def _require_sight(
 def _find_pseudonymizer(
     store: "FolderStore", reader: str, reason: str, passphrase_file: Path | None, what: str
 ) -> "Pseudonymizer":
-    """Return what is told by numbers, where the site is hidden from who asks."""
+    """Return the pseudonymizer of a study whose site is hidden from this person."""
     from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL, make_pseudonymizer
 
     if not store.study.hides_site:

@@ -1,10 +1,11 @@
-"""`mamamia review lead-key`, `key`, `countersign`, `revoke` and `sign`: keys and signatures."""
+"""Commands for keys and signatures: `lead-key`, `key`, `countersign`, `revoke`, `sign`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.cli.options import (
     PassphraseOption,
     StudyArgument,
@@ -17,28 +18,33 @@ if TYPE_CHECKING:
     from napari_mamamia.features.review.services.session import ReviewSession
 
 ReaderOption = Annotated[str, typer.Option("--reader", metavar="NAME", help="Your name or id.")]
-OfOption = Annotated[str, typer.Option("--of", metavar="NAME", help="Whose key it is.")]
+OfOption = Annotated[str, typer.Option("--of", metavar="NAME", help="Owner of the key.")]
 
 
 def lead_key(passphrase_file: PassphraseOption = None) -> None:
-    """Make a lead's key before there is a study; `init --lead-key` binds it in study.json."""
+    """Make a lead's key before the study exists; `init --lead-key` puts it into study.json."""
     from napari_mamamia.features.review.io.keys import make_lead_key
     from napari_mamamia.features.review.rules.signatures import short_key
     from napari_mamamia.io.files.user_folders import review_folder
 
-    print("Nobody can find a forgotten passphrase again: write it down where only you look.")
+    print("A forgotten passphrase cannot be recovered: write it down in a private place.")
     public = make_lead_key(review_folder(), read_passphrase(passphrase_file))
     print(f"Key: {short_key(public)}\n{public}")
-    print("Give the 64 digits to who makes the study, and read the 16 to each other by voice.")
+    print(
+        "Give the 64 digits to the person who makes the study, and compare the 16 digits in "
+        "person or by telephone."
+    )
 
 
 def key(
     study: StudyArgument,
     reader: ReaderOption,
-    new: Annotated[bool, typer.Option("--new", help="Make one beside a lost one.")] = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Make a new key, keeping the lost one's file.")
+    ] = False,
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Make your key for signatures on this computer, or say which one it is."""
+    """Make your signing key on this computer, or show its digits."""
     from napari_mamamia.features.review.io.keys import read_public_key, set_key_aside
     from napari_mamamia.features.review.rules.signatures import short_key
 
@@ -48,29 +54,29 @@ def key(
     if session.key_file.exists():
         public = read_public_key(session.key_file)
     else:
-        print("Nobody can find a forgotten passphrase again: write it down where only you look.")
+        print("A forgotten passphrase cannot be recovered: write it down in a private place.")
         public = session.make_key(read_passphrase(passphrase_file))
         _end_session(session)
     print(f"Key of {reader}: {short_key(public)}\n{public}")
     mine = next((one for one in session.refresh().keys if one.key == public), None)
     if mine is not None and mine.ended:
-        print(f"It was ended {mine.ended}. Make a new one with --new.")
+        print(f"It was revoked {mine.ended}. Make a new one with --new.")
     elif mine is not None and mine.counts:
         print("It counts.")
     else:
-        print("It counts once a lead countersigns it: read the 16 digits to each other.")
+        print("It counts once a lead countersigns it: compare the 16 digits.")
 
 
 def countersign(
     study: StudyArgument,
-    reader: Annotated[str, typer.Option("--reader", metavar="NAME", help="Your name: a lead's.")],
+    reader: Annotated[str, typer.Option("--reader", metavar="NAME", help="Your name, as a lead.")],
     of: OfOption,
     digits: Annotated[
-        str, typer.Option("--digits", help="The 16 digits that its owner read to you.")
+        str, typer.Option("--digits", help="The 16 digits that the owner read to you.")
     ],
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Give a lead's word that a key is that reader's; what it signed counts from then on."""
+    """Countersign a reader's key as a lead; its signatures count from then on."""
     from napari_mamamia.features.review.services import countersigning
     from napari_mamamia.features.review.services.look import find_key, find_person
 
@@ -86,22 +92,24 @@ def countersign(
 def revoke(
     study: StudyArgument,
     reader: Annotated[
-        str, typer.Option("--reader", metavar="NAME", help="Your name: the owner's, or a lead's.")
+        str, typer.Option("--reader", metavar="NAME", help="Your name, as owner or lead.")
     ],
-    reason: Annotated[str, typer.Option("--reason", help="Why, for everybody to read.")],
+    reason: Annotated[str, typer.Option("--reason", help="The reason, visible to everybody.")],
     of: Annotated[
-        str, typer.Option("--of", metavar="NAME", help="Whose key it is (default: yours).")
+        str, typer.Option("--of", metavar="NAME", help="Owner of the key (default: you).")
     ] = "",
     digits: Annotated[
-        str, typer.Option("--digits", help="Its 16 digits, where that person has several.")
+        str, typer.Option("--digits", help="16 digits of the key, if there are several.")
     ] = "",
     since: Annotated[
         str,
-        typer.Option("--since", metavar="TIME", help="From when, as 2026-11-20T14:30 (now)."),
+        typer.Option(
+            "--since", metavar="TIME", help="Time of the loss, as 2026-11-20T14:30 (default: now)."
+        ),
     ] = "",
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """End a key that was lost or stolen; what is proven to be before goes on counting."""
+    """Revoke a lost or stolen key; signatures proven to be earlier remain valid."""
     from napari_mamamia.features.review.services import countersigning
     from napari_mamamia.features.review.services.look import find_ending_key, find_person
 
@@ -119,10 +127,10 @@ def sign(
     study: StudyArgument,
     reader: ReaderOption,
     case: Annotated[list[str], typer.Option("--case", metavar="ID", help="Case; repeatable.")],
-    meaning: Annotated[Meaning, typer.Option("--meaning", help="What the signature means.")],
+    meaning: Annotated[Meaning, typer.Option("--meaning", help="Meaning of the signature.")],
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Sign your reading of a case (author), or what was accepted (reviewer, approver)."""
+    """Sign your reading of a case (author), or a decided case (reviewer, approver)."""
     session = _begin_session(study, reader)
     keys = [session.store.study.case_of_id(one).key for one in case]
     passphrase = read_passphrase(passphrase_file, is_new=False)
@@ -146,4 +154,7 @@ def _begin_session(study: Path, reader: str) -> "ReviewSession":
 def _end_session(session: "ReviewSession") -> None:
     session.close()
     if session.n_unsent:
-        print(f"{session.n_unsent} event(s) wait on this computer: the study cannot be reached")
+        print(
+            f"{count_of(session.n_unsent, 'event')} waiting on this computer: the study cannot "
+            "be reached"
+        )

@@ -1,4 +1,4 @@
-"""What several commands of `mamamia review` share: options, the study, a passphrase."""
+"""Shared options and functions of the commands of `mamamia review`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Not as a path, which typer would ask the system about: the share may not answer.
+# A text instead of a path, because typer would check a path, and the share may not answer.
 StudyArgument = Annotated[
     Path, typer.Argument(metavar="STUDY", parser=Path, help="Folder of the study.")
 ]
@@ -23,39 +23,37 @@ DataSetArgument = Annotated[
 ]
 AskerOption = Annotated[
     str,
-    typer.Option(
-        "--reader", metavar="NAME", help="Who asks; needed where readers do not see each other."
-    ),
+    typer.Option("--reader", metavar="NAME", help="Your name; needed if readers are hidden."),
 ]
 UnblindOption = Annotated[
     str,
-    typer.Option("--unblind", metavar="REASON", help="Why one who is blind may see all; noted."),
+    typer.Option("--unblind", metavar="REASON", help="Reason to see all readings; recorded."),
 ]
 PassphraseOption = Annotated[
     Path | None,
     typer.Option(
-        "--passphrase-file", metavar="FILE", help="Read the passphrase there, do not ask."
+        "--passphrase-file", metavar="FILE", help="File with the passphrase, instead of a prompt."
     ),
 ]
 
 
 def make_out_option(text: str) -> Any:
-    """Return the option of a folder for results; not as a path either, see `StudyArgument`."""
+    """Return the option of a folder for results, as text; see `StudyArgument`."""
     return typer.Option("--out", metavar="DIR", parser=Path, help=text)
 
 
 def make_images_option(text: str) -> Any:
-    """Return the option of a data set with a study's images; not as a path either."""
+    """Return the option of a data set with a study's images, as text; see `StudyArgument`."""
     return typer.Option("--images", metavar="DATASET", parser=Path, help=text)
 
 
 def open_study(study: Path, out: Path | None = None) -> "FolderStore":
-    """Return the study in a folder; this computer's own folder holds what waits to be sent.
+    """Return the store of the study in a folder.
 
     Raises
     ------
     SaveConflictError
-        If the folder `out` for results lies in the study.
+        If the folder `out` for results is inside the study.
     """
     from napari_mamamia.features.review.io.store import FolderStore
     from napari_mamamia.features.review.services.look import require_outside
@@ -68,7 +66,7 @@ def open_study(study: Path, out: Path | None = None) -> "FolderStore":
 
 
 def save_there(out: Path, save: Callable[[Path], T]) -> T:
-    """Return what `save` returns for the folder `out`, which may lie on a share.
+    """Return the result of `save` for the folder `out`, which may be on a share.
 
     Raises
     ------
@@ -81,7 +79,7 @@ def save_there(out: Path, save: Callable[[Path], T]) -> T:
 
 
 def read_passphrase(path: Path | None, *, is_new: bool = True) -> str:
-    """Return the passphrase of a file, else ask for it; twice where it `is_new`."""
+    """Return the passphrase in a file, otherwise ask for it; twice if `is_new`."""
     if path is not None:
         from napari_mamamia.features.review.io import keys
 
@@ -94,7 +92,7 @@ def read_passphrase(path: Path | None, *, is_new: bool = True) -> str:
         from napari_mamamia.core.errors import CaseError
 
         raise CaseError(
-            "expected the passphrase of a key, but nobody typed it: write it alone into a file and "
-            "add --passphrase-file FILE"
+            "expected the passphrase of a key, but found no input: write it into a file and add "
+            "--passphrase-file FILE"
         ) from error
     return answer

@@ -1,4 +1,4 @@
-"""`mamamia review queue` and `capture`: what to look at first, what was found, when to stop."""
+"""Commands of quality control: `queue` and `capture`."""
 
 from functools import partial
 from pathlib import Path
@@ -9,10 +9,11 @@ import typer
 from napari_mamamia.cli.options import OverwriteOption, SeedOption
 from napari_mamamia.cli.printing import run
 from napari_mamamia.cli.quantities import Quantity
+from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.cli.options import make_out_option
 
-_SHARE: Final = Quantity("a share of random cases", 0, 1, "", "give 0.1 for 1 in 10")
-_TARGET: Final = Quantity("a share of errors", 0.01, 1, "", "give 0.95")
+_SHARE: Final = Quantity("a proportion of random cases", 0, 1, "", "give 0.1 for 1 in 10")
+_TARGET: Final = Quantity("a proportion of errors", 0.01, 1, "", "give 0.95")
 _SHOWN: Final = 10
 
 OutOption = Annotated[Path, make_out_option("Folder for the files.")]
@@ -32,21 +33,24 @@ def queue(
             "--signs",
             metavar="TABLE",
             parser=Path,
-            help="What else is known of cases, by case_id.",
+            help="Table with further criteria by case_id.",
         ),
     ] = None,
     random: Annotated[
-        float, typer.Option("--random", parser=_SHARE, help="Share drawn at random, read first.")
+        float,
+        typer.Option("--random", parser=_SHARE, help="Proportion drawn at random, read first."),
     ] = 0.1,
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Order cases by disagreement of model and reference: OUT/queue.csv, .json, .txt."""
+    """Sort cases by disagreement of model and reference: OUT/queue.csv, .json, .txt."""
     from napari_mamamia.features.review.services.quality_queue import make_queue
 
     result = run(partial(make_queue, scores, out, signs, seed, random, overwrite=overwrite))
     n_random = result.queue.n_random
-    print(f"{len(result.queue.places)} case(s), the first {n_random} drawn at random, then:")
+    print(
+        f"{count_of(len(result.queue.places), 'case')}, the first {n_random} drawn at random, then:"
+    )
     for place in result.queue.places[n_random : n_random + _SHOWN]:
         print(f"  {place.case_id}: {place.why or 'nothing known'}")
     for note in result.notes:
@@ -66,16 +70,16 @@ def capture(
             "--found",
             metavar="TABLE",
             parser=Path,
-            help="What was read: case_id and error, in that order.",
+            help="Results in reading order: case_id and error.",
         ),
     ],
     out: OutOption,
     target: Annotated[
-        float, typer.Option("--target", parser=_TARGET, help="Share of errors to be found.")
+        float, typer.Option("--target", parser=_TARGET, help="Proportion of errors to be found.")
     ] = 0.95,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Say what was found of all errors and whether to stop: OUT/capture.csv, .json, .txt."""
+    """Show the errors found and whether to stop: OUT/capture.csv, .json, .txt."""
     from napari_mamamia.features.review.services.quality_queue import describe_capture, make_capture
 
     result = run(partial(make_capture, queue_file, found, out, target, overwrite=overwrite))

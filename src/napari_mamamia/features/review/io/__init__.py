@@ -1,12 +1,13 @@
-"""A review study on the disk: its frozen file, events, masks by their hash, claims, keys.
+"""Files of a review study: study file, events, masks by hash, claims and keys.
 
 ::
 
-    STUDY/study.json                      frozen; its SHA-256 is what every chain begins with
+    STUDY/study.json                      frozen; its SHA-256 is the first hash of every chain
     STUDY/events/READER/HOST-SESSION.jsonl
     STUDY/masks/SHA256.nii.gz             written once
-    STUDY/claims/CASE.ROUND.WHO.N         made by exclusive creation
+    STUDY/claims/CASE.ROUND.WHO.N         created exclusively
 
-`share` is the one door to the folder, whose share may hang; `errands` is what is done there.
-`store` is the interface and its folder; `schema.sql` the same for PostgreSQL. No lock is relied on.
+`share` runs all access to the folder, which may be on a network share that hangs, as
+`background_tasks`. `store` defines the interface and implements it for a folder; `schema.sql` is
+the equivalent for PostgreSQL. Nothing relies on file locks.
 """

@@ -1,7 +1,7 @@
-"""What is done in a study's folder: errands, which keep nothing but what they return.
+"""Background tasks on a study's folder: functions of the folder that keep no state.
 
-One that was given up since the share was silent may still come to its end: done twice each of them
-is what it is done once.
+A task that was abandoned because the share did not answer may still finish later, so every task may
+run twice with the same result.
 """
 
 import os
@@ -25,24 +25,24 @@ MASKS: Final = "masks"
 
 
 def stat_study(folder: Path) -> os.stat_result:
-    """Return what the system says of the study's file; OSError where it is away."""
+    """Return the file status of the study file; OSError if the share is unreachable."""
     return (folder / STUDY_NAME).stat()
 
 
 def read_study_events(folder: Path, origin: str, before: EventLog) -> tuple[bool, EventLog]:
-    """Return whether the study's file is the one of `origin`, and all events with what is wrong."""
+    """Return whether the study file has the hash `origin`, and all events with their problems."""
     is_same = hash_study(folder) == origin
     log = read_events(folder / EVENTS, origin, before)
     if is_same:
         return True, log
-    text = "it is not the file that this program opened: somebody changed it"
+    text = "the study file was changed after this program opened it"
     return False, replace(log, problems=(EventProblem(STUDY_NAME, text), *log.problems))
 
 
 def require_same_study(
     folder: Path, origin: str, before: tuple[int, int, int] | None
 ) -> tuple[int, int, int]:
-    """Return what tells the study's file from a changed one without reading it.
+    """Return inode, size and time of the study file, which show a change without reading it.
 
     Raises
     ------
@@ -53,17 +53,17 @@ def require_same_study(
     stamp = (status.st_size, status.st_mtime_ns, status.st_ino)
     if stamp != before and hash_study(folder) != origin:
         raise SaveError(
-            f"{folder / STUDY_NAME} is not the file that this program opened: nothing is "
-            "sent there; what you do is kept on this computer"
+            f"{folder / STUDY_NAME} was changed after this program opened it: nothing is sent "
+            "there; your work stays on this computer"
         )
     return stamp
 
 
 def read_waiting(folder: Path) -> dict[str, bytes]:
-    """Return the whole lines of each file of events that waits on this computer, by its name."""
+    """Return the complete lines of each event file that waits on this computer, by file name."""
     lines = {}
     for path in sorted(folder.rglob("*.jsonl")):
-        with suppress(FileNotFoundError):  # another window sent it and is done with it
+        with suppress(FileNotFoundError):  # another window has sent and removed it
             whole = path.read_bytes()
             lines[path.relative_to(folder).as_posix()] = whole[: whole.rfind(b"\n") + 1]
     return lines
@@ -72,12 +72,12 @@ def read_waiting(folder: Path) -> dict[str, bytes]:
 def send_all(
     home: Path, outbox: Mapping[str, bytes], sent: Mapping[str, int], folder: Path
 ) -> tuple[dict[str, int], str]:
-    """Bring a study up to what waits on this computer, masks first.
+    """Send waiting masks, then waiting events to the study.
 
     Returns
     -------
     tuple
-        How many bytes of each file the study has now, and what was refused, "" for nothing.
+        Number of bytes that the study has of each file, and the error message, "" for none.
     """
     trouble = send_masks(home / MASKS, folder / MASKS)
     lengths: dict[str, int] = {}
@@ -94,20 +94,20 @@ def send_all(
 
 
 def _send_lines(path: Path, whole: bytes) -> None:
-    """Bring the study's copy of one file of this computer up to it.
+    """Append the missing lines to the study's copy of an event file of this computer.
 
     Raises
     ------
     OSError
-        If the share refuses, or its copy is not the beginning of ours: then it is left alone.
+        If the share refuses, or its copy differs from the local file; then nothing is written.
     """
     with AppendFile(path, keep=True) as there:
         with open_plain(there.path) as stream:
             before = stream.read()
         if not whole.startswith(before):
             raise SaveError(
-                f"expected {there.path} to be what this computer sent, but it goes on "
-                "otherwise: somebody copied the study or changed the file; keep both"
+                f"expected {there.path} to hold what this computer sent, but it differs: somebody "
+                "copied the study or changed the file; keep both"
             )
         if len(whole) > len(before):
             there.append(whole[len(before) :])
@@ -115,15 +115,15 @@ def _send_lines(path: Path, whole: bytes) -> None:
 
 
 def find_mask(path: Path, sha256: str) -> bytes | None:
-    """Return the bytes of a mask's file, None for none; FormatError where they were changed."""
+    """Return the bytes of a mask file, None if missing; FormatError if they were changed."""
     return read_mask(path, sha256) if path.exists() else None
 
 
 def list_masks_in(folder: Path) -> frozenset[str]:
-    """Return the SHA-256 of the masks in a folder, going by their names; none where it is missing.
+    """Return the SHA-256 of the masks in a folder by file name; none if the folder is missing.
 
-    Not by `glob`, which takes a folder that cannot be read for an empty one (Python 3.13): readings
-    would have no mask, and a status say that nobody has read.
+    `glob` is not used because it returns nothing for an unreadable folder (Python 3.13): all
+    readings would then seem to lack their mask.
     """
     try:
         names = os.listdir(folder)  # noqa: PTH208
@@ -133,6 +133,6 @@ def list_masks_in(folder: Path) -> frozenset[str]:
 
 
 def list_masks_of_study(folder: Path) -> frozenset[str]:
-    """Return the masks of a study that is there; OSError where it is away or cannot be read."""
+    """Return the SHA-256 of the masks of a study; OSError if its folder cannot be read."""
     stat_study(folder)
     return list_masks_in(folder / MASKS)

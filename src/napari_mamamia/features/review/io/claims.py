@@ -1,4 +1,4 @@
-"""Claims: files made by exclusive creation, which say who is at work; they only save work."""
+"""Claims of cases: files created exclusively, which only avoid duplicate work."""
 
 import json
 import time
@@ -21,9 +21,9 @@ _MOST_BYTES: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who has taken a piece of work, as far as one can see; never a promise that nobody else has.
+    """The current holder of a claim, as far as visible; it does not guarantee exclusivity.
 
-    `age_s` is counted by the clock of the share, for both ends of it.
+    `age_s` is the time since the last renewal, by the clock of the share.
     """
 
     place: str
@@ -36,12 +36,12 @@ class Claim:
 
 
 def take_claim(folder: Path, asked: Claim, lease_s: float) -> Claim:
-    """Make a claim, or return that of whoever has it and gave a sign within the lease.
+    """Create a claim, or return that of another holder whose lease has not expired.
 
     Raises
     ------
     SaveError, FormatError
-        If the folder can be neither read nor written.
+        If the folder cannot be read or written.
     """
     latest = _find_newest(folder, asked.place)
     if latest is not None:
@@ -49,7 +49,7 @@ def take_claim(folder: Path, asked: Claim, lease_s: float) -> Claim:
             mine = replace(asked, number=latest.number)
             _write_claim(folder, mine, overwrite=True)
             return mine
-        # One's own of an earlier run on this computer, which a crash may have left, is taken over.
+        # A claim left by a crash of the same session on this computer is taken over.
         is_earlier_self = (latest.reader, latest.host) == (asked.reader, asked.host)
         if not (latest.is_released or is_earlier_self) and latest.age_s <= lease_s:
             return latest
@@ -62,12 +62,12 @@ def take_claim(folder: Path, asked: Claim, lease_s: float) -> Claim:
 
 
 def renew_claim(folder: Path, claim: Claim) -> bool:
-    """Write a claim of one's own anew; False where somebody else has taken it meanwhile.
+    """Renew one's own claim; return False if somebody else has taken it meanwhile.
 
     Raises
     ------
     SaveError, FormatError
-        If the folder can be neither read nor written.
+        If the folder cannot be read or written.
     """
     latest = _find_newest(folder, claim.place)
     if latest is not None and not _is_same_holder(latest, claim):
@@ -77,7 +77,7 @@ def renew_claim(folder: Path, claim: Claim) -> bool:
 
 
 def newest_claims(folder: Path) -> tuple[Claim, ...]:
-    """Return the newest claim of each place, those that were let go of left out."""
+    """Return the newest claim of each place, without released ones."""
     newest: dict[str, Path] = {}
     for path in sorted(folder.glob("*"), key=_number_of):
         if _number_of(path):
@@ -113,9 +113,9 @@ def _write_claim(folder: Path, claim: Claim, *, overwrite: bool) -> None:
 
 
 def _read_clock_of(folder: Path) -> float:
-    """Return the time by the clock that also dates the claims, whatever this computer's says.
+    """Return the time by the clock that also dates the claims, independent of this computer's.
 
-    The computer's own where the share takes no file.
+    This computer's clock is used if the share accepts no file.
     """
     probe = new_path_in(folder)
     try:
@@ -128,14 +128,14 @@ def _read_clock_of(folder: Path) -> float:
             probe.unlink(missing_ok=True)
 
 
-@reads("a claim of the review room", "remove the file: it only says who is at work")
+@reads("a claim of a review study", "delete the file: it only shows who is at work")
 def _read_claim(path: Path, now: float) -> Claim:
     place, _, number = path.name.rpartition(".")
     age_s = now - path.stat().st_mtime
     try:
         content = read_json(path, _MOST_BYTES)
     except ValueError:
-        content = {}  # a crash left it empty: it counts until its lease is over
+        content = {}  # left empty by a crash: it counts until its lease expires
     if not isinstance(content, dict):
         content = {}
     reader, host, session = (str(content.get(one, "")) for one in ("reader", "host", "session"))

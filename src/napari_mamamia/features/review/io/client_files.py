@@ -1,16 +1,15 @@
-"""What this computer keeps of its readers' studies: where work lies, half answers, the images.
+"""Local files of review studies: workspaces, drafts of answers, image folder, copy of the study.
 
 ::
 
-    desk/STUDY_ID/work/READER/ROUND-KIND/    a workspace: masks and journals of a round
-    desk/STUDY_ID/drafts/READER/CASE.ROUND-KIND.json    answers that are not handed in yet
-    desk/STUDY_ID/images.json                where the images are here
-    desk/STUDY_ID/known.json                 what had been read of the study, by the last hashes
-    desk/STUDY_ID/copy/                      study.json, what is frozen with it, and all events
+    desk/STUDY_ID/work/READER/ROUND-KIND/    workspace: masks and journals of a round
+    desk/STUDY_ID/drafts/READER/CASE.ROUND-KIND.json    answers not yet submitted
+    desk/STUDY_ID/images.json                location of the images on this computer
+    desk/STUDY_ID/known.json                 last hashes that were read of the study
+    desk/STUDY_ID/copy/                      study.json, its frozen files, and all events
 
-A round has a workspace of its own, a hidden repeat and a judge's mask too: what was drawn before is
-not there to be seen. The copy is what work begins from while the study's folder is away; once it
-is there nothing is taken from the copy.
+Each round, hidden repeat and judge's mask has its own workspace, so that earlier drawings are not
+visible. The copy is used while the study's folder is unreachable, and only then.
 """
 
 import hashlib
@@ -45,7 +44,7 @@ JUDGE: Final = "judge"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What was answered and how long was worked, before it is handed in."""
+    """Answers and working time before the reading is submitted."""
 
     answers: dict[str, Any] = field(default_factory=dict)
     active_s: int = 0
@@ -62,7 +61,7 @@ class ClientFiles:
     home
         This computer's folder of all studies.
     study_id
-        Of the study.
+        Id of the study.
     """
 
     def __init__(self, home: Path, study_id: str) -> None:
@@ -75,7 +74,7 @@ class ClientFiles:
         return self._root / "work" / file_name(reader, "a reader") / file_name(f"{round_}-{kind}")
 
     def read_draft(self, task: Task, round_: int) -> Draft:
-        """Return what was kept of a task; an empty draft where nothing can be read."""
+        """Return the saved draft of a task; an empty draft if none can be read."""
         try:
             content = read_json(self._draft_path(task, round_), _MOST_BYTES)
         except (OSError, ValueError, RecursionError):
@@ -89,15 +88,15 @@ class ClientFiles:
         )
 
     def write_draft(self, task: Task, round_: int, draft: Draft, number: int | None = None) -> None:
-        """Keep what was answered so far.
+        """Save the draft of a task.
 
-        `number` counts up as answers are given: a draft that comes late is not laid over a newer
-        one. None is always kept.
+        `number` increases with every answer, so that a late draft does not replace a newer one.
+        None always saves.
 
         Raises
         ------
         SaveError
-            If this computer's disk refuses.
+            If the disk of this computer refuses.
         """
         path = self._draft_path(task, round_)
         content = {"answers": draft.answers, "active_s": draft.active_s}
@@ -109,7 +108,7 @@ class ClientFiles:
                 self._newest_drafts[path] = number
 
     def read_images(self) -> Path | None:
-        """Return where the images lie on this computer; None where nobody said."""
+        """Return the location of the images on this computer; None if not set."""
         try:
             content = read_json(self._root / _IMAGES, _MOST_BYTES)
         except (OSError, ValueError, RecursionError):
@@ -118,7 +117,7 @@ class ClientFiles:
         return Path(place) if isinstance(place, str) and place else None
 
     def write_images(self, place: Path) -> None:
-        """Keep where the images lie on this computer; SaveError as `write_draft`."""
+        """Save the location of the images on this computer; SaveError as in `write_draft`."""
         write_json({"data_set": str(place)}, self._root / _IMAGES, overwrite=True)
 
     def _draft_path(self, task: Task, round_: int) -> Path:
@@ -130,9 +129,9 @@ class ClientFiles:
 
 
 def find_copy(folder: Path, home: Path) -> tuple[Study, str, Path] | None:
-    """Return the newest copy of the study that lay in a folder, its hash and place; None for none.
+    """Return the newest copy of the study in a folder, its hash and path; None if there is none.
 
-    A copy whose file is not the one that this computer had read is none.
+    A copy whose study file differs from the one read before does not count.
     """
     here = str(folder.absolute())
     places = [path.parent for path in home.glob(f"*/{KNOWN}")]
@@ -147,9 +146,9 @@ def find_copy(folder: Path, home: Path) -> tuple[Study, str, Path] | None:
 
 
 def keep_copy(folder: Path, study: Study, place: Path) -> None:
-    """Bring the copy of a study up to its folder; what cannot be read or written now is left.
+    """Update the local copy of a study; files that cannot be read or written now are skipped.
 
-    Files of events that have the size of the copy's are not read again.
+    Event files with the same size as in the copy are not read again.
     """
     for name in (STUDY_NAME, *(file.name for file in study.files)):
         with suppress(OSError, MamamiaError):
@@ -171,7 +170,7 @@ def _copy_file(source: Path, target: Path) -> None:
 
 
 def read_known(place: Path) -> dict[str, Any]:
-    """Return what a computer noted of a study that it read; nothing where that cannot be read."""
+    """Return what this computer recorded about a study; empty if it cannot be read."""
     try:
         content = read_json(place / KNOWN)
     except (OSError, ValueError):
@@ -180,7 +179,7 @@ def read_known(place: Path) -> dict[str, Any]:
 
 
 def known_masks(place: Path) -> frozenset[str]:
-    """Return the SHA-256 of the masks that were there when a computer last read a study."""
+    """Return the SHA-256 of the masks that existed when this computer last read the study."""
     names = read_known(place).get("masks")
     return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
 
@@ -192,7 +191,7 @@ def note_known(
     masks: Iterable[str],
     chains: Mapping[str, Sequence[Event]],
 ) -> None:
-    """Note on this computer what was there, so that a copy that lacks it is told from it."""
+    """Record the current masks and chain heads, so that later losses can be detected."""
     heads = {name: [events[-1].seq, events[-1].hash] for name, events in chains.items() if events}
     before = read_known(place).get("heads", {})
     missed = {name: before[name] for name, _ in _find_lost(before, chains)}
@@ -205,16 +204,16 @@ def note_known(
 def list_missing(
     place: Path, folder: Path, origin: str, chains: Mapping[str, Sequence[Event]]
 ) -> tuple[EventProblem, ...]:
-    """Return what this computer had read of a study and what is not there now."""
+    """Return what this computer had read of a study and is now missing."""
     before = read_known(place)
     problems = []
     if before.get("origin", origin) != origin:
-        text = "it is another one than this computer knew under this study's id"
+        text = "this computer knew another study file under the same study id"
         problems.append(EventProblem(STUDY_NAME, text))
     here = Path(str(before.get("folder", folder.absolute())))
     where = "" if here == folder.absolute() else f" (this computer knew the study at {here})"
     for name, seq in _find_lost(before.get("heads", {}), chains):
-        text = f"event {seq}, which this computer had read, is not there{where}"
+        text = f"event {seq}, which this computer had read, is missing{where}"
         problems.append(EventProblem(name, text))
     return tuple(problems)
 
@@ -222,7 +221,7 @@ def list_missing(
 def _find_lost(
     heads: Mapping[str, Any], chains: Mapping[str, Sequence[Event]]
 ) -> list[tuple[str, int]]:
-    """Return the files that lack an event which was there: (name, its place)."""
+    """Return the files that lack an event that existed before: (name, sequence number)."""
     lost = []
     for name, head in heads.items():
         if not isinstance(head, list) or len(head) != 2:

@@ -1,8 +1,8 @@
-"""Keys of readers: Ed25519, the private one on the reader's own computer behind a passphrase.
+"""Ed25519 keys of readers; the private key is on the reader's computer under a passphrase.
 
-A key file is JSON: the public key, and the private one encrypted by ChaCha20-Poly1305 under a key
-that scrypt makes of the passphrase. Nobody can open it without: a forgotten passphrase is a lost
-key, and the way on is a new one that a lead vouches for.
+A key file is JSON: the public key, and the private key encrypted with ChaCha20-Poly1305 under a key
+derived from the passphrase with scrypt. A forgotten passphrase cannot be recovered; the reader then
+makes a new key, which a lead countersigns.
 """
 
 import hashlib
@@ -26,8 +26,10 @@ _LEAD_KEYS: Final = "lead-keys"
 _SALT: Final = 16
 _NONCE: Final = 12
 _COST: Final = 1 << 15
-"""scrypt's n, with r = 8 and p = 3: 32 MB, some 0.3 s. Source: OWASP, Password Storage Cheat Sheet,
-which names these among its equals."""
+"""scrypt's n, with r = 8 and p = 3: 32 MB and about 0.3 s.
+
+Source: OWASP, Password Storage Cheat Sheet, which lists these parameters.
+"""
 _LANES: Final = 3
 _BLOCK: Final = 8
 _MEMORY: Final = 64 << 20
@@ -37,25 +39,25 @@ _BOUND: Final = b"napari-mamamia review key 1"
 
 
 class WrongPassphraseError(CaseError):
-    """The passphrase does not open the key."""
+    """The passphrase does not decrypt the key."""
 
 
 def key_path(home: Path, study_id: str, reader: str) -> Path:
-    """Return where the key of a reader for a study lies on this computer."""
+    """Return the path of a reader's key for a study on this computer."""
     return home / file_name(study_id, "a study's id") / f"{file_name(reader, 'a reader')}.key.json"
 
 
 def make_lead_key(home: Path, passphrase: str) -> str:
-    """Make the key of a lead before there is a study; return the public one.
+    """Make the key of a lead before the study exists; return the public key.
 
-    It lies on this computer, and a study whose file names it takes it over (`adopt_lead_key`).
+    It is stored on this computer until a study whose file lists it adopts it (`adopt_lead_key`).
     Raises as `make_key`.
     """
     return make_key(home / _LEAD_KEYS / f"{secrets.token_hex(8)}.key.json", passphrase)
 
 
 def adopt_lead_key(home: Path, path: Path, publics: Iterable[str]) -> None:
-    """Copy the key that a study's file names to its place for the study, unless there is one."""
+    """Copy a lead's key that the study file lists to its path for the study, unless one exists."""
     names = set(publics)
     if not names or path.exists():
         return
@@ -68,21 +70,22 @@ def adopt_lead_key(home: Path, path: Path, publics: Iterable[str]) -> None:
 
 
 def make_key(path: Path, passphrase: str) -> str:
-    """Make a key and write it; return the public one, 64 hexadecimal digits.
+    """Make a key and write it; return the public key, 64 hexadecimal digits.
 
     Raises
     ------
     CaseError
         If the passphrase has fewer than 8 characters.
     SaveConflictError
-        If there is a key already: it is never replaced.
+        If the file exists: a key is never replaced.
     SaveError
         If the system refuses.
     """
     if len(passphrase) < _SHORTEST:
         raise CaseError(
-            f"expected a passphrase of {_SHORTEST} characters or more, got {len(passphrase)}: "
-            "choose some words that you will remember; nobody can find it again for you"
+            f"expected a passphrase of {_SHORTEST} characters or more, but found "
+            f"{len(passphrase)}: choose several words that you will remember; the passphrase "
+            "cannot be recovered"
         )
     ciphers, curve = _load_ciphers()
     private = curve.Ed25519PrivateKey.generate()
@@ -103,20 +106,20 @@ def make_key(path: Path, passphrase: str) -> str:
     return public
 
 
-@reads("a key of the review room", "ask the study's lead for a new one")
+@reads("a key for review studies", "ask the study's lead for a new one")
 def read_public_key(path: Path) -> str:
-    """Return the public key of a key file; needs no passphrase."""
+    """Return the public key of a key file without its passphrase."""
     return str(_read_key_file(path)["public"])
 
 
-@reads("a key of the review room", "ask the study's lead for a new one")
+@reads("a key for review studies", "ask the study's lead for a new one")
 def sign_with(path: Path, passphrase: str, message: bytes) -> str:
     """Return the signature of a message, 128 hexadecimal digits.
 
     Raises
     ------
     WrongPassphraseError
-        If the passphrase does not open the key.
+        If the passphrase does not decrypt the key.
     FormatError
         If the key file is damaged.
     """
@@ -127,8 +130,8 @@ def sign_with(path: Path, passphrase: str, message: bytes) -> str:
     kdf, cipher, public = content["kdf"], content["cipher"], str(content["public"])
     if (kdf["n"], kdf["r"], kdf["p"]) != (_COST, _BLOCK, _LANES):
         raise FormatError(
-            f"expected a key made by this version at {path}, got other settings of scrypt: update "
-            "this software"
+            f"expected a key made by this version at {path}, but found other settings of scrypt: "
+            "update this software"
         )
     opened = ciphers.ChaCha20Poly1305(_stretch_passphrase(passphrase, bytes.fromhex(kdf["salt"])))
     try:
@@ -139,16 +142,16 @@ def sign_with(path: Path, passphrase: str, message: bytes) -> str:
         )
     except InvalidTag as error:
         raise WrongPassphraseError(
-            f"expected the passphrase of the key {path.name}, found another one: try again; "
-            "nobody can find it for you. If it is lost, make a new key and ask the lead to "
-            "countersign it; what you signed before goes on counting",
+            f"expected the passphrase of the key {path.name}, but found another one: try again. "
+            "The passphrase cannot be recovered. If it is lost, make a new key and ask the lead "
+            "to countersign it; earlier signatures remain valid",
             remedies=(Remedy(command="review key new"),),
         ) from error
     return str(curve.Ed25519PrivateKey.from_private_bytes(secret).sign(message).hex())
 
 
 def set_key_aside(path: Path) -> Path:
-    """Rename a key file whose passphrase was lost; it is kept. Return its new name."""
+    """Rename a key file whose passphrase was lost; return its new name."""
     number = 1
     while (aside := path.with_name(f"{path.name}.set-aside-{number}")).exists():
         number += 1
@@ -156,16 +159,16 @@ def set_key_aside(path: Path) -> Path:
     return aside
 
 
-@reads("a passphrase, alone in its first line", "write it there")
+@reads("a passphrase on its first line", "write the passphrase there")
 def read_passphrase(path: Path) -> str:
-    """Return the first line of a file, without its end."""
+    """Return the first line of a file without its line end."""
     with open_plain(path) as stream:
         text = stream.read(_MOST_BYTES).decode("utf-8-sig")
     return text.splitlines()[0] if text else ""
 
 
 def signature_fits(key: str, signature: str, message: bytes) -> bool:
-    """Whether a signature is by the holder of a public key, of this message."""
+    """Return whether a signature of a message was made with a public key's private key."""
     _, curve = _load_ciphers()
     from cryptography.exceptions import InvalidSignature
 
@@ -177,20 +180,20 @@ def signature_fits(key: str, signature: str, message: bytes) -> bool:
     return True
 
 
-@reads("a key of the review room", "bring it back from a copy, or make a new one")
+@reads("a key for review studies", "restore it from a copy, or make a new one")
 def require_whole_key(path: Path) -> str:
-    """Return the public key of a key file that has no damage that can be seen without passphrase.
+    """Return the public key of a key file after checking what can be checked without passphrase.
 
     Raises
     ------
     FormatError
-        If a byte of it was changed. Files of before hold no checksum: only their form is looked at.
+        If a byte was changed. Early files hold no checksum: only their structure is checked.
     """
     content = _read_key_file(path)
     if "sha256" in content and content["sha256"] != _hash_content(content):
         raise FormatError(
-            f"expected the key file {path} as it was written, got other bytes: bring it back from "
-            "a copy, or make a new key"
+            f"expected the key file {path} as it was written, but its content was changed: restore "
+            "it from a copy, or make a new key"
         )
     return str(content["public"])
 
@@ -205,13 +208,14 @@ def _read_key_file(path: Path) -> dict[str, Any]:
         content = read_json(path, _MOST_BYTES)
     except FileNotFoundError as error:
         raise FormatError(
-            f"expected your key at {path}, but there is none on this computer: make one, or "
-            "sign where you made it",
+            f"expected your key at {path}, but there is none on this computer: make one, or sign "
+            "on the computer where you made it",
             remedies=(Remedy(command="review key"),),
         ) from error
     if not isinstance(content, dict) or content.get("mamamia_review_key") != _VERSION:
         raise FormatError(
-            f"expected a key for review studies at {path}, found something else: make a new one",
+            f"expected a key for review studies at {path}, but found something else: make a new "
+            "one",
             remedies=(Remedy(command="review key new"),),
         )
     return content
@@ -224,7 +228,7 @@ def _stretch_passphrase(passphrase: str, salt: bytes) -> bytes:
 
 
 def _load_ciphers() -> tuple[Any, Any]:
-    """Return the modules; here, since they take 40 ms that only who signs or checks needs."""
+    """Return the cryptography modules; imported here because that takes 40 ms."""
     from cryptography.hazmat.primitives.asymmetric import ed25519
     from cryptography.hazmat.primitives.ciphers import aead
 

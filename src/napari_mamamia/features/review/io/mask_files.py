@@ -1,4 +1,4 @@
-"""Files of masks by their content: written once, read back as they were or not at all."""
+"""Mask files named by their SHA-256: written once, and verified when read."""
 
 import hashlib
 from contextlib import suppress
@@ -13,18 +13,18 @@ from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 
 
 def write_mask_once(path: Path, content: bytes) -> None:
-    """Write a file named after its content, unless it is there whole."""
+    """Write a file named by its hash, unless it already exists."""
     if path.exists() and path.stat().st_size == len(content):
         with suppress(FormatError):
             read_mask(path, path.name.removesuffix(MASK_SUFFIX))
             return
-    # One that is there and is damaged keeps its place: `verify` tells of it.
+    # A damaged file is not replaced: `verify` reports it.
     with suppress(SaveConflictError), saving(path) as temporary:
         temporary.write_bytes(content)
 
 
 def send_masks(source: Path, target: Path) -> str:
-    """Move the masks of one folder to another; return which one stays since it was damaged.
+    """Move the masks of one folder to another; return the name of a damaged one, which stays.
 
     Raises
     ------
@@ -44,29 +44,29 @@ def send_masks(source: Path, target: Path) -> str:
 
 
 def list_changed_masks(folder: Path) -> tuple[str, ...]:
-    """Return the names of files in a folder whose bytes are not those of their name; reads all."""
+    """Return the names of files in a folder whose bytes do not match their name; reads all."""
     return tuple(
         path.name
-        for path in paced(sorted(folder.glob("*")), "Reading the masks")
+        for path in paced(sorted(folder.glob("*")), "Reading masks")
         if not path.name.startswith(".")
         and (not path.is_file() or sha256_of(path) != path.name.removesuffix(MASK_SUFFIX))
     )
 
 
-@reads("a mask of the review room", "bring the file back from a backup, or read the case again")
+@reads("a mask of a review study", "restore the file from a backup, or read the case again")
 def read_mask(path: Path, sha256: str) -> bytes:
-    """Return the bytes of a mask's file.
+    """Return the bytes of a mask file.
 
     Raises
     ------
     FormatError
-        If they are not those of the SHA-256.
+        If their SHA-256 differs.
     """
     with open_plain(path) as stream:
         content = stream.read()
     if hashlib.sha256(content).hexdigest() != sha256:
         raise FormatError(
-            f"expected the bytes that {path} was named after, got others: the mask was changed; "
-            "bring it back from a backup, or read the case again"
+            f"expected the SHA-256 of {path} to match its name, but the mask was changed: restore "
+            "it from a backup, or read the case again"
         )
     return content

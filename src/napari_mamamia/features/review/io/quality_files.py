@@ -1,4 +1,4 @@
-"""Files of quality control: the queue, further signs of disagreement, what was read."""
+"""Files of quality control: queue, further criteria of disagreement, and results of reading."""
 
 import json
 import math
@@ -14,7 +14,8 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.record_codec import RecordCodec
 from napari_mamamia.io.tables.cells import is_missing, parse_id, parse_label, parse_number
-from napari_mamamia.io.tables.table import Column, optional, read_table
+from napari_mamamia.io.tables.headers import Column, optional
+from napari_mamamia.io.tables.table import read_table
 
 _QUEUE_KEY: Final = "mamamia_queue"
 _SCHEMA: Final = 1
@@ -29,7 +30,7 @@ SIGNS: Final = ("missed_lesions", "count_difference", "doubt", "other_side", "to
 
 @dataclass(frozen=True, slots=True)
 class CaseSigns:
-    """What a table says of a case beside its score; nan, None and "" where it does not.
+    """Further criteria of a case from a table; nan, None and "" for missing values.
 
     See `core.quality.QualityCase`.
     """
@@ -43,7 +44,7 @@ class CaseSigns:
 
 
 def queue_text(queue: Queue) -> str:
-    """Return a queue as its file holds it."""
+    """Return the JSON text of a queue."""
     content = {_QUEUE_KEY: _SCHEMA, **_CODEC.plain(queue)}
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
@@ -55,27 +56,27 @@ def read_queue(path: Path) -> Queue:
     Raises
     ------
     FormatError
-        If it is none.
+        If the file is not a queue.
     """
     content = read_json(path)
     if not isinstance(content, dict) or content.pop(_QUEUE_KEY, None) != _SCHEMA:
         raise FormatError(
-            f"expected a queue of version {_SCHEMA} at {path}, got something else: {_REMEDY}"
+            f"expected a queue of version {_SCHEMA} at {path}, but found something else: {_REMEDY}"
         )
     return _CODEC.record(content, path)
 
 
-@reads("a table of signs of disagreement", "give it a column case_id and one of those it may have")
+@reads("a table of criteria of disagreement", "give it a column case_id and at least one criterion")
 def read_signs(path: Path) -> dict[str, CaseSigns]:
-    """Return what a table (.csv, .xlsx, .ods) says of each case.
+    """Return the criteria of each case in a table (.csv, .xlsx, .ods).
 
     Columns: `case_id` and any of `missed_lesions`, `count_difference`, `doubt` (numbers),
-    `other_side`, `touches_border` (yes or no), `site`; others are passed over.
+    `other_side`, `touches_border` (yes or no), `site`; other columns are ignored.
 
     Raises
     ------
     FormatError
-        If a case is there twice, no column is known, or a cell is not what its column holds.
+        If a case is duplicated, no column is known, or a cell has the wrong type.
     """
     signs = {}
     for line, row in _read_rows(path, SIGNS):
@@ -93,16 +94,16 @@ def read_signs(path: Path) -> dict[str, CaseSigns]:
     return signs
 
 
-@reads("a table of what was read", "give it the columns case_id and error (yes or no)")
+@reads("a table of reading results", "give it the columns case_id and error (yes or no)")
 def read_marks(path: Path) -> dict[str, bool]:
     """Return whether each case that was read had an error, in the order of the lines.
 
-    Columns `case_id` and `error` (yes or no); a case whose `error` is empty was not read.
+    Columns `case_id` and `error` (yes or no); an empty `error` means that the case was not read.
 
     Raises
     ------
     FormatError
-        If a case is there twice, a column is missing, or a cell is neither yes nor no.
+        If a case is duplicated, a column is missing, or a cell is neither yes nor no.
     """
     marks = {}
     for line, row in _read_rows(path, (ERROR,)):
@@ -113,7 +114,7 @@ def read_marks(path: Path) -> dict[str, bool]:
 
 
 def _read_rows(path: Path, names: tuple[str, ...]) -> list[tuple[int, Mapping[str, object]]]:
-    """Return the rows of a table by column; ids as texts, each once."""
+    """Return the line number and cells of each row by case id; case ids must be unique."""
     columns = [Column(_CASE, (_CASE,), is_needed=True, is_id=True), *map(optional, names)]
     table = read_table(path, columns, any_of=True)
     table.require_cases()
@@ -131,8 +132,8 @@ def _read_rows(path: Path, names: tuple[str, ...]) -> list[tuple[int, Mapping[st
             ) from error
         if case_id in rows:
             raise FormatError(
-                f"expected each case once in {path}, got {case_id!r} in lines {rows[case_id][0]} "
-                f"and {line.number}: leave one out"
+                f"expected each case once in {path}, but found {case_id!r} in lines "
+                f"{rows[case_id][0]} and {line.number}: remove one of the lines"
             )
         rows[case_id] = (line.number, {**row, _CASE: case_id})
     return list(rows.values())
@@ -145,8 +146,8 @@ def _parse_number(cell: object, name: str, path: Path, line: int) -> float:
         return parse_number(cell)
     except ValueError:
         raise FormatError(
-            f"expected a number in column {name} of {path}, line {line}, got {str(cell)[:40]!r}: "
-            "correct the cell or leave it empty"
+            f"expected a number in column {name} of {path}, line {line}, but found "
+            f"{str(cell)[:40]!r}: correct the cell or leave it empty"
         ) from None
 
 
@@ -155,6 +156,6 @@ def _parse_flag(cell: object, name: str, path: Path, line: int) -> bool | None:
         return parse_label(cell)
     except ValueError:
         raise FormatError(
-            f"expected yes or no in column {name} of {path}, line {line}, got {str(cell)[:40]!r}: "
-            "correct the cell or leave it empty"
+            f"expected yes or no in column {name} of {path}, line {line}, but found "
+            f"{str(cell)[:40]!r}: correct the cell or leave it empty"
         ) from None

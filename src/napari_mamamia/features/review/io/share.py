@@ -1,11 +1,10 @@
-"""The one door to a folder on a share: whoever asks gets an answer, whatever the share does.
+"""Access to a folder that may be on a network share, with a time limit.
 
-A network share that is gone does not refuse, it says nothing: each call to the system then waits in
-it for ever, and no time limit of ours reaches in. So every look into the folder is an errand, done
-by a thread that nobody has to wait for. One that gives no sign of life is given up; while it still
-hangs no other is sent after it, so that there is one such thread for a folder, and the program can
-end without it. A study, the data set that it reads and the folder for results each are such a
-folder.
+An unreachable network share may not fail but block every system call indefinitely, and no timeout
+can be set on such calls. Therefore all access to the folder runs as a background task in a daemon
+thread. A task that shows no progress is abandoned; while it still blocks, further tasks on the same
+folder fail at once, so that there is at most one blocked thread per folder and the program can
+still exit. A study, the data set that it reads, and the folder for results are such folders.
 """
 
 import threading
@@ -20,27 +19,27 @@ from napari_mamamia.core.progress import Cancelled, Progress, forward_progress, 
 T = TypeVar("T")
 
 ANSWER_S: Final = 10.0
-"""A share that did not say for so long whether a file is there does not answer: our choice."""
+"""Time without an answer after which a share counts as unreachable, s. Our choice."""
 FILE_S: Final = 60.0
-"""The same for an errand, since its last sign of life; it gives one between two files."""
+"""Time limit of a background task since its last progress report, s; one per file at least."""
 _PACE_S: Final = 0.1
 _TIDY_S: Final = 2.0
-"""How long an errand that is stopped may tidy up: our choice."""
+"""Time that a stopped task may take to clean up, s. Our choice."""
 
 
 class SilentShareError(SaveError):
-    """The share does not answer: what was asked of it is not known, or may come about later."""
+    """The share does not answer; the requested operation may still take effect later."""
 
 
 class Share:
-    """A folder that may lie on a share. Its path is handed to errands alone.
+    """A folder that may be on a network share; only background tasks get its path.
 
     Parameters
     ----------
     folder
-        Looked at by nobody yet.
+        The folder; it is not accessed yet.
     answer_s, file_s
-        Seconds without a sign after which a look and an errand are given up; None for the usual.
+        Time limits of `look` and `run` without progress, s; None for the defaults.
     """
 
     def __init__(
@@ -51,29 +50,29 @@ class Share:
         self._answer_s, self._file_s = answer_s, file_s
 
     def look(self, work: Callable[[Path], T]) -> T:
-        """Return what a short look into the folder gives; see `run`."""
+        """Run a short task on the folder and return its result; see `run`."""
         return self._start_background_task(
             work, ANSWER_S if self._answer_s is None else self._answer_s
         )
 
     def run(self, work: Callable[[Path], T]) -> T:
-        """Return what `work` returns for the folder; what it raises is raised here.
+        """Return the result of `work` for the folder, or raise its exception.
 
-        It is done in a thread, so it keeps nothing for later but what it returns: after it was
-        given up it may still come to its end. What it reports is reported where it is waited for.
+        `work` runs in a thread and must keep no state: after it was abandoned it may still finish.
+        Its progress is reported in the calling thread.
 
         Raises
         ------
         SilentShareError
-            If there is no sign of life for too long, or an earlier errand still hangs: then at
-            once.
+            If there is no progress within the time limit, or, immediately, if an earlier task still
+            blocks.
         """
         return self._start_background_task(work, FILE_S if self._file_s is None else self._file_s)
 
     def _start_background_task(self, work: Callable[[Path], T], wait_s: float) -> T:
         current = threading.current_thread()
         if isinstance(current, _BackgroundTask) and current.place == self.place:
-            return work(self._folder)  # an errand within an errand
+            return work(self._folder)  # a background task within another one
         if any(
             background_task.is_given_up for background_task in _list_background_tasks(self.place)
         ):
@@ -95,13 +94,13 @@ class Share:
 
     def _describe_silence(self) -> SilentShareError:
         return SilentShareError(
-            f"expected {self.place} to be there or not, but the share does not answer: see that "
-            "the network and the share's server work, then try again"
+            f"expected an answer whether {self.place} exists, but the share does not answer: check "
+            "the network and the server of the share, then try again"
         )
 
 
 def _list_background_tasks(place: str) -> "list[_BackgroundTask]":
-    """Return what is under way to a place, of whatever part of this program."""
+    """Return the background tasks of this process that use a folder."""
     return [
         one
         for one in threading.enumerate()
@@ -110,7 +109,7 @@ def _list_background_tasks(place: str) -> "list[_BackgroundTask]":
 
 
 class _BackgroundTask(threading.Thread):
-    """A thread that does one thing on a share; a daemon, which no program waits for at its end."""
+    """A daemon thread that runs one function on a share, so that it does not delay the exit."""
 
     def __init__(self, place: str, work: Callable[[], object]) -> None:
         super().__init__(name=f"share {place}", daemon=True)
@@ -122,7 +121,7 @@ class _BackgroundTask(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Do it; what goes wrong is kept for who waits."""
+        """Run the function and keep its exception for the waiting thread."""
         try:
             with listening(self._note_sign):
                 self._work()
@@ -132,9 +131,10 @@ class _BackgroundTask(threading.Thread):
             self._ended.set()
 
     def wait(self, wait_s: float) -> bool:
-        """Wait for the end, and pass on what is reported; False after `wait_s` without a sign.
+        """Wait for the end and forward progress; return False after `wait_s` without progress.
 
-        Who waits here on an errand to another folder gives a sign by that: this one has its limit.
+        A task that waits for a task on another folder counts as progress, because the latter has
+        its own time limit.
         """
         last, outer = None, threading.current_thread()
         while not self._ended.wait(min(_PACE_S, wait_s)):
@@ -150,13 +150,13 @@ class _BackgroundTask(threading.Thread):
         return True
 
     def stop(self) -> None:
-        """End it at its next sign of life; it may tidy up, and is not waited for longer."""
+        """Stop at the next progress report; clean-up time is limited."""
         self.is_given_up = True
         self.join(_TIDY_S)
         self.is_given_up = self.is_alive()
 
     def give_sign(self) -> None:
-        """Say that it is at work; raises `Cancelled` where nobody waits any longer."""
+        """Record progress; raise `Cancelled` if nobody waits any longer."""
         if self.is_given_up:
             raise Cancelled
         self._sign_at = time.monotonic()

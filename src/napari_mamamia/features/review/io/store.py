@@ -1,12 +1,12 @@
-"""Where a study's events, masks and claims are kept: the interface, and a folder that several use.
+"""Storage of a study's events, masks and claims: the interface, and a shared folder.
 
-The folder lies on a share, and the share goes away now and then. So an event is written on this
-computer first and sent at once or later: `FolderStore.unsent` counts what waits. What a program
-left unsent, killed or not, the next one on the computer sends. A file that was sent whole moves to
-this computer's copy of the study, so that what was done here is known here, whenever that was.
+The folder is on a network share that may be temporarily unreachable. An event is therefore written
+on this computer first and sent immediately or later: `FolderStore.unsent` counts waiting events.
+Events that a program left unsent, even after a crash, are sent by the next program on the same
+computer. A file that was sent completely moves to this computer's copy of the study.
 
-No path of the folder is opened here: all that happens there is an errand of `share`, so that a
-share that hangs is away like one that is gone.
+All access to the shared folder is a background task of `share`, so a share that hangs is treated
+like one that is unreachable.
 """
 
 import hashlib
@@ -70,10 +70,10 @@ _KNOWN_EVERY_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StoreReading:
-    """What can be seen at one time: events by chain, what is wrong, masks by SHA-256.
+    """Visible content of a study at one time: events by chain, problems, masks by SHA-256.
 
-    `away` says why some of it cannot be seen now, "" where all can; masks that this computer had
-    read of are among those then.
+    `away` says why some content is not visible now, "" if all is; the masks then include those that
+    this computer had read before.
     """
 
     chains: Mapping[str, Sequence[Event]]
@@ -83,7 +83,7 @@ class StoreReading:
 
 
 class EventStore(Protocol):
-    """What a study is kept in; a folder, or a data base (`schema.sql`)."""
+    """Storage of a study: a folder, or a database (`schema.sql`)."""
 
     study: Study
     origin: str
@@ -92,53 +92,53 @@ class EventStore(Protocol):
 
     @property
     def unsent(self) -> int:
-        """How many events others cannot see yet."""
+        """Return the number of events that others cannot see yet."""
 
     def close(self) -> None:
-        """Send what can be sent and let go."""
+        """Send what can be sent and close local files."""
 
     def append(self, reader: str, body: Mapping[str, Any], seen: Iterable[str] = ()) -> Event:
-        """Add an event that lasts, with the heads that its writer had seen."""
+        """Append an event durably, with the heads of the chains that its writer had seen."""
 
     def head_of(self, reader: str) -> str:
-        """Return the hash of the line that this program's next event by a reader follows."""
+        """Return the hash that the next event of this program by a reader follows."""
 
     def read(self) -> StoreReading:
-        """Return all events that can be seen, one's own unsent ones too."""
+        """Return all visible events, including one's own unsent ones."""
 
     def put_mask(self, content: bytes) -> str:
-        """Keep a mask's file; return its SHA-256. Kept already is no error."""
+        """Store a mask file unless it exists; return its SHA-256."""
 
     def get_mask(self, sha256: str) -> bytes:
-        """Return a mask's file; FormatError where it is missing or changed."""
+        """Return a mask file; FormatError if it is missing or changed."""
 
     def claim(self, place: str, reader: str) -> Claim:
-        """Take a piece of work, or return who has it: compare `reader`, `host`, `session`."""
+        """Claim a case, or return the claim of its holder: compare `reader`, `host`, `session`."""
 
     def renew(self, claim: Claim) -> bool:
-        """Say that one is still at it; False where somebody else has taken it meanwhile."""
+        """Renew a claim; return False if somebody else has taken it meanwhile."""
 
     def release(self, claim: Claim) -> None:
-        """Let go of a claim."""
+        """Release a claim."""
 
     def list_claims(self) -> tuple[Claim, ...]:
-        """Return the newest claim of each place that has one."""
+        """Return the newest claim of each place."""
 
     def claim_holder(self, reader: str) -> tuple[str, str, str]:
-        """Return what a claim of this program by a reader says: reader, host, session."""
+        """Return what identifies this program's claims for a reader: reader, host, session."""
 
 
 class FolderStore:
-    """A study's folder, opened by one program; see the package for what lies where.
+    """A study's folder, opened by one program; the package docstring lists its files.
 
     Parameters
     ----------
     folder
-        Of the study.
+        Folder of the study.
     home
-        This computer's own folder for what waits to be sent.
+        This computer's folder for events that wait to be sent.
     host, session
-        Of this program, for tests; None for its own.
+        Identification of this program, for tests; None for the default.
 
     Raises
     ------
@@ -162,38 +162,41 @@ class FolderStore:
         self._noted_at = self._copied_at = -_KNOWN_EVERY_S
         self._same: tuple[int, int, int] | None = None
         self._masks: frozenset[str] = frozenset()
-        self.trouble, self.is_known = "", self._copy is not None  # or once all of it was read
+        self.trouble, self.is_known = (
+            "",
+            self._copy is not None,
+        )  # or after everything was read once
 
     @property
     def outbox(self) -> Path:
-        """Where on this computer lies what waits to be sent."""
+        """Return the local folder of events that wait to be sent."""
         return self._home
 
     def read_frozen(self, read: Callable[[Path, Study], T]) -> T:
-        """Return what `read` finds in the files that are frozen with the study.
+        """Return the result of `read` for the files that are frozen with the study.
 
-        They are read in its folder, while that is away in this computer's copy. Raises as `visit`
-        and `read`.
+        They are read from its folder, or from the local copy while that is unreachable. Raises as
+        `visit` and `read`.
         """
         if self._copy is not None:
             return read(self._copy, self.study)
         return self.visit(lambda folder: read(folder, self.study))
 
     def visit(self, work: Callable[[Path], T]) -> T:
-        """Return what `work` finds in the study's folder; it must keep nothing but that.
+        """Return the result of `work` in the study's folder; `work` must keep no state.
 
         Raises
         ------
         SilentShareError
-            If the share does not answer; `work` may come to its end later.
+            If the share does not answer; `work` may still finish later.
         """
-        with listening(None):  # a step that is half done is not to be stopped
+        with listening(None):  # a half-finished step must not be cancelled
             return self.share.run(work)
 
     def keep_copy(self, *, is_due: bool = False) -> None:
-        """Copy what is new in the study to this computer, once a minute or when it `is_due`.
+        """Copy new content of the study to this computer, once a minute or if `is_due`.
 
-        Work can begin from it while the share is away.
+        The copy is used to begin work while the share is unreachable.
         """
         with self._turn:
             is_early = time.monotonic() - self._copied_at < _KNOWN_EVERY_S
@@ -205,12 +208,12 @@ class FolderStore:
     # ------------------------------------------------------------------ events
 
     def append(self, reader: str, body: Mapping[str, Any], seen: Iterable[str] = ()) -> Event:
-        """Add an event: on this computer's disk at once, in the study's folder if it is there.
+        """Append an event: on this computer's disk at once, and in the study's folder if reachable.
 
         Raises
         ------
         SaveError
-            If this computer's own disk refuses; nothing is noted then.
+            If this computer's own disk refuses; nothing is recorded then.
         TypeError, ValueError
             If `body` is not JSON without floats.
         """
@@ -221,28 +224,29 @@ class FolderStore:
             return event
 
     def head_of(self, reader: str) -> str:
-        """Return the hash of the line that this program's next event by a reader follows."""
+        """Return the hash that the next event of this program by a reader follows."""
         with self._turn:
             return self._writer_of(reader).head
 
     def read(self) -> StoreReading:
-        """Return all events that can be seen; while the share is away, those of before."""
+        """Return all visible events; while the share is unreachable, those read before."""
         with self._turn:
             away = ""
-            # Before the others: another window may send a file meanwhile and move it to the copy.
+            # Read local files first: another window may send one meanwhile and move it to the
+            # copy.
             with listening(None):
                 self._local = read_events(self._home / EVENTS, self.origin, self._local)
             try:
                 self._require_share()
                 self._log = self._read_share()
-                # After the events: a mask is there before the event that names it.
+                # Read masks after events: a mask is stored before the event that names it.
                 self._masks = self.visit(list_masks_of_study)
                 self.is_known = True
             except (FormatError, OSError) as error:
                 away = self.trouble = str(error)
                 if self._copy is not None:
                     self._log = read_events(self._copy / EVENTS, self.origin, self._log)
-            # What waits here is no other history of what is there.
+            # An unsent file that continues a sent one is no fork of its chain.
             chains = {f"{_WAITS}/{name}": chain for name, chain in self._local.chains.items()}
             problems = self._log.problems
             problems += tuple(
@@ -264,10 +268,10 @@ class FolderStore:
             return StoreReading({**self._log.chains, **chains}, problems, away, masks)
 
     def send(self) -> int:
-        """Send what waits on this computer, masks first; return how many events still wait.
+        """Send what waits on this computer, masks first; return the number of events still waiting.
 
-        Nothing fails by it: a share that is away, full or read-only is tried again next time, and
-        `trouble` says what it was, "" where all was sent.
+        It does not raise: a share that is unreachable, full or read-only is tried again next time,
+        and `trouble` holds the error message, "" if everything was sent.
         """
         with self._turn:
             self.trouble = ""
@@ -282,12 +286,12 @@ class FolderStore:
 
     @property
     def unsent(self) -> int:
-        """How many events wait on this computer."""
+        """Return the number of events that wait on this computer."""
         outbox = read_waiting(self._home / EVENTS)
         return sum(whole.count(b"\n", self._sent.get(name, 0)) for name, whole in outbox.items())
 
     def close(self) -> None:
-        """Send what can be sent, and let go of this computer's files."""
+        """Send what can be sent, and close local files."""
         with self._turn:
             for writer in self._writers.values():
                 writer.close()
@@ -298,7 +302,7 @@ class FolderStore:
             self.send_left()
 
     def send_left(self) -> None:
-        """Send what programs that have ended left on this computer, and move it to the copy."""
+        """Send what ended programs left on this computer, and move it to the copy."""
         with self._turn:
             self.send()
             in_use = {writer.path for writer in self._writers.values()}
@@ -307,7 +311,7 @@ class FolderStore:
                 if path in in_use or self._sent.get(name) != path.stat().st_size:
                     continue
                 with suppress(OSError):
-                    AppendFile(path, keep=True).close()  # nobody else is at it
+                    AppendFile(path, keep=True).close()  # no other program uses it
                     if not path.stat().st_size:
                         path.unlink()
                         continue
@@ -329,13 +333,13 @@ class FolderStore:
 
     @property
     def _folder_name(self) -> Path:
-        """The study's folder by its name, to be compared and told, never to be opened."""
+        """Return the study's folder for comparison and messages; it must not be accessed."""
         return Path(self.share.place)
 
     def _require_share(self) -> None:
-        """Raise OSError where the study's folder cannot be reached.
+        """Raise OSError if the study's folder cannot be reached.
 
-        A share that is away may leave an empty folder in its place, in which nothing may be made.
+        An unmounted share may leave an empty folder in its place, in which nothing may be created.
         """
         try:
             self.share.look(stat_study)
@@ -346,12 +350,12 @@ class FolderStore:
             if isinstance(error, SilentShareError):
                 why = "the share does not answer"
             raise SaveError(
-                f"{self.share.place} cannot be reached ({why}): this is the study "
-                "as this computer knew it; what you do is sent once the folder is there again"
+                f"{self.share.place} cannot be reached ({why}): this is the local copy of the "
+                "study; your work is sent when the folder is reachable again"
             ) from error
 
     def _work_there(self, work: Callable[[Path], T]) -> T:
-        """Return what `work` returns in the folder, if that holds the study that was opened.
+        """Return the result of `work` in the folder if it still holds the same study.
 
         Raises
         ------
@@ -368,7 +372,7 @@ class FolderStore:
         return result
 
     def _open_study(self, home: Path) -> tuple[Study, str, Path | None]:
-        """Return the study, its hash, and where it was copied to if its folder is away."""
+        """Return the study, its hash, and the local copy used if its folder is unreachable."""
         try:
             self.share.look(stat_study)
             return (*self.visit(read_study), None)
@@ -381,7 +385,7 @@ class FolderStore:
         return (*self.visit(read_study), None)
 
     def _read_share(self) -> EventLog:
-        # Of a copy nothing is taken over: the study's own files are read whole.
+        # Nothing is taken from the copy: the study's own files are read completely.
         before = self._log if self._copy is None else EventLog()
         origin = self.origin
         is_same, log = self.visit(lambda folder: read_study_events(folder, origin, before))
@@ -395,12 +399,12 @@ class FolderStore:
     # ------------------------------------------------------------------- masks
 
     def put_mask(self, content: bytes) -> str:
-        """Keep a mask's file in the study, on this computer while the share is away.
+        """Store a mask file in the study, or on this computer while the share is unreachable.
 
         Raises
         ------
         SaveError
-            If neither takes it.
+            If neither accepts it.
         """
         name = f"{hashlib.sha256(content).hexdigest()}{MASK_SUFFIX}"
         try:
@@ -411,7 +415,7 @@ class FolderStore:
         return name.removesuffix(MASK_SUFFIX)
 
     def get_mask(self, sha256: str) -> bytes:
-        """Return a mask's file as it was put; FormatError where it is gone, changed or silent."""
+        """Return a mask file as stored; FormatError if it is missing, changed or unreachable."""
         name = f"{file_name(sha256)}{MASK_SUFFIX}"
         silent: SilentShareError | None = None
         try:
@@ -420,20 +424,20 @@ class FolderStore:
             content, silent = None, error
         content = content or find_mask(self._home / MASKS / name, sha256)
         if content is None:
-            why = "the share does not answer" if silent else "it is not there"
+            why = "the share does not answer" if silent else "it is missing"
             raise FormatError(
                 f"expected the mask {sha256[:12]} in {self._folder_name / MASKS}, but {why}: it "
-                "may still be on the computer of its reader, or was removed"
+                "may still be on the computer of its reader, or was deleted"
             ) from silent
         return content
 
     # ------------------------------------------------------------------ claims
 
     def claim(self, place: str, reader: str) -> Claim:
-        """Take a piece of work; what is returned is another's where somebody has it.
+        """Claim a case, or return the claim of another holder.
 
-        A claim whose holder gave no sign for the study's lease is taken. While the share is away
-        it is taken without anybody knowing: a claim saves work, and nothing depends on it.
+        An expired claim is taken over. While the share is unreachable the claim is granted without
+        a check: a claim only avoids duplicate work, and nothing depends on it.
         """
         asked = Claim(place, 1, *self.claim_holder(reader))
         try:
@@ -444,13 +448,13 @@ class FolderStore:
         return asked
 
     def claim_holder(self, reader: str) -> tuple[str, str, str]:
-        """Return what a claim of this program by a reader says: reader, host, session."""
+        """Return what identifies this program's claims for a reader: reader, host, session."""
         with self._turn:
             writer = self._writer_of(reader)
         return reader, writer.host, writer.session
 
     def renew(self, claim: Claim) -> bool:
-        """Say that one is still at it; False where somebody else has taken it meanwhile."""
+        """Renew a claim; return False if somebody else has taken it meanwhile."""
         try:
             return self._work_there(lambda folder: renew_claim(folder / CLAIMS, claim))
         except (FormatError, OSError) as error:
@@ -458,11 +462,11 @@ class FolderStore:
         return True
 
     def release(self, claim: Claim) -> None:
-        """Let go of a claim; while the share is away it runs out by itself."""
+        """Release a claim; while the share is unreachable it expires by itself."""
         with suppress(FormatError, OSError):
             free = replace(claim, is_released=True)
             self._work_there(lambda folder: renew_claim(folder / CLAIMS, free))
 
     def list_claims(self) -> tuple[Claim, ...]:
-        """Return the newest claim of each place, those that were let go of left out."""
+        """Return the newest claim of each place, without released ones."""
         return self.visit(lambda folder: newest_claims(folder / CLAIMS))

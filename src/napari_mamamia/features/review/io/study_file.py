@@ -1,4 +1,4 @@
-"""The frozen file of a study: written once, and known by its SHA-256 ever after."""
+"""The study file: written once, then identified by its SHA-256."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from napari_mamamia.io.files.save import write_text_atomically
 STUDY_NAME: Final = "study.json"
 _SCHEMA_KEY: Final = "mamamia_study"
 _SCHEMA: Final = 1
-_REMEDY: Final = "bring the file back as it was when the study began, from a backup or a colleague"
+_REMEDY: Final = "restore the file as it was when the study began, from a backup or a colleague"
 
 _BLINDING: Final = Form(lambda one: list(one.names), Blinding.of)
 _CODEC: Final = RecordCodec(Study, _REMEDY, (Layout(StudyPlan, forms={"blinding": _BLINDING}),))
@@ -30,7 +30,7 @@ def write_study(folder: Path, study: Study) -> str:
     Raises
     ------
     SaveConflictError
-        If the folder holds a study already.
+        If the folder already holds a study.
     SaveError
         If the system refuses to write.
     """
@@ -67,24 +67,24 @@ def _parse_study(data: bytes, path: Path) -> Study:
     content = parsed_json(data.decode("utf-8"))
     if not isinstance(content, dict) or content.pop(_SCHEMA_KEY, None) != _SCHEMA:
         raise FormatError(
-            f"expected a review study of version {_SCHEMA} at {path}, got something else: update "
-            "this software, or name another folder"
+            f"expected a review study of version {_SCHEMA} at {path}, but found something else: "
+            "update this software, or name another folder"
         )
     return _CODEC.record(content, path)
 
 
 @reads("a review study", _REMEDY)
 def hash_study(folder: Path) -> str:
-    """Return the SHA-256 of a study's file, whatever it says."""
+    """Return the SHA-256 of a study file without parsing it."""
     with open_plain(folder / STUDY_NAME) as stream:
         return hashlib.sha256(stream.read(MOST_BYTES)).hexdigest()
 
 
-@reads("a list of case ids, one a line", "write one id in each line")
+@reads("a list of case ids, one per line", "write one id on each line")
 def read_case_list(path: Path) -> tuple[str, ...]:
-    """Return the ids in a text file, each once; empty lines and those from # on are none.
+    """Return the unique ids in a text file; empty lines and comments (#) are skipped.
 
-    They may stand as a cell of our own tables does, with the apostrophe before a formula.
+    An apostrophe that protects a formula, as in our own tables, is removed.
     """
     with open_plain(path) as stream:
         lines = stream.read(MOST_BYTES).decode("utf-8-sig").splitlines()

@@ -1,5 +1,5 @@
-"""A review study's own rules, without files: who reads what, states from events, what is signed.
+"""Rules of a review study: assignment, states from events, signatures, agreement.
 
-`fold` joins: events in, the state of every case out, by the table of steps in `states`. Nothing
-here reads a clock, a file or a key.
+`replay` turns the events of a study into the state of every case, by the table of steps in
+`states`. Nothing here reads a clock, a file or a private key.
 """

@@ -1,7 +1,7 @@
-"""How far readers agree: categories, volumes, and intervals over cases; plain arrays.
+"""Reader agreement: kappa, alpha, ICC, Bland-Altman, and confidence intervals over cases.
 
-The formulas are written out here: the libraries that have them are GPL (krippendorff, pingouin) or
-large (statsmodels), and a base install takes neither. Tests hold them to those libraries' numbers.
+The formulas are implemented here because the libraries that offer them are GPL (krippendorff,
+pingouin) or large (statsmodels). The tests compare the results with those libraries.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,15 +17,15 @@ LEVEL = 0.95
 N_RESAMPLES = 1000
 SEED: Final = 42
 _NORMAL = 1.96
-"""Standard deviations on either side that hold 95 % of differences, as Bland and Altman print."""
+"""Standard deviations on each side of the mean that contain 95 % of the differences."""
 
 Floats = NDArray[np.float64]
 Rating = str | int | None
-"""A category that a reader gave; None where the reader gave none."""
+"""A category given by a reader; None if the reader gave none."""
 
 
 class Weighting(StrEnum):
-    """How much two categories differ, in Cohen's kappa."""
+    """Weights of disagreements in Cohen's kappa."""
 
     NONE = "none"
     LINEAR = "linear"
@@ -33,7 +33,7 @@ class Weighting(StrEnum):
 
 
 class Scale(StrEnum):
-    """What categories are, in Krippendorff's alpha."""
+    """Scale of measurement for Krippendorff's alpha."""
 
     NOMINAL = "nominal"
     ORDINAL = "ordinal"
@@ -47,8 +47,8 @@ def cohen_kappa(
 ) -> float:
     """Return Cohen's kappa of two readers over the cases that both rated.
 
-    `order` lists the categories, in their order where one is weighted by. nan without a case, or
-    where chance alone would agree always (one category). Source: J. Cohen, Educational and
+    `order` lists the categories, sorted if the kappa is weighted. The result is nan without a case,
+    or if chance alone would always agree (a single category). Source: J. Cohen, Educational and
     Psychological Measurement 20 (1960) 37; Psychological Bulletin 70 (1968) 213.
 
     Examples
@@ -63,9 +63,9 @@ def cohen_kappa(
 
 
 def kappa_of_counts(counts: Floats, weighting: Weighting = Weighting.NONE) -> Floats:
-    """Return Cohen's kappa of (..., categories, categories) counts of pairs of ratings.
+    """Return Cohen's kappa of contingency tables of shape (..., categories, categories).
 
-    nan where chance alone would agree always.
+    The result is nan if chance alone would always agree.
     """
     steps = np.arange(counts.shape[-1])
     distance: Floats = np.abs(np.subtract.outer(steps, steps)).astype(np.float64)
@@ -80,7 +80,7 @@ def kappa_of_counts(counts: Floats, weighting: Weighting = Weighting.NONE) -> Fl
 
 
 def raw_agreement(first: Sequence[Rating], second: Sequence[Rating]) -> float:
-    """Return the share of cases rated by both in which they gave the same category."""
+    """Return the proportion of cases rated by both readers to which they gave the same category."""
     pairs = [(a, b) for a, b in zip(first, second, strict=True) if None not in (a, b)]
     return sum(a == b for a, b in pairs) / len(pairs) if pairs else nan
 
@@ -88,20 +88,20 @@ def raw_agreement(first: Sequence[Rating], second: Sequence[Rating]) -> float:
 def fleiss_kappa(ratings: Sequence[Sequence[Rating]], order: Sequence[Rating]) -> float:
     """Return Fleiss' kappa; `ratings` (cases, readers) must be complete.
 
-    nan with one category alone, no case, or one reader. Source: J. L. Fleiss, Psychological
-    Bulletin 76 (1971) 378.
+    The result is nan for a single category, no case, or one reader. Source: J. L. Fleiss,
+    Psychological Bulletin 76 (1971) 378.
 
     Raises
     ------
     ValueError
-        If a rating is missing or the rows differ in length: `krippendorff_alpha` takes those.
+        If a rating is missing or the rows differ in length; use `krippendorff_alpha` then.
     """
     counts = _count_ratings(ratings, order)
     n_readers = {int(n) for n in counts.sum(axis=1)}
     if len(n_readers) > 1 or any(None in row for row in ratings):
         raise ValueError(
-            "Fleiss' kappa expects every reader's rating of every case, got some missing: take "
-            "Krippendorff's alpha"
+            "expected every reader's rating of every case for Fleiss' kappa, but some are missing: "
+            "use Krippendorff's alpha"
         )
     n = n_readers.pop() if n_readers else 0
     if n < 2:
@@ -110,10 +110,10 @@ def fleiss_kappa(ratings: Sequence[Sequence[Rating]], order: Sequence[Rating]) -
 
 
 def fleiss_of_counts(counts: Floats, squares: Floats, n_readers: int) -> Floats:
-    """Return Fleiss' kappa of sums over cases that each have `n_readers` ratings.
+    """Return Fleiss' kappa from sums over cases that each have `n_readers` ratings.
 
     `counts` (..., categories) is how often each category was given, `squares` (...) the sum of the
-    squares of each case's counts. nan with one category alone, or no case.
+    squares of each case's counts. The result is nan for a single category or no case.
     """
     total = counts.sum(axis=-1)
     share = divide_all(squares - total, total * (n_readers - 1))
@@ -124,20 +124,21 @@ def fleiss_of_counts(counts: Floats, squares: Floats, n_readers: int) -> Floats:
 def krippendorff_alpha(
     ratings: Sequence[Sequence[Rating]], order: Sequence[Rating], scale: Scale = Scale.NOMINAL
 ) -> float:
-    """Return Krippendorff's alpha; `ratings` (cases, readers), None where one is missing.
+    """Return Krippendorff's alpha; `ratings` (cases, readers) with None for a missing rating.
 
-    Cases with fewer than two ratings do not count; nan where no difference could be expected.
-    Source: K. Krippendorff, Computing Krippendorff's alpha-reliability (2011).
+    Cases with fewer than two ratings do not count. The result is nan if the expected disagreement
+    is 0. Source: K. Krippendorff, Computing Krippendorff's alpha-reliability (2011).
     """
     pairs = count_pairs(_count_ratings(ratings, order)).sum(axis=0)
     return float(alpha_of_pairs(pairs, scale))
 
 
 def count_pairs(counts: Floats) -> Floats:
-    """Return the pairs of ratings within each case, (cases, categories, categories).
+    """Return the coincidence matrix of each case, (cases, categories, categories).
 
-    `counts` (cases, categories) is how often each category was given to it. Each case's pairs
-    count 1 / (ratings - 1), and none where it has fewer than two: Krippendorff's coincidences.
+    `counts` (cases, categories) is how often each category was given to the case. As in
+    Krippendorff's coincidences, the pairs of a case have weight 1 / (ratings - 1), and a case with
+    fewer than two ratings has none.
     """
     n_ratings = counts.sum(axis=1)
     pairs = counts[:, :, None] * counts[:, None, :]
@@ -148,9 +149,9 @@ def count_pairs(counts: Floats) -> Floats:
 
 
 def alpha_of_pairs(pairs: Floats, scale: Scale = Scale.NOMINAL) -> Floats:
-    """Return Krippendorff's alpha of (..., categories, categories) sums of `count_pairs`.
+    """Return Krippendorff's alpha from (..., categories, categories) sums of `count_pairs`.
 
-    nan where no difference could be expected.
+    The result is nan if the expected disagreement is 0.
     """
     totals = pairs.sum(axis=-1)
     n = totals.shape[-1]
@@ -166,9 +167,9 @@ def alpha_of_pairs(pairs: Floats, scale: Scale = Scale.NOMINAL) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class BlandAltman:
-    """Mean of first - second, SD (n - 1) of the differences, and limits that hold 95 % of them.
+    """Mean of first - second, SD (n - 1) of the differences, and 95 % limits of agreement.
 
-    In the unit of the values. nan with fewer than two pairs, the bias alone with none.
+    In the unit of the values. All are nan with fewer than two pairs, except the bias with one.
     """
 
     bias: float
@@ -180,9 +181,9 @@ class BlandAltman:
 
 @dataclass(frozen=True, slots=True)
 class RatioAgreement:
-    """Geometric mean of first / second and the limits that hold 95 % of the ratios.
+    """Geometric mean of first / second and the limits that contain 95 % of the ratios.
 
-    `n_left_out` are pairs in which a value is 0: they have no ratio.
+    `n_left_out` is the number of pairs without a ratio because a value is 0.
     """
 
     ratio: float
@@ -193,7 +194,7 @@ class RatioAgreement:
 
 
 def bland_altman(first: Sequence[float], second: Sequence[float]) -> BlandAltman:
-    """Return how two readers' values differ. Source: Bland and Altman, Lancet 327 (1986) 307."""
+    """Return the differences of two readers. Source: Bland and Altman, Lancet 327 (1986) 307."""
     gaps = np.subtract(first, second, dtype=np.float64)
     bias = float(gaps.mean()) if gaps.size else nan
     sd = float(gaps.std(ddof=1)) if gaps.size > 1 else nan
@@ -201,7 +202,7 @@ def bland_altman(first: Sequence[float], second: Sequence[float]) -> BlandAltman
 
 
 def compare_ratios(first: Sequence[float], second: Sequence[float]) -> RatioAgreement:
-    """Return how two readers' volumes differ as a ratio: their spread grows with the volume."""
+    """Return the ratios of two readers' volumes, whose differences grow with the volume."""
     pairs = [(a, b) for a, b in zip(first, second, strict=True) if a > 0 and b > 0]
     logs = bland_altman([log(a) for a, _ in pairs], [log(b) for _, b in pairs])
     left_out = len(first) - len(pairs)
@@ -210,10 +211,10 @@ def compare_ratios(first: Sequence[float], second: Sequence[float]) -> RatioAgre
 
 @dataclass(frozen=True, slots=True)
 class IntraclassCorrelation:
-    """Three forms by McGraw and Wong: say which one is meant.
+    """Three forms of the intraclass correlation by McGraw and Wong.
 
-    `absolute` is ICC(A,1): two-way random, absolute agreement, one reader; the one to report.
-    `consistent` is ICC(C,1), which forgives a reader's constant shift; `one_way` is ICC(1,1).
+    `absolute` is ICC(A,1): two-way random, absolute agreement, one reader; report this one.
+    `consistent` is ICC(C,1), which ignores a constant shift of a reader; `one_way` is ICC(1,1).
     """
 
     absolute: float
@@ -222,7 +223,7 @@ class IntraclassCorrelation:
 
 
 def intraclass_correlation(values: NDArray[np.float64]) -> IntraclassCorrelation:
-    """Return the correlation of (cases, readers) complete values; nan with under 2 of either.
+    """Return the ICC of complete (cases, readers) values; nan with fewer than 2 of either.
 
     Source: K. O. McGraw, S. P. Wong, Psychological Methods 1 (1996) 30.
     """
@@ -243,15 +244,15 @@ def intraclass_correlation(values: NDArray[np.float64]) -> IntraclassCorrelation
 
 
 def absolute_of_sums(n: Floats, sums: Floats, products: Floats) -> Floats:
-    """Return ICC(A,1), as `intraclass_correlation`, of sums over cases.
+    """Return ICC(A,1), as in `intraclass_correlation`, from sums over cases.
 
     Parameters
     ----------
     n
-        (...) cases.
+        (...) number of cases.
     sums, products
-        (..., readers) sums of each reader's values and (..., readers, readers) of their products,
-        taken from the mean of all, which spares digits.
+        (..., readers) sums of each reader's values and (..., readers, readers) sums of their
+        products, both after subtraction of the overall mean, for numerical precision.
     """
     k = sums.shape[-1]
     n = np.where(n > 1, n, nan)
@@ -265,10 +266,10 @@ def absolute_of_sums(n: Floats, sums: Floats, products: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its 95 % interval over resampled cases.
+    """A statistic with its 95 % bootstrap interval over cases.
 
-    `n` is of cases that count. `n_undefined` resamples had no value and are left out; both ends
-    are nan if that were all.
+    `n` is the number of cases that count. `n_undefined` resamples had no value and are left out;
+    both ends of the interval are nan if all were undefined.
     """
 
     value: float
@@ -284,15 +285,15 @@ def estimate_sums(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Estimate:
-    """Return a number that is made of sums over cases, and its interval, all resamples at once.
+    """Return a statistic of sums over cases and its bootstrap interval, all resamples at once.
 
     Parameters
     ----------
     statistic
-        From (..., m) sums to (...) numbers.
+        Function from (..., m) sums to (...) numbers.
     parts
-        (cases, m): what each case adds to the sums. A case that adds nothing (all 0) does not
-        count and is not drawn.
+        (cases, m): what each case adds to the sums. A case that adds only zeros does not count and
+        is not drawn.
     """
     parts = parts[(parts != 0).any(axis=1)]
     n = len(parts)
@@ -308,7 +309,7 @@ def estimate_sums(
 def estimate_mean(
     values: Sequence[float], n_resamples: int = N_RESAMPLES, seed: int = SEED
 ) -> Estimate:
-    """Return the mean of the values that are defined, one a case, and its interval."""
+    """Return the mean of the defined values, one per case, and its bootstrap interval."""
     defined = np.array([value for value in values if not isnan(value)], dtype=np.float64)
     parts = np.stack([defined, np.ones_like(defined)], axis=1)
     return estimate_sums(lambda sums: sums[..., 0] / sums[..., 1], parts, n_resamples, seed)
@@ -325,7 +326,7 @@ def _interval_of(values: Floats) -> tuple[float, float, int]:
 def _number_pair(
     first: Sequence[Rating], second: Sequence[Rating], order: Sequence[Rating]
 ) -> NDArray[np.intp]:
-    """Return the categories' places, (cases rated by both, 2)."""
+    """Return the indices of both readers' categories, (cases rated by both, 2)."""
     place = {category: index for index, category in enumerate(order)}
     _require_known([*first, *second], place)
     rated = [(a, b) for a, b in zip(first, second, strict=True) if None not in (a, b)]
@@ -352,11 +353,11 @@ def _require_known(ratings: Sequence[Rating], place: dict[Rating, int]) -> None:
     )
     if unknown:
         names = ", ".join(str(one) for one in place)
-        raise ValueError(f"expected the categories {names}, got {', '.join(unknown)} too")
+        raise ValueError(f"expected the categories {names}, but found {', '.join(unknown)} too")
 
 
 def divide_all(parts: Floats, wholes: Floats) -> Floats:
-    """Return parts / wholes, nan where a whole is 0."""
+    """Return parts / wholes, nan where the whole is 0."""
     wholes = np.asarray(wholes, dtype=np.float64)
     return np.asarray(np.divide(parts, np.where(wholes == 0, nan, wholes)))
 

@@ -1,4 +1,4 @@
-"""Dealing out cases to readers: balanced, connected, each in an order of its own, by a seed."""
+"""Assign cases to readers: balanced and connected, each reader in a random order from a seed."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,26 +12,26 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan, Task
 
 _TRIES: Final = 20
-"""Deals that are tried until all readers are connected by cases that they share."""
+"""Maximum number of attempts to connect all readers by shared cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deal:
-    """Tasks in the order in which each reader gets them, and what is to be seen before freezing.
+    """Tasks of each reader in order, with figures to check before the study is frozen.
 
     Parameters
     ----------
     tasks
-        By reader, each in the reader's own order.
+        Tasks of each reader, in that reader's order.
     loads
-        Readings of each reader, hidden repeats included.
+        Number of readings of each reader, hidden repeats included.
     n_repeats
-        Hidden repeats of each reader.
+        Number of hidden repeats of each reader.
     pairs
-        Cases that each pair of readers shares.
+        Number of cases that each pair of readers shares.
     is_connected
-        Whether every reader can be compared with every other by way of shared cases; without it
-        agreement cannot be told from the difficulty of the cases.
+        Whether every reader can be compared with every other through shared cases. Otherwise
+        disagreement between readers cannot be separated from the difficulty of their cases.
     """
 
     tasks: tuple[Task, ...]
@@ -47,20 +47,21 @@ def deal_cases(
     readers: Sequence[str],
     order: Sequence[str] = (),
 ) -> Deal:
-    """Deal each case to as many readers as the plan says.
+    """Assign each case to as many readers as the plan says.
 
-    Loads differ by at most one case. Among readers of the same load those come first who connect
-    readers that share no case yet, directly or by way of others, then those who share the fewest
-    cases with the readers chosen already, then chance. In the mode second-look the first of two
-    readers alternates by load too. Each reader's order is shuffled; a hidden repeat comes in the
-    second half of it and never next to its first time where there are three tasks or more.
+    Loads differ by at most one case. Among readers with the same load, the preference is: readers
+    who connect others that share no case yet, directly or indirectly; readers with the fewest cases
+    in common with those chosen already; chance. In the mode second-look the first of the two
+    readers is balanced as well. The order of each reader is shuffled. A hidden repeat comes in the
+    second half, and never directly after its first reading if there are three tasks or more.
 
     Parameters
     ----------
     cases, readers
-        Keys of cases and ids of readers, each once.
+        Keys of cases and ids of readers, without duplicates.
     order
-        Keys in the order in which every reader gets them, such as that of quality control; none
+        Keys in the order in which every reader gets them, for example that of quality control;
+        empty
         to shuffle.
 
     Raises
@@ -85,7 +86,7 @@ def deal_cases(
 
 
 def order_of_looks(tasks: Iterable[Task], mode: ReadingMode) -> dict[tuple[str, int], list[str]]:
-    """Return who reads a case, by (case, occasion); in second-look the first comes first."""
+    """Return the readers of each (case, occasion), in reading order for the mode second-look."""
     looks: dict[tuple[str, int], list[str]] = {}
     for task in tasks:
         looks.setdefault((task.case, task.occasion), []).append(task.reader)
@@ -118,7 +119,7 @@ def _deal_once(
     firsts = _choose_firsts(given, rng) if plan.mode is ReadingMode.SECOND_LOOK else {}
     orders = {reader: _order_tasks(plan, reader, given, places, rng) for reader in readers}
     tasks = [task for reader in readers for task in orders[reader]]
-    # Of second looks the first reader's task stands first: that is what tells them apart.
+    # In second-look the order of the tasks tells the first reader from the second.
     tasks.sort(key=lambda task: firsts.get(task.case, task.reader) != task.reader)
     repeats = {reader: sum(task.occasion for task in orders[reader]) for reader in readers}
     return Deal(
@@ -146,7 +147,7 @@ def _choose_reader(
 
 
 def _choose_firsts(given: dict[str, list[str]], rng: np.random.Generator) -> dict[str, str]:
-    """Return who looks first at each case: everybody about as often first as second."""
+    """Choose the first reader of each case, so that everybody is first about equally often."""
     counts: Counter[str] = Counter()
     firsts = {}
     for case, chosen in given.items():
@@ -169,7 +170,7 @@ def _order_tasks(
     if places:
         order.sort(key=lambda task: places[task.case])
     n_repeats = round(plan.repeat_share * len(given_cases))
-    # Of the first half, so that much lies between.
+    # From the first half of the order, so that many readings lie between a case and its repeat.
     half = max(1, len(order) // 2)
     twice = sorted(rng.permutation(half)[:n_repeats])
     for at in twice:

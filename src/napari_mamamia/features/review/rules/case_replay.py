@@ -1,4 +1,4 @@
-"""One case through its events: readings, comparison, decision, signatures, conflicts."""
+"""Compute the state of one case from its events: readings, comparison, decision, signatures."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -39,24 +39,36 @@ _CASE_STEPS: Final[Mapping[str, Step]] = {
     step.act.value: step for step in STEPS if step.scope is Scope.CASE
 }
 _PLAIN_ACTS: Final = frozenset({"start", "release"})
-"""Of a reading: the table of steps alone says whether they are possible; of some claims too."""
+"""Acts on a reading that only the table of steps restricts; claims too, except in second-look."""
 _REMARKS: Final = frozenset({Act.NOTE.value, Act.UNBLIND.value})
-"""They change nothing."""
+"""Acts that change no state."""
 _S = CaseState
 
 
 class CaseReplay:
-    """A case while its events are taken in, in their order.
+    """The state of a case while its events are replayed in order.
 
     Parameters
     ----------
+    study
+        The study.
+    origin
+        SHA-256 of the study file.
+    case
+        The case that the events are about.
     looks
-        Who reads what, in order, by (case, occasion).
+        Ids of the readers of each (case, occasion), in reading order.
     roles
-        By reader.
+        Roles of each reader.
+    keys
+        Public keys of the study.
+    has_mask
+        Whether a mask is in the store, by its SHA-256.
+    check
+        Function that verifies a signature.
     """
 
-    WAITS: Final = "its mask is not in the store yet"
+    WAITS: Final = "the mask is not in the store yet"
 
     def __init__(
         self,
@@ -93,9 +105,9 @@ class CaseReplay:
     # ---------------------------------------------------------------- taking in
 
     def take_in(self, events: Sequence[Event]) -> list[tuple[Event, str]]:
-        """Take the case's events in, in their order; return those that do not count, and why.
+        """Replay the events of the case in order; return refused events with the reason.
 
-        What nearly all events are, steps of readings and notes, is looked for first.
+        The most frequent events, steps of readings and notes, are handled first for speed.
         """
         left: list[tuple[Event, str]] = []
         roles_of, on_reading, keep = self._roles, self._on_reading, self._events.append
@@ -106,7 +118,7 @@ class CaseReplay:
             if roles is None:
                 why = f"the study has no reader {event.reader!r}"
             elif not isinstance(act, str):
-                why = "it does '', which is not known"
+                why = "the event has no action"
             elif act in _MOVES:
                 why = on_reading(event, act, roles)
             elif act not in _REMARKS:
@@ -122,7 +134,7 @@ class CaseReplay:
         if act == Act.REASSIGN:
             return self._on_reassign(event, roles)
         if act not in _CASE_STEPS:
-            return f"it does {act!r}, which is not known"
+            return f"unknown action {act!r}"
         return self._on_case(event, act, roles)
 
     def _on_reading(self, event: Event, act: str, roles: frozenset[Role]) -> str:
@@ -131,11 +143,11 @@ class CaseReplay:
         place = (reader, occasion if type(occasion) is int else -1)
         slot = self._slots.get(place)
         if slot is None:
-            return "the case was not given to this reader"
+            return "the case is not assigned to this reader"
         if type(round_) is not int or round_ != self._round:
             return self._why_other_round(event)
         if self._decided is not None and not occasion and self._decided is not _S.REOPENED:
-            return f"the case is {self._decided} already"
+            return f"the case already has the state {self._decided}"
         if act not in self._plain_acts and (why := self._why_not_now(event, act, slot, place)):
             return "" if why == _SAME else why
         step = _MOVES[act].get(slot.state)
@@ -154,19 +166,22 @@ class CaseReplay:
         return ""
 
     def _why_other_round(self, event: Event) -> str:
-        return f"it is of round {read_whole(event, 'round', 1)}, the case is in round {self._round}"
+        return (
+            f"the event belongs to round {read_whole(event, 'round', 1)}, but the case is in round "
+            f"{self._round}"
+        )
 
     def _why_not_now(
         self, event: Event, act: str, slot: ReadingView, place: tuple[str, int]
     ) -> str:
-        """Return what the table of steps does not say; `_SAME` where nothing is to be done."""
+        """Return why conditions beyond the table of steps forbid the act; `_SAME` to ignore it."""
         if act == "read":
             return self._why_no_reading(event, slot)
         if act == "claim":
             return self._why_no_claim(place)
         if act == "read-again":
             if not read_text(event, "reason").strip():
-                return "it gives no reason"
+                return "the event gives no reason"
             self._clear_conflicts(event)
         return ""
 
@@ -179,30 +194,30 @@ class CaseReplay:
         if (slot.mask, slot.answers) == (mask, read_text(event, "answers", "{}")):
             return _SAME
         if not self._has_seen(event, slot.hash):
-            text = "one reader read it twice, on computers that did not know of each other"
+            text = "the same reader read the case twice on computers that were not synchronised"
             self._conflicts.append((text, frozenset({slot.hash, event.hash})))
             return _SAME
         return ""
 
     def _why_no_claim(self, place: tuple[str, int]) -> str:
-        """Of a second look the first must be done."""
+        """Return why a claim must wait: in second-look the first reading comes first."""
         for other, slot in self._slots.items():
             if other == place:
                 return ""
             if other[1] == place[1] and slot.state is not _S.READ:
-                return f"{other[0]} has the first look and has not read it yet"
+                return f"{other[0]} is the first reader and has not read the case yet"
         return ""
 
     def _on_reassign(self, event: Event, roles: frozenset[Role]) -> str:
         old, new = read_text(event, "of"), read_text(event, "to")
         place = (old, read_whole(event, "occasion"))
         if Role.LEAD not in roles:
-            return "only a lead may do that"
+            return "only a lead may reassign a reading"
         if place not in self._slots or self._slots[place].state is _S.READ:
             return f"{old} has no open reading of this case"
         if Role.READER not in self._roles.get(new, ()) or (new, place[1]) in self._slots:
-            return f"{new!r} is no reader of the study, or reads this case already"
-        # In place, so that a second look stays second.
+            return f"{new!r} is not a reader of the study, or is already assigned to this case"
+        # Keep the position, so that a second reading stays second.
         self._slots = {
             (new, at) if (who, at) == place else (who, at): (
                 ReadingView(new, at, self._round) if (who, at) == place else slot
@@ -217,13 +232,13 @@ class CaseReplay:
                 return self._note_conflict(event)
             return self._why_other_round(event)
         if not _CASE_STEPS[act].roles & roles:
-            return f"a {' and '.join(sorted(roles))} may not do that"
+            return f"the role {' and '.join(sorted(roles))} does not allow this"
         if act in DECISIONS and self._is_unknown_decision(event):
             return self._note_conflict(event)
         if act == Act.COMPARE:
             return self._on_compare(event)
         if self._current_state not in _CASE_STEPS[act].sources:
-            return f"the case is {self._current_state}: {act} is not possible"
+            return f"the case has the state {self._current_state}: {act} is not possible"
         if act in (Act.ADJUDICATE, Act.SET_DOWN):
             is_up = act == Act.ADJUDICATE
             self._decided = _S.IN_ADJUDICATION if is_up else _S.DISAGREES
@@ -250,7 +265,7 @@ class CaseReplay:
             )
         )
         if self._current_state is not _S.READ or fresh.of != standing:
-            return "it is not of the readings that stand"
+            return "the comparison is not of the current readings"
         self._comparison = fresh
         if not fresh.agrees or self._study.plan.mode is ReadingMode.PANEL:
             self._decided = _S.DISAGREES
@@ -259,9 +274,9 @@ class CaseReplay:
     def _on_decision(self, event: Event, act: Act, roles: frozenset[Role]) -> str:
         mask, reason = read_text(event, "mask"), read_text(event, "reason")
         if act is Act.ACCEPT and not self._may_accept(event.reader, roles):
-            return "only a judge may accept, or the second reader of a second look"
+            return "only a lead, an adjudicator or the second reader in second-look may accept"
         if act is not Act.ACCEPT and not reason.strip():
-            return "it gives no reason"
+            return "the event gives no reason"
         if mask and not self._has_mask(mask):
             return self.WAITS
         answers, choice = read_text(event, "answers", "{}"), read_text(event, "choice")
@@ -297,15 +312,15 @@ class CaseReplay:
         return self._decision is not None and not self._has_seen(event, self._decision.hash)
 
     def _note_conflict(self, event: Event) -> str:
-        """Two decided without knowing of each other: neither stands, unless they agree."""
+        """Record two independent decisions as a conflict, unless they are equal."""
         before = self._decision
         if before is None:
             return ""
         other = (event.body.get("act"), read_text(event, "mask"), read_text(event, "answers", "{}"))
         if (before.act, before.mask, before.answers) != other:
             act = event.body.get("act")
-            # who they are stands in the audit trail: this is read where names are hidden, too
-            text = f"{before.act} and {act} by two who did not know of each other"
+            # without names: this text is also shown where reader names are hidden
+            text = f"{before.act} and {act} were decided independently of each other"
             self._conflicts.append((text, frozenset({before.hash, event.hash})))
             self._decided = _S.DISAGREES
         return ""
@@ -318,7 +333,7 @@ class CaseReplay:
         ]
 
     def _has_seen(self, event: Event, digest: str) -> bool:
-        """Whether the writer of an event had seen another one of this case."""
+        """Return whether the writer of an event had seen another event of this case."""
         by_hash = {event.hash: event for event in self._events}
         chain = event[:3]
         left = list(event.seen)
@@ -344,21 +359,24 @@ class CaseReplay:
     def _on_signature(self, event: Event) -> str:
         meaning = read_text(event, "meaning")
         if meaning not in tuple(Meaning):
-            return f"its meaning {meaning!r} is not known"
+            return f"unknown meaning of a signature {meaning!r}"
         subject: ReadingView | Decision | None
         if meaning == Meaning.AUTHOR:
             subject = self._slots.get((event.reader, read_whole(event, "occasion")))
         else:
             subject = self._decision
             if self._decided not in _CASE_STEPS["sign"].sources:
-                return f"the case is {self._current_state}: there is nothing to sign"
+                return f"the case has the state {self._current_state}: there is nothing to sign"
             if not self._may_accept(event.reader, self._roles[event.reader]):
-                return "only a judge may sign a case, or the second reader of a second look"
+                return (
+                    "only a lead, an adjudicator or the second reader in second-look may sign "
+                    "a case"
+                )
         thing = self._describe_signed(event, Meaning(meaning), subject)
         if thing is None:
-            return "it is of something else than what stands now"
+            return "the signature is not of the current result"
         key, signature = read_text(event, "key"), read_text(event, "signature")
-        # Of before there were seals, and of before a hidden site was hidden here, too.
+        # Early signatures have no seal, or contain the case id although the site is hidden.
         ids = dict.fromkeys((thing.case_id, self._case.case_id))
         ways = (
             replace(thing, case_id=identifier, seal=seal)
@@ -366,21 +384,23 @@ class CaseReplay:
             for seal in (thing.seal, "")
         )
         fit = next((way for way in ways if self._check(key, signature, way.message)), None)
-        return "the signature does not fit" if fit is None else self._add_signature(event, fit, key)
+        return "the signature is invalid" if fit is None else self._add_signature(event, fit, key)
 
     def _add_signature(self, event: Event, thing: SignedThing, key: str) -> str:
         owner = next((one for one in self._keys if one.key == key), None)
         if owner is None or owner.reader != event.reader:
-            return "the key is not this reader's"
+            return "the key does not belong to this reader"
         about = (key, thing.meaning, thing.subject, thing.at)
         if any(
             (signature.key, signature.meaning, signature.subject, signature.at) == about
             for signature in self._signatures
         ):
-            return "it is a copy of a signature that stands already"
+            return "the signature is a copy of an earlier one"
         why_not = ""
         if not owner.covers(event):
-            why_not = "the key was revoked" if owner.ended else "no lead vouched for the key yet"
+            why_not = (
+                "the key was revoked" if owner.ended else "no lead has countersigned the key yet"
+            )
         who = (event.reader, thing.name, thing.meaning, thing.at, event.hash, thing.subject)
         rest = (thing.mask, key, thing.software, why_not, bool(thing.seal))
         self._signatures.append(Signature(*who, *rest))
@@ -391,7 +411,7 @@ class CaseReplay:
     def _describe_signed(
         self, event: Event, meaning: Meaning, subject: ReadingView | Decision | None
     ) -> SignedThing | None:
-        """Return what the signature must be of; None where nothing of that stands."""
+        """Return the content to be signed; None if the event is not about the current result."""
         if subject is None or not subject.hash or read_text(event, "subject") != subject.hash:
             return None
         answers = hashlib.sha256(subject.answers.encode()).hexdigest()
@@ -415,7 +435,7 @@ class CaseReplay:
 
     @property
     def _first_readings(self) -> list[ReadingView]:
-        """The readings that count for the case: hidden repeats do not."""
+        """Return the readings that count for the case, without hidden repeats."""
         return [slot for (_, occasion), slot in self._slots.items() if occasion == 0]
 
     @property
@@ -433,7 +453,7 @@ class CaseReplay:
         return _S.REOPENED if self._round > 1 or _S.REOPENED in states else _S.NEW
 
     def view(self) -> CaseView:
-        """Return where the case stands now."""
+        """Return the current state of the case."""
         return CaseView(
             self._case.key,
             self._current_state,

@@ -1,7 +1,7 @@
-"""What people read in place of the ids of a form: its questions and terms in the form's own words.
+"""Replace ids of questions and terms by the wording of the form, for display.
 
-Events and files for programs hold ids, since the words of a form may be mended or translated. What
-a form does not know, and all where there is none, stays as it is.
+Events and machine-readable files hold ids, because the wording of a form may be corrected or
+translated. Ids that the form does not contain stay unchanged.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _NOTHING = "–"
 
 
 def word_reason(form: Form | None, reason: str) -> str:
-    """Return why readings disagree in the words of a form; as it is where it names no question."""
+    """Return a reason for disagreement in the form's wording, if it names a question."""
     head, _, answers = reason.partition(": ")
     key, _, other = head.partition(" and @")
     field_id, _, place = key.partition("@")
@@ -37,13 +37,13 @@ def word_reason(form: Form | None, reason: str) -> str:
 
 
 def tell_reasons(form: Form | None, view: CaseView) -> tuple[str, ...]:
-    """Return in what the readings of a case disagree, and what contradicts itself, in words."""
+    """Return the reasons for disagreement and the conflicts of a case in the form's wording."""
     because = view.comparison.because if view.comparison else ()
     return (*(word_reason(form, one) for one in because), *view.conflicts)
 
 
 def word_question(form: Form | None, name: str) -> str:
-    """Return a question that readers are compared by; of several terms ``ID: TERM`` is one each."""
+    """Return the wording of a question; a multiple-choice question is one ``ID: TERM`` per term."""
     field_id, _, term = name.partition(": ")
     field = None if form is None else form.field(field_id)
     if field is None:
@@ -52,20 +52,20 @@ def word_question(form: Form | None, name: str) -> str:
 
 
 def word_unit(form: Form | None, field_id: str) -> str:
-    """Return the unit of a question's numbers with a blank before it; "" where it has none."""
+    """Return the unit of a question with a leading blank; "" if it has none."""
     field = None if form is None else form.field(field_id)
     return f" {field.unit}" if field is not None and field.unit else ""
 
 
 def word_term(form: Form | None, field_id: str, value: str) -> str:
-    """Return an answer to a question in words."""
+    """Return the wording of an answer to a question."""
     field = None if form is None else form.field(field_id)
     term = None if field is None else field.term(value)
     return value if term is None else term.text
 
 
 def word_answers(form: Form | None, text: str) -> str:
-    """Return the answers that a reading holds as one line to be read, in the form's words."""
+    """Return the answers of a reading as one line of text in the form's wording."""
     return "; ".join(_list_answers(form, text)) or _NOTHING
 
 
@@ -83,6 +83,6 @@ def _list_answers(form: Form | None, text: str) -> Iterator[str]:
 
 
 def _word_place(field: Field, place: str) -> str:
-    """Return a question with the lesion or the breast that it is about."""
+    """Return the wording of a question with its lesion or breast."""
     where = {FieldScope.LESION: f", lesion {place}", FieldScope.BREAST: f", {place} breast"}
     return f"{field.text}{where.get(field.scope, '')}"

@@ -1,12 +1,13 @@
-"""Which keys count: leads' words for keys and against them, weighed without any clock.
+"""Compute which keys are valid from countersignatures and revocations, without any clock.
 
-A word is signed by the key of a lead. It counts if that key counts, and the key may end by words
-of others, so all are weighed together: what nothing can take back counts first, then what that
-decides, until nothing changes. Two leads' words that each end the other's key are left then: no
-program can tell which of the two is the thief. Neither counts, and the site is told.
+A countersignature or revocation is signed with the key of a lead and counts only if that key is
+valid, which may in turn depend on other revocations. All are therefore evaluated together:
+statements that nothing can invalidate count first, then those that follow from them, until nothing
+changes. If two leads revoke each other's key, the program cannot know which key is stolen: neither
+revocation counts, and the conflict is reported.
 
-For the key of a lead that stands in the study's file more than half of the other leads there must
-say the same; for any other key one lead is enough. See `docs/methods/review.md`.
+For a lead's key that is listed in the study file, more than half of the other leads must agree; for
+any other key one lead is enough. See `docs/methods/review.md`.
 """
 
 from collections.abc import Iterable
@@ -27,35 +28,37 @@ from napari_mamamia.features.review.rules.views import read_list, read_text
 from napari_mamamia.io.workspace.event_order import Event
 
 KEY_ACTS: Final = frozenset({Act.KEY.value, Act.COUNTERSIGN.value, Act.REVOKE.value})
-_NO_KEY: Final = "the lead's own key does not count"
-_WAS_ENDED: Final = "the key that it is signed with was revoked, and it is not among what stands"
-_CROSSES: Final = "it and the word of the lead whose key it ends are against each other: see keys"
+_NO_KEY: Final = "the lead's own key is not valid"
+_WAS_ENDED: Final = "the signing key was revoked, and the revocation does not keep this event"
+_CROSSES: Final = "two leads revoke each other's key: see the list of keys"
 
 
 @dataclass(frozen=True, slots=True)
 class KeyView:
-    """A public key: whose, and whether it counts.
+    """A public key, its owner and its validity.
 
     Parameters
     ----------
+    reader, key
+        Id of the owner, and the public key in hexadecimal digits.
     by
-        The lead who gave a word for it; the reader itself for a lead's own first key; "" while
-        too few have.
+        Id of the lead who countersigned it; the owner for a lead's first key; "" while
+        countersignatures are missing.
     since
-        When, by the lead's clock.
+        Time of the countersignature, by the lead's clock.
     ended
-        When it was revoked and why, "" while it was not.
+        Time and reason of the revocation, "" if not revoked.
     stand
-        Hashes of the events signed with it that go on counting after that.
+        Hashes of the events signed with it that remain valid after the revocation.
     n_missing
-        Leads who have still to give their word for it.
+        Number of countersignatures still needed.
     against
-        Names of who say that it ends, while they are too few.
+        Names of those who revoke the key, while they are too few.
     is_bound
-        Whether it stands in the study's file.
+        Whether it is listed in the study file.
     n_loose
-        Words of a lead's key for keys of others that its own end does not list and that count
-        nevertheless: who ends his own key cannot take back what others build on.
+        Number of countersignatures and revocations made with it that its owner's revocation does
+        not keep and that remain valid: revoking one's own key cannot undo what others rely on.
     """
 
     reader: str
@@ -71,17 +74,17 @@ class KeyView:
 
     @property
     def counts(self) -> bool:
-        """Whether new signatures by it count."""
+        """Return whether new signatures with the key are valid."""
         return bool(self.by) and not self.ended
 
     def covers(self, event: Event) -> bool:
-        """Whether a signature in this event counts."""
+        """Return whether a signature in this event is valid."""
         return bool(self.by) and (not self.ended or event.hash in self.stand)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTable:
-    """All keys, what contradicts itself (reader id, in words), and which events do not count."""
+    """All keys, conflicts as (reader id, description), and refused events."""
 
     keys: tuple[KeyView, ...]
     disputes: tuple[tuple[str, str], ...]
@@ -90,7 +93,7 @@ class KeyTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Word:
-    """What is said of a key: that it is its reader's, or (`is_end`) that it ends."""
+    """A countersignature of a key or, with `is_end`, its revocation."""
 
     event: Event
     key: str
@@ -105,7 +108,7 @@ class _Word:
 
 @dataclass(slots=True)
 class _Scales:
-    """Words that surely count, and those that are not refused."""
+    """Statements that certainly count, and those that are not refused."""
 
     counted: set[_Word]
     possible: set[_Word]
@@ -116,7 +119,7 @@ class _Scales:
 
 
 class KeyReplay:
-    """Keys and words while their events are taken in."""
+    """The key events of a study while they are replayed."""
 
     def __init__(self, study: Study, origin: str, check: Check) -> None:
         self._origin, self._check = origin, check
@@ -134,16 +137,16 @@ class KeyReplay:
         self._refused: list[tuple[Event, str]] = []
 
     def take_in(self, event: Event, act: str) -> str:
-        """Take an event in; return why it does not count whatever else is said, "" otherwise."""
+        """Take an event in; return why it is refused regardless of all others, "" otherwise."""
         if act == Act.KEY:
             return self._add_key(event)
         if self._is_own_end(event, act) or event.reader in self._leads:
-            self._unread.append((event, act))  # the key may stand in a file that comes later
+            self._unread.append((event, act))  # the key may be in a file that is read later
             return ""
-        return "only a lead may do that"
+        return "only a lead may countersign or revoke another key"
 
     def weigh(self) -> KeyTable:
-        """Return which keys count after all that was taken in."""
+        """Return the validity of every key after all events."""
         for event, act in self._unread:
             word = self._read_word(event, is_end=act == Act.REVOKE)
             if isinstance(word, str):
@@ -173,9 +176,9 @@ class KeyReplay:
         key, proof = read_text(event, "key"), read_text(event, "proof")
         owner = self._owners.get(key)
         if owner is not None:
-            return "" if owner == event.reader else "the key is another reader's"
+            return "" if owner == event.reader else "the key belongs to another reader"
         if not self._check(key, proof, key_message(self._origin, event.reader, key)):
-            return "whoever wrote it does not hold the key"
+            return "the event does not prove possession of the key"
         self._owners[key] = event.reader
         if event.reader in self._leads and not self._roots:
             self._roots[key] = event.reader
@@ -191,7 +194,7 @@ class KeyReplay:
         if self._owners.get(by) != event.reader:
             return _NO_KEY
         if self._owners.get(key) != reader:
-            return "the key is not there"
+            return "the key is unknown"
         for seal in (seal_of(event.prev, event.seen), ""):
             about = None
             message = countersign_message(self._origin, reader, key, by, seal)
@@ -202,23 +205,23 @@ class KeyReplay:
                 message = about.message
             if self._check(by, signature, message):
                 return _Word(event, key, by, is_end, about)
-        return "the lead's signature does not fit"
+        return "the lead's signature is invalid"
 
     # ---------------------------------------------------------------- weighing
 
     def _list_voters(self, person: str) -> frozenset[str]:
-        """Return who has a say about a person's keys."""
+        """Return the ids of the people who may vote on a person's keys."""
         others = self._bound - {person}
         return others if person in self._bound and others else self._leads
 
     def _count_needed(self, person: str) -> int:
-        """Return how many of them must say the same: more than half of the other bound leads."""
+        """Return how many votes are needed: more than half of the other leads in the study file."""
         return len(self._bound - {person}) // 2 + 1 if person in self._bound else 1
 
     def _list_speakers(self, key: str, among: set[_Word], *, is_end: bool) -> list[_Word]:
-        """Return the words for or against a key of who has a say, one for each person."""
+        """Return the votes for or against a key, at most one per person."""
         voters = self._list_voters(self._owners[key])
-        # Of a lead beside whom there is none the own word is all that there can be.
+        # A lead without other leads may revoke the own key.
         is_alone = voters <= {self._owners[key]}
         speakers: dict[str, _Word] = {}
         for word in self._about.get(key, ()):
@@ -237,9 +240,10 @@ class KeyReplay:
         return len(self._list_speakers(key, among, is_end=True)) >= needed
 
     def _list_standing(self, key: str, among: set[_Word]) -> frozenset[str]:
-        """Return what any of the people who end a key lets stand, each in all that he said.
+        """Return the hashes of a revoked key's events that remain valid.
 
-        The key's own words say it only where nobody else spoke: they may be a thief's.
+        A voter keeps what all of the voter's revocations list; it is enough that one voter keeps an
+        event. The key's own revocation counts only if nobody else revoked it: it may be a thief's.
         """
         voters = self._list_voters(self._owners[key])
         lists: dict[str, frozenset[str]] = {}
@@ -252,7 +256,7 @@ class KeyReplay:
         return frozenset[str]().union(*lists.values()) if lists else itself
 
     def _weigh_once(self, scales: _Scales) -> bool:
-        """Decide what can be decided now; return whether anything was."""
+        """Decide all statements that can be decided now; return whether there were any."""
         counted, possible = scales.counted, scales.possible
         is_moved = False
         for word in self._words:
@@ -273,7 +277,7 @@ class KeyReplay:
         return is_moved
 
     def _find_crossing(self, words: Iterable[_Word]) -> list[_Word]:
-        """Return the words that end each other's keys; of longer circles all that end a lead's."""
+        """Return pairs of mutual revocations; in longer cycles all revocations of a lead's key."""
         ends = [word for word in words if word.is_end and self._owners[word.key] in self._leads]
         pairs = {(end.by, end.key) for end in ends}
         return [end for end in ends if (end.key, end.by) in pairs] or ends
@@ -281,10 +285,10 @@ class KeyReplay:
     def _describe_crossing(self, word: _Word) -> tuple[str, str]:
         by, of = self._owners[word.by], self._owners[word.key]
         return of, (
-            f"{self._names[by]} (key {short_key(word.by)}) ends key {short_key(word.key)} of "
-            f"{self._names[of]}, whose own word is against it: neither counts. One of the two keys "
-            "is in wrong hands, and no program can tell which: ask both by voice, then let more "
-            "leads say so"
+            f"{self._names[by]} (key {short_key(word.by)}) revokes key {short_key(word.key)} of "
+            f"{self._names[of]}, who revokes the other key in turn: neither counts. One of the two "
+            "keys is in the wrong hands. Ask both leads in person or by telephone, then let more "
+            "leads countersign or revoke"
         )
 
     # ------------------------------------------------------------------ result

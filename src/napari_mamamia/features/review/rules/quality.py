@@ -1,7 +1,7 @@
-"""Quality control of reference masks: which case to look at next, what was caught, when to stop.
+"""Quality control of reference masks: reading order, errors found, and when to stop.
 
-A random part comes first, so that the rate of errors can be told without bias; the rest follows by
-how much model and reference disagree. Definitions: docs/methods/quality.md.
+A random part comes first, so that the error rate can be estimated without bias; the other cases
+follow by the disagreement of model and reference. Definitions: docs/methods/quality.md.
 """
 
 import hashlib
@@ -19,12 +19,14 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.features.review.core.quality import RANDOM_SHARE, QualityCase, Queue, QueuePlace
 
 DICE_STEP: Final = 0.05
-"""Cases whose Dice lies in one such step are ordered by the other signs first. Our choice."""
+"""Cases within one such step of Dice are ordered by the other criteria. Our choice."""
 TARGET: Final = 0.95
 CONFIDENCE: Final = 0.95
 OUTLIER_SCORE: Final = 3.5
-"""Of a volume, by the modified z-score of its logarithm at its site. Source: B. Iglewicz, D. C.
-Hoaglin, How to Detect and Handle Outliers (1993): above 3.5."""
+"""Threshold of the modified z-score of a volume's logarithm within its site.
+
+Source: B. Iglewicz, D. C. Hoaglin, How to Detect and Handle Outliers (1993): above 3.5.
+"""
 _LEAST_AT_SITE: Final = 5
 _STEEP: Final = 0.6745  # quartile of the normal distribution: MAD to SD
 _NEVER: Final = math.inf
@@ -33,15 +35,15 @@ _NEVER: Final = math.inf
 def order_queue(
     cases: Sequence[QualityCase], seed: int, random_share: float = RANDOM_SHARE
 ) -> Queue:
-    """Return the queue: a random part, then the rest, the largest disagreement first.
+    """Return the reading order: a random part, then the rest with the largest disagreement first.
 
-    The random part is the cases whose SHA-256 of seed and id comes first: the same for every
-    order of the table. Its size is rounded up.
+    The random part consists of the cases with the smallest SHA-256 of seed and id, so it does not
+    depend on the order of the table. Its size is rounded up.
 
     Raises
     ------
     CaseError
-        If there is no case, one is there twice, or the share is not within 0 to 1.
+        If there is no case, a case is duplicated, or the share is not within 0 to 1.
     """
     ids = [case.case_id for case in cases]
     if not ids or len(set(ids)) < len(ids):
@@ -82,10 +84,10 @@ def order_queue(
 
 
 def find_volume_outliers(cases: Iterable[QualityCase]) -> frozenset[str]:
-    """Return the ids of cases whose volume is far from that of their site's other cases.
+    """Return the ids of cases whose volume is far from that of other cases of their site.
 
-    By the modified z-score of the logarithm; sites of fewer than 5 volumes have none, nor those
-    of which half are the same.
+    The criterion is the modified z-score of the logarithm. Sites with fewer than 5 volumes, or with
+    more than half of them equal, have no outliers.
     """
     by_site: dict[str, list[QualityCase]] = {}
     for case in cases:
@@ -107,7 +109,7 @@ def find_volume_outliers(cases: Iterable[QualityCase]) -> frozenset[str]:
 
 
 def describe_case(one: QualityCase, is_outlier: bool) -> str:
-    """Return what is known of a case's disagreement, in words."""
+    """Return the disagreement of a case in words."""
     parts = [
         one.remark,
         "" if math.isnan(one.dice) else f"Dice {one.dice:.3f}",
@@ -116,14 +118,14 @@ def describe_case(one: QualityCase, is_outlier: bool) -> str:
         f"number of lesions differs by {one.count_gap:.0f}" if one.count_gap > 0 else "",
         "" if math.isnan(one.hd95_mm) else f"HD95 {one.hd95_mm:.1f} mm",
         "" if math.isnan(one.doubt) else f"doubt {one.doubt:.3g}",
-        "touches the border" if one.touches_border else "",
-        "volume far from its site's" if is_outlier else "",
+        "touches the image border" if one.touches_border else "",
+        "unusual volume for its site" if is_outlier else "",
     ]
     return "; ".join(part for part in parts if part)
 
 
 def _rank_case(one: QualityCase, is_outlier: bool) -> tuple[float | str, ...]:
-    """Return what cases are ordered by: less comes first; what is not known comes last."""
+    """Return the sort key of a case: smaller comes first; missing values come last."""
     dice = 0.0 if math.isnan(one.dice) and one.remark else one.dice
     step = _NEVER if math.isnan(dice) else math.floor(round(dice / DICE_STEP, 9))
     return (
@@ -153,9 +155,9 @@ def _draw_number(seed: int, case_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ErrorRate:
-    """The share of cases with an error, from the random part; exact 95 % interval.
+    """The proportion of cases with an error, from the random part, with an exact 95 % interval.
 
-    Of `n_read` random cases read `n_errors` had one. nan where none was read.
+    Of `n_read` random cases `n_errors` had one. The rate is nan if none was read.
     """
 
     rate: float
@@ -167,7 +169,7 @@ class ErrorRate:
 
 @dataclass(frozen=True, slots=True)
 class CapturePoint:
-    """After so many cases, in the order in which they were read: errors found so far."""
+    """Number of errors found after a number of cases, in reading order."""
 
     n_read: int
     n_errors: int
@@ -175,25 +177,25 @@ class CapturePoint:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What was found against what was read.
+    """Errors found as a function of cases read.
 
     Parameters
     ----------
     points
-        One for each case that was read, from none on.
+        One for each case that was read, starting at zero cases.
     n_cases
-        Of the queue.
+        Number of cases in the queue.
     rate
-        Of errors among all cases.
+        Error rate among all cases.
     p_missed
-        The chance to have found as few errors in the sample of what is left, if less than `target`
-        of all errors had been found; 1 while nothing is known of what is left.
+        The probability of finding as few errors in the sample of the rest, if less than `target` of
+        all errors had been found; 1 while there is no sample.
     may_stop
-        Whether the rule says so.
+        Whether the stopping rule is met.
     to_read
-        Ids of the cases to read next if one wants to stop: without an error among them one may.
+        Ids of the cases to read next in order to stop: if none has an error, the rule is met.
     why
-        In words.
+        The reason in words.
     """
 
     points: tuple[CapturePoint, ...]
@@ -207,20 +209,20 @@ class Capture:
 
     @property
     def n_read(self) -> int:
-        """Cases read."""
+        """Return the number of cases read."""
         return self.points[-1].n_read
 
     @property
     def n_errors(self) -> int:
-        """Errors found among them."""
+        """Return the number of errors found."""
         return self.points[-1].n_errors
 
 
 def estimate_rate(n_cases: int, n_read: int, n_errors: int) -> ErrorRate:
-    """Return the rate of errors among all cases by a random part without replacement.
+    """Return the error rate among all cases from a random sample without replacement.
 
-    The interval inverts the hypergeometric test, each tail 2.5 %. Source: J. P. Buonaccorsi, The
-    American Statistician 41 (1987) 215.
+    The interval inverts the hypergeometric test with 2.5 % in each tail. Source: J. P. Buonaccorsi,
+    The American Statistician 41 (1987) 215.
 
     Examples
     --------
@@ -242,29 +244,33 @@ def estimate_rate(n_cases: int, n_read: int, n_errors: int) -> ErrorRate:
 
 
 def follow_capture(queue: Queue, is_error: Mapping[str, bool], target: float = TARGET) -> Capture:
-    """Return the capture curve of a queue and whether one may stop.
+    """Return the capture curve of a queue and whether the stopping rule is met.
 
     The rule: stop once the hypothesis that less than `target` of all errors were found is rejected
-    at 5 %. What is left (the urn) is ranked behind what was read by disagreement. Those of it that
-    were read in the random order without a gap are a random sample of it: first what is left of
-    the random part, then whoever wants to stop goes on in the random order. Other cases count for
-    nothing. Source: M. W. Callaghan, F. Mueller-Hansen, Systematic Reviews 9 (2020) 273.
+    at 5 %. The remaining cases (the urn) rank behind the cases that were read by disagreement.
+    Cases of the urn that were read in the random order without a gap are a random sample of it:
+    first the rest of the random part, then further cases in the random order. Other cases do not
+    count. Source: M. W. Callaghan, F. Mueller-Hansen, Systematic Reviews 9 (2020) 273.
 
     Parameters
     ----------
+    queue
+        The reading order.
     is_error
-        By case id, of cases that were read, in the order in which they were; others are unread.
+        Whether each case that was read has an error, in the order of reading.
+    target
+        Proportion of all errors that must be found.
 
     Raises
     ------
     CaseError
-        If a case is not of the queue, or the target is not within 0 to 1.
+        If a case is not in the queue, or the target is not within 0 to 1.
     """
     unknown = sorted(set(is_error) - {one.case_id for one in queue.places})
     if unknown or not 0 < target <= 1:
         raise CaseError(
-            f"expected cases of the queue and a share above 0 to 1, got "
-            f"{unknown[0] if unknown else target!r}: take the queue that they were read by"
+            f"expected cases of the queue and a proportion above 0 and at most 1, but found "
+            f"{unknown[0] if unknown else target!r}: use the queue from which the cases were read"
         )
     n = len(queue.places)
     errors = np.cumsum([0, *is_error.values()])
@@ -282,10 +288,10 @@ def follow_capture(queue: Queue, is_error: Mapping[str, bool], target: float = T
 
 @dataclass(frozen=True, slots=True)
 class _Urn:
-    """Cases that are ranked behind what was read, in the random order.
+    """Cases that rank behind those that were read by disagreement, in the random order.
 
-    `marks` say whether each has an error, None where it is unread; the first `n_sampled` are read
-    and are the sample. `n_before` are errors found among the cases before the urn.
+    `marks` says whether each has an error, None if unread; the first `n_sampled` are the sample
+    that was read. `n_before` is the number of errors found among the cases before the urn.
     """
 
     cases: tuple[QueuePlace, ...]
@@ -297,8 +303,8 @@ class _Urn:
 def _list_cuts(queue: Queue, is_error: Mapping[str, bool]) -> set[int]:
     """Return the ranks behind which an urn may begin.
 
-    How far one read by disagreement before going on at random, one case before that (which may
-    have been drawn), and how far everything is read by now.
+    These are the rank reached by disagreement before reading at random, the rank before it (that
+    case may have been drawn at random), and the rank up to which every case is read now.
     """
     rest = sorted((one for one in queue.places if not one.is_random), key=lambda one: one.rank)
     number = {one.case_id: index for index, one in enumerate(rest)}
@@ -323,15 +329,15 @@ def _look_into_urn(queue: Queue, is_error: Mapping[str, bool], cut: int) -> _Urn
 
 
 def _count_read(places: Sequence[QueuePlace], is_error: Mapping[str, bool]) -> list[bool]:
-    """Return whether the first of these had an error, up to the first that was not read."""
+    """Return whether each of the leading read cases has an error, up to the first unread case."""
     read = takewhile(lambda one: one.case_id in is_error, places)
     return [is_error[one.case_id] for one in read]
 
 
 def _chances_of_missing(urn: _Urn, target: float) -> NDArray[np.float64]:
-    """Return p for each size of the sample from what it is up to the whole urn.
+    """Return the p-values for sample sizes from the current one up to the whole urn.
 
-    What is not read yet counts as without an error.
+    Unread cases count as free of errors.
     """
     from scipy.stats import hypergeom
 
@@ -339,7 +345,7 @@ def _chances_of_missing(urn: _Urn, target: float) -> NDArray[np.float64]:
     sizes = np.arange(urn.n_sampled, len(urn.cases) + 1)
     n_errors = errors[sizes]
     n_found = urn.n_before + n_errors
-    # The fewest errors in the urn with which less than the target was found.
+    # The smallest number of errors in the urn that makes the found share less than the target.
     least = np.floor(np.round(n_found / target - urn.n_before, 9)).astype(np.int64) + 1
     can_be = least <= len(urn.cases) - (sizes - n_errors)
     chances = hypergeom.cdf(n_errors, len(urn.cases), np.where(can_be, least, 0), sizes)
@@ -347,7 +353,7 @@ def _chances_of_missing(urn: _Urn, target: float) -> NDArray[np.float64]:
 
 
 def _list_closing(urn: _Urn, target: float) -> tuple[str, ...]:
-    """Return the cases to read in the random order until one may stop, if none has an error."""
+    """Return the cases to read in the random order until the rule is met, if none has an error."""
     enough = _chances_of_missing(urn, target) < 1 - CONFIDENCE
     end = urn.n_sampled + int(np.argmax(enough))
     pairs = zip(urn.cases[:end], urn.marks[:end], strict=True)
@@ -361,8 +367,9 @@ def _explain_stop(
     if not n_unread:
         return "every case was read"
     if may_stop:
-        return f"at least {share} were found, at {100 * CONFIDENCE:.0f} % confidence"
+        return f"at least {share} were found, with {100 * CONFIDENCE:.0f} % confidence"
     return (
-        f"that fewer than {share} were found is not ruled out (p = {p_missed:.3f}); to stop, read "
-        f"the next {n_to_read} case(s) of the random order: without an error among them you may"
+        f"fewer than {share} may have been found (p = {p_missed:.3f}); to stop, read the next "
+        f"{n_to_read} {'case' if n_to_read == 1 else 'cases'} of the random order: if none has an "
+        "error, you may stop"
     )

@@ -1,8 +1,8 @@
-"""Answers of readers to the same questions, question by question.
+"""Collect the readers' answers by question.
 
-A reading holds its answers as JSON: a text is one category, a list of texts several, an object
-with ``number`` a number, one with ``text`` words. ``ID@right`` and ``ID@left`` are of a breast,
-``ID@1`` of a lesion, ``@...`` no answer.
+A reading holds its answers as JSON: a text is one category, a list of texts several, an object with
+``number`` a number, one with ``text`` free text. ``ID@right`` and ``ID@left`` are about a breast,
+``ID@1`` about a lesion; ``@...`` is no answer.
 """
 
 import json
@@ -19,11 +19,11 @@ _BREASTS: Final = ("right", "left")
 _YES, _NO = "yes", "no"
 _LESION: Final = "lesion"
 Unit = tuple[int, str]
-"""What is rated: the place of a case in the study, and "" or a breast or "lesion 1"."""
+"""What is rated: the index of a case in the study, and "" or a breast or "lesion 1"."""
 
 
 class QuestionKind(StrEnum):
-    """How a question was answered; the value stands in files."""
+    """The type of a question's answers; the value is written to files."""
 
     CATEGORY = "category"
     SEVERAL = "several"
@@ -33,10 +33,10 @@ class QuestionKind(StrEnum):
 
 @dataclass(slots=True)
 class Question:
-    """A question and all its answers: `ratings` by what is rated, then by reader.
+    """A question and all its answers: `ratings` by rated unit, then by reader.
 
-    `readers` are all who read a case, by its place. `n_computed` of the answers were filled in by
-    the program and touched by nobody.
+    `readers` holds the readers of each case, by its index. `n_computed` answers were filled in by
+    the program and not changed by a reader.
     """
 
     name: str
@@ -46,10 +46,10 @@ class Question:
     n_computed: int = 0
 
     def count_alone(self, *pair: str) -> int:
-        """Return of how many lesions one reader alone answered it, though others read the case.
+        """Return the number of lesions with one reader's answer, though others read the case.
 
-        Of a pair: one of the two, where both read the case. No other has marked that lesion, or
-        nobody else answered.
+        For a pair: lesions with an answer of only one of the two, if both read the case. No other
+        reader marked the lesion, or nobody else answered.
         """
         n_alone = 0
         for (at, place), row in self.ratings.items():
@@ -62,10 +62,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class ReaderAnswers:
-    """The answers of one reading: canonical JSON, of the case at a place of the study.
+    """The answers of one reading as canonical JSON, with the index of the case in the study.
 
-    `lesions` is the number over all readers of each lesion, by this reader's own; None where no
-    masks tell which is which.
+    `lesions` maps this reader's lesion numbers to numbers common to all readers; None without
+    masks.
     """
 
     at: int
@@ -76,10 +76,10 @@ class ReaderAnswers:
 
 @dataclass(frozen=True, slots=True)
 class QuestionTable:
-    """Questions in the order of their names; `notes` are what cannot be compared, and why.
+    """Questions sorted by name; `notes` explains which ones cannot be compared.
 
-    `n_unmatched` readings describe lesions that their mask has not, or several where no mask says
-    which is which: their answers about these are not compared.
+    `n_unmatched` readings describe lesions that are not in their mask, or several lesions without a
+    mask that matches them: their answers about these lesions are not compared.
     """
 
     questions: tuple[Question, ...]
@@ -88,7 +88,7 @@ class QuestionTable:
 
 
 def collect_questions(readings: Iterable[ReaderAnswers]) -> QuestionTable:
-    """Return all questions that were answered; `readings` at most one of a reader and a case."""
+    """Return all answered questions; `readings` holds at most one per reader and case."""
     kinds: dict[str, set[QuestionKind]] = {}
     given: dict[str, dict[Unit, dict[str, Any]]] = {}
     n_unmatched = 0
@@ -108,7 +108,7 @@ def collect_questions(readings: Iterable[ReaderAnswers]) -> QuestionTable:
     notes = []
     for name in sorted(given):
         if len(kinds[name]) > 1:
-            text = f"it was answered in several ways ({', '.join(sorted(kinds[name]))})"
+            text = f"it has answers of different types ({', '.join(sorted(kinds[name]))})"
             notes.append((name, text))
         elif kinds[name] == {QuestionKind.SEVERAL}:
             questions += _split_choices(name, given[name], readers)
@@ -122,7 +122,7 @@ def collect_questions(readings: Iterable[ReaderAnswers]) -> QuestionTable:
 def _parse_answers(
     text: str, names: Mapping[str, str] | None
 ) -> tuple[list[tuple[str, str, QuestionKind, Any, bool]], bool]:
-    """Return (question, place, kind, value, computed), and whether lesions were left out."""
+    """Return (question, place, kind, value, computed) rows, and whether lesions were left out."""
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
@@ -174,7 +174,7 @@ def _split_choices(
     given: Mapping[Unit, Mapping[str, list[str]]],
     readers: Mapping[int, set[str]],
 ) -> list[Question]:
-    """Return a question of yes and no for each term that anybody chose."""
+    """Split a multiple-choice question into one yes/no question per chosen term."""
     terms = sorted({term for row in given.values() for chosen in row.values() for term in chosen})
     return [
         Question(
@@ -191,7 +191,7 @@ def _split_choices(
 
 
 def _drop_empty(given: Mapping[Unit, Mapping[str, Any]]) -> dict[Unit, dict[str, Any]]:
-    """Return the answers without those that were taken away."""
+    """Return the answers without deleted ones."""
     rows = {
         unit: {reader: value for reader, value in row.items() if value != []}
         for unit, row in given.items()
@@ -200,10 +200,11 @@ def _drop_empty(given: Mapping[Unit, Mapping[str, Any]]) -> dict[Unit, dict[str,
 
 
 def order_categories(question: Question, order: Sequence[str] = ()) -> tuple[tuple[str, ...], bool]:
-    """Return the categories of a question, and whether their order means something.
+    """Return the categories of a question, and whether their order is meaningful.
 
-    `order` is the form's; what it has not stands behind and makes the order void. Without it
-    categories that are all whole numbers are in theirs, any others in that of the alphabet.
+    `order` is that of the form; categories that it does not contain come last and make the order
+    meaningless. Without it, whole numbers are sorted as numbers and other categories
+    alphabetically.
     """
     used = {value for row in question.ratings.values() for value in row.values()}
     if order:

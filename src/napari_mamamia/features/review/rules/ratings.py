@@ -1,4 +1,4 @@
-"""How far readers agree on a question of a form, pair by pair and all together."""
+"""Reader agreement on the questions of a form, for pairs and for all readers."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -40,11 +40,10 @@ from napari_mamamia.features.review.rules.questions import (
 
 @dataclass(frozen=True, slots=True)
 class PairedCategories:
-    """Two readers' categories: the share that is the same, Cohen's kappa unweighted and weighted.
+    """Two readers' agreement on categories: percentage, Cohen's kappa unweighted and weighted.
 
-    Weights need an order: `linear` and `quadratic` are None where the categories have none.
-    `n_alone` lesions are not in it: one of the two alone answered about them, though both read the
-    case.
+    Weights need an order: `linear` and `quadratic` are None without one. `n_alone` lesions are not
+    included: only one of the two readers answered about them, though both read the case.
     """
 
     first: str
@@ -59,23 +58,25 @@ class PairedCategories:
 
 @dataclass(frozen=True, slots=True)
 class CategoryAgreement:
-    """How far readers agree on a question of categories.
+    """Reader agreement on a question of categories.
 
     Parameters
     ----------
     prevalence
-        The share of each category among all answers, in their order.
+        The proportion of each category among all answers, in the order of the categories.
     is_ordered
-        Whether the order means something: from the form, or all categories are numbers.
+        Whether the order is meaningful: it comes from the form, or all categories are numbers.
     fleiss, n_fleiss_left_out
-        Over what has the usual number of answers (`n_readers`), and how much has not.
+        Fleiss' kappa over the units with the usual number of answers (`n_readers`), and the number
+        of
+        other units.
     alpha, alpha_ordinal
-        Krippendorff's, nominal and ordinal; the latter None without an order.
+        Krippendorff's alpha, nominal and ordinal; the latter is None without an order.
     n_alone
-        Lesions of which one reader alone answered, though others read the case: in no kappa or
-        alpha.
+        Lesions with an answer of one reader only, though others read the case; they are in no kappa
+        or alpha.
     n_compared, n_computed
-        What has two answers or more, and of how many answers the program filled in.
+        Number of units with two answers or more, and number of answers filled in by the program.
     """
 
     question: str
@@ -97,7 +98,7 @@ class CategoryAgreement:
 
 @dataclass(frozen=True, slots=True)
 class PairedValues:
-    """Two readers' numbers, first - second and first / second; ICC(A,1) as `icc`."""
+    """Two readers' numbers: differences, ratios, and ICC(A,1) as `icc`."""
 
     first: str
     second: str
@@ -111,7 +112,7 @@ class PairedValues:
 
 @dataclass(frozen=True, slots=True)
 class NumberAgreement:
-    """How far readers agree on a question that is answered by a number; counts as above."""
+    """Reader agreement on a numeric question; counts as in `CategoryAgreement`."""
 
     question: str
     n_rated: int
@@ -128,20 +129,24 @@ def compare_table(
     sizes: tuple[int, int],
     cases: Sequence[int] = (),
 ) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...]]:
-    """Return how far readers agree on all questions but those of words.
+    """Return the reader agreement on all questions except those with free text.
 
     Parameters
     ----------
+    table
+        The questions with their answers.
+    readers
+        Ids of the readers.
     orders
-        The categories of questions in their order, by question.
+        Sorted categories by question.
     sizes
-        Resamples and seed.
+        Number of resamples and seed.
     cases
-        The case of each place of the units, where several are of one; none: each is one.
+        The patient of each unit index, if several units belong to one; empty: each is its own.
     """
     categories, numbers = [], []
     for index, question in enumerate(table.questions):
-        report_progress(index, len(table.questions), f"Comparing the answers to {question.name}")
+        report_progress(index, len(table.questions), f"Comparing answers: {question.name}")
         if question.kind is QuestionKind.NUMBER:
             numbers.append(compare_numbers(question, readers, *sizes, cases))
         elif question.kind is not QuestionKind.TEXT:
@@ -158,7 +163,7 @@ def compare_categories(
     seed: int = SEED,
     cases: Sequence[int] = (),
 ) -> CategoryAgreement:
-    """Return how far readers agree on a question of categories; `cases` as `compare_table`."""
+    """Return the reader agreement on a question of categories; `cases` as in `compare_table`."""
     categories, is_ordered = order_categories(question, order)
     units = sorted(question.ratings)
     place = {category: index for index, category in enumerate(categories)}
@@ -217,7 +222,7 @@ def _list_cases(units: Sequence[Unit], cases: Sequence[int]) -> NDArray[np.intp]
 
 
 def _find_usual(n_answers: Floats) -> int:
-    """Return the number of answers that most units have, the larger of equals."""
+    """Return the most frequent number of answers of a unit, the larger one on a tie."""
     counted = Counter(int(n) for n in n_answers)
     return max(counted, key=lambda n: (counted[n], n), default=0)
 
@@ -267,7 +272,7 @@ def _compare_pair(
 
 
 def sum_by_case(parts: Floats, cases: NDArray[np.intp]) -> Floats:
-    """Return what each case adds, (cases, m): both breasts of a patient are drawn together."""
+    """Return the sums of each case, (cases, m), so that both breasts are resampled together."""
     if not len(cases):
         return parts
     _, at = np.unique(cases, return_inverse=True)
@@ -283,7 +288,7 @@ def compare_numbers(
     seed: int = SEED,
     cases: Sequence[int] = (),
 ) -> NumberAgreement:
-    """Return how far readers agree on a question of numbers; `cases` as `compare_table`."""
+    """Return the reader agreement on a numeric question; `cases` as in `compare_table`."""
     rows = question.ratings
     pairs = []
     for first, second in combinations(readers, 2):
@@ -305,14 +310,18 @@ def compare_values(
     seed: int = SEED,
     cases: NDArray[np.intp] | None = None,
 ) -> PairedValues:
-    """Return how far two readers' numbers agree; a pair with nan is left out.
+    """Return the agreement of two readers' numbers; a pair with nan is left out.
 
     Parameters
     ----------
+    first, second
+        Ids of the readers.
     values
-        (first, second) of each breast, lesion or case.
+        (first, second) values of each breast, lesion or case.
+    n_resamples, seed
+        Of the bootstrap.
     cases
-        Which case each is of: what is of one case is drawn together. None: each is a case.
+        The case of each pair: values of one case are resampled together. None: each pair is a case.
     """
     cases = np.arange(len(values)) if cases is None else cases
     places = [index for index, (a, b) in enumerate(values) if not (isnan(a) or isnan(b))]

@@ -1,7 +1,7 @@
-"""From the events of a study to where every case stands: one computation, the same everywhere.
+"""Compute the state of a study from its events; the result is the same on every computer.
 
-Nothing is decided by clocks: a step counts if the table of `states` has it from where its writer
-had seen the case stand, or where nobody knew better. What does not count is kept and told.
+No clock decides: a step counts if the table of `states` allows it from the state that its writer
+had seen, or if no other event contradicts it. Refused events are kept and reported.
 """
 
 import itertools
@@ -21,14 +21,14 @@ from napari_mamamia.features.review.rules.states import STEPS, Act, CaseState
 from napari_mamamia.features.review.rules.views import CaseView, read_text
 from napari_mamamia.io.workspace.event_order import Event, list_past, merge_events
 
-# By place: that is quicker than by name, and there are hundreds of thousands.
+# By index, which is faster than by name; there are hundreds of thousands of events.
 _HASH: Final = itemgetter(Event._fields.index("hash"))
 _CLOCK: Final = itemgetter(Event._fields.index("at"))
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An event that does not count, and why in plain words."""
+    """An event that does not count, with the reason in words."""
 
     event: Event
     why: str
@@ -36,22 +36,24 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ReviewState:
-    """Where a study stands.
+    """The state of a study.
 
     Parameters
     ----------
+    study
+        The study.
     cases
-        One for each case, in the order of the study.
+        State of each case, in the order of the study.
     keys
-        All public keys, in the order in which they came.
+        All public keys, in the order of their events.
     disputes
-        Whose keys contradict each other, and how: (reader id, in words).
+        Conflicts between keys: (reader id, description).
     names
-        Names of readers that were changed, by id.
+        New names of renamed readers, by id.
     refused
         Events that do not count.
     waiting
-        Events that will count once their mask is there.
+        Events that will count once their mask is in the store.
     """
 
     study: Study
@@ -63,17 +65,17 @@ class ReviewState:
     waiting: tuple[Refusal, ...] = ()
 
     def case(self, key: str) -> CaseView:
-        """Return one case; CaseError for a key that the study has not."""
+        """Return one case; raise `CaseError` for an unknown key."""
         self.study.case(key)
         return next(view for view in self.cases if view.key == key)
 
     def name(self, reader_id: str) -> str:
-        """Return how a reader is called now."""
+        """Return the current name of a reader."""
         return self.names.get(reader_id) or self.study.reader(reader_id).name
 
     @property
     def counts(self) -> dict[CaseState, int]:
-        """How many cases stand where; every state has its number."""
+        """Return the number of cases in each state."""
         numbers = dict.fromkeys(CaseState, 0)
         for view in self.cases:
             numbers[view.state] += 1
@@ -81,13 +83,13 @@ class ReviewState:
 
     @property
     def conflicts(self) -> tuple[tuple[str, str], ...]:
-        """What contradicts itself and waits for somebody: (case key, in words)."""
+        """Return the unresolved conflicts: (case key, description)."""
         return tuple((view.key, text) for view in self.cases for text in view.conflicts)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedCase:
-    """A case as it was found, and what it was found by."""
+    """A replayed case and the events and keys that it was computed from."""
 
     stamp: object
     view: CaseView
@@ -96,21 +98,21 @@ class ReplayedCase:
 
 
 _Others: TypeAlias = tuple[KeyTable, Mapping[str, str], Sequence[Refusal]]
-"""Keys, changed names and what does not count of what is said of no case."""
+"""Keys, new names of readers, and refused events, from the events that belong to no case."""
 
 
 @dataclass(slots=True)
 class ReplayMemory:
-    """What one program remembers of a study between two looks.
+    """Cached results of a replay, for the next one.
 
     Parameters
     ----------
     cases
-        By key.
+        Replayed cases by key.
     others
-        Events of no case, and what they gave.
+        Events that belong to no case, and their result.
     looks
-        Who reads what, in order, by (case, occasion); None at first.
+        Ids of the readers of each (case, occasion), in reading order; None before the first replay.
     """
 
     cases: dict[str, ReplayedCase] = field(default_factory=dict)
@@ -126,25 +128,27 @@ def replay_events(
     check: Check,
     before: ReplayMemory | None = None,
 ) -> ReviewState:
-    """Return where the study stands after all these events.
+    """Return the state of a study after all its events.
 
     Parameters
     ----------
+    study
+        The study.
     origin
-        SHA-256 of the study file, which signatures are bound to.
+        SHA-256 of the study file, to which signatures are bound.
     chains
-        Events of each file in their order; what stands in two files counts once.
+        Events of each file in order; an event that is in two files counts once.
     has_mask
         Whether a mask is in the store, by its SHA-256.
     check
-        Tells whether a signature fits.
+        Function that verifies a signature.
     before
-        What an earlier call noted of cases; those without a new event are not folded again.
+        Cache of an earlier call; cases without a new event are not replayed again.
     """
     memory = ReplayMemory() if before is None else before
     with uncollected():
         by_case, others = _group_events(chains)
-        # What is the same object is not compared further.
+        # List comparison skips elements that are identical objects, so this is fast.
         if memory.others is None or memory.others[0] != others:
             memory.others = others, _replay_study(study, origin, others, check)
         table, names, refused_others = memory.others[1]
@@ -193,19 +197,25 @@ def came_late(
     has_mask: Callable[[str], bool],
     check: Check,
 ) -> bool:
-    """Whether a step that does not count did so by all that its writer knew of.
+    """Return whether a refused step was valid by all events that its writer knew.
 
-    So it is with a program that worked while the share was away, or handed in what others had
-    decided since it was begun. A step that its own past rules out no program writes, nor one of a
-    session that never entered the study. Signatures and keys are never late: whose they are is
-    proven, or not.
+    This happens if a program worked while the share was unreachable, or submitted a reading after
+    others had decided the case. A step that is refused by its own past, or from a session that
+    never entered the study, was not written by the program. Signatures and keys are never late:
+    they are either proven or not.
 
     Parameters
     ----------
+    state
+        The state of the study.
+    origin
+        SHA-256 of the study file.
     event
-        One of those that the state refuses.
+        One of the refused events.
     by_hash
         All events of the study.
+    has_mask, check
+        As in `replay_events`.
     """
     act, key = event.body.get("act"), event.body.get("case")
     case = next((case for case in state.study.cases if case.key == key), None)
@@ -218,7 +228,7 @@ def came_late(
     if case is None or act not in _LATE_ACTS or not has_entered:
         return False
     known = [event.prev, *event.seen]
-    if act == Act.READ:  # by what was known when the work began: it takes an hour, others decide
+    if act == Act.READ:  # a reading takes long, so judge by what was known at its begin
         begun = (one for one in mine if one.body.get("case") == key)
         begin = max(begun, key=attrgetter("seq"), default=None)
         known = known if begin is None else [begin.hash]
@@ -233,7 +243,7 @@ def came_late(
 def _group_events(
     chains: Iterable[Sequence[Event]],
 ) -> tuple[dict[str, list[Event]], list[Event]]:
-    """Return the events of each case, and those of none."""
+    """Return the events of each case, and those that belong to no case."""
     by_case: defaultdict[str, list[Event]] = defaultdict(list)
     others: list[Event] = []
     last: object = None
@@ -241,7 +251,7 @@ def _group_events(
     for chain in chains:
         for event in chain:
             case = event.body.get("case")
-            # A case's events mostly follow each other.
+            # Events of one case mostly follow each other.
             if case != last:
                 add = by_case[case].append if type(case) is str else others.append
                 last = case
@@ -250,9 +260,10 @@ def _group_events(
 
 
 def _order_events(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the events of one case once, each after those before it in its file and those seen.
+    """Return the events of one case without duplicates, each after the events that precede it.
 
-    By clock where that is such an order already, which it nearly always is.
+    An event follows those before it in its file and those that its writer had seen. The order by
+    clock is used if it satisfies this, which is nearly always so.
     """
     order = sorted(events, key=_CLOCK)
     if len(set(map(_CLOCK, order))) < len(order):
@@ -260,14 +271,14 @@ def _order_events(events: Sequence[Event]) -> Sequence[Event]:
     if _keeps_files(order) and _follows_seen(order):
         return order
     by_hash = dict(zip(map(_HASH, events), events, strict=True))
-    if len(by_hash) < len(events):  # what stands in two files
+    if len(by_hash) < len(events):  # an event is in two files
         return _order_events(list(by_hash.values()))
-    # Each as it was written: what it followed is what a signature is bound to.
+    # Return the original events: a signature is bound to the original `prev`.
     return [by_hash[merge_event.hash] for merge_event in merge_events(_chain_anew(events))]
 
 
 def _keeps_files(order: Iterable[Event]) -> bool:
-    """Whether each event stands once, and behind those before it in its file."""
+    """Return whether each event occurs once and after those before it in its file."""
     last: dict[tuple[object, ...], int] = {}
     for event in order:
         file, place = event[:3], event.seq
@@ -278,7 +289,7 @@ def _keeps_files(order: Iterable[Event]) -> bool:
 
 
 def _follows_seen(order: Sequence[Event]) -> bool:
-    """Whether each event stands behind those that its writer had seen."""
+    """Return whether each event comes after those that its writer had seen."""
     places = dict(zip(map(_HASH, order), itertools.count()))
     return all(
         places.get(one, -1) < index
@@ -289,7 +300,7 @@ def _follows_seen(order: Sequence[Event]) -> bool:
 
 
 def _chain_anew(events: Iterable[Event]) -> list[list[Event]]:
-    """Return the events of a case by file, each with the one before it there as its `prev`."""
+    """Return the events of a case by file, with `prev` set to the preceding event of the case."""
     files: dict[tuple[str, str, str], list[Event]] = {}
     for event in sorted(events, key=lambda event: event.seq):
         file = files.setdefault((event.reader, event.host, event.session), [])
@@ -299,7 +310,7 @@ def _chain_anew(events: Iterable[Event]) -> list[list[Event]]:
 
 
 def _replay_study(study: Study, origin: str, events: Iterable[Event], check: Check) -> _Others:
-    """Return keys, changed names and what does not count of what is said of no case."""
+    """Return keys, new names of readers, and refused events that belong to no case."""
     fold = KeyReplay(study, origin, check)
     roles = {reader.reader_id: reader.roles for reader in study.readers}
     names: dict[str, str] = {}
@@ -314,7 +325,7 @@ def _replay_study(study: Study, origin: str, events: Iterable[Event], check: Che
         elif act == Act.RENAME:
             why = _rename_reader(event, roles, names)
         elif act not in (Act.ENTER, Act.NOTE, Act.UNBLIND):
-            why = f"it does {act!r}, which is not known"
+            why = f"unknown action {act!r}"
         if why:
             refused.append(Refusal(event, why))
     table = fold.weigh()
@@ -324,10 +335,10 @@ def _replay_study(study: Study, origin: str, events: Iterable[Event], check: Che
 def _rename_reader(
     event: Event, roles: Mapping[str, tuple[Role, ...]], names: dict[str, str]
 ) -> str:
-    """Take a new name in; return why it does not count, "" where it does."""
+    """Apply a new name of a reader; return why it is refused, "" otherwise."""
     reader, name = read_text(event, "of"), read_text(event, "name")
     if Role.LEAD not in roles[event.reader]:
-        return "only a lead may do that"
+        return "only a lead may rename a reader"
     if reader not in roles or not name.strip():
         return f"the study has no reader {reader!r}, or the name is empty"
     names[reader] = name

@@ -1,7 +1,7 @@
-"""What is signed: canonical texts of a signature, of a key and of a lead's word for it.
+"""Signed content: canonical messages of signatures, keys, countersignatures and revocations.
 
-The signing itself is Ed25519 and belongs to `io.review.keys`; here stands what the bytes say, so
-that another program can check them.
+The signing itself is Ed25519 and is in `io.review.keys`; this module defines the signed bytes, so
+that another program can verify them.
 """
 
 import hashlib
@@ -13,36 +13,37 @@ from napari_mamamia.features.review.core.review import Meaning
 from napari_mamamia.io.files.chained_lines import canonical
 
 Check: TypeAlias = Callable[[str, str, bytes], bool]
-"""Tells whether (public key, signature, message) fit; key and signature in hexadecimal digits."""
+"""Function that verifies (public key, signature, message); key and signature as hexadecimal digits.
+"""
 
 _PLAIN, _SEALED = 1, 2
-"""Versions of a message: before there were seals, and since."""
+"""Versions of a message: without and with a seal."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedThing:
-    """What a signature is bound to.
+    """The content that a signature is bound to.
 
     Parameters
     ----------
     study
         SHA-256 of the study file.
     reader, name
-        Who signs: the id, and the name as it is printed.
+        Id of the signer, and the printed name.
     case, case_id, round
-        Of the study.
+        Key and id of the case, and the round of reading.
     meaning
-        What the signature means.
+        The meaning of the signature.
     mask, answers
-        SHA-256 of the mask's file and of the canonical answers; "" without a mask.
+        SHA-256 of the mask file and of the canonical answers; "" without a mask.
     subject
-        Hash of the event that made them.
+        Hash of the event that recorded them.
     software
         Name and version.
     at
-        When, by the signer's clock: ISO 8601, UTC.
+        Time by the signer's clock: ISO 8601, UTC.
     seal
-        Of what the signer had seen, see `seal_of`; "" in signatures from before there were seals.
+        Digest of the events that the signer had seen, see `seal_of`; "" in early signatures.
     """
 
     study: str
@@ -61,58 +62,70 @@ class SignedThing:
 
     @property
     def message(self) -> bytes:
-        """The bytes that are signed: canonical JSON of all fields and what it is."""
+        """Return the bytes to sign: canonical JSON of all fields and the type of message."""
         content = {name: getattr(self, name) for name in self.__slots__}
         return _make_message("signature", {**content, "meaning": self.meaning.value})
 
 
 def seal_of(prev: str, seen: Iterable[str]) -> str:
-    """Return the SHA-256 of all that an event comes after: the event before it, and those seen.
+    """Return the SHA-256 of all hashes that an event follows: the previous event, and those seen.
 
-    Each of these hashes is of a line that holds such hashes itself, so that a signature over it
-    holds for every event that its writer knew: who changes one of them needs the signer's key.
+    Each of these hashes covers a line that holds such hashes itself, so a signature over the seal
+    covers every event that its writer knew: changing one of them needs the signer's key.
     """
     return hashlib.sha256(canonical([prev, sorted(set(seen))])).hexdigest()
 
 
 def key_message(study: str, reader: str, key: str) -> bytes:
-    """Return what a new key signs itself: that its owner has it."""
+    """Return the message that a new key signs to prove its possession."""
     return _make_message("key", {"study": study, "reader": reader, "key": key})
 
 
 def enter_message(study: str, reader: str, host: str, session: str, seal: str) -> bytes:
-    """Return what somebody whose key counts signs as a session begins; `seal` as in SignedThing."""
+    """Return the message signed at the begin of a session; `seal` as in `SignedThing`."""
     content = {"study": study, "reader": reader, "host": host, "session": session, "seal": seal}
     return _make_message("enter", content)
 
 
 def countersign_message(study: str, reader: str, key: str, lead: str, seal: str = "") -> bytes:
-    """Return what a lead signs: that this public key is that reader's; `seal` as in SignedThing."""
-    content = {"study": study, "reader": reader, "key": key, "lead": lead, "seal": seal}
-    return _make_message("countersign", content)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyEnd:
-    """That a key ends, as it is signed.
+    """Return the message with which a lead confirms that a public key belongs to a reader.
 
     Parameters
     ----------
     study
         SHA-256 of the study file.
     reader, key
-        Whose key, and which.
-    by
-        The key that says so: a lead's, or the key itself.
-    since
-        From when it does not count, ISO 8601 in UTC: what was not proven to be before does not
-        stand. "" for from now on.
-    reason
-        In words.
-    stand
-        Hashes of the events by that key that go on counting.
+        Id of the reader, and the public key.
+    lead
+        Public key of the lead.
     seal
-        See `seal_of`.
+        As in `SignedThing`.
+    """
+    content = {"study": study, "reader": reader, "key": key, "lead": lead, "seal": seal}
+    return _make_message("countersign", content)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEnd:
+    """The signed content of the revocation of a key.
+
+    Parameters
+    ----------
+    study
+        SHA-256 of the study file.
+    reader, key
+        Owner of the key, and the key.
+    by
+        The revoking key: a lead's, or the key itself.
+    since
+        Time of revocation, ISO 8601 in UTC: signatures not proven to be earlier are invalid. "" for
+        from now on.
+    reason
+        The reason in words.
+    stand
+        Hashes of the events by that key that remain valid.
+    seal
+        As in `seal_of`.
     """
 
     study: str
@@ -126,7 +139,7 @@ class KeyEnd:
 
     @property
     def message(self) -> bytes:
-        """The bytes that are signed."""
+        """Return the bytes to sign."""
         content = {name: getattr(self, name) for name in self.__slots__}
         return _make_message("revoke", {**content, "stand": list(self.stand)})
 
@@ -137,7 +150,7 @@ def answers_hash(answers: Mapping[str, Any]) -> str:
 
 
 def short_key(key: str) -> str:
-    """Return the first 16 digits of the SHA-256 of a public key in fours, to be read out.
+    """Return the fingerprint of a public key: 16 digits of its SHA-256 in groups of four.
 
     Examples
     --------

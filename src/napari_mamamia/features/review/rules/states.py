@@ -1,4 +1,4 @@
-"""The states of a reading and of a case, and the one table of the steps between them."""
+"""States of readings and cases, and the table of the allowed steps between them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from napari_mamamia.features.review.core.review import Role
 
 
 class CaseState(StrEnum):
-    """Where a reading or a case stands; the value is the word that people see."""
+    """State of a reading or a case; the value is the displayed word."""
 
     NEW = "new"
     CLAIMED = "claimed"
@@ -25,7 +25,7 @@ class CaseState(StrEnum):
 
 
 class Act(StrEnum):
-    """What an event does; the value stands in the event."""
+    """The action of an event; the value is written to the event."""
 
     # of a reading
     CLAIM = "claim"
@@ -42,7 +42,7 @@ class Act(StrEnum):
     REJECT = "reject"
     SIGN = "sign"
     REOPEN = "reopen"
-    # beside the states
+    # without effect on states
     UNBLIND = "unblind"
     NOTE = "note"
     REASSIGN = "reassign"
@@ -55,7 +55,7 @@ class Act(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a step moves."""
+    """Whether a step changes a reading or a case."""
 
     READING = "a reading"
     CASE = "a case"
@@ -63,9 +63,9 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One allowed step: what is done, from where, to where, by whom.
+    """An allowed step: action, states before, state after, and roles.
 
-    `needs` is in words what else must be so; `fold` holds to it.
+    `needs` states further conditions in words, which the replay enforces.
     """
 
     act: Act
@@ -112,7 +112,7 @@ STEPS: Final = (
         (_S.NEW, _S.REOPENED, _S.CLAIMED, _S.IN_WORK),
         _S.CLAIMED,
         _READER,
-        "the case was given to the reader; of a second look the first is done",
+        "the case is assigned to the reader; in second-look the first reading is finished",
     ),
     _make_step(Act.START, Scope.READING, (_S.CLAIMED,), _S.IN_WORK, _READER),
     _make_step(Act.RELEASE, Scope.READING, (_S.CLAIMED, _S.IN_WORK), _S.NEW, _READER),
@@ -122,7 +122,7 @@ STEPS: Final = (
         (_S.CLAIMED, _S.IN_WORK),
         _S.READ,
         _READER,
-        "its mask is in the store",
+        "the mask is in the store",
     ),
     _make_step(
         Act.READ_AGAIN,
@@ -130,7 +130,7 @@ STEPS: Final = (
         (_S.READ,),
         _S.REOPENED,
         _READER,
-        "a reason; nothing is decided about the case",
+        "a reason; no decision about the case",
     ),
     _make_step(
         Act.COMPARE,
@@ -138,7 +138,7 @@ STEPS: Final = (
         (_S.READ,),
         _S.READ,
         Role,
-        "of the readings that stand; they agree",
+        "covers the current readings; they agree",
     ),
     _make_step(
         Act.COMPARE,
@@ -146,7 +146,7 @@ STEPS: Final = (
         (_S.READ,),
         _S.DISAGREES,
         Role,
-        "of the readings that stand; they disagree, or the mode is panel",
+        "covers the current readings; they disagree, or the mode is panel",
     ),
     _make_step(
         Act.ADJUDICATE,
@@ -162,7 +162,7 @@ STEPS: Final = (
         (_S.READ,),
         _S.ACCEPTED,
         Role,
-        "by a judge, or in the mode second-look by the second reader; the mask is in the store",
+        "lead, adjudicator or the second reader in second-look; the mask is in the store",
     ),
     _make_step(
         Act.DECIDE,
@@ -179,7 +179,7 @@ STEPS: Final = (
         (_S.READ,),
         _S.READ,
         _READER,
-        "as author; the key counts and fits; of the mask and answers that stand",
+        "as author; the key is valid; covers the current mask and answers",
     ),
     _make_step(
         Act.SIGN,
@@ -187,29 +187,31 @@ STEPS: Final = (
         (_S.ACCEPTED, _S.SIGNED),
         _S.SIGNED,
         Role,
-        "as reviewer or approver, by who may accept; the key counts and fits; of the mask and "
-        "answers that stand",
+        "as reviewer or approver, by a person who may accept; the key is valid; covers the current "
+        "mask and answers",
     ),
-    _make_step(Act.REOPEN, Scope.CASE, _DECIDED, _S.REOPENED, _JUDGES, "a reason; a round begins"),
+    _make_step(
+        Act.REOPEN, Scope.CASE, _DECIDED, _S.REOPENED, _JUDGES, "a reason; starts a new round"
+    ),
 )
-"""Every step there is. What is not here does not count, and `verify` tells of it."""
+"""All allowed steps; every other event is refused, and `verify` reports it."""
 
 DECISIONS: Final = frozenset({Act.ACCEPT, Act.DECIDE, Act.REJECT, Act.REOPEN})
-"""Acts of which two that do not know of each other are a conflict."""
+"""Decisions; two of them made without knowledge of each other are a conflict."""
 
 
 SIGNED_ACTS: Final = frozenset({Act.SIGN, Act.KEY, Act.COUNTERSIGN, Act.REVOKE})
-"""Acts that are signed themselves."""
+"""Actions that carry their own signature."""
 
 
 def steps_of(act: Act, scope: Scope) -> tuple[Step, ...]:
-    """Return the steps of an act on a reading or a case."""
+    """Return the steps of an action on a reading or a case."""
     return tuple(step for step in STEPS if step.act is act and step.scope is scope)
 
 
 def lines_of_table() -> tuple[str, ...]:
     """Return the table of steps as lines of Markdown, for the documentation."""
-    lines = ["| what is done | of | from | to | by | needs |", "|---|---|---|---|---|---|"]
+    lines = ["| action | on | from | to | by | needs |", "|---|---|---|---|---|---|"]
     for step in STEPS:
         sources = ", ".join(state for state in CaseState if state in step.sources)
         roles = ", ".join(role for role in Role if role in step.roles)

@@ -1,4 +1,4 @@
-"""Where things stand in a study, as records; and how a value of an event is read."""
+"""Records of the state of a study, and functions that read the values of an event."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -10,22 +10,22 @@ from napari_mamamia.io.workspace.event_order import Event
 
 
 class ReadingView(NamedTuple):
-    """One reading of a case; a tuple as events are: they come by the hundred thousand.
+    """One reading of a case; a NamedTuple for speed, as there are hundreds of thousands.
 
     Parameters
     ----------
     reader, occasion, round
-        Whose, which time (1 is the hidden repeat), in which round.
+        Id of the reader, occasion (1 is the hidden repeat) and round.
     state
         New, claimed, in work, read, or reopened.
     at, host, session
-        Of the last event of it.
+        Of the last event of the reading.
     hash
-        Of the event that made it; "" until it is read.
+        Of the event that recorded it; "" until it is read.
     mask
-        SHA-256 of the mask's file, "" for none.
+        SHA-256 of the mask file, "" for none.
     answers
-        Of the form, canonical JSON.
+        Answers of the form, canonical JSON.
     active_s
         Seconds of work.
     """
@@ -44,15 +44,15 @@ class ReadingView(NamedTuple):
 
     @property
     def answers_sha256(self) -> str:
-        """What a signature is bound to."""
+        """Return the SHA-256 of the answers, to which a signature is bound."""
         return hashlib.sha256(self.answers.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What comparing the readings gave; `because` says where they disagree, `values` all numbers.
+    """Result of comparing readings: `because` says where they disagree, `values` holds all numbers.
 
-    `of` are the hashes of the readings.
+    `of` holds the hashes of the readings.
     """
 
     of: tuple[str, ...]
@@ -65,10 +65,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided about a case: `act` is accept, decide, reject or reopen.
+    """A decision about a case: `act` is accept, decide, reject or reopen.
 
-    `choice` is how the mask came about: a reader's id, a rule of consensus, or "edited". Of a mask
-    that was made from others `parents` are their SHA-256, and `how` says how, in words by name.
+    `choice` is the origin of the mask: a reader's id, a rule of consensus, or "edited". If the mask
+    was derived from others, `parents` holds their SHA-256 and `how` the parameters by name.
     """
 
     act: Act
@@ -84,16 +84,16 @@ class Decision:
 
     @property
     def answers_sha256(self) -> str:
-        """What a signature is bound to."""
+        """Return the SHA-256 of the answers, to which a signature is bound."""
         return hashlib.sha256(self.answers.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A signature; one that does not count says why.
+    """A signature, with the reason if it is not valid.
 
-    `hash` is of its own event, `subject` of the one that made what was signed; `seals` says
-    whether it holds for all that its writer had seen, which those of before do not.
+    `hash` is of its own event, `subject` of the event that recorded the signed content; `seals`
+    says whether it covers all events that its writer had seen, which early signatures do not.
     """
 
     reader: str
@@ -110,13 +110,13 @@ class Signature:
 
     @property
     def counts(self) -> bool:
-        """Whether it does."""
+        """Return whether the signature is valid."""
         return not self.why_not
 
 
 @dataclass(frozen=True, slots=True)
 class CaseView:
-    """Where a case stands, and all that led there; `earlier` are readings of rounds before."""
+    """The state of a case and its history; `earlier` holds readings of previous rounds."""
 
     key: str
     state: CaseState
@@ -133,32 +133,32 @@ class CaseView:
 
     @property
     def tips(self) -> tuple[str, ...]:
-        """The events that no other one comes after: what the next one has seen."""
+        """Return the hashes of the events that no other event follows."""
         last = {event[:3]: event.hash for event in self.events}
         covered = {one for event in self.events for one in event.seen}
         return tuple(sorted(set(last.values()) - covered))
 
 
 def read_text(event: Event, name: str, missing: str = "") -> str:
-    """Return a text of an event's body, `missing` where there is none."""
+    """Return a text of an event's body, `missing` if there is none."""
     value = event.body.get(name, missing)
     return value if isinstance(value, str) else missing
 
 
 def read_whole(event: Event, name: str, missing: int = 0) -> int:
-    """Return a whole number of an event's body; -1 for anything else."""
+    """Return an integer of an event's body; -1 for a value of another type."""
     value = event.body.get(name, missing)
     return value if type(value) is int else -1
 
 
 def read_list(event: Event, name: str) -> tuple[str, ...]:
-    """Return a list of texts of an event's body; what is none is left out."""
+    """Return a list of texts of an event's body; other values are left out."""
     value = event.body.get(name)
     return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
 
 
 def read_pairs(event: Event, name: str) -> tuple[tuple[str, str], ...]:
-    """Return an object of texts of an event's body; what is none is left out."""
+    """Return a mapping of texts of an event's body; other values are left out."""
     value = event.body.get(name)
     pairs = value.items() if isinstance(value, dict) else ()
     return tuple((one, text) for one, text in pairs if isinstance(text, str))

@@ -1,6 +1,5 @@
-"""Review studies: made, read by several, checked, and told.
+"""Review studies: planning, reading by several people, checking and reporting.
 
-`session` joins: one person at work in one study. `make_study` freezes a study, `check_study` says
-where it stands and what is wrong with it, `compare` where readings disagree, `consensus` makes one
-mask of several.
+`session` is one person's work in a study. `make_study` freezes a study, `check_study` reports its
+state and problems, `compare` finds disagreement, `consensus` derives one mask from several.
 """

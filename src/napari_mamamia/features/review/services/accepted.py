@@ -1,4 +1,4 @@
-"""The masks that a study accepted: which there are, why others are not, and as reference masks."""
+"""The accepted masks of a study, also as a folder of reference masks."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from napari_mamamia.io.workspace.workspace import MASK_SUFFIX, file_name
 
 @dataclass(frozen=True, slots=True)
 class AcceptedCase:
-    """A case that was accepted, and how it is called in file names."""
+    """An accepted case and its name in file names."""
 
     case_id: str
     stem: str
@@ -34,15 +34,15 @@ class AcceptedCase:
 
     @property
     def is_signed(self) -> bool:
-        """Whether a judge's signature that counts stands under it."""
+        """Return whether it has a valid signature as reviewer or approver."""
         return self.view.state is CaseState.SIGNED
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedCases:
-    """All that was accepted, and every other case with why it is not among them.
+    """The accepted cases, and all others with the reason.
 
-    `conflicts` are those of the others that contradict themselves.
+    `conflicts` are those of the others with an unresolved conflict.
     """
 
     cases: tuple[AcceptedCase, ...]
@@ -51,7 +51,7 @@ class AcceptedCases:
 
 
 def list_accepted(state: ReviewState) -> AcceptedCases:
-    """Return what a study accepted; a case with an open conflict is not accepted."""
+    """Return the accepted cases of a study; a case with an open conflict is not accepted."""
     stems = name_files(state)
     cases: list[AcceptedCase] = []
     others: list[LeftOut] = []
@@ -70,10 +70,10 @@ def list_accepted(state: ReviewState) -> AcceptedCases:
 
 
 def name_files(state: ReviewState) -> dict[str, str]:
-    """Return how each case is called in file names, by key.
+    """Return the name of each case in file names, by key.
 
-    By its id; by its key where the id cannot be a file's name, or another one differs from it in
-    letter case alone, which some systems take for one file.
+    This is the id, or the key if the id is no valid file name or differs from another one only in
+    letter case, which some file systems ignore.
     """
     counts: dict[str, int] = {}
     for case in state.study.cases:
@@ -90,17 +90,17 @@ def name_files(state: ReviewState) -> dict[str, str]:
 
 
 def write_accepted(store: EventStore, case: AcceptedCase, folder: Path, state: ReviewState) -> Path:
-    """Write an accepted mask as ``STEM.nii.gz`` with its provenance beside it; return its path.
+    """Write an accepted mask as ``STEM.nii.gz`` with its provenance; return its path.
 
-    The bytes are those of the store. Where it was accepted that there is nothing, an empty mask is
-    written on the grid of any reading of the case.
+    The bytes are those of the store. If the accepted result is that there is no lesion, an empty
+    mask is written on the grid of any reading of the case.
 
     Raises
     ------
     FormatError
-        If the mask is missing, changed or none, or nothing tells the grid of an empty one.
+        If the mask is missing, changed or invalid, or no reading gives the grid of an empty mask.
     SaveConflictError, SaveError
-        If the file is there, or the system refuses.
+        If the file exists, or the system refuses.
     """
     path = folder / f"{case.stem}{MASK_SUFFIX}"
     write_study_mask(store, case.view, case.decision.mask, path)
@@ -109,7 +109,7 @@ def write_accepted(store: EventStore, case: AcceptedCase, folder: Path, state: R
 
 
 def write_study_mask(store: EventStore, view: CaseView, digest: str, path: Path) -> None:
-    """Write a mask of the store; where there is none ("") an empty one, on the grid of a reading.
+    """Write a mask of the store; for "" write an empty mask on the grid of a reading.
 
     Raises
     ------
@@ -136,8 +136,8 @@ def _make_blank(store: EventStore, view: CaseView) -> LabelMap:
         if labels is not None:
             return LabelMap(labels.grid, Box.empty(), np.zeros((0, 0, 0), np.uint8))
     raise FormatError(
-        "expected a mask of any reader, which tells the grid of an empty one, "
-        "got none: write an empty mask of this case by hand"
+        "expected a mask of any reader to determine the grid of an empty mask, but found none: "
+        "write an empty mask of this case by hand"
     )
 
 
@@ -171,6 +171,6 @@ def _describe_mask(case: AcceptedCase, state: ReviewState, origin: str) -> Prove
         state.study.plan.name,
         tuple(InputFile(f"masks/{parent}{MASK_SUFFIX}", parent) for parent in parents),
         parameters,
-        note="accepted in a review study; its parents are named by their SHA-256",
+        note="accepted in a review study; its parents are identified by their SHA-256",
         created=decision.at,
     )

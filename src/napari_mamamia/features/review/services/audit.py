@@ -1,4 +1,4 @@
-"""The audit trail of a study: every event in order, as a table and as a page."""
+"""Write the audit trail of a study: every event in order, as a table and as a page."""
 
 import html
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def save_audit(
 ) -> tuple[Path, Path]:
     """Write every event in order, as CSV and as one HTML page; return both paths.
 
-    The page has answers in the words of `form`, the table has ids as events do.
+    The page contains answers in the wording of `form`, the table contains ids.
 
     Raises as `read_whole`, and `SaveError` if the system refuses to write.
     """
@@ -81,7 +81,7 @@ def _audit_row(state: ReviewState, event: Event, why: str, form: Form | None) ->
 
 
 def _word_body(form: Form, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an event says with answers, and what readings differ in, in words."""
+    """Return the body of an event with answers and reasons for disagreement in words."""
     words = dict(body)
     if isinstance(body.get("answers"), str):
         words["answers"] = word_answers(form, body["answers"])

@@ -1,4 +1,4 @@
-"""Where a study stands, and whether it is what it was: status, verification, audit trail."""
+"""Status and verification of a study."""
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.features.review.core.review import Role, Study
@@ -32,16 +33,16 @@ from napari_mamamia.io.workspace.event_order import Event, list_past, merge_even
 STATUS: Final = "status.json"
 VERIFY: Final = "verify.json"
 _UNBOUND: Final = (
-    "study.json binds no lead's key, so who can write in the folder can put in one that looks "
-    "older; compare the digits with the lead by voice"
+    "study.json lists no lead's key, so anybody who can write to the folder can insert one that "
+    "looks older; compare the digits with the lead in person or by telephone"
 )
 _CLOCK_S: Final = 300.0
-"""Clocks that differ by more are told: our choice, what a domain's time service keeps at most."""
+"""Clock difference that is reported, s. Our choice: the usual limit of domain time services."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong: its kind, where, and in words."""
+    """A problem: its kind, location and description."""
 
     kind: str
     where: str
@@ -50,7 +51,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ReaderProgress:
-    """How far a reader is: readings given, done, minutes of work; keys and how they stand."""
+    """Progress of a reader: readings, finished ones, working time, and keys."""
 
     reader: str
     name: str
@@ -65,7 +66,7 @@ class ReaderProgress:
 
 @dataclass(frozen=True, slots=True)
 class SiteProgress:
-    """How far the cases of a site are; `site` is "" for those of which nobody knows it."""
+    """Progress of the cases of a site; `site` is "" for cases of unknown site."""
 
     site: str
     n_cases: int
@@ -74,7 +75,7 @@ class SiteProgress:
 
 @dataclass(frozen=True, slots=True)
 class StudyStatus:
-    """Where a study stands now; `sites` is empty where none is known, or it is hidden."""
+    """The status of a study; `sites` is empty if unknown or hidden."""
 
     study: str
     study_id: str
@@ -90,16 +91,15 @@ class StudyStatus:
 
     @property
     def n_cases(self) -> int:
-        """Of the study."""
+        """Return the number of cases."""
         return sum(self.states.values())
 
 
 @dataclass(frozen=True, slots=True)
 class StudyCheck:
-    """What verification found; `notes` are worth knowing and harm nothing.
+    """Result of a verification; `notes` are informative and no problems.
 
-    `n_sealed` events were known to who gave a signature that counts: a change of one of them needs
-    the key of that person.
+    `n_sealed` events are covered by a valid signature: changing one needs the signer's key.
     """
 
     origin: str
@@ -114,7 +114,10 @@ class StudyCheck:
 
 
 def find_status(store: EventStore, pseudonymizer: Pseudonymizer = NO_VEIL) -> StudyStatus:
-    """Return where a study stands, by numbers where there is a `veil`; raises as `read_whole`."""
+    """Return the status of a study, with pseudonyms if a pseudonymizer is given.
+
+    Raises as `read_whole`.
+    """
     state = replay_reading(store, read_whole(store))
     readers = []
     for reader in store.study.readers:
@@ -177,21 +180,21 @@ def _cover_problems(
 def verify_study(
     store: FolderStore, images: Path | None = None, pseudonymizer: Pseudonymizer = NO_VEIL
 ) -> StudyCheck:
-    """Hold a study's folder against all its hashes and rules.
+    """Verify a study's folder against all its hashes and rules.
 
-    Chains, gaps, forks, what this computer had read before, masks, signatures, steps that do not
-    count, conflicts; with `images`, the data set, the images of every case too. Told by numbers
-    where there is a `veil`.
+    Checks chains, gaps, forks, content that this computer had read before, masks, signatures,
+    refused steps and conflicts; with `images`, the data set, also the images of every case. The
+    result contains pseudonyms if a pseudonymizer is given.
     """
-    report_progress(0, 4, "Reading the events")
+    report_progress(0, 4, "Reading events")
     reading = read_whole(store)
     if any(_list_lost(reading)):
-        reading = read_whole(store)  # somebody may have written between two files
+        reading = read_whole(store)  # somebody may have written between reading two files
     state = replay_reading(store, reading)
     problems = [Problem("chain", problem.path, problem.text) for problem in reading.problems]
     problems += _list_lost(reading)
     chains = {name: tuple(events) for name, events in reading.chains.items() if events}
-    report_progress(1, 4, "Reading the masks")
+    report_progress(1, 4, "Reading masks")
     problems += _list_changed_masks(store)
     other_files = store.visit(lambda folder: list_changed_files(folder, store.study))
     problems += [Problem("file", *other_file) for other_file in other_files]
@@ -208,14 +211,14 @@ def verify_study(
     problems += _list_key_problems(state, by_hash)
     problems += _list_key_files(store)
     problems += entries
-    report_progress(2, 4, "Reading the images")
+    report_progress(2, 4, "Reading images")
     if images is not None:
         problems += Share(images).run(lambda place: list(_check_images(store.study, place)))
     report_progress(4, 4)
     signatures = [
         signature for view in state.cases for signature in view.signatures if signature.counts
     ]
-    # The signing event itself is not among them: what stands beside the signature is not signed.
+    # A signature does not cover its own event, whose other fields are not signed.
     signing = [by_hash[signature.hash] for signature in signatures if signature.seals]
     n_sealed = len(list_past(by_hash, (one for event in signing for one in _list_before(event))))
     notes = [*_list_clocks(events), *_list_keys(state), *_list_unused_masks(reading.masks, events)]
@@ -234,13 +237,13 @@ def verify_study(
 
 
 def save_status(status: StudyStatus, folder: Path) -> Path:
-    """Write ``status.json``, in place of an earlier one; return its path."""
+    """Write ``status.json``, replacing an earlier one; return its path."""
     write_json(status, folder / STATUS, overwrite=True)
     return folder / STATUS
 
 
 def save_check(check: StudyCheck, folder: Path) -> Path:
-    """Write ``verify.json``, in place of an earlier one; return its path."""
+    """Write ``verify.json``, replacing an earlier one; return its path."""
     write_json(check, folder / VERIFY, overwrite=True)
     return folder / VERIFY
 
@@ -258,9 +261,9 @@ def _part_refused(
     masks: frozenset[str],
     keyless: Collection[tuple[str, str, str]],
 ) -> tuple[list[Problem], list[Problem]]:
-    """Return the steps that came late, and those that no program writes; neither counts.
+    """Return steps that came late, and steps that the program never writes; neither counts.
 
-    Nothing is late in the sessions of `keyless`: whose they are is not proven.
+    Nothing counts as late in the sessions of `keyless`: their origin is not proven.
     """
     late, refused = [], []
     for one in state.refused:
@@ -269,7 +272,9 @@ def _part_refused(
         if is_known and came_late(
             state, origin, one.event, by_hash, masks.__contains__, signature_fits
         ):
-            text = f"it came late and does not count: {one.why}; by what its writer knew it did"
+            text = (
+                f"it came late and does not count: {one.why}; it was valid by what its writer knew"
+            )
             late.append(Problem("late", where, text))
         else:
             refused.append(Problem("refused", where, one.why))
@@ -294,11 +299,11 @@ def _list_signature_problems(state: ReviewState) -> Iterator[Problem]:
 
 
 def _list_misplaced(chains: dict[str, tuple[Event, ...]]) -> Iterator[Problem]:
-    """Yield files whose folder or name says something else than their lines."""
+    """Yield files whose folder or name does not match their content."""
     for name, events in chains.items():
         for reader, host, session in sorted({event[:3] for event in events}):
             if Path(name).parent.name != reader:
-                text = f"its events are of {reader!r}: somebody moved or renamed it"
+                text = f"its events are by {reader!r}: somebody moved or renamed it"
                 yield Problem("place", name, text)
             elif Path(name).name != f"{host}-{session}.jsonl":
                 text = f"its events are of {host}-{session}: somebody copied or renamed it"
@@ -306,19 +311,19 @@ def _list_misplaced(chains: dict[str, tuple[Event, ...]]) -> Iterator[Problem]:
 
 
 def _list_torn(folder: Path) -> Iterator[Problem]:
-    """Yield files whose last line has no end: one changed byte there would hide its event."""
-    for path in paced(sorted(folder.rglob("*.jsonl")), "Reading the last lines"):
+    """Yield files with an incomplete last line, in which a changed byte would hide an event."""
+    for path in paced(sorted(folder.rglob("*.jsonl")), "Reading last lines"):
         last = next(iter(deque(scan_chained_lines(path), maxlen=1)), None)
         if last is not None and last.is_torn:
             text = (
-                "its last line has no end: it is being written, was cut off by a crash, or was "
-                "changed; look again once its reader has sent all"
+                "its last line is incomplete: it is being written, was cut off by a crash, or was "
+                "changed; check again when its reader has sent everything"
             )
             yield Problem("chain", path.relative_to(folder).as_posix(), text)
 
 
 def _list_clocks(events: tuple[Event, ...]) -> Iterator[Problem]:
-    """Yield computers whose clock ran behind that of what they had seen, once each."""
+    """Yield computers whose clock was behind the events that they had seen, once each."""
     index = {event.hash: _parse_clock(event.at) for event in events}
     behind: Counter[str] = Counter()
     for event in events:
@@ -345,20 +350,20 @@ def _list_before(event: Event) -> tuple[str, ...]:
 
 
 def _list_lost(reading: StoreReading) -> Iterator[Problem]:
-    """Yield files whose writer had seen events that are not there."""
+    """Yield files whose writer had seen events that are now missing."""
     here = {event.hash for chain in reading.chains.values() for event in chain}
     for name, chain in reading.chains.items():
         lost = {one for event in chain for one in event.seen} - here
         if lost:
             text = (
-                f"{len(lost)} event(s) that its writer had seen are not there: somebody removed or "
-                "changed them, or they wait on the computer where they were written"
+                f"{count_of(len(lost), 'event')} that its writer had seen missing: deleted, "
+                "changed, or still waiting on the computer where they were written"
             )
             yield Problem("chain", name, text)
 
 
 def _list_changed_masks(store: FolderStore) -> Iterator[Problem]:
-    text = "its bytes are not those that it was named after: it was changed"
+    text = "its content does not match its name: it was changed"
     other_masks = store.visit(lambda folder: list_changed_masks(folder / MASKS))
     for place, names in ((MASKS, other_masks), ("here", list_changed_masks(store.outbox / MASKS))):
         for name in names:
@@ -366,12 +371,12 @@ def _list_changed_masks(store: FolderStore) -> Iterator[Problem]:
 
 
 def _list_open_events(n_events: int, n_sealed: int) -> Iterator[Problem]:
-    """Yield how many events no signature holds."""
+    """Yield the number of events that no signature covers."""
     if n_sealed < n_events:
         text = (
-            f"{n_events - n_sealed} of {n_events} event(s) are held by no signature: their hashes "
-            "show damage, and what others had read before; but who can write in the folder could "
-            "write these anew, all together, or leave the last ones out"
+            f"{n_events - n_sealed} of {count_of(n_events, 'event')} not covered by a signature: "
+            "hashes show damage and changes of what others had read; but anybody who can write to "
+            "the folder could rewrite all of these events, or omit the last ones"
         )
         yield Problem("seal", EVENTS, text)
 
@@ -380,28 +385,29 @@ def _list_keys(state: ReviewState) -> Iterator[Problem]:
     for key in state.keys:
         name, digits = state.name(key.reader), short_key(key.key)
         if key.by == key.reader and not key.is_bound:
-            yield Problem("key", name, f"key {digits} counts as the first of a lead: {_UNBOUND}")
+            yield Problem("key", name, f"key {digits} counts as a lead's first key: {_UNBOUND}")
         if not key.by and not key.ended:
             more = f" ({key.n_missing} more)" if key.n_missing > 1 else ""
-            yield Problem("key", name, f"key {digits} waits for a lead's word{more}")
+            yield Problem("key", name, f"key {digits} waits for countersigning{more}")
         if key.ended:
-            yield Problem("key", name, f"key {digits} was ended {key.ended}")
+            yield Problem("key", name, f"key {digits} was revoked {key.ended}")
 
 
 def _list_key_problems(state: ReviewState, by_hash: Mapping[str, Event]) -> Iterator[Problem]:
-    """Yield what is open about keys, and where it cannot be told whose is the first."""
+    """Yield open questions about keys, and leads' first keys of uncertain order."""
     for key in state.keys:
         name, digits = state.name(key.reader), short_key(key.key)
         if key.against:
             text = (
-                f"{', '.join(key.against)} end(s) key {digits}, and more than half of the other "
-                "leads have to: it counts until then"
+                f"key {digits} is revoked by {', '.join(key.against)}, but more than half of the "
+                "other leads have to: it counts until then"
             )
             yield Problem("key", name, text)
         if key.n_loose:
             text = (
-                f"{key.n_loose} word(s) of key {digits} for keys of others are not among what it "
-                "let stand when its holder ended it, and count: another lead has to end it, too"
+                f"{count_of(key.n_loose, 'statement')} of key {digits} about keys of others not in "
+                "the list of its owner's revocation and still valid: another lead has to revoke "
+                "it too"
             )
             yield Problem("key", name, text)
     births = {
@@ -417,8 +423,8 @@ def _list_key_problems(state: ReviewState, by_hash: Mapping[str, Event]) -> Iter
         if births.get(first.key) not in list_past(by_hash, (births[key.key],)):
             text = (
                 f"key {short_key(key.key)} does not know of {short_key(first.key)} of "
-                f"{state.name(first.reader)}, which counts as the first of a lead by its clock "
-                f"alone: one of them may have been put in later; {_UNBOUND}"
+                f"{state.name(first.reader)}, which counts as a lead's first key only by its "
+                f"clock: one of them may have been inserted later; {_UNBOUND}"
             )
             yield Problem("key", state.name(key.reader), text)
 
@@ -429,11 +435,11 @@ def _check_entries(
     chains: Mapping[str, Sequence[Event]],
     by_hash: Mapping[str, Event],
 ) -> tuple[list[Problem], list[Problem], set[tuple[str, str, str]]]:
-    """Return the sessions under a name whose key says otherwise, and those without a key.
+    """Return sessions that contradict their reader's key, and sessions without a key.
 
-    The latter also as reader, computer and session. Who has entered with a key does so ever after.
-    A session without one that says not to know of that is a note: so are those of earlier versions,
-    and of before the key counted.
+    The latter also as (reader, computer, session). A reader who entered with a key always does so
+    afterwards. A session without one that had not seen this yet is a note, like sessions of earlier
+    versions and sessions from before the key counted.
     """
     keys = {key.key: key for key in state.keys if key.by}
     proven: dict[str, set[str]] = {}
@@ -457,12 +463,12 @@ def _check_entries(
         keyless.add(chain[0][:3])
         person = state.name(chain[0].reader)
         if own & list_past(by_hash, _list_before(chain[0])):
-            text = f"it is under the name of {person}, who enters with a key, and shows none"
+            text = f"it is in the name of {person}, who enters with a key, but has none"
             wrong.append(Problem("entry", name, text))
         else:
             text = (
-                f"it is under the name of {person} and shows no key: it began before {person} "
-                "entered with one, or somebody else wrote it"
+                f"it is in the name of {person} but has no key: it began before {person} entered "
+                "with a key, or somebody else wrote it"
             )
             without.append(Problem("entry", name, text))
     return wrong, without, keyless
@@ -471,23 +477,23 @@ def _check_entries(
 def _find_wrong_proof(
     event: Event, origin: str, keys: Mapping[str, KeyView], by_hash: Mapping[str, Event]
 ) -> str:
-    """Return why a session was not entered by the holder of a key, "" where it was."""
+    """Return why a session is not proven by a key, "" if it is."""
     digits, signature = event.body.get("key"), event.body.get("proof")
     key = keys.get(str(digits))
     if key is None or key.reader != event.reader:
-        return "it is entered with a key that is not this reader's, or does not count"
+        return "its key does not belong to this reader, or does not count"
     message = enter_message(origin, *event[:3], seal_of(event.prev, event.seen))
     if not signature_fits(key.key, str(signature), message):
-        return "the signature that it is entered with does not fit"
+        return "its signature is invalid"
     past = list_past(by_hash, _list_before(event)) if key.ended else set()
     ends = (by_hash[one].body for one in past)
     if any(end.get("act") == Act.REVOKE and end.get("key") == key.key for end in ends):
-        return f"it is entered with a key that was ended {key.ended}"
+        return f"its key was revoked {key.ended}"
     return ""
 
 
 def _list_key_files(store: FolderStore) -> Iterator[Problem]:
-    """Yield keys on this computer that were changed."""
+    """Yield damaged keys on this computer."""
     for path in sorted(store.outbox.glob("*.key.json")):
         try:
             require_whole_key(path)
@@ -499,7 +505,9 @@ def _list_unused_masks(masks: frozenset[str], events: tuple[Event, ...]) -> Iter
     used = {event.body.get("mask") for event in events if isinstance(event.body.get("mask"), str)}
     left = masks - used
     if left:
-        text = f"{len(left)} mask(s) that no event names: a program ended before it told"
+        text = (
+            f"{count_of(len(left), 'mask')} without an event: a program ended before recording it"
+        )
         yield Problem("mask", "masks", text)
 
 

@@ -1,8 +1,4 @@
-"""A desk in a review study: what a window asks and does, each step whole, in any thread.
-
-One step runs at a time. What a step returns are records; nobody but the desk holds the study's
-state, which threads would change under the window's hands.
-"""
+"""The client of a review study: what a window asks and does, as atomic steps in any thread."""
 
 import json
 import threading
@@ -49,33 +45,36 @@ from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenanc
 from napari_mamamia.io.workspace.workspace import Workspace
 
 _KEEP_EVERY_S: Final = 60.0
-"""How often a claim is renewed while somebody is at work: each is a file written on the share."""
+"""Interval at which a claim is renewed during work; each renewal writes a file on the share."""
 _DROPPED_S: Final = 1.0
 JUDGES: Final = frozenset({Role.ADJUDICATOR, Role.LEAD})
 
 
 class StudyClient:
-    """A person's desk.
+    """A person's client of a study.
+
+    One step runs at a time. A step returns records; only the client holds the state of the study,
+    which changes in other threads.
 
     Parameters
     ----------
     folder
-        Of the study.
+        Folder of the study.
     who
         Name or id of the person.
     home
-        This computer's folder of studies; None for the usual one.
+        This computer's folder of studies; None for the default.
     passphrase
-        Of the person's key, where that counts.
+        Of the person's key, if that counts.
 
     Raises
     ------
     FormatError
-        If there is no study, or it or the key cannot be reached.
+        If there is no study, or it or the key cannot be read.
     ProofNeededError
-        If the person has a key that counts and there is no passphrase.
+        If the person has a key that counts and no passphrase is given.
     CaseError
-        If it has no such person, or the passphrase does not open the key.
+        If the study has no such person, or the passphrase does not open the key.
     """
 
     def __init__(
@@ -100,26 +99,26 @@ class StudyClient:
 
     @property
     def reader(self) -> StudyReader:
-        """Whose desk it is."""
+        """Return the person."""
         return self.session.reader
 
     @property
     def blinding(self) -> Blinding:
-        """What the study hides from its readers."""
+        """Return what the study hides from its readers."""
         return self.store.study.plan.blinding
 
     @property
     def is_judge(self) -> bool:
-        """Whether this person adjudicates."""
+        """Return whether this person is an adjudicator."""
         return not JUDGES.isdisjoint(self.reader.roles)
 
     @property
     def turn(self) -> AbstractContextManager[bool]:
-        """Held while a step is done."""
+        """Return the lock that is held during a step."""
         return self._turn
 
     def close(self) -> None:
-        """Let go of all claims, and send what can be sent."""
+        """Release all claims, and send what can be sent."""
         with self._turn:
             self.session.close()
             self.store.keep_copy(is_due=True)
@@ -127,7 +126,7 @@ class StudyClient:
     # -------------------------------------------------------------------- looking
 
     def look(self, *, is_active: bool = False) -> StudySnapshot:
-        """Look at the study, send what waits; while somebody is at work the claims are kept."""
+        """Return a snapshot of the study and send waiting events; renew claims during work."""
         with self._turn:
             session = self.session
             self.store.send()
@@ -146,7 +145,7 @@ class StudyClient:
                 len(rows),
                 sum(reading.state is CaseState.READ for _, reading in rows),
                 sum(1 for _ in list_possible(state, rows)),
-                # Those that were not begun stay unnamed, or a hidden repeat would show.
+                # Readings not yet begun are not listed, because that would reveal hidden repeats.
                 tuple(
                     TaskRow(task, ids[task.case], reading.state)
                     for task, reading in rows
@@ -168,7 +167,7 @@ class StudyClient:
             return look if self.store.is_known else leave_out_unseen(look)
 
     def _keep_claims(self) -> tuple[Claim, ...]:
-        """Say that one is still at it, now and then; return what others took meanwhile."""
+        """Renew claims now and then; return those that others took meanwhile."""
         if time.monotonic() - self._kept_at < _KEEP_EVERY_S:
             return ()
         self._kept_at = time.monotonic()
@@ -177,10 +176,10 @@ class StudyClient:
     # -------------------------------------------------------------------- reading
 
     def take_next(self) -> StudyTask | None:
-        """Claim the next reading that is possible; None where nothing is left.
+        """Claim the next possible reading; None if none is left.
 
-        One that another program of this person holds is passed over; the first of those is
-        returned, with who holds it, where there is no other.
+        A reading claimed by another program of this person is skipped; the first of those is
+        returned with its holder if there is no other.
         """
         with self._turn:
             self.require_same_study()
@@ -193,14 +192,14 @@ class StudyClient:
             return held
 
     def take(self, task: Task) -> StudyTask:
-        """Claim a reading, or look at one that was handed in; its images are checked first.
+        """Claim a reading, or open a submitted one; its images are checked first.
 
         Raises
         ------
         CaseError
-            If the images are not there or were changed, or the study was.
+            If the images are missing or changed, or the study was changed.
         FormatError
-            If the study was never seen on this computer.
+            If the study was never read on this computer.
         """
         with self._turn:
             self.require_same_study()
@@ -233,7 +232,7 @@ class StudyClient:
             )
 
     def _find_draft(self, task: Task, round_: int, reading: ReadingView, *, whole: bool) -> Draft:
-        """Return what was kept here, else what was handed in elsewhere; numbers if `whole`."""
+        """Return the local draft, otherwise the answers submitted elsewhere; numbers if `whole`."""
         draft = self.files.read_draft(task, round_)
         if draft.answers or reading.answers == "{}":
             return draft
@@ -242,7 +241,7 @@ class StudyClient:
     def _bring_mask(
         self, reading: ReadingView, case_id: str, workspace: Workspace, blinding: Blinding
     ) -> None:
-        """Lay a mask that was handed in into its workspace, where another computer drew it."""
+        """Copy a mask submitted on another computer into its workspace."""
         path = workspace.refined(reading.reader, case_id)
         if path.exists():
             return
@@ -252,47 +251,52 @@ class StudyClient:
         write_provenance(provenance, sidecar_path(path), overwrite=True)
 
     def require_images(self, case: str) -> Path:
-        """Return where a case's images are; CaseError where they are not as the study has them."""
+        """Return the location of a case's images; CaseError if they differ from the study's."""
         data_set = find_images(self.store.study, self.files)
         require_images(self.whole.case(case), data_set, self._known_images, self.pseudonymizer)
         return data_set
 
     def keep_draft(self, taken: StudyTask, draft: Draft, number: int | None = None) -> None:
-        """Keep answers and seconds on this computer, before they are handed in; `write_draft`."""
+        """Save answers and working time on this computer before submission; see `write_draft`."""
         self.files.write_draft(taken.task, taken.round, draft, number)
 
     def hand_in(
         self, taken: StudyTask, mask: tuple[Path, str] | None, draft: Draft
     ) -> Callable[[], object]:
-        """Hand in a reading; returns what compares the case, which takes seconds.
+        """Submit a reading; return a function that compares the case, which takes seconds.
 
         Parameters
         ----------
+        taken
+            The reading.
         mask
-            The saved file and its SHA-256; None where nothing was drawn. How it was made, as the
-            file beside it says, goes with the event.
+            The saved file and its SHA-256; None for an empty mask. The provenance of the mask is
+            stored
+            in the event.
+        draft
+            Answers and working time.
 
         Raises
         ------
         CaseError
             If somebody else took the case meanwhile, or the study was changed.
         FormatError, SaveError
-            If the mask is not what was saved, or this computer can keep nothing more.
+            If the mask changed after it was saved, or this computer's disk refuses.
         """
         with self._turn:
             self.require_same_study()
             reading = self._find_reading(taken.task)
             if reading.state is CaseState.READ:
                 raise CaseError(
-                    f"expected a reading of {taken.case_id} that is open, but it was handed in "
-                    "already: to change it reopen it with a reason"
+                    f"expected an open reading of {taken.case_id}, but it was already submitted: "
+                    "to change it reopen it with a reason"
                 )
             if reading.state not in (CaseState.CLAIMED, CaseState.IN_WORK):
                 self.session.claim(taken.task)
             elif not self.session.is_by_me(reading):
                 raise CaseError(
-                    f"expected {taken.case_id} to be at work in this window, but you took it in "
-                    f"another one since (on {reading.host}): hand it in there, or close that one "
+                    f"expected {taken.case_id} to be open in this window, but you took it in "
+                    f"another one since (on {reading.host}): submit it there, or close that window "
                     "and take it here again (Next case); answers and mask are kept"
                 )
             hidden = {"hidden": ", ".join(taken.blinding.names)} if taken.blinding.is_blind else {}
@@ -309,9 +313,9 @@ class StudyClient:
         return partial(self.compare, taken.task.case)
 
     def compare(self, case: str) -> None:
-        """Compare the readings of a case, if they are all there and nobody has.
+        """Compare the readings of a case if all are submitted and not yet compared.
 
-        Of a second look that agrees the second reader accepts the case by that.
+        In second-look the second reader's agreement accepts the case.
         """
         with self._turn:
             self.session.compare(case)
@@ -323,7 +327,7 @@ class StudyClient:
                 self.session.accept(case, looks[-1])
 
     def put_back(self, taken: StudyTask) -> None:
-        """Let go of a reading; what was drawn and answered stays on this computer."""
+        """Return a reading to the queue; mask and answers stay on this computer."""
         with self._turn:
             reading = self._find_reading(taken.task)
             is_open = reading.state in (CaseState.CLAIMED, CaseState.IN_WORK)
@@ -331,13 +335,13 @@ class StudyClient:
                 self.session.put_back(taken.task)
 
     def read_again(self, task: Task, reason: str) -> StudyTask:
-        """Reopen a reading that was handed in, and take it."""
+        """Reopen a submitted reading, and take it."""
         with self._turn:
             self.require_same_study()
             if not is_possible(self.session.refresh(), task):
                 raise CaseError(
-                    "expected a case that the judges do not have yet, but they have this one: only "
-                    "an adjudicator or the lead can reopen it now"
+                    "expected a case that is not in adjudication, but it is: only an adjudicator "
+                    "or the lead can reopen it now"
                 )
             before = self.take(task)
             self.session.read_again(task, reason)
@@ -345,18 +349,18 @@ class StudyClient:
             return self.take(task)
 
     def choose_images(self, data_set: Path) -> None:
-        """Remember where the images lie on this computer."""
+        """Save the location of the images on this computer."""
         self.files.write_images(data_set)
 
     # -------------------------------------------------------------------- signing
 
     @property
     def has_key(self) -> bool:
-        """Whether this person has a key for signatures on this computer."""
+        """Return whether this person has a signing key on this computer."""
         return self.session.key_file.exists()
 
     def sign(self, case: str, meaning: Meaning, passphrase: str, occasion: int = 0) -> str:
-        """Sign; the first time a key is made. Returns what is still needed, "" for nothing.
+        """Sign, making a key if there is none; return what is still needed, "" for nothing.
 
         Raises
         ------
@@ -374,7 +378,7 @@ class StudyClient:
             if any(one.counts for one in mine):
                 return ""
             return (
-                "The signature is kept. It counts once a lead has countersigned your key: "
+                "The signature is saved. It counts once a lead has countersigned your key: "
                 "`mamamia review key` shows the 16 digits to read out."
             )
 
@@ -387,11 +391,12 @@ class StudyClient:
             if (reading.reader, reading.occasion) == mine:
                 return reading
         raise CaseError(
-            "expected a reading that is yours, but it was given to another reader: take the next"
+            "expected one of your own readings, but it was reassigned to another reader: take the "
+            "next"
         )
 
     def require_same_study(self) -> None:
-        """Look anew; refuse to go on where the study's file was changed meanwhile."""
+        """Check that the study file is unchanged, and refuse to continue otherwise."""
         self.session.refresh()
         if any(problem.path == STUDY_NAME for problem in self.session.problems):
             raise CaseError(
@@ -401,16 +406,16 @@ class StudyClient:
             )
 
     def describe_claim(self, claim: Claim) -> str:
-        """Return who is at work and since when one heard of him, in words."""
+        """Return the holder of a claim and the age of its last renewal, in words."""
         is_me = claim.reader == self.reader.reader_id
         ids = {reader.reader_id for reader in self.store.study.readers}
         name = self.session.state.name(claim.reader) if claim.reader in ids else "somebody"
         who = "you, on another computer" if is_me else name
-        return f"{who} ({claim.host}), last sign {describe_age(claim.age_s)} ago"
+        return f"{who} ({claim.host}), last active {describe_age(claim.age_s)} ago"
 
 
 def _describe_making(mask: Path) -> dict[str, str]:
-    """Return the provenance beside a mask as text: an event holds no floats."""
+    """Return the provenance of a mask as text, because an event holds no floats."""
     try:
         content = read_json(sidecar_path(mask))
     except (OSError, ValueError):
@@ -426,7 +431,7 @@ def list_people(folder: Path) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenedClient:
-    """A desk, what is seen at first, and the study's protocol, if any."""
+    """A client, its first snapshot, and the study's form, if any."""
 
     client: StudyClient
     look: StudySnapshot
@@ -434,7 +439,7 @@ class OpenedClient:
 
 
 def open_client(folder: Path, who: str, passphrase: str = "") -> OpenedClient:
-    """Return somebody's desk; see `StudyClient` and `load_study_form` for what can be wrong."""
+    """Return a person's client; raises as `StudyClient` and `load_study_form`."""
     client = StudyClient(folder, who, passphrase=passphrase)
     try:
         client.form = client.store.read_frozen(load_study_form)
@@ -446,7 +451,7 @@ def open_client(folder: Path, who: str, passphrase: str = "") -> OpenedClient:
 
 
 def is_study(folder: Path) -> bool:
-    """Whether a folder holds a review study; asked while somebody waits, so it waits a second.
+    """Return whether a folder holds a review study, waiting at most one second.
 
     Raises
     ------

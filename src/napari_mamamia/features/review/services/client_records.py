@@ -1,4 +1,4 @@
-"""What a desk in a study answers: records that no step after it changes."""
+"""Immutable records that a client of a study returns."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL, Pseud
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """One's own reading in a list: those that were handed in, and the one at hand."""
+    """One of a person's own readings in a list: submitted ones and the current one."""
 
     task: Task
     case_id: str
@@ -26,7 +26,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class DisputeRow:
-    """A case that waits for a judge: why it disagrees, who is at it ("" for nobody)."""
+    """A case that waits for an adjudicator: its disagreement and current holder ("" for none)."""
 
     case: str
     case_id: str
@@ -37,7 +37,7 @@ class DisputeRow:
 
 @dataclass(frozen=True, slots=True)
 class ReaderRow:
-    """How far somebody is."""
+    """Progress of a reader."""
 
     name: str
     roles: tuple[Role, ...]
@@ -48,24 +48,24 @@ class ReaderRow:
 
 @dataclass(frozen=True, slots=True)
 class StudySnapshot:
-    """What a person sees of a study now.
+    """A person's view of a study at one time.
 
     Parameters
     ----------
     n_ready
-        Readings of this person's that can be begun or gone on with now.
+        Number of this person's readings that can be begun or continued now.
     n_unsent, trouble
         Events that wait on this computer, and why.
     lost
         Claims that somebody else has taken over.
     problems
-        What is wrong with the folder, in plain words.
+        Problems of the folder, in words.
     states
-        Cases by where they stand.
+        Number of cases in each state.
     origin
-        SHA-256 of the study's file, 64 digits.
+        SHA-256 of the study file, 64 digits.
     is_seen
-        Whether its events were ever read on this computer; until then nothing is said of cases.
+        Whether its events were ever read on this computer; before that nothing is known of cases.
     """
 
     study: str
@@ -88,16 +88,16 @@ class StudySnapshot:
 
     @property
     def n_left(self) -> int:
-        """Readings that are to be done."""
+        """Return the number of open readings."""
         return self.n_tasks - self.n_read
 
 
 @dataclass(frozen=True, slots=True)
 class StudyTask:
-    """A reading that can be begun: what is opened for it, what was kept of it.
+    """A reading that can be begun: its workspace, images and saved draft.
 
-    `held` says who else is at it, in words; nothing is opened then. `veil` is what its window calls
-    the cases by.
+    `held` names another holder, in words; nothing is opened then. `veil` pseudonymizes the cases
+    for the window.
     """
 
     task: Task
@@ -113,7 +113,7 @@ class StudyTask:
 
 
 def leave_out_unseen(look: StudySnapshot) -> StudySnapshot:
-    """Return a look that says nothing of cases: without events each seems to be unread."""
+    """Return a snapshot without statements about cases, which would all seem unread."""
     return replace(
         look,
         n_read=0,
@@ -127,7 +127,7 @@ def leave_out_unseen(look: StudySnapshot) -> StudySnapshot:
 
 
 def describe_age(seconds: float) -> str:
-    """Return a time in the unit that fits.
+    """Return a duration in a suitable unit.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def describe_age(seconds: float) -> str:
 
 
 def list_reader_rows(state: ReviewState) -> tuple[ReaderRow, ...]:
-    """Return how far everybody is who reads, in the order of the study."""
+    """Return the progress of every reader, in the order of the study."""
     by_reader: dict[str, list[ReadingView]] = {}
     for view in state.cases:
         for reading in view.readings:
@@ -161,7 +161,7 @@ def list_reader_rows(state: ReviewState) -> tuple[ReaderRow, ...]:
 def list_dispute_rows(
     disputes: Iterable[CaseView], state: ReviewState, form: Form | None
 ) -> tuple[DisputeRow, ...]:
-    """Return these first, then what agrees, then what may be signed, each case once."""
+    """Return disputes, then cases that agree, then those to be signed, each once."""
     views = list(disputes)
     for place in (CaseState.READ, CaseState.ACCEPTED):
         views += [case for case in state.cases if case.state is place]

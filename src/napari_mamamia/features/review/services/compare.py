@@ -1,4 +1,4 @@
-"""Do readings of a case disagree, and by what: the triggers of the study, pair by pair."""
+"""Find disagreement between the readings of a case, by the triggers of the study."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -26,12 +26,12 @@ from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 from napari_mamamia.metrics.of_masks import dice, hausdorff95_mm, volume_mm3
 
 _Drawn: TypeAlias = tuple[str, tuple[LesionAnchors, ...]]
-"""The SHA-256 of a mask, and where its lesions lie that have a number."""
+"""The SHA-256 of a mask, and the anchors of its numbered lesions."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadMask:
-    """A mask of the store: bool ``(z, y, x)`` and its grid; none was drawn where it is None."""
+    """A mask of the store: bool ``(z, y, x)`` and its grid; None for an empty mask."""
 
     array: NDArray[np.bool_]
     grid: Grid
@@ -40,9 +40,9 @@ class ReadMask:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What comparing all pairs gave: why they disagree, empty where they agree; the worst numbers.
+    """Result of comparing all pairs: reasons for disagreement, if any, and the worst numbers.
 
-    `dice` is the lowest of all pairs, nan where no pair has one (both masks empty).
+    `dice` is the lowest of all pairs, nan if no pair has one (both masks empty).
     """
 
     because: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Difference:
 
     @property
     def values(self) -> tuple[tuple[str, str], ...]:
-        """The numbers as texts, as events hold them; those that are defined."""
+        """Return the defined numbers as texts, as stored in events."""
         pairs = (
             ("dice", self.dice),
             ("hd95_mm", self.hd95_mm),
@@ -62,7 +62,7 @@ class Difference:
 
 
 def load_stored_labels(store: EventStore, sha256: str) -> LabelMap | None:
-    """Return a mask of the store as the block that is not zero; else as `load_stored_mask`."""
+    """Return a mask of the store as its non-zero block; otherwise as `load_stored_mask`."""
     if not sha256:
         return None
     with own_folder() as folder:
@@ -72,7 +72,7 @@ def load_stored_labels(store: EventStore, sha256: str) -> LabelMap | None:
 
 
 def load_stored_mask(store: EventStore, sha256: str) -> ReadMask | None:
-    """Return a mask of the store, its foreground by `LabelMap.mask`; None for "" (none drawn).
+    """Return a mask of the store, its foreground by `LabelMap.mask`; None for "" (empty).
 
     Raises
     ------
@@ -93,14 +93,14 @@ def compare_readings(
     Raises
     ------
     FormatError, GridMismatchError
-        If a mask cannot be read, or two lie on different grids.
+        If a mask cannot be read, or two are on different grids.
     """
     masks = {reading.mask: load_stored_mask(store, reading.mask) for reading in readings}
     anchors = [parse_answers_text(reading.answers).anchors for reading in readings]
     pairs: list[Difference] = []
     answers: list[str] = []
 
-    @cache  # of many readers several may have drawn nothing, or taken the same mask over
+    @cache  # several readers may have an empty mask, or accepted the same mask
     def compare(first: _Drawn, second: _Drawn) -> tuple[LesionMatch, Difference]:
         one, other = masks[first[0]], masks[second[0]]
         if one is not None and other is not None:
@@ -133,14 +133,14 @@ def list_acceptable(view: CaseView, case_id: str) -> tuple[ReadingView, ...]:
     Raises
     ------
     CaseError
-        If a reading is not done, they disagree, or the case is decided already.
+        If a reading is open, they disagree, or the case is already decided.
     """
     if view.state is CaseState.READ:
         return tuple(reading for reading in view.readings if reading.hash and reading.occasion == 0)
     because = "; ".join(view.comparison.because) if view.comparison else ""
     raise CaseError(
-        f"expected all readings of {case_id} to be done and to agree, but the case is "
-        f"{view.state}{f' ({because})' if because else ''}: wait, or adjudicate it"
+        f"expected all readings of {case_id} to be finished and to agree, but the state of the "
+        f"case is {view.state}{f' ({because})' if because else ''}: wait, or adjudicate it"
     )
 
 
@@ -160,7 +160,7 @@ def _compare_pair(
     if triggers.dice_below is not None and overlap < triggers.dice_below:
         because.append(f"Dice {overlap:.3f} below {triggers.dice_below:g}")
     if triggers.volume_ratio is not None and ratio > triggers.volume_ratio:
-        because.append(f"volumes {ratio:.2f} to 1, above {triggers.volume_ratio:g}")
+        because.append(f"volume ratio {ratio:.2f} above {triggers.volume_ratio:g}")
     if triggers.hd95_mm is not None and hd95_mm > triggers.hd95_mm:
         because.append(f"HD95 {hd95_mm:.1f} mm above {triggers.hd95_mm:g}")
     if triggers.lesion_count:
@@ -173,17 +173,17 @@ def _compare_emptiness(is_one_drawn: bool) -> Difference:
 
 
 def _compare_lesions(match: LesionMatch) -> list[str]:
-    """Return how the lesions of two readings differ: in number, in place, or in their parts."""
+    """Return how the lesions of two readings differ: in number, location or components."""
     n_lesions = sorted((len(match.first), len(match.second)))
     if n_lesions[0] != n_lesions[1]:
         return [f"{n_lesions[0]} and {n_lesions[1]} lesions"]
     if match.n_alone:
-        return [f"as many lesions, but {match.n_alone} of them one reader alone has"]
-    return [f"as many lesions, but {match.n_parts} split or joined"] if match.n_parts else []
+        return [f"same number of lesions; {match.n_alone} marked by one reader only"]
+    return [f"same number of lesions; {match.n_parts} split or merged"] if match.n_parts else []
 
 
 def _compare_answers(one: str, other: str, lesions: dict[str, str] | None) -> list[str]:
-    """Return the questions of categories that both answered, and otherwise."""
+    """Return the category questions that both readers answered differently."""
     return [
         f"{pair.name}: {', '.join(pair.first)} and {', '.join(pair.second)}"
         for pair in pair_categories(one, other, lesions)

@@ -1,7 +1,7 @@
-"""The mask of a case from several readings, by a rule of consensus: a new mask that knows them.
+"""Derive the mask of a case from several readings by a rule of consensus.
 
-Nothing is written here but the bytes of a file: `ReviewSession.decide` takes `content`, `rule`,
-`parents` and `how`, and the event of the decision keeps them.
+Only the bytes of a file are created: `ReviewSession.decide` takes `content`, `rule`, `parents` and
+`how`, and stores them in the event of the decision.
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,13 @@ from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 
 STAPLE_MARGIN_MM: Final = 10.0
-"""STAPLE looks at no voxel that is farther from every mask: its prior depends on the field of view,
-so that the crop is fixed and named. Our choice; `docs/methods/review.md` shows what it changes."""
+"""Distance from any mask within which STAPLE considers voxels.
+
+STAPLE's prior depends on the field of view, so the crop is fixed and reported. Our choice;
+`docs/methods/review.md` shows its effect.
+"""
 STAPLE_READERS: Final = 3
-"""With two readers STAPLE knows no more than that they differ: that is what arbitration is for."""
+"""Minimum number of readers for STAPLE; with two it cannot resolve differences."""
 
 _TIES: Final = {
     ConsensusRule.MAJORITY_BACKGROUND: TieRule.BACKGROUND,
@@ -44,20 +47,20 @@ How = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class ConsensusMask:
-    """A mask that nobody drew.
+    """A derived mask.
 
     Parameters
     ----------
     rule
-        What it was made by.
+        The rule of consensus.
     labels
-        The mask, 0 and 1; None where no reading holds a file.
+        The mask, 0 and 1; None if no reading has a mask.
     content
-        Its file as the store keeps it (NIfTI, compressed); None with `labels`.
+        Its file as stored (NIfTI, compressed); None with `labels`.
     parents
-        SHA-256 of the masks that it was made from, in the order of the readings.
+        SHA-256 of the masks that it was derived from, in the order of the readings.
     how
-        In words, by name: readers, ties, crop, what STAPLE estimated of each reader.
+        Parameters in words, by name: readers, ties, crop, STAPLE's estimates of each reader.
     """
 
     rule: ConsensusRule
@@ -73,26 +76,31 @@ def make_consensus(
     rule: ConsensusRule,
     third: ReadingView | None = None,
 ) -> ConsensusMask:
-    """Return the mask that readings of one case give by a rule.
+    """Return the mask derived from the readings of one case by a rule.
 
-    A reading without a mask votes for background everywhere. More than half of the readings is a
-    majority; `union` and `intersection` are any and all of them; `staple` estimates the truth from
+    A reading without a mask votes for background everywhere. A majority is more than half of the
+    readings; `union` and `intersection` are any and all of them; `staple` estimates the truth from
     the voxels within 10 mm of any mask.
 
     Parameters
     ----------
+    store
+        The study.
     readings
         Two or more; three or more for STAPLE.
+    rule
+        The rule of consensus.
     third
-        Who decides the ties of `majority-third-reader` where the number of readings is even: one
-        of the readings where there are four or more, or a further reading.
+        Reading that breaks the ties of `majority-third-reader` if the number of readings is even:
+        one
+        of the readings if there are four or more, or a further reading.
 
     Raises
     ------
     CaseError
-        If there are too few readings, or nobody says what becomes of a tie.
+        If there are too few readings, or ties remain unresolved.
     FormatError, GridMismatchError
-        If a mask is missing, changed or damaged, or two lie on different grids.
+        If a mask is missing, changed or damaged, or two are on different grids.
     """
     voters = _order_voters(readings, rule, third)
     labels_read = [load_stored_labels(store, voter.mask) for voter in voters]
@@ -118,13 +126,13 @@ def make_consensus(
 def _order_voters(
     readings: Sequence[ReadingView], rule: ConsensusRule, third: ReadingView | None
 ) -> list[ReadingView]:
-    """Return who votes; the third reader first, whose word a tie is."""
+    """Return the readings that vote; first the one that breaks ties."""
     least = STAPLE_READERS if rule is ConsensusRule.STAPLE else 2
     if len(readings) < least:
         raise CaseError(
-            f"expected {least} readings or more for the rule {rule}, got {len(readings)}: "
+            f"expected {least} readings or more for the rule {rule}, but found {len(readings)}: "
             + (
-                "with two readers it adds nothing, take one of them or edit"
+                "with two readers use one of the readings, or edit"
                 if rule is ConsensusRule.STAPLE
                 else "wait for another reading"
             )
@@ -139,8 +147,8 @@ def _order_voters(
     ]
     if third is None or (len(others) < len(readings) and len(readings) == 2):
         raise CaseError(
-            f"expected a third reader who decides the ties of {len(readings)} readings, got "
-            f"{'nobody' if third is None else 'one of the two'}: name one, or take another rule"
+            f"expected a third reader who breaks the ties of {len(readings)} readings, but found "
+            f"{'nobody' if third is None else 'one of the two'}: name one, or use another rule"
         )
     return [third, *others]
 
@@ -178,7 +186,7 @@ def _fuse_masks(
 def _estimate_truth(
     masks: Masks, readers: Sequence[str], grid: Grid
 ) -> tuple[NDArray[np.bool_], How]:
-    """Return STAPLE's mask; the voxels beyond the crop are no part of the estimate."""
+    """Return STAPLE's mask; voxels outside the crop are not part of the estimate."""
     away = ndimage.distance_transform_edt(~np.any(masks, axis=0), sampling=grid.spacing_mm)
     near = away <= STAPLE_MARGIN_MM
     flat = [mask[near].astype(np.bool_).reshape(1, 1, -1) for mask in masks]

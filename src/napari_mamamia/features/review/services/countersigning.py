@@ -1,10 +1,11 @@
-"""A word for a key and against one, signed: by leads, and by who holds the key."""
+"""Countersign and revoke keys, by leads and by the owner of a key."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.core.review import Role
 from napari_mamamia.features.review.io.keys import read_public_key, sign_with
 from napari_mamamia.features.review.rules.key_replay import KEY_ACTS, KeyView
@@ -17,12 +18,12 @@ from napari_mamamia.io.workspace.event_order import Event, list_past
 
 
 def countersign(lead: ReviewSession, reader_id: str, key: str, passphrase: str) -> Event:
-    """Give a lead's word that a key is that reader's; compare its digits by voice first.
+    """Countersign a reader's key as a lead, after comparing its digits in person or by telephone.
 
     Raises
     ------
     CaseError
-        If the lead's own key does not count, or the passphrase is not its.
+        If the lead's own key does not count, or the passphrase is wrong.
     FormatError
         If there is no key of the lead on this computer.
     """
@@ -40,28 +41,31 @@ def countersign(lead: ReviewSession, reader_id: str, key: str, passphrase: str) 
 
 
 def describe_word(state: ReviewState, key: str) -> str:
-    """Return what a word for a key brought, in words."""
+    """Return the effect of a countersignature, in words."""
     view = next(one for one in state.keys if one.key == key)
     name = state.name(view.reader)
     if view.ended:
-        return f"The key of {name} was ended and does not count: make a new one."
+        return f"The key of {name} was revoked and does not count: make a new one."
     if view.by:
         return f"The key of {name} counts."
-    return f"Your word is kept. The key of {name} counts once {view.n_missing} more lead(s) agree."
+    return (
+        f"Your countersignature is saved. The key of {name} counts once "
+        f"{count_of(view.n_missing, 'more lead')} countersign it."
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class KeyEnding:
-    """What came of a revocation.
+    """Result of a revocation.
 
     Parameters
     ----------
     is_ended
-        Whether the key ends by it; of a lead's key more leads may have to say so.
+        Whether the key is revoked; for a lead's key more leads may have to agree.
     n_standing, n_lost
-        Signatures by the key that go on counting, and that do not.
+        Number of signatures by the key that remain valid, and that do not.
     names
-        Leads who have said that it ends, while they are too few.
+        Leads who have revoked it, while they are too few.
     """
 
     is_ended: bool
@@ -78,20 +82,30 @@ def revoke(
     passphrase: str,
     since: str = "",
 ) -> KeyEnding:
-    """End a key, by a lead or with the key itself; what is proven to be before goes on counting.
+    """Revoke a key, as a lead or with the key itself; signatures proven to be earlier remain valid.
 
     Parameters
     ----------
+    session
+        The session of the lead or owner.
+    reader_id, key
+        Owner of the key, and the key.
+    reason
+        The reason.
+    passphrase
+        Of the own key.
     since
-        From when it does not count (ISO 8601; this computer's time where it names no zone). Of
-        what was signed with it those stand that somebody else's event had seen by then: the
-        clock of who holds the key proves nothing. "" for now: all that can be seen stands.
+        Time from which the key does not count (ISO 8601; local time without a zone). Signatures
+        remain
+        valid if somebody else's event had seen them by then: the clock of the key's holder proves
+        nothing. "" for now: all visible signatures remain valid.
 
     Raises
     ------
     CaseError
-        Without a reason, for a time that is none or to come, for who may not, or if the passphrase
-        is not the one of the own key.
+        Without a reason, for an invalid or future time, without permission, or if the passphrase of
+        the
+        own key is wrong.
     FormatError
         If there is no own key on this computer.
     """
@@ -119,41 +133,44 @@ def revoke(
 
 
 def describe_ending(state: ReviewState, key: str, ending: KeyEnding) -> str:
-    """Return what came of a revocation, in words."""
+    """Return the effect of a revocation, in words."""
     view = next(one for one in state.keys if one.key == key)
     name = state.name(view.reader)
     disputes = [text for reader, text in state.disputes if reader == view.reader]
     if not ending.is_ended and disputes:
-        return f"The key of {name} goes on counting: {disputes[0]}."
+        return f"The key of {name} remains valid: {disputes[0]}."
     if not ending.is_ended:
         return (
-            f"Your word is kept. The key of {name} ends once more than half of the other leads "
-            "say so; until then it counts, and `verify` tells of it."
+            f"Your revocation is saved. The key of {name} is revoked once more than half of the "
+            "other leads agree; until then it counts, and `verify` reports it."
         )
     total = ending.n_standing + ending.n_lost
-    signed = "nothing that counts was signed with it"
+    signed = "no valid signature was made with it"
     if total:
-        signed = f"of {total} signature(s) by it {ending.n_standing} go(es) on counting"
-    return f"The key of {name} is ended: {signed}. A new key counts once a lead countersigns it."
+        signed = f"{ending.n_standing} of {count_of(total, 'signature')} by it remain valid"
+    return f"The key of {name} is revoked: {signed}. A new key counts once a lead countersigns it."
 
 
 def _find_ending(state: ReviewState, session: ReviewSession, key: str, own_key: str) -> KeyView:
-    """Return the key that is to end; raise `CaseError` where this person may not end it."""
+    """Return the key to revoke; raise `CaseError` if this person may not revoke it."""
     target = next((one for one in state.keys if one.key == key), None)
     if target is None:
-        raise CaseError("expected a key of the study, got another one: look at the keys again")
+        raise CaseError(
+            "expected a key of the study, but found another one: check the list of keys"
+        )
     if key == own_key:
         return target
     is_lead = Role.LEAD in session.reader.roles
     mine = next((key for key in state.keys if key.key == own_key), None)
-    # A lead whose key another lead has ended may answer: else who is quicker would win.
+    # A lead whose key was revoked by another lead may revoke in turn: otherwise the faster one
+    # wins.
     roles = state.study.reader(target.reader).roles
     is_answer = mine is not None and bool(mine.by) and Role.LEAD in roles
     if is_lead and mine is not None and (mine.counts or is_answer):
         return target
     raise CaseError(
-        "expected your own key, or a lead with a key that counts, to end a key, got neither: a key "
-        "that you no longer have is ended by a lead; call one"
+        "expected your own key, or a lead with a key that counts, to revoke a key, but found "
+        "neither: if you lost your key, ask a lead to revoke it"
     )
 
 
@@ -163,11 +180,13 @@ def _parse_moment(text: str) -> str:
         moment = datetime.fromisoformat(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise CaseError(
-            f"expected a time such as 2026-11-20T14:30, got {text!r}: write year-month-day first"
+            f"expected a time such as 2026-11-20T14:30, but found {text!r}: write year-month-day "
+            "first"
         ) from error
     if moment > datetime.now(UTC):
         raise CaseError(
-            f"expected a time that is past, got {text!r}: leave it out to end the key from now on"
+            f"expected a time in the past, but found {text!r}: leave it out to revoke the key "
+            "from now on"
         )
     return moment.isoformat(timespec="seconds")
 
@@ -175,7 +194,7 @@ def _parse_moment(text: str) -> str:
 def _list_standing(
     state: ReviewState, target: KeyView, events: Iterable[Event], moment: str
 ) -> tuple[str, ...]:
-    """Return the events signed with a key that go on counting."""
+    """Return the hashes of the events signed with a key that remain valid."""
     by_hash = {event.hash: event for event in events}
     refused = {one.event.hash for one in state.refused}
     words = {

@@ -1,4 +1,4 @@
-"""The images of a study's case: where they are on this computer, and that they are the same."""
+"""Locate the images of a study's case on this computer, and verify them."""
 
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from napari_mamamia.io.files.checksums import sha256_of_large
 
 
 def find_images(study: Study, files: ClientFiles) -> Path:
-    """Return where the images should lie here: where it was said, else where the study was made."""
+    """Return the location of the images: as set on this computer, otherwise as in the study."""
     return files.read_images() or Path(study.data_set)
 
 
@@ -23,22 +23,25 @@ def require_images(
     known: set[tuple[Path, int, int]],
     pseudonymizer: Pseudonymizer = NO_VEIL,
 ) -> None:
-    """Refuse a case whose images are not those that the study was made of.
+    """Refuse a case whose images differ from those of the study.
 
     Parameters
     ----------
+    case
+        The case.
+    data_set
+        The data set with the images.
     known
-        Files that were held against their SHA-256 already, with size and time of writing; those
-        that fit are added.
-    veil
-        Over what is said of the case.
+        Verified files with size and time of modification; newly verified files are added.
+    pseudonymizer
+        Applied to messages about the case.
 
     Raises
     ------
     CaseError
-        If a file is missing, or its bytes differ.
+        If a file is missing, or its content differs.
     SilentShareError
-        If they lie on a share that does not answer.
+        If they are on a share that does not answer.
     """
     name = pseudonymizer.cover(case.case_id)
     try:
@@ -52,13 +55,13 @@ def _hold_images(
 ) -> set[tuple[Path, int, int]]:
     stamps = set()
     for number, image in enumerate(case.images):
-        text = f"Checking the images of {name}"
+        text = f"Checking images: {name}"
         report_progress(number, len(case.images), text)
         path = data_set / image.name
         try:
             status = path.stat()
             stamp = (path, status.st_size, status.st_mtime_ns)
-            with saying(text):  # the file's own name may tell what is hidden
+            with saying(text):  # the file name may reveal what is hidden
                 is_same = stamp in known or sha256_of_large(path) == image.sha256
         except (OSError, MamamiaError) as error:
             raise CaseError(

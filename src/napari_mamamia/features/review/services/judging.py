@@ -1,7 +1,7 @@
-"""A judge at a desk: a case that disagrees taken up, its masks, what they differ in, the decision.
+"""Adjudication of a case: its readings, their differences, and the decision.
 
-The decision's mask is a reading as it was handed in, a consensus by a rule, or what the judge drew:
-which of them it is, is found by its voxels and not by what was clicked.
+The decided mask is a reading as submitted, a consensus by a rule, or the adjudicator's own drawing;
+which one is determined from its voxels, not from the buttons used.
 """
 
 import math
@@ -46,13 +46,13 @@ RULES: Final = (
     ConsensusRule.STAPLE,
 )
 Measure = Callable[[NDArray[np.uint8], Mapping[str, Any]], Mapping[str, Any]]
-"""From a mask ``(z, y, x)`` and a record of answers to the record with what is measured of it."""
+"""Function from a mask ``(z, y, x)`` and a record of answers to the record with measurements."""
 _MM3_PER_ML: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownReading:
-    """A reading of a dispute: the name that may be shown, its mask (None: nothing was drawn)."""
+    """A reading in adjudication: display name and mask (None: empty)."""
 
     name: str
     reading: ReadingView
@@ -60,7 +60,7 @@ class ShownReading:
 
     @property
     def volume_ml(self) -> float:
-        """Of the mask."""
+        """Return the volume of the mask, ml."""
         if self.labels is None:
             return 0.0
         n_voxels = int(np.count_nonzero(self.labels.crop))
@@ -69,9 +69,9 @@ class ShownReading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dispute:
-    """A case that was taken up, what is opened for it, and its readings.
+    """A case in adjudication with its workspace and readings.
 
-    `held` says who else is at it, in words; nothing was taken up then.
+    `held` names another holder, in words; then nothing was opened.
     """
 
     case: str
@@ -85,19 +85,19 @@ class Dispute:
     pseudonymizer: Pseudonymizer = NO_VEIL
 
     def why_not(self, rule: ConsensusRule) -> str:
-        """Return why a rule gives nothing here, "" where it does."""
+        """Return why a rule is not applicable, "" if it is."""
         least = STAPLE_READERS if rule is ConsensusRule.STAPLE else 2
         if len(self.readings) >= least:
             return ""
-        return f"needs {least} readings, there are {len(self.readings)}"
+        return f"needs {least} readings, but there are {len(self.readings)}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """A connected place that is in one of two masks alone.
+    """A connected region that belongs to only one of two masks.
 
-    `is_in_first` says in which, `voxel` (z, y, x) where to look, `distance_mm` how far it reaches
-    from the other mask, nan where that is empty.
+    `is_in_first` tells to which, `voxel` (z, y, x) is inside the region, `distance_mm` is its
+    largest distance from the other mask, nan if that is empty.
     """
 
     is_in_first: bool
@@ -108,10 +108,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """How a decided mask came about: a reader's id, a rule, or "edited".
+    """Origin of a decided mask: a reader's id, a rule, or "edited".
 
-    `lost` are lesions that the answers describe and this mask has not: what was said of them stays
-    in the reading alone.
+    `lost` lists lesions that the answers describe and the mask does not contain; their answers are
+    only in the reading.
     """
 
     choice: str
@@ -119,26 +119,26 @@ class Decided:
 
 
 def open_dispute(client: StudyClient, case: str) -> Dispute:
-    """Take up a case and read its masks; its images are checked first.
+    """Take a case for adjudication and read its masks; its images are checked first.
 
     Raises
     ------
     CaseError
-        If this person is no judge, there is nothing to judge, or the images are not the study's.
+        If this person is no adjudicator, there is nothing to decide, or the images differ.
     FormatError
         If a mask is missing or was changed.
     """
     if not client.is_judge:
         raise CaseError(
-            "expected an adjudicator or a lead to take up a case, got a reader: the others' masks "
-            "are not shown"
+            "expected an adjudicator or a lead to take a case for adjudication, but found a "
+            "reader: other readers' masks are hidden"
         )
     with client.turn:
         client.require_same_study()
         view = client.session.state.case(case)
         readings = [reading for reading in view.readings if reading.hash and reading.occasion == 0]
         if not readings:
-            raise CaseError("expected a case that was read, but nobody has yet: wait for a reading")
+            raise CaseError("expected a case with a reading, but found none: wait for a reading")
         client.require_images(case)
         claim = client.session.claim_case(case)
         held = "" if client.session.holds(claim) else client.describe_claim(claim)
@@ -154,7 +154,7 @@ def _describe_dispute(
 ) -> Dispute:
     study, me = client.store.study, client.reader.reader_id
     hides_names = study.plan.blinding.hides(Hidden.OTHER_READERS)
-    # By a hash: who is called A says nothing.
+    # Sorted by a hash, so that the letters do not reveal the readers.
     readings = sorted(readings, key=lambda reading: reading.hash)
     shown = () if held else _load_readings(client, readings, hides_names=hides_names)
     return Dispute(
@@ -185,7 +185,7 @@ def _load_readings(
 
 
 def load_first_snapshot(client: StudyClient, task: Task) -> ShownReading | None:
-    """Return the reading that a second look is at; None in other modes, and for who looks first.
+    """Return the first reading in second-look; None in other modes, and for the first reader.
 
     Raises
     ------
@@ -206,15 +206,15 @@ def load_first_snapshot(client: StudyClient, task: Task) -> ShownReading | None:
 def list_differences(
     first: ShownReading, second: ShownReading, *, by_distance: bool = False
 ) -> tuple[Difference, ...]:
-    """Return the connected places (26 neighbours) that are in one of two masks alone.
+    """Return the 26-connected regions that belong to only one of two masks.
 
-    The largest first; `by_distance` those that reach farthest from the other mask first, those
-    whose distance is undefined before all: the other mask is empty.
+    The largest is first; `by_distance` sorts by the largest distance from the other mask, with
+    undefined distances (the other mask is empty) first.
 
     Raises
     ------
     GridMismatchError
-        If the masks lie on different grids.
+        If the masks are on different grids.
     """
     drawn = next((one.labels for one in (first, second) if one.labels is not None), None)
     if drawn is None:
@@ -239,7 +239,7 @@ def _fill_mask(labels: LabelMap | None, like: LabelMap) -> LabelMap | NDArray[np
 
 
 def fuse_dispute(client: StudyClient, dispute: Dispute, rule: ConsensusRule) -> ConsensusMask:
-    """Return the consensus of all readings of a dispute by a rule; see `make_consensus`."""
+    """Return the consensus of all readings of a case by a rule; see `make_consensus`."""
     with client.turn:
         return make_consensus(client.store, [reading.reading for reading in dispute.readings], rule)
 
@@ -257,16 +257,22 @@ def decide_dispute(
 
     Parameters
     ----------
+    client
+        The adjudicator's client.
+    dispute
+        The case.
     saved
-        The judge's mask as it was saved, with its SHA-256; None where there is no lesion.
+        The saved mask with its SHA-256; None if there is no lesion.
+    reason
+        The reason.
     answers
-        Of a reading, or as JSON. What a reading says of a lesion stays with that lesion, matched
-        to those of the mask that is decided (`lesion_match`); of one that this has not it goes.
-        What the program had measured of another mask goes, too.
+        Those of a reading, or JSON. Answers about a lesion follow it to the matching lesion of the
+        decided mask (`lesion_match`), and are dropped without one. Measurements of another mask are
+        dropped too.
     consensus
-        What was laid over it last, if anything was.
+        The last consensus copied into the mask, if any.
     measure
-        Fills in anew what is measured, of the mask that is decided; None leaves it out.
+        Function that measures the decided mask; None omits measurements.
 
     Raises
     ------
@@ -279,8 +285,8 @@ def decide_dispute(
         client.require_same_study()
         if client.session.state.case(dispute.case).state is not CaseState.IN_ADJUDICATION:
             raise CaseError(
-                f"expected {dispute.case_id} in adjudication, but somebody decided it or set it "
-                "down meanwhile: look at it again"
+                f"expected {dispute.case_id} in adjudication, but somebody decided it or returned "
+                "it to the queue meanwhile: open it again"
             )
         text, lost = _carry_answers(answers, saved, measure)
         choice = _tell_choice(client, dispute, saved, reason, text, consensus)
@@ -291,7 +297,7 @@ def decide_dispute(
 def _carry_answers(
     shown: ShownReading | str, saved: tuple[Path, str] | None, measure: Measure | None
 ) -> tuple[str, tuple[str, ...]]:
-    """Return answers for the mask that is decided, and the lesions that it has not."""
+    """Return answers for the decided mask, and the described lesions that it does not contain."""
     if isinstance(shown, str):
         return shown, ()
     text = shown.reading.answers
@@ -343,7 +349,7 @@ def _tell_choice(
 
 
 def _is_same_mask(one: LabelMap, other: LabelMap) -> bool:
-    """Whether two masks have the same voxels above 0."""
+    """Return whether two masks have the same voxels above 0."""
     if not one.grid.is_same_place(other.grid):
         return False
     box = one.box.union(other.box)
@@ -351,7 +357,7 @@ def _is_same_mask(one: LabelMap, other: LabelMap) -> bool:
 
 
 def set_down(client: StudyClient, dispute: Dispute) -> None:
-    """Leave a case to another judge; what was drawn stays on this computer."""
+    """Return a case to the queue of adjudication; drawings stay on this computer."""
     with client.turn:
         if client.session.refresh().case(dispute.case).state is CaseState.IN_ADJUDICATION:
             client.session.set_down(dispute.case)
@@ -367,12 +373,12 @@ def leave_out(client: StudyClient, dispute: Dispute, reason: str) -> None:
 
 
 def accept_case(client: StudyClient, case: str) -> None:
-    """Accept a case whose readings agree, as its last reading has it.
+    """Accept the last reading of a case whose readings agree.
 
     Raises
     ------
     CaseError
-        If this person is no judge, or the readings disagree or are not all there.
+        If this person is no adjudicator, or the readings disagree or are incomplete.
     """
     with client.turn:
         client.require_same_study()
@@ -380,19 +386,19 @@ def accept_case(client: StudyClient, case: str) -> None:
         agrees = view.comparison is None or view.comparison.agrees
         if not client.is_judge or view.state is not CaseState.READ or not agrees:
             raise CaseError(
-                f"expected a judge and a case whose readings agree, but it is {view.state}: take "
-                "it up and decide"
+                "expected an adjudicator and a case whose readings agree, but its state is "
+                f"{view.state}: open the case and decide"
             )
         client.session.accept(case)
 
 
 def reopen_case(client: StudyClient, case: str, reason: str) -> None:
-    """Begin a new round of a case that was decided; nothing of before is lost.
+    """Begin a new round of a decided case; everything earlier is kept.
 
     Raises
     ------
     CaseError
-        If this person is no judge, nothing is decided, or without a reason.
+        If this person is no adjudicator, nothing is decided, or without a reason.
     """
     with client.turn:
         client.require_same_study()
@@ -400,14 +406,14 @@ def reopen_case(client: StudyClient, case: str, reason: str) -> None:
         ends = (CaseState.ACCEPTED, CaseState.REJECTED, CaseState.SIGNED)
         if not client.is_judge or view.state not in ends:
             raise CaseError(
-                f"expected a judge and a case that was decided, but it is {view.state}: look at "
+                f"expected an adjudicator and a decided case, but its state is {view.state}: check "
                 "the list again"
             )
         client.session.reopen(case, reason)
 
 
 def list_decided(client: StudyClient) -> tuple[DisputeRow, ...]:
-    """Return what a judge may reopen beside what waits to be signed: signed and left out."""
+    """Return the signed and rejected cases that an adjudicator may reopen."""
     if not client.is_judge:
         return ()
     with client.turn:

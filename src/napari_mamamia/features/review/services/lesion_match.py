@@ -1,15 +1,14 @@
-"""Lesions of two readers of a case, matched one by one: which of them both marked, which one alone.
+"""Match the lesions of two readers of a case: marked by both or by one only.
 
-A lesion is a 26-connected part of a mask and has the number that its reader's form calls it by: by
-the anchors that came with the answers, else by size, "1" the largest. Pairs are made in two steps,
-each so that the sum over all pairs is as large as can be (linear assignment,
-`scipy.optimize.linear_sum_assignment`; H. W. Kuhn, Naval Res. Logist. 2 (1955) 83): first of those
-whose overlap (IoU) is 0.1 or more, by IoU; then of what is left on both sides, by a shared voxel
-(1 + IoU), else by place where the centres lie less than 10 mm apart (1 - distance / 10 mm). Of
-equal sums the larger lesions come first. A lesion that is left then and shares a voxel with one of
-the other reader's is a further part of that one: split, or joined.
+A lesion is a 26-connected component of a mask. Its number in the reader's form is determined by the
+anchors stored with the answers, otherwise by size, with "1" as the largest. Lesions are paired in
+two steps of linear assignment with maximum total score (`scipy.optimize.linear_sum_assignment`; H.
+W. Kuhn, Naval Res. Logist. 2 (1955) 83): first pairs with an overlap (IoU) of 0.1 or more, by IoU;
+then the remaining lesions by a shared voxel (1 + IoU), or by centres less than 10 mm apart (1 -
+distance / 10 mm). On a tie the larger lesions are paired. A remaining lesion that shares a voxel
+with a lesion of the other reader is an additional part of it: split or merged.
 
-The threshold of IoU is that of detection (`docs/methods/detection.md`), the 10 mm are ours.
+The IoU threshold is that of detection (`docs/methods/detection.md`), the 10 mm are our choice.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,20 +28,20 @@ from napari_mamamia.findings.lesion_position import SAME_LESION_MM
 from napari_mamamia.metrics.lesions import Parts, parts_of
 
 LEAST_IOU: Final = 0.1
-"""Of a pair by overlap. Source: `docs/methods/detection.md`, as of a lesion that is found."""
+"""Minimum IoU of a pair by overlap. Source: `docs/methods/detection.md`."""
 MOST_LESIONS: Final = 1000
-"""Of a mask, the largest: what noise has beyond is counted and not matched. Our choice."""
+"""Maximum number of matched lesions of a mask, the largest first. Our choice."""
 _TIE: Final = 1e-9
-"""Of sums that differ by less, that of the larger lesions."""
+"""Difference of scores below which the larger lesion is preferred."""
 Places = NDArray[np.intp]
 _Member = tuple[str, str]
-"""A reader and the number that this reader's lesion has."""
+"""A reader and the reader's number of a lesion."""
 _Link = tuple[float, float, float, list[Voxel], tuple[_Member, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Lesion:
-    """One lesion: its number, its volume, the mean of its voxels, and the voxel nearest to that."""
+    """A lesion: number, volume, mean of its voxels, and the voxel nearest to that mean."""
 
     name: str
     volume_mm3: float
@@ -52,7 +51,7 @@ class Lesion:
 
 @dataclass(frozen=True, slots=True)
 class MatchedLesion:
-    """A lesion that both marked: its number in either mask, and the Dice of the two outlines."""
+    """A lesion marked by both: its number in each mask, and the Dice of the two outlines."""
 
     first: str
     second: str
@@ -61,20 +60,20 @@ class MatchedLesion:
 
 @dataclass(frozen=True, slots=True)
 class LesionMatch:
-    """The lesions of two masks.
+    """The matched lesions of two masks.
 
     Parameters
     ----------
     first, second
-        All that were looked at, the largest first.
+        All considered lesions, the largest first.
     both
-        Marked by both.
+        Lesions marked by both.
     first_parts, second_parts
-        Further parts of one that the other has as one: (own number, the other's).
+        Additional parts of a lesion that the other reader drew as one: (own number, the other's).
     first_alone, second_alone
-        Numbers of those that the other has not.
+        Numbers of lesions marked by one reader only.
     n_left_out
-        Parts beyond the 1,000 largest of a mask.
+        Number of components beyond the 1,000 largest of a mask.
     """
 
     first: tuple[Lesion, ...] = ()
@@ -88,23 +87,23 @@ class LesionMatch:
 
     @property
     def n_alone(self) -> int:
-        """Lesions that one of the two has and the other has not."""
+        """Return the number of lesions marked by one reader only."""
         return len(self.first_alone) + len(self.second_alone)
 
     @property
     def n_parts(self) -> int:
-        """Further parts of lesions that were split, or joined."""
+        """Return the number of additional parts of split or merged lesions."""
         return len(self.first_parts) + len(self.second_parts)
 
     @property
     def names(self) -> dict[str, str]:
-        """The second's number of each lesion that both marked, by the first's."""
+        """Return the second reader's number of each lesion marked by both, by the first's."""
         return {one.first: one.second for one in self.both}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Side:
-    """The lesions of one mask in order of size, and the place of each voxel's among them or -1."""
+    """The lesions of one mask by size, and the index of the lesion at each voxel or -1."""
 
     lesions: tuple[Lesion, ...]
     of_voxel: Places
@@ -118,14 +117,14 @@ def match_masks(
     second: LabelMap | None,
     anchors: tuple[Sequence[LesionAnchors], Sequence[LesionAnchors]] = ((), ()),
 ) -> LesionMatch:
-    """Return the lesions of two masks, matched; None is one in which nothing is drawn.
+    """Return the matched lesions of two masks; None is an empty mask.
 
-    Any value above 0 is lesion. `anchors` say which number a lesion has, of either mask.
+    Any value above 0 is lesion. `anchors` determine the numbers of the lesions of each mask.
 
     Raises
     ------
     GridMismatchError
-        If they lie on different grids.
+        If the masks are on different grids.
     """
     drawn = [one for one in (first, second) if one is not None]
     if not drawn:
@@ -187,7 +186,7 @@ def _as_voxel(values: Places) -> Voxel:
 def _find_ranks(
     voxels: Sequence[Voxel], mask: NDArray[np.bool_], box: Box, parts: Parts, rank: Places
 ) -> list[int]:
-    """Return the place by size of the part that each voxel lies in, -1 for none."""
+    """Return the rank by size of the component that contains each voxel, -1 for none."""
     ranks = []
     for voxel in voxels:
         index = np.subtract(voxel, box.start)
@@ -197,7 +196,7 @@ def _find_ranks(
 
 
 def _rank_parts(parts: Parts) -> tuple[Places, Places]:
-    """Return the parts that count, the largest first, and the place of each among them or -1."""
+    """Return the components that count, by size, and the rank of each component or -1."""
     order = np.argsort(-parts.voxels, kind="stable")[:MOST_LESIONS]
     rank = np.full(max(parts.n, 1), -1, dtype=np.intp)
     rank[order] = np.arange(order.size)
@@ -205,7 +204,7 @@ def _rank_parts(parts: Parts) -> tuple[Places, Places]:
 
 
 def _find_nearest(places: Places, of_voxel: Places, centres: NDArray[np.float64]) -> Places:
-    """Return of each lesion the voxel nearest to its centre, which may lie outside of it."""
+    """Return the voxel of each lesion that is nearest to its centre, which may be outside."""
     apart = ((places - centres[of_voxel]) ** 2).sum(axis=1)
     order = np.lexsort((apart, of_voxel))
     _, first = np.unique(of_voxel[order], return_index=True)
@@ -213,7 +212,7 @@ def _find_nearest(places: Places, of_voxel: Places, centres: NDArray[np.float64]
 
 
 def _count_shared(one: Places, other: Places) -> dict[tuple[int, int], int]:
-    """Return how many voxels two lesions share, of those that share any."""
+    """Return the number of shared voxels of each pair of overlapping lesions."""
     is_counted = (one >= 0) & (other >= 0)
     pairs, counts = np.unique(
         np.stack([one[is_counted], other[is_counted]], axis=1), axis=0, return_counts=True
@@ -224,7 +223,7 @@ def _count_shared(one: Places, other: Places) -> dict[tuple[int, int], int]:
 def _pair_lesions(
     one: _Side, other: _Side, shared: Mapping[tuple[int, int], int]
 ) -> dict[int, int]:
-    """Return the place of the second's lesion by that of the first's."""
+    """Return the index of the second mask's lesion by that of the first's."""
     overlap = {
         (a, b): n / float(one.n_voxels[a] + other.n_voxels[b] - n) for (a, b), n in shared.items()
     }
@@ -243,8 +242,8 @@ def _pair_lesions(
 
 
 def _assign_best(gains: Mapping[tuple[int, int], float], shape: tuple[int, int]) -> dict[int, int]:
-    """Return the pairs whose gains have the largest sum, each lesion in one at most."""
-    # By who uses it: a window starts without it.
+    """Return the pairs with the maximum sum of scores, each lesion in at most one."""
+    # Imported here, so that the window starts without scipy.
     from scipy.optimize import linear_sum_assignment
 
     gain = np.zeros(shape)
@@ -284,11 +283,11 @@ def _describe_match(
 def _tell_rest(
     one: _Side, other: _Side, paired: set[int], shared: Mapping[tuple[int, int], int]
 ) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Return of what has no pair the further parts, with what they are of, and the lone ones."""
+    """Return the unpaired lesions: additional parts with their lesion, and single ones."""
     whole: dict[int, tuple[int, int]] = {}
     for (a, b), n in shared.items():
         if a not in paired:
-            whole[a] = max(whole.get(a, (0, -b)), (n, -b))  # of equals the larger lesion
+            whole[a] = max(whole.get(a, (0, -b)), (n, -b))  # the larger lesion on a tie
     parts = tuple(
         (one.lesions[a].name, other.lesions[-b].name) for a, (_, b) in sorted(whole.items())
     )
@@ -299,12 +298,12 @@ def _tell_rest(
 def group_lesions(
     matches: Iterable[tuple[str, str, LesionMatch]],
 ) -> dict[str, dict[str, str]]:
-    """Return one number for each lesion of a case over all its readers: reader, own number, number.
+    """Return lesion numbers common to all readers of a case: reader, own number, number.
 
-    Of all pairs of readers (first, second, match) the pairs of lesions are joined, the most alike
-    first, of equals the nearest, then the largest, where no reader would have two in one group; of
-    two readers these are their pairs. "1" is the lesion that anybody drew largest. In which order
-    readers and pairs come changes nothing.
+    Pairs of lesions from all pairs of readers (first, second, match) are merged into groups, the
+    most similar first, on a tie the nearest, then the largest, unless a reader would have two
+    lesions in one group; for two readers these are their pairs. "1" is the lesion with the largest
+    outline of any reader. The result does not depend on the order of readers and pairs.
     """
     links = []
     lesions: dict[_Member, Lesion] = {}
@@ -336,10 +335,10 @@ def group_lesions(
 def join_lesions(
     numbers: Mapping[str, Mapping[str, str]], matches: Mapping[str, LesionMatch]
 ) -> dict[str, str]:
-    """Return the numbers of the lesions of a further mask by those of all readers, by its own.
+    """Return the common numbers of the lesions of a further mask, by its own numbers.
 
-    `matches` are this mask (first) and each reader's (second). A lesion has the number of the one
-    that is most like it of any reader's, each number once; what nobody drew has further numbers.
+    `matches` compares this mask (first) with each reader's (second). A lesion gets the number of
+    the most similar lesion of any reader, each number once; other lesions get new numbers.
     """
     links = sorted(
         (-pair.dsc, numbers[reader][pair.second], pair.first)

@@ -1,4 +1,4 @@
-"""The lesions of two readings of a case side by side: which is which, and what was said of each."""
+"""The lesions of two readings of a case as a table, with the answers about each."""
 
 import math
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from napari_mamamia.findings.lesion_numbers import rank_name
 
 @dataclass(frozen=True, slots=True)
 class PairedAnswer:
-    """What two readers answered to one question about one lesion, in words."""
+    """The answers of two readers to one question about one lesion, in words."""
 
     question: str
     first: str
@@ -23,28 +23,28 @@ class PairedAnswer:
 
     @property
     def is_same(self) -> bool:
-        """Whether they answered the same."""
+        """Return whether the answers are the same."""
         return self.first == self.second
 
 
 @dataclass(frozen=True, slots=True)
 class LesionRow:
-    """A lesion as a judge sees it.
+    """A lesion in the adjudicator's table.
 
     Parameters
     ----------
     first, second
-        Its number in either reading; "" where that one has not marked it.
+        Its number in each reading; "" if not marked.
     part_of
-        Where it is a further part of one that the other reading has as one: that one's number.
+        Number of the other reading's lesion of which it is an additional part.
     volume_first_mm3, volume_second_mm3
-        nan where it is not marked.
+        Its volume in each reading, nan if not marked.
     dsc
-        Dice of the two outlines, nan where one alone marked it.
+        Dice of the two outlines, nan if only one reader marked it.
     voxel
         One of its voxels (z, y, x), near its centre.
     answers
-        Questions of categories about it that both answered.
+        Category questions about it that both answered.
     """
 
     first: str
@@ -59,16 +59,17 @@ class LesionRow:
 
 @dataclass(frozen=True, slots=True)
 class LesionTable:
-    """All lesions of two readings: those of one alone first, then parts, then those of both.
+    """All lesions of two readings: those of one only first, then parts, then those of both.
 
     Parameters
     ----------
     n_both, n_first, n_second, n_parts
-        Marked by both, by one alone, and further parts of a lesion that the other has as one.
+        Lesions marked by both, by one only, and additional parts of a lesion that the other reader
+        drew as one.
     lost_first, lost_second
-        Numbers of lesions that a reader described and that the own mask has not.
+        Numbers of lesions that a reader described and that are not in the reader's own mask.
     n_left_out
-        Parts beyond the 1,000 largest of a mask.
+        Number of components beyond the 1,000 largest of a mask.
     """
 
     rows: tuple[LesionRow, ...] = ()
@@ -82,19 +83,19 @@ class LesionTable:
 
     @property
     def answers(self) -> tuple[PairedAnswer, ...]:
-        """What both answered of the lesions that both marked."""
+        """Return both readers' answers about the lesions marked by both."""
         return tuple(answer for row in self.rows for answer in row.answers)
 
 
 def list_lesions(
     first: ShownReading, second: ShownReading, form: Form | None = None
 ) -> LesionTable:
-    """Return the lesions of two readings; `form` gives questions and terms their words.
+    """Return the lesions of two readings, with questions and terms in the wording of `form`.
 
     Raises
     ------
     GridMismatchError
-        If the masks lie on different grids.
+        If the masks are on different grids.
     """
     anchors = tuple(parse_answers_text(one.reading.answers).anchors for one in (first, second))
     match = match_masks(first.labels, second.labels, (anchors[0], anchors[1]))

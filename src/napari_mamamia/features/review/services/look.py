@@ -1,4 +1,4 @@
-"""Looking at a study: its state now, a person by name, the order of what is disputed."""
+"""Query a study: its current state, people by name, possible tasks, disputes and keys."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,92 +17,95 @@ from napari_mamamia.io.workspace.event_order import Event
 
 
 def load_state(store: EventStore, before: ReplayMemory | None = None) -> ReviewState:
-    """Return where a study stands by all that can be seen of it; see `replay_events`."""
+    """Return the state of a study from all visible events; see `replay_events`."""
     return replay_reading(store, store.read(), before)
 
 
 def replay_reading(
     store: EventStore, reading: StoreReading, before: ReplayMemory | None = None
 ) -> ReviewState:
-    """Return where a study stands by these events; see `replay_events`."""
+    """Return the state of a study from these events; see `replay_events`."""
     chains, has_mask = reading.chains.values(), reading.masks.__contains__
     return replay_events(store.study, store.origin, chains, has_mask, signature_fits, before)
 
 
 def read_whole(store: EventStore) -> StoreReading:
-    """Return all events of a study, for what is said of the whole of it.
+    """Return all events of a study, for results that need every event.
 
     Raises
     ------
     FormatError
-        If the study cannot be reached, or one of its files cannot be read now. People at work go
-        on with what they know; a status, a check or an export of a part would be taken for all.
+        If the study or one of its files cannot be read now. Readers continue with what they know,
+        but a
+        status, check or export of a part would be taken for the whole.
     """
     reading = store.read()
     if reading.away:
         raise FormatError(
             f"expected to read all events of the study, but some cannot be read ({reading.away}): "
-            "see that the folder is there, then try again"
+            "check that the folder is reachable, then try again"
         )
     return reading
 
 
 def require_known(store: EventStore) -> None:
-    """Refuse to go on in a study that this computer has not seen whole, now or before.
+    """Refuse to continue in a study that this computer has never read completely.
 
     Raises
     ------
     FormatError
-        If it has not: what is not seen would be taken for what is not there.
+        If it has not: invisible events would be taken for missing ones.
     """
     if not store.is_known:
         why = store.trouble or "its events"
         raise FormatError(
-            f"expected a study that can be read, but some of it cannot ({why}): "
-            "see that the folder is there, then try again"
+            f"expected a readable study, but some of it cannot be read ({why}): check that the "
+            "folder is reachable, then try again"
         )
 
 
 def require_outside(store: FolderStore, folder: Path) -> None:
-    """Refuse a folder for results that lies in the study.
+    """Refuse a folder for results that is inside the study.
 
-    Everybody who reads there would find them, and `verify` would call them changed masks.
+    Other readers would find the results there, and `verify` would report them as changed masks.
 
     Raises
     ------
     SaveConflictError
-        If it does.
+        If it is.
     SilentShareError
         If it is on a share that does not answer.
     """
     results = Share(folder).look(lambda place: place.resolve())
     if store.visit(lambda study: results.is_relative_to(study.resolve())):
         raise SaveConflictError(
-            f"expected a folder outside the study, got {folder}: name another one"
+            f"expected a folder outside the study, but found {folder}: name another one"
         )
 
 
 def require_counted(state: ReviewState, event: Event) -> None:
-    """Raise `CaseError` where what somebody just handed in does not count, and say why."""
+    """Raise `CaseError` with the reason if a submitted reading does not count."""
     why = next((one.why for one in state.refused if one.event.hash == event.hash), "")
     if why:
         case_id = state.study.case(str(event.body["case"])).case_id
         raise CaseError(
-            f"expected your reading of {case_id} to count, but {why}: mask and answers are kept in "
-            "the study and stand in its audit trail; ask the lead"
+            f"expected your reading of {case_id} to count, but {why}: mask and answers are stored "
+            "in the study and its audit trail; ask the lead"
         )
 
 
 def require_reason(reason: str) -> None:
-    """Raise `CaseError` where nothing is given as a reason."""
+    """Raise `CaseError` if a reason is empty."""
     if not reason.strip():
-        raise CaseError("expected a reason, got an empty text: say why in a few words")
+        raise CaseError(
+            "expected a reason, but found an empty text: give the reason in a few words"
+        )
 
 
 def list_refused(state: ReviewState, reader: str, host: str, session: str) -> tuple[str, ...]:
     """Return which readings of one program do not count and why, in words.
 
-    What was decided while the share was away is seen when it is back.
+    Decisions made while the share was unreachable are seen when it is back.
     """
     return tuple(
         f"your reading of {state.study.case(str(one.event.body['case'])).case_id} does not count: "
@@ -113,25 +116,25 @@ def list_refused(state: ReviewState, reader: str, host: str, session: str) -> tu
 
 
 def find_person(state: ReviewState, who: str) -> StudyReader:
-    """Return a person by id or name, in whatever letter case and spelling of accents.
+    """Return a person by id or name, ignoring letter case and Unicode normalisation of accents.
 
     Raises
     ------
     CaseError
-        If there is none; names those that there are.
+        If there is none; the message lists the names.
     """
     for one in state.study.readers:
         calls = (one.reader_id, one.name, state.name(one.reader_id))
         if case_key(who.strip()) in map(case_key, calls):
             return one
     names = ", ".join(state.name(reader.reader_id) for reader in state.study.readers)
-    raise CaseError(f"expected a name of the study, got {who!r}: it has {names}")
+    raise CaseError(f"expected a name of the study, but found {who!r}: the study has {names}")
 
 
 def is_possible(state: ReviewState, task: Task) -> bool:
-    """Return whether a task can be read now: nothing is decided, of a second look the first is.
+    """Return whether a task can be read now: the case is undecided, the first reading is done.
 
-    A hidden repeat moves no case: it can be read whatever was decided.
+    A hidden repeat does not change its case: it can be read after the decision too.
     """
     view = state.case(task.case)
     is_decided = view.decision is not None and view.round == 1
@@ -146,14 +149,14 @@ def is_possible(state: ReviewState, task: Task) -> bool:
 
 
 def list_possible(state: ReviewState, queue: Iterable[tuple[Task, ReadingView]]) -> Iterator[Task]:
-    """Yield the tasks of a queue that are open and can be read now, found as they are asked for."""
+    """Yield the open tasks of a queue that can be read now, evaluated lazily."""
     for task, reading in queue:
         if reading.state is not CaseState.READ and is_possible(state, task):
             yield task
 
 
 def rank_dispute(view: CaseView) -> tuple[float, str]:
-    """Return what disputes are ordered by: the lowest Dice first, those without one last."""
+    """Return the sort key of disputes: the lowest Dice first, those without Dice last."""
     values = dict(view.comparison.values) if view.comparison else {}
     try:
         return float(values.get("dice", "2")), view.key
@@ -162,30 +165,30 @@ def rank_dispute(view: CaseView) -> tuple[float, str]:
 
 
 def find_key(state: ReviewState, reader_id: str, digits: str) -> str:
-    """Return the public key of a reader whose short form was read out; blanks do not matter.
+    """Return a reader's public key by its short form, ignoring blanks.
 
     Raises
     ------
     CaseError
-        If the reader has none with these digits: then it is somebody else's.
+        If the reader has no key with these digits.
     """
     spoken = "".join(digits.split()).lower()
     for key in state.keys:
         if key.reader == reader_id and short_key(key.key).replace(" ", "") == spoken:
             return key.key
     raise CaseError(
-        f"expected the 16 digits of a key of {state.name(reader_id)}, got {digits!r}: ask again by "
-        "voice; if they differ the key is not that person's"
+        f"expected the 16 digits of a key of {state.name(reader_id)}, but found {digits!r}: ask "
+        "again in person or by telephone; if they differ the key is not that person's"
     )
 
 
 def find_ending_key(state: ReviewState, reader_id: str, digits: str = "") -> str:
-    """Return the key of a reader that may end: by its digits, or the only one there is.
+    """Return a reader's key that can be revoked: by its digits, or the only one.
 
     Raises
     ------
     CaseError
-        If there is none, or several and no digits say which.
+        If there is none, or several and no digits are given.
     """
     if digits:
         return find_key(state, reader_id, digits)
@@ -193,8 +196,8 @@ def find_ending_key(state: ReviewState, reader_id: str, digits: str = "") -> str
     if len(keys) != 1:
         some = ", ".join(map(short_key, keys)) or "none"
         raise CaseError(
-            f"expected one key of {state.name(reader_id)} to end, got {some}: say which by its "
-            "16 digits"
+            f"expected one key of {state.name(reader_id)} to revoke, but found {some}: choose it "
+            "by its 16 digits"
         )
     return keys[0]
 
@@ -202,7 +205,7 @@ def find_ending_key(state: ReviewState, reader_id: str, digits: str = "") -> str
 def find_subject(
     view: CaseView, reader_id: str, meaning: Meaning, occasion: int
 ) -> ReadingView | Decision | None:
-    """Return what a signature would be of: one's own reading, or what was decided."""
+    """Return the subject of a signature: one's own reading, or the decision."""
     if meaning is not Meaning.AUTHOR:
         is_there = view.state in (CaseState.ACCEPTED, CaseState.SIGNED)
         return view.decision if is_there else None

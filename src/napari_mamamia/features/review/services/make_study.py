@@ -1,4 +1,4 @@
-"""A new study: cases with their hashes, people and roles, who reads what; shown, then frozen."""
+"""Draft and freeze a new study: cases with hashes, people and roles, tasks."""
 
 import hashlib
 import re
@@ -39,7 +39,7 @@ from napari_mamamia.services.case.data_set import OpenDataSet
 
 @dataclass(frozen=True, slots=True)
 class StudyPeople:
-    """Names by role; one name may stand in several."""
+    """Names by role; a name may have several roles."""
 
     leads: tuple[str, ...]
     readers: tuple[str, ...]
@@ -48,10 +48,10 @@ class StudyPeople:
 
 @dataclass(frozen=True, slots=True)
 class StudyDraft:
-    """A study before it is frozen: what to look at first.
+    """A study before it is frozen, for inspection.
 
-    `texts` are the files that will lie beside the study's, by name. `left_out` are cases that
-    cannot be read, with the reason: a file that fails for a moment would be out for ever.
+    `texts` holds the files to be frozen with the study, by name. `left_out` lists cases that cannot
+    be read, with the reason: a temporary failure would exclude them permanently.
     """
 
     study: Study
@@ -70,26 +70,32 @@ def draft_study(
     protocol: Path | None = None,
     order: Path | None = None,
 ) -> StudyDraft:
-    """Return a study as it would be; the images of every case are read for their hashes.
+    """Return a study before it is frozen; the images of every case are read for their hashes.
 
     Parameters
     ----------
+    opened
+        The data set.
+    plan
+        Rules of the study.
+    people
+        Names by role.
     case_ids
-        Of the cases; none for all that can be opened.
+        Ids of the cases; empty for all that can be opened.
     honeypots
-        Ids of cases of known truth among them; the study keeps their number and a hash alone.
+        Ids of cases of known truth among them; the study stores only their number and a hash.
     protocol
-        What readers go by, with the form; frozen with the study.
+        The reading protocol with the form; frozen with the study.
     order
-        The queue of quality control (``queue.json``): its cases, to every reader in its order;
+        The queue of quality control (``queue.json``), whose cases every reader reads in its order;
         frozen with the study.
 
     Raises
     ------
     CaseError
-        If a name or case is missing, unknown or there twice, or there are too few readers.
+        If a name or case is missing, unknown or duplicated, or there are too few readers.
     FormatError
-        If the protocol or the order is none.
+        If the protocol or the order is invalid.
     """
     texts = list_texts(protocol, order)
     if order is not None:
@@ -104,7 +110,8 @@ def draft_study(
     unknown = sorted(set(honeypots) - {one.case_id for one in usable})
     if unknown:
         raise CaseError(
-            f"expected honeypots among the cases of the study, got {unknown[0]!r}: check the list"
+            f"expected honeypots among the cases of the study, but found {unknown[0]!r}: check "
+            "the list"
         )
     readers = name_people(people)
     cases = tuple(_print_cases(opened, usable, plan))
@@ -113,13 +120,13 @@ def draft_study(
     deal = deal_cases(plan, keys, ids, () if order is None else keys)
     if not deal.is_connected and plan.n_readers > 1:
         notes.append(
-            "not all readers are connected by cases that they share: agreement cannot be told "
-            "from the difficulty of the cases; take more cases or fewer readers"
+            "not all readers are connected by shared cases: disagreement between readers cannot "
+            "be separated from the difficulty of their cases; take more cases or fewer readers"
         )
     if plan.blinding.hides(Hidden.SITE) and not any(case.site for case in cases):
         notes.append(
-            "the site is hidden, and the data set says of no case where it comes from: cases go by "
-            "numbers all the same"
+            "the site is hidden, but the data set gives no site of any case: cases are called by "
+            "numbers anyway"
         )
     if sum(Role.LEAD in reader.roles for reader in readers) == 1:
         notes.append("there is one lead: name a second, who can help if a passphrase is forgotten")
@@ -149,25 +156,30 @@ def freeze_study(
 
     Parameters
     ----------
-    lead_keys
-        Leads by name, each with the public key that the study's file binds; without any, whoever
-        can write in the folder can pass for a lead.
+    draft
+        The study.
+    folder
+        The folder.
     is_complete
-        Whether every case must be there; False freezes without those that cannot be read.
+        Whether every case must be readable; False freezes without those that cannot be read.
+    lead_keys
+        (name, public key) of leads to be listed in the study file; without any, anybody who can
+        write
+        to the folder can pass for a lead.
 
     Raises
     ------
     CaseError
-        If a case cannot be read and every one must be there, or a key is none or no lead's.
+        If a case cannot be read and `is_complete`, or a key is invalid or no lead's.
     SaveConflictError
-        If there is something in the folder.
+        If the folder is not empty.
     SaveError
         If the system refuses.
     """
     if draft.left_out and is_complete:
         raise CaseError(
             f"expected to read every case before the study is frozen, but {len(draft.left_out)} "
-            f"cannot be ({draft.left_out[0]}): mend the files, or freeze without them on purpose"
+            f"cannot be read ({draft.left_out[0]}): repair the files, or freeze without them"
         )
     ids = {case_key(reader.name): reader.reader_id for reader in draft.study.readers}
     bound = tuple(LeadKey(ids.get(case_key(who.strip()), who), key) for who, key in lead_keys)
@@ -178,8 +190,8 @@ def freeze_study(
 def _write_frozen(texts: Sequence[tuple[str, str]], study: Study, folder: Path) -> str:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SaveConflictError(
-            f"expected a new or empty folder for the study, got {folder}, which holds something: "
-            "name another folder"
+            f"expected a new or empty folder for the study, but {folder} is not empty: name "
+            "another folder"
         )
     for name, text in texts:
         write_text_atomically(folder / name, text)
@@ -187,18 +199,19 @@ def _write_frozen(texts: Sequence[tuple[str, str]], study: Study, folder: Path) 
 
 
 def describe_bound(lead_keys: Sequence[tuple[str, str]]) -> str:
-    """Return whose keys a study's file binds, in words, or what it cannot prove without."""
+    """Return the leads whose keys the study file lists, in words, or the risk without any."""
     if lead_keys:
         bound = "; ".join(f"{who}, {short_key(key)}" for who, key in lead_keys)
-        return f"Bound keys of leads: {bound}"
+        return f"Keys of leads in study.json: {bound}"
     return (
-        "No lead's key is bound: whoever can write in the folder can pass for a lead, and the "
-        "verification will report it. Begin anew with the keys of leads, better of three."
+        "study.json lists no key of a lead: anybody who can write to the folder can pass for a "
+        "lead, and the verification will report it. Begin again with keys of leads, preferably of "
+        "three."
     )
 
 
 def read_lead_keys(text: str) -> tuple[tuple[str, str], ...]:
-    """Return names and public keys of lines, or parts between semicolons, such as "Lea = 3f…".
+    """Return names and public keys from lines, or parts between semicolons, such as "Lea = 3f…".
 
     Raises
     ------
@@ -218,9 +231,9 @@ def read_lead_keys(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def name_people(people: StudyPeople) -> tuple[StudyReader, ...]:
-    """Return every person once, with all roles and an id made of the name.
+    """Return every person once, with all roles and an id derived from the name.
 
-    Names that differ in letter case or in how accents are stored are one person.
+    Names that differ only in letter case or Unicode normalisation are one person.
     """
     roles: dict[str, list[Role]] = {}
     names: dict[str, str] = {}
@@ -234,13 +247,13 @@ def name_people(people: StudyPeople) -> tuple[StudyReader, ...]:
             key = shown.casefold()
             if role in roles.setdefault(key, []):
                 raise CaseError(
-                    f"expected each {role} once, got {name!r} twice: leave one out, or tell two "
-                    "people of one name apart by an initial"
+                    f"expected each {role} once, but found {name!r} twice: leave one out, or "
+                    "distinguish two people of the same name by an initial"
                 )
             roles[key].append(role)
             names.setdefault(key, shown)
     if any(not name for name in names.values()):
-        raise CaseError("expected a name for everybody, got an empty one: type names")
+        raise CaseError("expected a name for everybody, but found an empty one: type names")
     ids = _make_ids(names.values())
     return tuple(
         StudyReader(reader_id, name, tuple(roles[key]))
@@ -249,7 +262,7 @@ def name_people(people: StudyPeople) -> tuple[StudyReader, ...]:
 
 
 def _make_ids(names: Iterable[str]) -> list[str]:
-    """Return a short id of plain letters for each name, all different in any letter case."""
+    """Return a short ASCII id for each name, unique regardless of letter case."""
     ids: list[str] = []
     for number, name in enumerate(names, start=1):
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
@@ -265,7 +278,7 @@ def _print_cases(
     root, cases = opened.data_set.root, []
     keys = [f"c{number:04d}" for number in range(1, len(files) + 1)]
     if plan.blinding.hides(Hidden.SITE):
-        # In the order of the ids those of a site would have neighbouring numbers.
+        # Sorted by id, the cases of a site would have consecutive numbers.
         by_hash = sorted(files, key=lambda file: _hash_seeded(plan.seed, file.case_id))
         numbers = {one.case_id: key for one, key in zip(by_hash, keys, strict=True)}
         keys = [numbers[file.case_id] for file in files]
@@ -284,7 +297,7 @@ def _hash_seeded(seed: int, case_id: str) -> str:
 
 
 def name_below(path: Path, root: Path) -> str:
-    """Return a file's path below the data set, its name where it lies elsewhere."""
+    """Return a file's path relative to the data set, or its name if it is elsewhere."""
     try:
         return path.relative_to(root).as_posix()
     except ValueError:
@@ -292,7 +305,7 @@ def name_below(path: Path, root: Path) -> str:
 
 
 def hash_honeypots(case_ids: Sequence[str]) -> Honeypots:
-    """Return what a study file keeps of a list of honeypots: how many, and its SHA-256."""
+    """Return the number of honeypots and the SHA-256 of their list."""
     if not case_ids:
         return Honeypots()
     text = "\n".join(sorted(case_ids))

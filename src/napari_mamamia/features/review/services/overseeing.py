@@ -1,4 +1,4 @@
-"""What the lead of a study looks at while it is read: agreement, and quality control's queue."""
+"""Agreement and quality control for the lead while the study is read."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,13 +14,13 @@ from napari_mamamia.features.review.services.unblinding import note_sight
 from napari_mamamia.io.files.user_folders import review_folder
 
 _STILL_READS: Final = (
-    "Not shown while you still have cases of your own to read: you would no longer be blind."
+    "Hidden while you have open readings of your own: you would no longer be blind."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class QualityRow:
-    """A case of the queue: why it stands there, and what was found; None while nobody read it."""
+    """A case of the queue: its reason, and whether an error was found; None while unread."""
 
     case_id: str
     why: str
@@ -29,9 +29,10 @@ class QualityRow:
 
 @dataclass(frozen=True, slots=True)
 class QualityStatus:
-    """The queue of quality control and what was caught by it.
+    """The queue of quality control and its results.
 
-    `points` are (cases read, errors found) from none on, `says` whether one may stop and why.
+    `points` are (cases read, errors found) starting at zero cases; `says` is the stopping rule in
+    words.
     """
 
     rows: tuple[QualityRow, ...]
@@ -40,20 +41,20 @@ class QualityStatus:
 
 
 def why_blind(client: StudyClient) -> str:
-    """Return why this person is not shown what all readers did, "" where it is shown."""
+    """Return why all readings are hidden from this person, "" if they are not."""
     with client.turn:
         if not client.blinding.hides(Hidden.OTHER_READERS):
             return ""
         if not client.is_judge:
-            return "Shown to leads and adjudicators alone, since this study is blind."
+            return "Shown only to leads and adjudicators, because this study is blind."
         is_over = all(one.state is CaseState.READ for _, one in client.session.queue())
         return "" if is_over else _STILL_READS
 
 
 def look_at_quality(client: StudyClient) -> QualityStatus | None:
-    """Return the queue that a study is read by; None without one, or where it would unblind.
+    """Return the queue that a study is read by; None without one, or if it would unblind.
 
-    A queue's file that is missing or another one than when the study began is told in `says`.
+    A missing or changed queue file is reported in `says`.
     """
     try:
         queue = client.store.read_frozen(load_study_queue)
@@ -62,7 +63,7 @@ def look_at_quality(client: StudyClient) -> QualityStatus | None:
     if queue is None or why_blind(client):
         return None
     queue = client.pseudonymizer.cover_queue(queue)
-    # Here, since they load drawing and statistics, which no window waits for.
+    # Imported here, because they load plotting and statistics.
     from napari_mamamia.features.review.rules.quality import follow_capture
     from napari_mamamia.features.review.services.quality_queue import describe_capture
     from napari_mamamia.features.review.services.report.study_report import list_marks
@@ -76,9 +77,9 @@ def look_at_quality(client: StudyClient) -> QualityStatus | None:
 
 
 def tell_agreement(client: StudyClient) -> tuple[str, ...]:
-    """Return how far the readers agree so far, in lines of plain words; it takes seconds.
+    """Return the current agreement of the readers as lines of text; this takes seconds.
 
-    Of a blind study that it was shown is an event that everybody sees.
+    In a blind study an event visible to everybody records that it was shown.
 
     Raises
     ------

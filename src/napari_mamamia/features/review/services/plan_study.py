@@ -1,4 +1,4 @@
-"""A study as somebody wishes it, in a window or a terminal: drafted, and told in lines."""
+"""Draft a study from the settings of a window or terminal, and describe the draft."""
 
 import csv
 from collections import Counter
@@ -11,6 +11,7 @@ from typing import Final
 
 from napari_mamamia.core.blinding import STUDY_HIDDEN, Blinding
 from napari_mamamia.core.errors import CaseError, MamamiaError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.core.review import (
     ConsensusRule,
     ReadingMode,
@@ -37,32 +38,31 @@ _USUAL: Final = Triggers()
 
 
 class SetupError(CaseError):
-    """What was wished for cannot be; `field` is the field of `StudySetup` that has to be mended."""
+    """Invalid settings of a study; `field` is the field of `StudySetup` to correct."""
 
     def __init__(self, text: str, field: str) -> None:
         super().__init__(text)
         self.field = field
 
-    # Pickle calls an error's class with its text alone; this one takes two.
+    # Pickle would call the class with a single argument.
     def __reduce__(self) -> tuple[type["SetupError"], tuple[str, str]]:
         return type(self), (str(self), self.field)
 
 
 @dataclass(frozen=True, slots=True)
 class StudySetup:
-    """All that a lead may wish of a study: what `mamamia review init` takes and page Review asks.
+    """Settings of a study from `mamamia review init` or page Review.
 
     Parameters
     ----------
     cases
-        Ids, or patterns with ``*`` and ``?``; none for every case of the data set.
+        Ids, or patterns with ``*`` and ``?``; empty for every case of the data set.
     n_readers
         Readings of a case.
     repeat_share
-        0 to 0.5.
+        Proportion of hidden repeats, 0 to 0.5.
     honeypots, protocol, order
-        Files; None where none was named. The order is a queue of quality control that everybody
-        reads by.
+        Files, or None. The order is a queue of quality control that everybody reads by.
     """
 
     data_set: Path | None
@@ -82,21 +82,21 @@ class StudySetup:
 
 
 def plan_study(setup: StudySetup) -> StudyDraft:
-    """Return the study as it would be; nothing is written.
+    """Return the draft of a study; nothing is written.
 
     Raises
     ------
     SetupError
-        If something is missing, unknown, there twice or cannot be read: it names the field.
+        If a field is missing, unknown, duplicated or unreadable.
     """
     with _name_field("data_set"):
-        if setup.data_set is None:  # not Path(): that is the current folder, too
-            raise CaseError("expected a data set, got an empty line: name its folder")
+        if setup.data_set is None:  # not Path(), which is the current folder
+            raise CaseError("expected a data set, but found an empty line: name its folder")
         data_set = Share(setup.data_set)
         opened = data_set.run(open_data_set)
     with _name_field("name"):
         if not setup.name.strip():
-            raise CaseError("expected a title, got an empty line: type one")
+            raise CaseError("expected a title, but found an empty line: type one")
     _check_people(setup)
     with _name_field("n_readers"):
         plan = StudyPlan(
@@ -124,7 +124,7 @@ def plan_study(setup: StudySetup) -> StudyDraft:
 
 @dataclass(frozen=True, slots=True)
 class FreezeSetup:
-    """Where a study is begun, and whose keys its file binds.
+    """Folder of a new study and the leads' keys to list in its file.
 
     `key_of` names the lead whose key is made on this computer with `passphrase`; without a
     passphrase none is. `lead_keys` are those of other leads, see `read_lead_keys`.
@@ -143,8 +143,8 @@ def freeze_wished(draft: StudyDraft, setup: FreezeSetup) -> str:
     Raises
     ------
     SetupError
-        As `freeze_study`, of the field `folder`; of `lead_keys` or `passphrase` what is wrong with
-        a key.
+        As `freeze_study`, for the field `folder`; for `lead_keys` or `passphrase` if a key is
+        invalid.
     """
     with _name_field("lead_keys"):
         keys = list(read_lead_keys(setup.lead_keys))
@@ -158,22 +158,22 @@ def freeze_wished(draft: StudyDraft, setup: FreezeSetup) -> str:
 
 
 def list_case_ids(data_set: Path) -> tuple[str, ...]:
-    """Return the ids of a data set's cases, those that cannot be read too. Errors as above."""
+    """Return the ids of a data set's cases, including unreadable ones; raises as above."""
     with _name_field("data_set"):
         opened = Share(data_set).run(open_data_set)
         return tuple(case.case_id for case in opened.data_set.cases)
 
 
 def choose_cases(case_ids: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
-    """Return the ids that are named or fit a pattern, in the order of the data set.
+    """Return the ids that are named or match a pattern, in the order of the data set.
 
-    An id that is there as it stands is that case, whatever signs it holds; letter case counts.
-    None of either is no choice: `()`, which stands for all.
+    An exact id is that case even if it contains wildcards; letter case counts. Without patterns the
+    result is empty, which means all.
 
     Raises
     ------
     CaseError
-        If nothing fits one of them.
+        If a pattern matches nothing.
 
     Examples
     --------
@@ -188,17 +188,17 @@ def choose_cases(case_ids: Sequence[str], patterns: Sequence[str]) -> tuple[str,
         }
         if not fits:
             raise CaseError(
-                f"expected cases of the data set, got {pattern!r}, which none of its "
-                f"{len(case_ids)} is: check the spelling; * stands for any letters"
+                f"expected cases of the data set, but {pattern!r} matches none of its "
+                f"{len(case_ids)}: check the spelling; * stands for any letters"
             )
         chosen |= fits
     return tuple(case_identifier for case_identifier in case_ids if case_identifier in chosen)
 
 
 def split_cases(text: str) -> tuple[str, ...]:
-    """Return ids and patterns that were typed in one line, with commas between.
+    """Return the ids and patterns in a line with commas.
 
-    An id that holds a comma stands in quotation marks, as in a table (.csv).
+    An id that contains a comma is quoted, as in a table (.csv).
 
     Examples
     --------
@@ -210,7 +210,7 @@ def split_cases(text: str) -> tuple[str, ...]:
 
 
 def join_cases(case_ids: Sequence[str]) -> str:
-    """Return ids as one line that `split_cases` reads."""
+    """Return ids as a line that `split_cases` reads."""
     marked = (f'"{case_identifier.replace(chr(34), chr(34) * 2)}"' for case_identifier in case_ids)
     pairs = zip(case_ids, marked, strict=True)
     return ", ".join(one if split_cases(one) == (one,) else mark for one, mark in pairs)
@@ -218,7 +218,7 @@ def join_cases(case_ids: Sequence[str]) -> str:
 
 @contextmanager
 def _name_field(field: str) -> Iterator[None]:
-    """Let what goes wrong name the field in which it is mended."""
+    """Raise errors of the block as `SetupError` of a field."""
     try:
         yield
     except SetupError:
@@ -228,21 +228,21 @@ def _name_field(field: str) -> Iterator[None]:
 
 
 def _check_people(setup: StudySetup) -> None:
-    """Raise `SetupError` of the line of names that has to be mended."""
+    """Raise `SetupError` for an invalid line of names."""
     people = setup.people
     for role, names, word in (
-        ("leads", people.leads, "who leads the study and answers for it"),
-        ("readers", people.readers, "who reads the cases"),
+        ("leads", people.leads, "a lead, who answers for the study"),
+        ("readers", people.readers, "a reader of the cases"),
         ("adjudicators", people.adjudicators, ""),
     ):
         with _name_field(role):
             if word and not names:
-                raise CaseError(f"expected {word}, got nobody: type a name")
+                raise CaseError(f"expected {word}, but found nobody: type a name")
             name_people(StudyPeople(**{"leads": (), "readers": (), role: names}))
     with _name_field("readers"):
         if len(people.readers) < setup.n_readers:
             raise CaseError(
-                f"expected at least {setup.n_readers} readers, who each read a case, got "
+                f"expected at least {setup.n_readers} readers of each case, but found "
                 f"{len(people.readers)}: name more, or ask for fewer readings of a case"
             )
 
@@ -252,12 +252,13 @@ def _require_pots(opened: OpenDataSet, case_ids: Sequence[str], pots: Sequence[s
     for pot in pots:
         if pot not in usable or (case_ids and pot not in case_ids):
             raise CaseError(
-                f"expected honeypots among the cases of the study, got {pot!r}: check the list"
+                f"expected honeypots among the cases of the study, but found {pot!r}: check the "
+                "list"
             )
 
 
 def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
-    """Return who would read what, when readings disagree, and what to know, in lines."""
+    """Return the assignment, the triggers and notes of a draft, as lines."""
     study, deal = draft.study, draft.deal
     names = {reader.reader_id: reader.name for reader in study.readers}
     loads, repeats = dict(deal.loads), dict(deal.n_repeats)
@@ -268,13 +269,16 @@ def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
         reads = "" if load is None else f": {load} reading(s){has_repeats}"
         lines.append(f"{one.name} ({', '.join(one.roles)}){reads}")
     if study.plan.n_readers > 1 and len(deal.pairs) <= _MOST_PAIRS:
-        lines += [f"{names[a]} and {names[b]} share {count} case(s)" for a, b, count in deal.pairs]
+        lines += [
+            f"{names[a]} and {names[b]} share {count_of(count, 'case')}"
+            for a, b, count in deal.pairs
+        ]
     sites = Counter(case.site for case in study.cases if case.site)
     if sites:
         counts = ", ".join(f"{site} {count}" for site, count in sorted(sites.items()))
         lines.append(f"Sites: {counts}")
     if study.honeypots.count:
-        lines.append(f"{study.honeypots.count} honeypot(s) among them")
+        lines.append(f"{count_of(study.honeypots.count, 'honeypot')} among them")
     lines += [study.plan.blinding.text or "Not blind", describe_triggers(study.plan.triggers)]
     return (*lines, *(f"Note: {note}" for note in (*draft.left_out, *draft.notes)))
 
@@ -289,10 +293,10 @@ def describe_triggers(triggers: Triggers) -> str:
     """
     parts = [
         f"Dice below {triggers.dice_below:g}" if triggers.dice_below is not None else "",
-        f"volumes above {triggers.volume_ratio:g} to 1" if triggers.volume_ratio else "",
+        f"volume ratio above {triggers.volume_ratio:g}" if triggers.volume_ratio else "",
         f"HD95 above {triggers.hd95_mm:g} mm" if triggers.hd95_mm is not None else "",
         "other lesions" if triggers.lesion_count else "",
         "another answer" if triggers.category else "",
     ]
     words = ", ".join(part for part in parts if part)
-    return f"Readings disagree: {words}" if words else "Readings are never said to disagree"
+    return f"Readings disagree: {words}" if words else "Readings never count as disagreeing"

@@ -1,9 +1,8 @@
-"""The site hidden: at a desk each case goes by its number, and nothing there knows another name.
+"""Hide the site: replace case ids by numbers for the people who read a study.
 
-Case ids tell the site (DUKE_001), and so do the clinical table and the names of files. So a desk
-gets the study under other names, and a window the data set under the same: what does not know an
-id cannot show it. Texts that come from elsewhere, such as of a file that cannot be read, are
-covered word by word.
+Case ids reveal the site (DUKE_001), and so do clinical tables and file names. A client therefore
+gets the study, and a window the data set, with numbers in place of ids: it cannot show an id that
+it does not know. In texts from elsewhere, such as error messages, ids are replaced word by word.
 """
 
 import re
@@ -22,7 +21,7 @@ _COVERED: Final = "…"
 
 @dataclass(frozen=True)
 class Pseudonymizer:
-    """What people at desks are told instead: the number of each case by its id, and the sites.
+    """The pseudonym of each case by its id, and the sites to hide.
 
     Without names nothing is hidden.
     """
@@ -31,7 +30,7 @@ class Pseudonymizer:
     sites: tuple[str, ...] = ()
 
     def cover(self, text: str) -> str:
-        """Return a text with numbers in place of ids, and without the names of sites.
+        """Return a text with pseudonyms in place of ids, and without the names of sites.
 
         Examples
         --------
@@ -46,7 +45,7 @@ class Pseudonymizer:
         )
 
     def cover_queue(self, queue: Queue) -> Queue:
-        """Return a queue with numbers, without cases that are not the study's."""
+        """Return a queue with pseudonyms, without cases that are not in the study."""
         if not self.names:
             return queue
         places = [
@@ -62,10 +61,10 @@ class Pseudonymizer:
 
     @cached_property
     def _hidden_words(self) -> re.Pattern[str]:
-        """The longest first, or an id would be taken for a shorter one that it begins with."""
+        """The longest first, because a shorter id may be the beginning of a longer one."""
         ids = sorted(self.names, key=len, reverse=True)
         sites = sorted(self.sites, key=len, reverse=True)
-        # An id counts as a whole, a site also as the beginning of other words: DUKE_001_0000.
+        # An id matches as a whole, a site also as a prefix of other words: DUKE_001_0000.
         parts = [rf"(?<![0-9A-Za-z]){re.escape(identifier)}(?![0-9A-Za-z])" for identifier in ids]
         parts += [rf"(?<![0-9A-Za-z]){re.escape(site)}(?![a-z])" for site in sites]
         return re.compile("|".join(parts), re.IGNORECASE)
@@ -75,7 +74,7 @@ NO_VEIL: Final = Pseudonymizer()
 
 
 def pseudonymize_store(store: FolderStore) -> Pseudonymizer:
-    """Let a study that hides the site go by numbers in this program; return what was covered."""
+    """Replace ids by pseudonyms in this program if the study hides the site; return the map."""
     whole = store.study
     if not whole.hides_site:
         return NO_VEIL
@@ -84,7 +83,7 @@ def pseudonymize_store(store: FolderStore) -> Pseudonymizer:
 
 
 def make_pseudonymizer(study: Study) -> Pseudonymizer:
-    """Return what a study covers, whoever asks."""
+    """Return the pseudonyms of a study."""
     names = {case.case_id: study.number_of(case.key) for case in study.cases}
     sites = sorted({case.site for case in study.cases if case.site})
     return Pseudonymizer(MappingProxyType(names), tuple(sites))

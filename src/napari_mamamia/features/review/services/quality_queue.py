@@ -1,4 +1,4 @@
-"""Quality control as files: the queue of a score table, and what was caught by reading it."""
+"""Quality control: write the queue of a score table, and the results of reading it."""
 
 import math
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.features.review.core.quality import RANDOM_SHARE, QualityCase, Queue
@@ -36,12 +37,12 @@ CAPTURE: Final = "capture"
 _FAILED_TO_SCORE: Final = frozenset(
     status for status in ScoreStatus if status not in (ScoreStatus.OK, ScoreStatus.BOTH_EMPTY)
 )
-"""Without numbers because something is wrong: such a case comes as one with a Dice of 0 does."""
+"""Failures that sort a case like one with a Dice of 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueResult:
-    """A queue, where its files are, and what is worth knowing."""
+    """A queue, its files, and notes."""
 
     queue: Queue
     files: tuple[Path, ...]
@@ -63,13 +64,19 @@ def make_queue(
     ----------
     scores
         ``case_scores.csv`` of `mamamia score`, or its folder.
+    out
+        Folder for the files.
     signs
-        A table with what else is known, see `read_signs`.
+        A table with further criteria, see `read_signs`.
+    seed, random_share
+        Of the random part.
+    overwrite
+        Whether existing files may be replaced.
 
     Raises
     ------
     FormatError, CaseError
-        If a table is not as it should be.
+        If a table is invalid.
     SaveConflictError
         If a file exists and `overwrite` is off.
     """
@@ -79,7 +86,7 @@ def make_queue(
     cases = [_join_case(row, more.get(row.case_id, CaseSigns())) for row in rows]
     queue = order_queue(cases, seed, random_share)
     strangers = sorted(set(more) - {row.case_id for row in rows})
-    notes = [f"{stranger} is in {signs} and has no score: left out" for stranger in strangers[:5]]
+    notes = [f"{stranger} is in {signs} but has no score: left out" for stranger in strangers[:5]]
     if len(strangers) > len(notes):
         notes.append(f"and {len(strangers) - len(notes)} more")
     report_progress(1, 2, "Writing the queue")
@@ -126,8 +133,8 @@ def _write_queue(queue: Queue, overwrite: bool, out: Path) -> tuple[Path, ...]:
     write_text_atomically(record, queue_text(queue), overwrite=overwrite)
     ids = "".join(f"{one.case_id}\n" for one in queue.places)
     head = (
-        f"# {len(queue.places)} cases; the first {queue.n_random} are drawn at random (seed "
-        f"{queue.seed}): read them first\n"
+        f"# {count_of(len(queue.places), 'case')}; the first {queue.n_random} are drawn at random "
+        f"(seed {queue.seed}): read them first\n"
     )
     write_text_atomically(text, head + ids, overwrite=overwrite)
     return table, record, text
@@ -135,7 +142,7 @@ def _write_queue(queue: Queue, overwrite: bool, out: Path) -> tuple[Path, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
-    """What was caught, and where its files are."""
+    """Errors found, and the files."""
 
     capture: Capture
     files: tuple[Path, ...]
@@ -144,12 +151,12 @@ class CaptureResult:
 def make_capture(
     queue: Path, marks: Path, out: Path, target: float = TARGET, *, overwrite: bool = False
 ) -> CaptureResult:
-    """Follow what was read of a queue; write ``capture.csv``, ``.json`` and ``.txt``.
+    """Evaluate what was read of a queue; write ``capture.csv``, ``.json`` and ``.txt``.
 
     Raises
     ------
     FormatError, CaseError
-        If a file is not as it should be, or a case is not of the queue.
+        If a file is invalid, or a case is not in the queue.
     SaveConflictError
         If a file exists and `overwrite` is off.
     """
@@ -174,9 +181,9 @@ def _write_capture(
 def list_capture_rows(
     capture: Capture, is_error: Mapping[str, bool]
 ) -> tuple[tuple[str, ...], list[tuple[float | str, ...]]]:
-    """Return the curve as columns and rows: one for each case that was read.
+    """Return the curve as columns and rows, one per case that was read.
 
-    `share_found` is of the errors found until now; what is still to be found is not in it.
+    `share_found` refers to the errors found so far, not to unknown ones.
     """
     columns = ("case_id", "error", "n_read", "share_read", "n_errors", "share_found")
     rows: list[tuple[float | str, ...]] = []
@@ -196,17 +203,18 @@ def list_capture_rows(
 
 
 def describe_capture(capture: Capture) -> tuple[str, ...]:
-    """Return what was found and whether one may stop, in lines of words."""
+    """Return the errors found and whether the stopping rule is met, as lines of text."""
     rate = capture.rate
-    line = "no case of the random order was read: the rate of errors cannot be told"
+    line = "no case of the random order was read: the error rate is unknown"
     if rate.n_read:
         percents = [f"{100 * one:.1f}" for one in (rate.rate, rate.low, rate.high)]
         line = (
-            f"errors in {percents[0]} % of all cases (95 % interval {percents[1]} to "
-            f"{percents[2]} %), by {rate.n_errors} of {rate.n_read} drawn at random"
+            f"errors in {percents[0]} % of all cases (95 % interval {percents[1]} to {percents[2]} "
+            f"%), by {rate.n_errors} of {rate.n_read} drawn at random"
         )
     lines = [
-        f"{capture.n_errors} error(s) in {capture.n_read} of {capture.n_cases} case(s)",
+        f"{count_of(capture.n_errors, 'error')} in {capture.n_read} of "
+        f"{count_of(capture.n_cases, 'case')}",
         line,
         f"{'may stop' if capture.may_stop else 'go on'}: {capture.why}",
     ]

@@ -1,4 +1,4 @@
-"""What a study accepted, as a folder of reference masks that is gone after its use."""
+"""The accepted masks of a study as a temporary folder of reference masks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,10 +17,10 @@ from napari_mamamia.io.files.own_paths import own_folder
 
 @dataclass(frozen=True, slots=True)
 class AcceptedReference:
-    """A folder with ``ID.nii.gz`` of each accepted case, and why others have no mask there.
+    """A folder with ``ID.nii.gz`` of each accepted case, and the other cases with reasons.
 
-    `broken` are those of the others that are an error: conflicts, masks missing or changed.
-    `unsigned` are the ids of those whose mask is there, accepted, and not yet signed.
+    `broken` are those of the others with an error: a conflict, or a missing or changed mask.
+    `unsigned` are the ids of accepted cases that are not yet signed.
     """
 
     folder: Path
@@ -31,14 +31,14 @@ class AcceptedReference:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Each case without a mask, and why, in plain words."""
+        """Return each case without a mask and the reason, in words."""
         left_out = (*self.broken, *self.others)
         return tuple(f"{one.case_id} has no accepted mask: {one.why}" for one in left_out)
 
 
 @contextmanager
 def accepted_reference(store: EventStore) -> Iterator[AcceptedReference]:
-    """Give the accepted masks of a study as a folder; in the end it is removed.
+    """Yield the accepted masks of a study as a folder, which is deleted afterwards.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def accepted_reference(store: EventStore) -> Iterator[AcceptedReference]:
         folder = place / f"accepted-{store.study.study_id}"
         n_cases = 0
         for number, one in enumerate(accepted.cases):
-            report_progress(number, len(accepted.cases), f"Taking the mask of {one.case_id}")
+            report_progress(number, len(accepted.cases), f"Writing the mask: {one.case_id}")
             try:
                 write_accepted(store, one, folder, state)
                 n_cases += 1

@@ -1,7 +1,7 @@
-"""One person at work in one study: the next case, claim, reading, judgement, signature.
+"""One person's work in a study: claim, reading, adjudication, signature.
 
-Everything is an event; what may be done is asked of the state that the events give. What is not
-possible is an error before anything is written.
+Every step is an event, and what is allowed depends on the state that the events give. An impossible
+step is an error before anything is written.
 """
 
 import getpass
@@ -52,20 +52,20 @@ _JUDGES = (Role.ADJUDICATOR, Role.LEAD)
 
 
 class ProofNeededError(CaseError):
-    """Somebody whose key counts has not shown it."""
+    """A person whose key counts has not entered with it."""
 
 
 class ReviewSession:
-    """A person at work.
+    """A person's session in a study.
 
     Parameters
     ----------
     store
-        Of the study.
+        The study.
     who
         Id or name.
     home
-        Where this computer keeps keys.
+        This computer's folder of keys.
 
     Raises
     ------
@@ -91,11 +91,11 @@ class ReviewSession:
 
     @property
     def n_unsent(self) -> int:
-        """How many events wait on this computer for the study to be reached."""
+        """Return the number of events that wait on this computer to be sent."""
         return self.store.unsent
 
     def close(self) -> None:
-        """Let go of all claims, and send what can be sent."""
+        """Release all claims, and send what can be sent."""
         for claim in self._claims.values():
             self.store.release(claim)
         self._claims.clear()
@@ -105,11 +105,11 @@ class ReviewSession:
 
     @property
     def needs_proof(self) -> bool:
-        """Whether this person has a key that counts, and nobody has shown it in this session."""
+        """Return whether this person has a key that counts and has not entered with it."""
         return not self._is_proven
 
     def prove(self, passphrase: str) -> None:
-        """Enter with the key, where this person has one that counts: everybody can check that.
+        """Enter with the person's key, if one counts, so that everybody can verify the session.
 
         Raises
         ------
@@ -123,8 +123,8 @@ class ReviewSession:
         public = self.read_counting_key()
         if not passphrase:
             raise ProofNeededError(
-                f"expected the passphrase of the key of {self.reader.name}, since that key counts "
-                "in this study and nobody else may act under the name, got none: give it",
+                f"expected the passphrase of the key of {self.reader.name}, because that key "
+                "counts in this study and nobody else may use the name, but found none: give it",
                 remedies=[Remedy("passphrase_file", ("FILE",))],
             )
         prev, seen = self.store.head_of(self.reader.reader_id), self._list_heads()
@@ -135,7 +135,7 @@ class ReviewSession:
         self._is_proven = True
 
     def read_counting_key(self) -> str:
-        """Return this person's public key that counts, as it lies on this computer.
+        """Return this person's public key that counts, as stored on this computer.
 
         Raises
         ------
@@ -147,9 +147,9 @@ class ReviewSession:
         name = self.reader.name
         if not self.key_file.exists():
             raise CaseError(
-                f"expected the key of {name} at {self.key_file}, since it counts in this study and "
-                "nobody else may act under the name, but it is not on this computer: work where it "
-                "was made, bring a copy of the file from there, or give your own name"
+                f"expected the key of {name} at {self.key_file}, because it counts in this study "
+                "and nobody else may use the name, but it is not on this computer: work where it "
+                "was made, copy the file from there, or give your own name"
             )
         public = read_public_key(self.key_file)
         if not any(key.key == public and key.counts for key in self._list_keys()):
@@ -165,14 +165,14 @@ class ReviewSession:
     # -------------------------------------------------------------------- looking
 
     def refresh(self) -> ReviewState:
-        """Look at the study anew; return where it stands."""
+        """Read the study again and return its state."""
         reading = self.store.read()
         self.state = replay_reading(self.store, reading, self._memory)
         self.problems = reading.problems
         return self.state
 
     def queue(self) -> tuple[tuple[Task, ReadingView], ...]:
-        """Return this reader's tasks in their order, each with how far it is."""
+        """Return this reader's tasks in order, each with its reading."""
         mine = {}
         for view in self.state.cases:
             for reading in view.readings:
@@ -189,11 +189,11 @@ class ReviewSession:
         )
 
     def next_task(self) -> Task | None:
-        """Return the first task that is open and possible now; None where nothing is left."""
+        """Return the first task that is open and possible now; None if none is left."""
         return next(list_possible(self.state, self.queue()), None)
 
     def disputes(self) -> tuple[CaseView, ...]:
-        """Return what disagrees or contradicts itself, the lowest Dice first."""
+        """Return the cases with disagreement or conflict, the lowest Dice first."""
         waiting = [
             view
             for view in self.state.cases
@@ -202,9 +202,10 @@ class ReviewSession:
         return tuple(sorted(waiting, key=rank_dispute))
 
     def blinding(self, case: str) -> Blinding:
-        """Return what is hidden from this person of a case now.
+        """Return what is hidden from this person about a case now.
 
-        Judges of what is read see the readings; all else that the study hides stays hidden.
+        Adjudicators of finished readings see the readings; everything else that the study hides
+        stays hidden.
         """
         blinding = self.state.study.plan.blinding
         view = self.state.case(case)
@@ -226,9 +227,10 @@ class ReviewSession:
     # -------------------------------------------------------------------- reading
 
     def claim(self, task: Task) -> Claim:
-        """Take a task; compare the claim's session with one's own, or use `holds`.
+        """Claim a task; check the result with `holds`.
 
-        Raises `FormatError` in a study that was never seen: this person may have read it already.
+        Raises `FormatError` in a study that was never read here: this person may have read the case
+        already.
         """
         place = f"{task.case}.{self.state.case(task.case).round}.{task.reader}.{task.occasion}"
         claim = self._claim_place(place)
@@ -237,7 +239,7 @@ class ReviewSession:
         return claim
 
     def claim_case(self, case: str) -> Claim:
-        """Take a case to judge it; compare the claim's session with one's own, or use `holds`."""
+        """Claim a case for adjudication; check the result with `holds`."""
         return self._claim_place(f"{case}.{self.state.case(case).round}.judge.0")
 
     def _claim_place(self, place: str) -> Claim:
@@ -248,28 +250,28 @@ class ReviewSession:
         return claim
 
     def holds(self, claim: Claim) -> bool:
-        """Whether a claim is this session's."""
+        """Return whether a claim is this session's."""
         writer = self.store.claim_holder(self.reader.reader_id)
         return (claim.reader, claim.host, claim.session) == writer
 
     def is_by_me(self, reading: ReadingView) -> bool:
-        """Whether the last step of a reading was this session's; nobody's counts as that."""
+        """Return whether the last step of a reading was this session's, or there was none."""
         holder = self.store.claim_holder(self.reader.reader_id)
         return not reading.at or (reading.reader, reading.host, reading.session) == holder
 
     def keep_claims(self) -> tuple[Claim, ...]:
-        """Say that one is still at it; return the claims that somebody else took meanwhile."""
+        """Renew all claims; return those that somebody else took meanwhile."""
         claims = [claim for claim in self._claims.values() if not self.store.renew(claim)]
         for one in claims:
             self._claims.pop(one.place)
         return tuple(claims)
 
     def start(self, task: Task) -> Event:
-        """Say that the work on a claimed task begins."""
+        """Record that work on a claimed task begins."""
         return self._add_to_case(Act.START, task.case, task.occasion)
 
     def put_back(self, task: Task) -> Event:
-        """Let go of a task that is not read."""
+        """Release a task that is not read."""
         self._let_go(task)
         return self._add_to_case(Act.RELEASE, task.case, task.occasion)
 
@@ -283,27 +285,29 @@ class ReviewSession:
         compares: bool = True,
         **more: str,
     ) -> Event:
-        """Hand in a reading; the mask's file first. Compares where it was the last one.
+        """Submit a reading, its mask file first; compare the case if it was the last reading.
 
         Parameters
         ----------
+        task
+            The task.
         mask
-            The file (NIfTI, compressed); None where nothing was drawn.
+            The file (NIfTI, compressed); None for an empty mask.
         answers
-            Of the form: JSON without floats.
+            Answers of the form: JSON without floats.
         active_s
             Seconds of work.
         compares
-            Whether `compare` follows at once; it takes seconds.
+            Whether to compare at once, which takes seconds.
         more
             Further texts for the event, such as what was hidden.
 
         Raises
         ------
         SaveError
-            If this computer can keep neither.
+            If this computer can store neither.
         CaseError
-            If the reading does not count, such as of a case that was decided meanwhile.
+            If the reading does not count, for example because the case was decided meanwhile.
         """
         sha256 = "" if mask is None else self.store.put_mask(mask)
         event = self._add_to_case(
@@ -322,12 +326,12 @@ class ReviewSession:
         return event
 
     def read_again(self, task: Task, reason: str) -> Event:
-        """Take back a reading, as long as nothing is decided; the one before is kept."""
+        """Reopen a submitted reading of an undecided case; the earlier one is kept."""
         require_reason(reason)
         return self._add_to_case(Act.READ_AGAIN, task.case, task.occasion, reason=reason)
 
     def compare(self, case: str) -> Event | None:
-        """Compare the readings of a case where all are done and nobody has; None otherwise."""
+        """Compare the readings of a case if all are submitted and not yet compared; else None."""
         view = self.refresh().case(case)
         first = [reading for reading in view.readings if reading.occasion == 0]
         if view.state is not CaseState.READ or view.comparison is not None or len(first) < 2:
@@ -345,16 +349,18 @@ class ReviewSession:
     # -------------------------------------------------------------------- judging
 
     def adjudicate(self, case: str) -> Event:
-        """Take up a case that disagrees."""
+        """Take a case with disagreement for adjudication."""
         return self._add_to_case(Act.ADJUDICATE, case)
 
     def set_down(self, case: str) -> Event:
-        """Leave a case to another adjudicator."""
+        """Return a case to the queue of adjudication."""
         return self._add_to_case(Act.SET_DOWN, case)
 
     def accept(self, case: str, reading: ReadingView | None = None) -> Event:
-        """Accept a case: one of its readings, the last one unless said; compared before."""
-        self.compare(case)  # whoever handed in the last reading may have ended before
+        """Accept a reading of a case, by default the last one; compare first if needed."""
+        self.compare(
+            case
+        )  # the program that submitted the last reading may have ended before comparing
         one = reading or list_acceptable(self.refresh().case(case), self._id_of(case))[-1]
         return self._add_to_case(
             Act.ACCEPT, case, mask=one.mask, answers=one.answers, choice=one.reader
@@ -374,12 +380,18 @@ class ReviewSession:
 
         Parameters
         ----------
+        case
+            Key of the case.
         mask
-            The new mask's file, or the SHA-256 of one that is in the store; None for none.
+            The new mask's file, or the SHA-256 of one in the store; None for an empty mask.
         choice
-            How it came about: a reader's id, a rule of consensus, "edited".
+            Origin of the mask: a reader's id, a rule of consensus, "edited".
+        reason
+            The reason.
+        answers
+            Canonical JSON of the answers.
         parents, how
-            Of a mask that was made from others: their SHA-256, and in words how
+            For a derived mask: SHA-256 of its sources, and parameters in words
             (`consensus.ConsensusMask`).
         """
         require_reason(reason)
@@ -390,39 +402,39 @@ class ReviewSession:
         return self._add_to_case(Act.DECIDE, case, mask=digits, **about)
 
     def reject(self, case: str, reason: str) -> Event:
-        """Leave a case out, with the reason."""
+        """Reject a case, with the reason."""
         require_reason(reason)
         return self._add_to_case(Act.REJECT, case, reason=reason)
 
     def reopen(self, case: str, reason: str) -> Event:
-        """Begin a new round of a case that was decided."""
+        """Begin a new round of a decided case."""
         require_reason(reason)
         return self._add_to_case(Act.REOPEN, case, reason=reason)
 
     def remark(self, case: str, text: str, *, shows: Blinding | None = None) -> Event:
-        """Note something of a case; with `shows`, that this was unblinded and why."""
+        """Record a note about a case; with `shows`, that this was unblinded and why."""
         if shows is None:
             return self._add_to_case(Act.NOTE, case, text=text)
         require_reason(text)
         return self._add_to_case(Act.UNBLIND, case, text=text, shown=list(shows.names))
 
     def reassign(self, case: str, old: str, new: str, occasion: int = 0) -> Event:
-        """Pass a reading that is not done on to another reader."""
+        """Reassign an open reading to another reader."""
         return self._add_to_case(Act.REASSIGN, case, occasion, of=old, to=new)
 
     def rename(self, reader_id: str, name: str) -> Event:
-        """Give a person another name; the id stays."""
+        """Rename a person; the id stays."""
         return self.add_to_study(Act.RENAME, of=reader_id, name=name)
 
     # -------------------------------------------------------------------- signing
 
     @property
     def key_file(self) -> Path:
-        """Where this person's key lies on this computer."""
+        """Return the path of this person's key on this computer."""
         return key_path(self._home, self.store.study.study_id, self.reader.reader_id)
 
     def make_key(self, passphrase: str) -> str:
-        """Make this person's key on this computer and tell the study; return the public one."""
+        """Make this person's key on this computer and register it; return the public key."""
         public = make_key(self.key_file, passphrase)
         message = key_message(self.store.origin, self.reader.reader_id, public)
         proof = sign_with(self.key_file, passphrase, message)
@@ -435,7 +447,7 @@ class ReviewSession:
         Raises
         ------
         CaseError
-            If there is nothing to sign, or the passphrase is not the key's.
+            If there is nothing to sign, or the passphrase is wrong.
         FormatError
             If there is no key on this computer.
         """
@@ -443,7 +455,7 @@ class ReviewSession:
         subject = find_subject(view, self.reader.reader_id, meaning, occasion)
         if subject is None or not subject.hash:
             raise CaseError(
-                f"expected something to sign as {meaning} of {self._id_of(case)}, but the case is "
+                f"expected something to sign as {meaning} of {self._id_of(case)}, but its state is "
                 f"{view.state}: read or accept it first"
             )
         thing = SignedThing(
@@ -482,7 +494,7 @@ class ReviewSession:
         )
 
     def let_go_of_case(self, case: str) -> None:
-        """Let another judge have a case."""
+        """Release the claim of a case."""
         self._release_places(f"{case}.", ".judge.0")
 
     def _let_go(self, task: Task) -> None:
@@ -497,12 +509,12 @@ class ReviewSession:
         return self.store.study.case(case).case_id
 
     def add_to_study(self, act: Act, seen: Iterable[str] = (), **about: Any) -> Event:
-        """Add an event that is of no case."""
+        """Add an event that belongs to no case."""
         self._enter_once(act)
         return self.store.append(self.reader.reader_id, {"act": str(act), **about}, seen)
 
     def prepare_seal(self) -> tuple[str, tuple[str, ...]]:
-        """Return what the next event of this session follows, and the last ones of all others."""
+        """Return the hash that this session's next event follows, and the heads of other chains."""
         self._enter_once(Act.SIGN)
         prev = self.store.head_of(self.reader.reader_id)
         return prev, tuple(sorted(self._list_heads() - {prev}))
@@ -515,14 +527,14 @@ class ReviewSession:
         return self.store.append(self.reader.reader_id, body, view.tips)
 
     def _enter_once(self, act: Act) -> None:
-        """Begin the session's file; what is not signed itself needs a session that is proven."""
+        """Begin the session's file; unsigned acts need a session proven by the key."""
         if act not in SIGNED_ACTS:
             self.prove("")
         if not self._has_entered:
             self._enter(self._list_heads())
 
     def _enter(self, seen: Iterable[str], **proof: str) -> None:
-        """Say who is at which computer, and all that was seen."""
+        """Record the reader, the computer and all seen heads."""
         self._has_entered = True
         account = ""
         with suppress(OSError, KeyError, ImportError):

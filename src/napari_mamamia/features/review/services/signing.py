@@ -1,4 +1,4 @@
-"""Signatures and keys as a window asks for them: what one may sign, and what a key waits for."""
+"""Signatures and keys for the window: what can be signed, and the state of keys."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _SIGNED_STATES = (CaseState.ACCEPTED, CaseState.SIGNED)
 
 @dataclass(frozen=True, slots=True)
 class Signable:
-    """What somebody may sign now and has not; `text` says in words what it is."""
+    """Something that a person may sign and has not; `text` describes it."""
 
     case: str
     case_id: str
@@ -32,7 +32,7 @@ class Signable:
 
 @dataclass(frozen=True, slots=True)
 class EndableKey:
-    """A key that this person may end; `text` says in words whose it is and its digits."""
+    """A key that this person may revoke; `text` gives its owner and digits."""
 
     reader: str
     key: str
@@ -41,22 +41,22 @@ class EndableKey:
 
 @dataclass(frozen=True, slots=True)
 class SigningStatus:
-    """Where a person's signatures stand.
+    """The state of a person's signatures and keys.
 
     Parameters
     ----------
     digits
-        Of this person's key on this computer, in fours; "" where there is none.
+        Short form of this person's key on this computer; "" if there is none.
     counts
-        Whether signatures by it count: a lead gave a word for it.
+        Whether signatures by it count, because a lead countersigned it.
     things
-        What may be signed, author first.
+        What can be signed, author first.
     waiting
-        Names whose keys wait for a lead's word; empty for who is no lead.
+        Names whose keys wait to be countersigned; empty unless the person is a lead.
     ended
-        When and why the key on this computer was ended, "" while it was not.
+        When and why the key on this computer was revoked, "" if it was not.
     endable
-        Keys that this person may end: the own one first.
+        Keys that this person may revoke: the own one first.
     """
 
     digits: str
@@ -68,9 +68,9 @@ class SigningStatus:
 
 
 def look_at_signing(client: StudyClient) -> SigningStatus:
-    """Return what this person may sign by what the desk saw last.
+    """Return what this person may sign, by the client's last snapshot.
 
-    A key file that is damaged is told as none: a new one is made beside it.
+    A damaged key file counts as none: a new one is made next to it.
     """
     with client.turn:
         state, me = client.session.state, client.reader
@@ -91,7 +91,7 @@ def look_at_signing(client: StudyClient) -> SigningStatus:
 
 
 def _list_endable(client: StudyClient, state: ReviewState, public: str) -> Iterator[EndableKey]:
-    """Yield what may be ended: one's own key here, and all others by a lead who has a key."""
+    """Yield the keys that can be revoked: the own key, and for a lead with a key all others."""
     open_keys = [key for key in state.keys if not key.ended]
     for open_key in open_keys:
         if open_key.key == public:
@@ -131,7 +131,7 @@ def _list_things(client: StudyClient, state: ReviewState) -> Iterator[Signable]:
 
 
 def _may_judge(client: StudyClient, view: CaseView) -> bool:
-    """Whether this person may sign what was decided: a judge, or who had the second look."""
+    """Return whether this person may sign a decision: an adjudicator, or the second reader."""
     looks = [reading.reader for reading in view.readings if reading.occasion == 0]
     is_second_look = client.store.study.plan.mode is ReadingMode.SECOND_LOOK
     return client.is_judge or (is_second_look and looks[-1:] == [client.reader.reader_id])
@@ -140,7 +140,7 @@ def _may_judge(client: StudyClient, view: CaseView) -> bool:
 def _is_signed(
     view: CaseView, reader: str, meaning: Meaning, subject: ReadingView | Decision
 ) -> bool:
-    """Whether this stands signed by somebody so; a change after it has to be signed anew."""
+    """Return whether a person has signed this; a later change must be signed again."""
     return any(
         (signature.reader, signature.meaning, signature.subject) == (reader, meaning, subject.hash)
         for signature in view.signatures
@@ -148,7 +148,7 @@ def _is_signed(
 
 
 def _describe_decision(state: ReviewState, view: CaseView, decision: Decision) -> str:
-    """Return what was decided, by whom; whose reading it was stays hidden where readers are."""
+    """Return the decision and its author, without the reader's name if readers are hidden."""
     choice = decision.choice
     if choice in {reader.reader_id for reader in state.study.readers}:
         is_hidden = state.study.plan.blinding.hides(Hidden.OTHER_READERS)
@@ -160,17 +160,17 @@ def _describe_decision(state: ReviewState, view: CaseView, decision: Decision) -
 
 
 def sign_things(client: StudyClient, things: Sequence[Signable], passphrase: str) -> str:
-    """Sign; the passphrase is asked for each call. Returns what came of it, in words.
+    """Sign several things with one passphrase; return the result in words.
 
     Raises
     ------
     WrongPassphraseError
         If the passphrase does not open the key; nothing is signed then.
     CaseError
-        If there is no key, or nothing to sign any more; what was signed before it stays signed.
+        If there is no key, or nothing to sign any more; earlier signatures remain.
     """
     if not client.has_key:
-        raise CaseError("expected your key on this computer, got none: make your key first")
+        raise CaseError("expected your key on this computer, but found none: make your key first")
     needs = ""
     for n_before, thing in enumerate(things):
         report_progress(n_before, len(things), f"Signing {thing.case_id}")
@@ -186,12 +186,12 @@ def sign_things(client: StudyClient, things: Sequence[Signable], passphrase: str
 
 
 def make_own_key(client: StudyClient, passphrase: str) -> str:
-    """Make this person's key on this computer; one that is there is set aside. Returns its digits.
+    """Make this person's key on this computer, keeping an existing file; return its digits.
 
     Raises
     ------
     CaseError
-        If the passphrase is too short; the key before stays then.
+        If the passphrase is too short; the previous key stays then.
     """
     with client.turn:
         path = client.session.key_file
@@ -205,11 +205,11 @@ def make_own_key(client: StudyClient, passphrase: str) -> str:
 
 
 def end_key(client: StudyClient, key: EndableKey, reason: str, since: str, passphrase: str) -> str:
-    """End a key from now on or since a time; returns what came of it. Errors as `revoke`."""
+    """Revoke a key from now on or since a time; return the result. Raises as `revoke`."""
     with client.turn:
         if not client.has_key:
             raise CaseError(
-                "expected your own key on this computer, got none: who lost the key asks a lead"
+                "expected your own key on this computer, but found none: if you lost it, ask a lead"
             )
         session = client.session
         ending = countersigning.revoke(session, key.reader, key.key, reason, passphrase, since)
@@ -217,19 +217,21 @@ def end_key(client: StudyClient, key: EndableKey, reason: str, since: str, passp
 
 
 def countersign_key(client: StudyClient, name: str, digits: str, passphrase: str) -> str:
-    """Give the lead's word that the key with these digits is that person's; returns what came.
+    """Countersign the key of a person with these digits as a lead; return the result.
 
     Raises
     ------
     CaseError
-        If this person is no lead, the digits are of no key of that person, the lead's own key does
+        If this person is no lead, the person has no key with these digits, the lead's own key does
         not count, or the passphrase is wrong.
     """
     with client.turn:
         if Role.LEAD not in client.reader.roles:
-            raise CaseError("expected a lead to countersign a key, got somebody else: ask a lead")
+            raise CaseError(
+                "expected a lead to countersign a key, but found somebody else: ask a lead"
+            )
         if not client.has_key:
-            raise CaseError("expected your own key on this computer, got none: make it first")
+            raise CaseError("expected your own key on this computer, but found none: make it first")
         state = client.session.refresh()
         reader_id = find_person(state, name).reader_id
         key = find_key(state, reader_id, digits)

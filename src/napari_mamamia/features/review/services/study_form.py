@@ -1,4 +1,4 @@
-"""What lies beside a study's file and is frozen with it: protocol, form, order of reading."""
+"""Files that are frozen with a study: protocol, form, order of reading."""
 
 import hashlib
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ ORDER: Final = "queue.json"
 
 
 def list_texts(protocol: Path | None, order: Path | None = None) -> tuple[tuple[str, str], ...]:
-    """Return the files that a study with these has beside its own: (name, content).
+    """Return the files to freeze with a study: (name, content).
 
-    The form is written out whole: another release of this software may ship other terms.
+    The form is written in full, because another release of this software may ship other terms.
 
     Raises
     ------
     FormatError
-        If the protocol or the queue is none.
+        If the protocol or the queue is invalid.
     """
     texts = []
     form = None if protocol is None else read_protocol(protocol).form
@@ -41,7 +41,7 @@ def list_texts(protocol: Path | None, order: Path | None = None) -> tuple[tuple[
 
 
 def order_cases(order: Path, case_ids: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the cases of a queue in its order, of `case_ids` alone where there are some.
+    """Return the cases of a queue in order, restricted to `case_ids` if there are any.
 
     Raises
     ------
@@ -52,40 +52,40 @@ def order_cases(order: Path, case_ids: Sequence[str] = ()) -> tuple[str, ...]:
     unknown = sorted(set(case_ids) - set(queued))
     if unknown:
         raise CaseError(
-            f"expected cases of the queue {order}, got {unknown[0]!r}: leave it out, or make the "
-            "queue from scores that have it"
+            f"expected cases of the queue {order}, but found {unknown[0]!r}: leave it out, or make "
+            "the queue from scores that contain it"
         )
     return tuple(one for one in queued if not case_ids or one in set(case_ids))
 
 
 def hash_text(text: str) -> str:
-    """Return the SHA-256 of a text as a file of UTF-8."""
+    """Return the SHA-256 of a text as UTF-8."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def load_study_form(folder: Path, study: Study) -> Form | None:
-    """Return what a study asks of each case; None where it asks nothing.
+    """Return the form of a study; None if it has none.
 
     Raises
     ------
     FormatError
-        If the file is missing or another one than when the study began.
+        If the file is missing or was changed since the study began.
     """
     return read_form(folder / FORM) if _require_same(folder, study, FORM) else None
 
 
 def load_study_protocol(folder: Path, study: Study) -> Protocol | None:
-    """Return the protocol that a study goes by; None where it has none. Errors as above."""
+    """Return the protocol of a study; None if it has none. Raises as above."""
     return read_protocol(folder / PROTOCOL) if _require_same(folder, study, PROTOCOL) else None
 
 
 def load_study_queue(folder: Path, study: Study) -> Queue | None:
-    """Return the queue that a study is read by; None where it has none. Errors as above."""
+    """Return the queue that a study is read by; None if it has none. Raises as above."""
     return read_queue(folder / ORDER) if _require_same(folder, study, ORDER) else None
 
 
 def list_changed_files(folder: Path, study: Study) -> tuple[tuple[str, str], ...]:
-    """Return the frozen files that are no longer as they were: (name, in words)."""
+    """Return the frozen files that were changed: (name, description)."""
     changed = []
     for file in study.files:
         try:
@@ -96,7 +96,7 @@ def list_changed_files(folder: Path, study: Study) -> tuple[tuple[str, str], ...
 
 
 def _require_same(folder: Path, study: Study, name: str) -> bool:
-    """Return whether the study has such a file; raise where it is not the one it began with."""
+    """Return whether the study has such a file; raise if it was changed."""
     digits = next((file.sha256 for file in study.files if file.name == name), "")
     if not digits:
         return False
@@ -104,6 +104,6 @@ def _require_same(folder: Path, study: Study, name: str) -> bool:
     if digest != digits:
         raise FormatError(
             f"expected the study's {name} in {folder} as it was frozen (SHA-256 {digits[:16]}), "
-            f"got {digest[:16]}: bring it back from a backup or a colleague"
+            f"but found {digest[:16]}: restore it from a backup or a colleague"
         )
     return True

@@ -1,4 +1,4 @@
-"""Who may have what all readers did, and what is noted when somebody else takes it."""
+"""Permission to see all readings of a blind study, and the record of unblinding."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,15 +18,15 @@ _SHOWN_BY_ALL: Final = frozenset({Hidden.OTHER_READERS, Hidden.SITE})
 
 
 def has_sight(session: ReviewSession) -> bool:
-    """Whether somebody may see what all did: a judge without an own reading still to give."""
+    """Return whether a person may see all readings: an adjudicator without open own readings."""
     is_judge = any(role in session.reader.roles for role in _JUDGES)
     return is_judge and all(one.state is CaseState.READ for _, one in session.queue())
 
 
 def begin_covered(store: FolderStore, who: str, home: Path) -> ReviewSession:
-    """Return somebody's session, which goes by numbers where the site is hidden from that person.
+    """Return a person's session, with pseudonyms if the site is hidden from that person.
 
-    So does all that it says, in errors too: it knows no other name of a case.
+    Its messages contain no case ids either.
     """
     session = ReviewSession(store, who, home)
     if not has_sight(session):
@@ -43,29 +43,34 @@ def require_sight(
     ask: Callable[[], str] = str,
     what: str = "all readings",
 ) -> None:
-    """Let somebody have what all readers of a study did: an event that everybody sees.
+    """Require permission to see all readings of a study, and record it as an event.
 
-    Nothing is asked where readers see each other, and the site, anyway. Who has a key that counts
-    shows it. A lead or an adjudicator without an own reading still to give needs no reason. Anybody
-    else gives one. The folder can be read by whoever may read it: this keeps nobody from it, it
-    tells.
+    Nothing is required if the study does not hide readers or the site. A person with a key that
+    counts must enter with it. A lead or an adjudicator without open own readings needs no reason;
+    anybody else must give one. This does not restrict access to the folder: it makes unblinding
+    visible.
 
     Parameters
     ----------
+    store
+        The study.
     who
         Id or name.
+    reason
+        The reason for unblinding.
     home
-        Where this computer keeps keys.
+        This computer's folder of keys.
     ask
-        Returns the passphrase of that person's key; called where it has one that counts.
+        Function that returns the passphrase of that person's key; called if one counts.
     what
-        What is looked at, in words: noted where no reason is given.
+        What is shown, in words: recorded if no reason is given.
 
     Raises
     ------
     CaseError
-        If the study is blind and nobody says who asks, or that person needs a reason and gives
-        none, the key is not on this computer, or the passphrase is not the one of the key.
+        If the study is blind and no person is named, the person needs a reason and gives none, the
+        key
+        is not on this computer, or the passphrase is wrong.
     """
     blinding = Blinding(store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
     if not blinding.is_blind:
@@ -75,19 +80,19 @@ def require_sight(
         if blinding.hides(Hidden.OTHER_READERS):
             why = "readers of this study do not see each other"
         raise CaseError(
-            f"expected the name of the person who asks, since {why}, got none: give it",
+            f"expected the name of the person who asks, because {why}, but found none: give it",
             remedies=(Remedy("reader", ("NAME",)),),
         )
     session = ReviewSession(store, who, home)
     if session.needs_proof:
-        session.read_counting_key()  # nobody types a passphrase for a key that is not here
+        session.read_counting_key()  # so that nobody types a passphrase in vain
         session.prove(ask())
     if not reason.strip() and not has_sight(session):
         is_judge = any(role in session.reader.roles for role in _JUDGES)
-        why = "still reads cases of this study" if is_judge else "is neither lead nor adjudicator"
+        why = "has open readings in this study" if is_judge else "is neither lead nor adjudicator"
         raise CaseError(
-            f"expected a reason, since {session.reader.name} {why} and would no longer be blind, "
-            "got none: let a lead do it, or give a reason, which everybody will see",
+            f"expected a reason, because {session.reader.name} {why} and would no longer be "
+            "blind, but found none: let a lead do it, or give a reason, which everybody will see",
             remedies=(Remedy("unblind", ("REASON",)),),
         )
     note_sight(session, reason.strip() or what)
@@ -95,7 +100,7 @@ def require_sight(
 
 
 def note_sight(session: ReviewSession, text: str) -> None:
-    """Note for everybody that somebody sees what all readers of a blind study did, and why."""
+    """Record for everybody that a person sees all readings of a blind study, and why."""
     blinding = Blinding(session.store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
     if blinding.is_blind:
         session.add_to_study(Act.UNBLIND, text=text, shown=list(blinding.names))

@@ -1,1 +1,1 @@
-"""Page Review: a study that several people read: reading, adjudicating, leading."""
+"""Page Review: read, adjudicate, sign and lead a study of several readers."""

@@ -1,4 +1,4 @@
-"""Page Review at work: a study is opened, somebody sits down, and the folder is looked at."""
+"""Control page Review: open a study, begin as a person, and refresh regularly."""
 
 from collections.abc import Callable
 from functools import partial
@@ -36,9 +36,9 @@ T = TypeVar("T")
 
 _LOOK_EVERY_MS: Final = 5_000
 _CLOSING_S: Final = (0.3, 1.7)
-"""Waited for the share as the window closes: without a word, then with one. Our choice."""
+"""Waiting times for the share when the window closes, s: silently, then with a message."""
 _HEAD_DIGITS: Final = 16
-"""As many of a checksum as `mamamia review verify` prints."""
+"""Number of digits of a checksum, as printed by `mamamia review verify`."""
 _PLAN: Final = "review plan"
 _NO_FOLDER: Final = tr("Choose a new folder for the study first.")
 _LOOK: Final = "review look"
@@ -52,24 +52,24 @@ _LEAVING: Final = tr(
     "computer."
 )
 _LEFT: Final = tr(
-    "The study {} was left before its folder answered. What you did is kept on this computer and "
-    "sent when you open the study here again. A case that you had taken is yours here at once, for "
-    "others it is free after 30 minutes."
+    "The study {} was left before its folder answered. Your work is saved on this computer and "
+    "sent when you open the study here again. A case that you had taken is reserved for you here; "
+    "others can take it after 30 minutes."
 )
 _KEY_NEEDED: Final = tr(
-    "The key of {} counts in this study, so nobody begins under this name without it. Type its "
+    "The key of {} counts in this study, so nobody can use this name without it. Type its "
     "passphrase."
 )
 _ONE_STUDY: Final = tr(
-    "This window reads the study {}. To read another one start another window: "
-    "mamamia view --study FOLDER"
+    "This window shows the study {}. Start another window for another study: mamamia view --study "
+    "FOLDER"
 )
 
 
 class Planning(WindowPart):
-    """Joins the form of a new study and the services.
+    """Connects the form of a new study with the services.
 
-    `frozen` carries the folder that was made and the SHA-256 of the study's file.
+    `frozen` carries the folder that was made and the SHA-256 of the study file.
     """
 
     frozen = Signal(object, str)
@@ -95,7 +95,7 @@ class Planning(WindowPart):
         )
 
     def draft(self, setup: StudySetup) -> None:
-        """Deal the cases out and show it."""
+        """Assign the cases to readers and show the draft."""
         plan_study = self._services.review.plan_study
         self._draft = None
 
@@ -113,12 +113,12 @@ class Planning(WindowPart):
         )
 
     def _show_problem(self, error: Exception) -> None:
-        """Say what is wrong beside the field in which it is mended."""
+        """Show an error next to the field to correct."""
         field = error.field if isinstance(error, SetupError) else "data_set"
         self._view.show_problem(field, plain_text(error))
 
     def freeze(self, setup: FreezeSetup) -> None:
-        """Write what was shown."""
+        """Write the displayed study."""
         if setup.folder == Path():
             self._view.show_problem("folder", _NO_FOLDER)
             return
@@ -136,7 +136,7 @@ class Planning(WindowPart):
 
 
 class Leading(WindowPart):
-    """Joins what a lead sees of a study and the services."""
+    """Connects the lead's view of a study with the services."""
 
     def __init__(self, context: WindowContext, view: ProgressView) -> None:
         super().__init__(context)
@@ -145,7 +145,7 @@ class Leading(WindowPart):
         view.agreement_wanted.connect(self.measure_agreement)
 
     def measure_agreement(self) -> None:
-        """Say how far the readers agree so far."""
+        """Show the current agreement of the readers."""
         client, tell_agreement = self.client, self._services.review.tell_agreement
         if client is not None:
             self._jobs.start(
@@ -157,7 +157,7 @@ class Leading(WindowPart):
 
 
 class Signing(WindowPart):
-    """Joins the view of signatures and keys, the desk and the services. `stepped` after each."""
+    """Connects the view of signatures and keys with the client; emits `stepped` after each step."""
 
     stepped = Signal()
 
@@ -171,7 +171,7 @@ class Signing(WindowPart):
         view.ending_wanted.connect(self.end)
 
     def make_key(self, passphrase: str) -> None:
-        """Make this person's key, or one in place of a lost one."""
+        """Make this person's key, or a replacement of a lost one."""
         client, make_own_key = self.client, self._services.review.make_own_key
         if client is not None:
             self._take_step(
@@ -180,35 +180,35 @@ class Signing(WindowPart):
 
     def _tell_key(self, digits: str) -> None:
         self._view.end_key()
-        self._notifier.hint(tr("Your key is made. Its digits: {digits}", digits=digits))
+        self._notifier.hint(tr("Your key is ready. Its digits: {digits}", digits=digits))
 
     def sign(self, things: tuple[Signable, ...], passphrase: str) -> None:
-        """Sign what was chosen."""
+        """Sign the chosen things."""
         client, sign_things = self.client, self._services.review.sign_things
         if client is not None:
             work = partial(sign_things, client, things, passphrase)
             self._take_step("Signing", work, self._notifier.hint)
 
     def countersign(self, name: str, digits: str, passphrase: str) -> None:
-        """Give the lead's word for a key."""
+        """Countersign a key as a lead."""
         client, countersign_key = self.client, self._services.review.countersign_key
         if client is not None:
             work = partial(countersign_key, client, name, digits, passphrase)
             self._take_step("Countersigning", work, self._notifier.hint)
 
     def end(self, key: EndableKey, reason: str, since: str, passphrase: str) -> None:
-        """End a key that was lost or stolen."""
+        """Revoke a key that was lost or stolen."""
         client, end_key = self.client, self._services.review.end_key
         if client is not None:
             work = partial(end_key, client, key, reason, since, passphrase)
-            self._take_step(tr("Ending a key"), work, self._tell_end)
+            self._take_step(tr("Revoking a key"), work, self._tell_end)
 
     def _tell_end(self, text: str) -> None:
         self._view.close_ending()
         self._notifier.hint(text)
 
     def _take_step(self, doing: str, work: Callable[[], T], then: Callable[[T], object]) -> None:
-        """Do one step; what was typed as a secret is forgotten, whatever becomes of it."""
+        """Run one step; clear typed passphrases in any case."""
         self._view.end_secrets()
         self._jobs.start(
             "review sign",
@@ -221,7 +221,7 @@ class Signing(WindowPart):
 
 
 class ReviewFlow(WindowPart):
-    """Joins the page, the desk and the parts at work. `shown_wanted` asks for the page Review."""
+    """Connects page, client and the parts of the page; `shown_wanted` asks to show page Review."""
 
     shown_wanted = Signal()
 
@@ -260,7 +260,7 @@ class ReviewFlow(WindowPart):
     # ------------------------------------------------------------------- entering
 
     def open_study(self, folder: Path, who: str = "") -> None:
-        """Open a study; who is given sits down at once, a remembered name is proposed."""
+        """Open a study; begin at once as `who`, or propose the last name."""
         self.shown_wanted.emit()
         if self.client is not None:
             if self.client.folder != folder:
@@ -278,8 +278,8 @@ class ReviewFlow(WindowPart):
     def _follow_frozen(self, folder: Path, origin: str) -> None:
         self._notifier.hint(
             tr(
-                "The study has begun in {folder}. study.json SHA-256 {head}…: from now on it never "
-                "changes.",
+                "The study has begun in {folder}. study.json SHA-256 {head}…: it never changes "
+                "from now on.",
                 folder=folder,
                 head=origin[:_HEAD_DIGITS],
             )
@@ -296,7 +296,7 @@ class ReviewFlow(WindowPart):
             self.sit_down(remembered)
 
     def sit_down(self, who: str, passphrase: str = "") -> None:
-        """Begin as a person of the study that was chosen, with the key where one counts."""
+        """Begin as a person of the chosen study, with the key if one counts."""
         folder = self._folder
         if folder is None or self.client is not None or not who:
             return
@@ -325,7 +325,7 @@ class ReviewFlow(WindowPart):
         )
 
     def _take_client(self, opened: OpenedClient, *, all_saved: bool) -> None:
-        """Sit down; a study that hides something only where nothing of it can have been seen."""
+        """Begin with a client; a blind study only if no case can have been seen."""
         client, before = opened.client, self._session.blinding
         was_open = self._session.opened is not None or self._session.case is not None
         if not all_saved or (was_open and not before.covers(client.blinding)):
@@ -353,7 +353,7 @@ class ReviewFlow(WindowPart):
     # -------------------------------------------------------------------- looking
 
     def look(self) -> None:
-        """Look at the folder in a thread, unless that is still being done."""
+        """Refresh the study in a thread, unless a refresh is running."""
         client = self.client
         if client is None or self._jobs.is_running(_LOOK):
             return
@@ -366,7 +366,7 @@ class ReviewFlow(WindowPart):
             return look, ExtraSnapshot(signing, ended, review.look_at_quality(client))
 
         self._jobs.start(
-            _LOOK, tr("Looking at the study"), look_at_all, self._show_look, shown=False
+            _LOOK, tr("Refreshing the study"), look_at_all, self._show_look, shown=False
         )
 
     def _show_look(self, both: tuple[StudySnapshot, ExtraSnapshot]) -> None:
@@ -375,8 +375,8 @@ class ReviewFlow(WindowPart):
         for case_id in look.lost:
             self._notifier.warn(
                 tr(
-                    "{case_id} was taken over in another window or on another computer: what you "
-                    "hand in there and here would both be kept, and shown as a conflict",
+                    "{case_id} was taken over in another window or on another computer: if you "
+                    "submit it in both, both readings are kept and shown as a conflict",
                     case_id=case_id,
                 )
             )
@@ -385,20 +385,20 @@ class ReviewFlow(WindowPart):
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a study is read in this window."""
+        """Return whether a study is being read in this window."""
         return self.client is not None
 
     def accept(self) -> None:
-        """Accept what is at hand: hand a reading in; a judge decides on page Review."""
+        """Submit the current reading; adjudicators decide on page Review."""
         if self.judging.dispute is not None:
             self.shown_wanted.emit()
         else:
             self.reading.accept()
 
     def close(self) -> None:
-        """Let go of what was taken and send what waits, because the window closes.
+        """Release claims and send waiting events, because the window closes.
 
-        Nobody waits long for a share that does not answer: all is on this computer by then.
+        The share is waited for only briefly: everything is already saved on this computer.
         """
         client, self.client = self.client, None
         self._timer.stop()
@@ -412,8 +412,8 @@ class ReviewFlow(WindowPart):
         if self._jobs.finish("review end", silently):
             return
         self._notifier.warn(_LEAVING.format(self._session.study))
-        # What was just said is painted, and nothing else happens.
+        # Paint the message without processing other events.
         QCoreApplication.sendPostedEvents(None, QEvent.Type.UpdateRequest)
         if not self._jobs.finish("review end", with_word):
-            # The window goes: the terminal keeps it.
+            # The window closes, but the terminal keeps the message.
             self._notifier.warn(_LEFT.format(self._session.study))

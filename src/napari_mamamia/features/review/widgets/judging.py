@@ -1,4 +1,4 @@
-"""A judge at work in a study: a case taken up, its readings, the decision."""
+"""Control adjudication: open a case, show its readings, decide."""
 
 from collections.abc import Callable
 from functools import partial
@@ -21,9 +21,9 @@ from napari_mamamia.features.review.services.lesion_rows import LesionTable
 from napari_mamamia.features.review.widgets.judging_texts import NO_MASK, NO_REASON, OTHER_GRID
 from napari_mamamia.features.review.widgets.judging_view import JudgingView
 from napari_mamamia.features.review.widgets.study_case import StudyCase, StudyPlace
+from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.session import SessionMask
-from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
@@ -33,9 +33,10 @@ _LANE: Final = "review"
 
 
 class Judging(WindowPart):
-    """Joins the judge's view, the desk and the case on screen.
+    """Connects the adjudicator's view, the client and the case on screen.
 
-    `stepped` says that something was taken up, decided, accepted, reopened or set down.
+    `stepped` is emitted when a case was opened, decided, accepted, reopened or returned to the
+    queue.
     """
 
     stepped = Signal()
@@ -50,7 +51,7 @@ class Judging(WindowPart):
     ) -> None:
         super().__init__(context)
         self._view, self._case, self._editing = view, case, editing
-        self._late = Turns(self)
+        self._late = EventLoopSteps(self)
         self._shown: tuple[ShownReading, ...] = ()
         self._parts: tuple[Difference, ...] = ()
         self._lesions = LesionTable()
@@ -74,7 +75,7 @@ class Judging(WindowPart):
         view.reopening_wanted.connect(self.reopen)
 
     def begin(self, client: StudyClient | None) -> None:
-        """Judge at this desk from now on; None ends it."""
+        """Begin adjudication with a client; None ends it."""
         self.client = client
         self._let_go()
 
@@ -89,7 +90,7 @@ class Judging(WindowPart):
     # ------------------------------------------------------------------ taking up
 
     def take_up(self, case: str) -> None:
-        """Take up a case, so that no other judge does, and show its readings."""
+        """Take a case, so that no other adjudicator does, and show its readings."""
         client = self.client
         if client is None:
             return
@@ -100,7 +101,7 @@ class Judging(WindowPart):
                 self._view.show_dispute(self.dispute, is_busy=True)
                 self._jobs.start(
                     _LANE,
-                    tr("Taking up this case"),
+                    tr("Opening this case"),
                     lambda: open_dispute(client, case),
                     self._show_dispute,
                     ended=self._show_again,
@@ -120,13 +121,13 @@ class Judging(WindowPart):
         self._case.show(dispute.case_id, _place_of(dispute))
 
     def show_pair(self, first: int, second: int) -> None:
-        """Show two other readings of the case."""
+        """Show another pair of readings of the case."""
         if self.dispute is not None and first != second:
             self._shown = (self.dispute.readings[first], self.dispute.readings[second])
             self._show_pair()
 
     def _show_pair(self) -> None:
-        """Put the readings into their layers, a turn each, and look for what they differ in."""
+        """Show the readings in their layers, one per event-loop iteration; find differences."""
         dispute, case = self.dispute, self._session.case
         if dispute is None or case is None:
             return
@@ -154,7 +155,7 @@ class Judging(WindowPart):
     # ---------------------------------------------------------------- differences
 
     def set_order(self, by_distance: bool) -> None:
-        """Begin with the farthest difference, or with the largest."""
+        """Sort differences by distance or by size."""
         self._by_distance = by_distance
         self._look_for_differences()
 
@@ -170,7 +171,7 @@ class Judging(WindowPart):
         list_lesions = self._services.review.list_lesions
         self._jobs.start(
             "review differences",
-            tr("Looking for differences"),
+            tr("Searching for differences"),
             lambda: (
                 list_lesions(first, second, form),
                 list_differences(first, second, by_distance=by_distance),
@@ -190,7 +191,7 @@ class Judging(WindowPart):
             self._view.show_difference(None, -1, 0)
 
     def step_difference(self, by: int) -> None:
-        """Go to the next difference, or the one before; after the last comes the first."""
+        """Go to the next or previous difference; after the last comes the first."""
         if not self._parts:
             return
         self._at = (self._at + by) % len(self._parts)
@@ -207,17 +208,17 @@ class Judging(WindowPart):
     # ------------------------------------------------------------------- deciding
 
     def take_reading(self, at: int) -> None:
-        """Lay a reading over the judge's mask."""
+        """Copy a reading into the adjudicator's mask."""
         if self._is_on_screen() and self.dispute is not None:
             reading = self.dispute.readings[at]
             self._consensus = None
             self._editing.start_with(reading.labels, f"reading of {reading.name}")
             self._view.show_choice(
-                tr("Taken from {name}; go on by drawing, or decide.", name=reading.name)
+                tr("Copied from {name}; continue drawing, or decide.", name=reading.name)
             )
 
     def take_rule(self, rule: ConsensusRule) -> None:
-        """Lay what a rule makes of all readings over the judge's mask."""
+        """Copy the consensus of all readings by a rule into the adjudicator's mask."""
         client, dispute = self.client, self.dispute
         if client is None or dispute is None or not self._is_on_screen():
             return
@@ -227,19 +228,19 @@ class Judging(WindowPart):
             self._consensus = made
             self._editing.start_with(made.labels, f"{made.rule} of the readings")
             self._view.show_choice(
-                tr("Made by the rule {rule}; go on by drawing, or decide.", rule=made.rule)
+                tr("Made by the rule {rule}; continue drawing, or decide.", rule=made.rule)
             )
 
         self._jobs.start(
             "review rule",
-            tr("Making the {rule} of the readings", rule=rule),
+            tr("Computing the {rule} of the readings", rule=rule),
             lambda: fuse(client, dispute, rule),
             take,
             still=lambda: self.dispute is dispute,
         )
 
     def decide(self, reason: str, answers_of: int) -> None:
-        """Make the judge's mask the accepted one."""
+        """Accept the adjudicator's mask for the case."""
         dispute = self.dispute
         if dispute is None or not self._is_on_screen():
             return
@@ -268,8 +269,8 @@ class Judging(WindowPart):
             if decided.lost:
                 self._notifier.hint(
                     tr(
-                        "{case_id} is decided. What {name} said of lesion {lost} stays in that "
-                        "reading: the accepted mask has no such lesion.",
+                        "{case_id} is decided. The answers of {name} about lesion {lost} are "
+                        "only in that reading: the accepted mask has no such lesion.",
                         case_id=dispute.case_id,
                         name=answers.name,
                         lost=", ".join(decided.lost),
@@ -292,12 +293,12 @@ class Judging(WindowPart):
             return
         leave_out = self._services.review.leave_out
         self._finish_case(
-            tr("Leaving out {case_id}", case_id=dispute.case_id),
+            tr("Rejecting {case_id}", case_id=dispute.case_id),
             lambda: leave_out(client, dispute, reason),
         )
 
     def set_down(self) -> None:
-        """Leave the case to another judge."""
+        """Return the case to the queue of adjudication."""
         client, dispute = self.client, self.dispute
         if client is None or dispute is None:
             return
@@ -306,7 +307,7 @@ class Judging(WindowPart):
         def go_on(all_saved: bool) -> None:
             if all_saved:
                 self._finish_case(
-                    tr("Setting down {case_id}", case_id=dispute.case_id),
+                    tr("Returning {case_id} to the queue", case_id=dispute.case_id),
                     lambda: put_down(client, dispute),
                 )
 
@@ -318,7 +319,7 @@ class Judging(WindowPart):
         work: Callable[[], T],
         tell: Callable[[T], object] = lambda _outcome: None,
     ) -> None:
-        """Do the last step of a case; after it what waits is shown again."""
+        """Run the last step of a case, then show the queue again."""
         self._view.show_dispute(self.dispute, is_busy=True)
 
         def end(outcome: T) -> None:
@@ -332,7 +333,9 @@ class Judging(WindowPart):
         dispute = self.dispute
         is_there = dispute is not None and self._case.is_at(dispute.case_id, _place_of(dispute))
         if dispute is not None and not is_there:
-            self._view.say(tr("Another case is on screen: set this one down and take it up again."))
+            self._view.say(
+                tr("Another case is on screen: return this one to the queue and open it again.")
+            )
         return is_there
 
     # --------------------------------------------------------------- without a look
@@ -345,7 +348,7 @@ class Judging(WindowPart):
             self._step_case(tr("Accepting this case"), lambda: accept_case(client, case))
 
     def reopen(self, case: str, reason: str) -> None:
-        """Begin a new round of a case that was decided."""
+        """Begin a new round of a decided case."""
         client = self.client
         if client is None:
             return

@@ -1,4 +1,4 @@
-"""What a judge is told, in words: what waits, what cannot be done, and which lesion is which."""
+"""Texts of adjudication: the queue, problems, and matched lesions."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,22 +10,22 @@ from napari_mamamia.features.review.services.client_records import DisputeRow
 from napari_mamamia.features.review.services.lesion_rows import LesionRow, LesionTable
 
 ENDS: Final = (CaseState.ACCEPTED, CaseState.SIGNED, CaseState.REJECTED)
-NO_MASK: Final = tr("Take a reading, a rule, or draw your own on page Refine first.")
-NO_REASON: Final = tr("Say in a few words why.")
-OTHER_GRID: Final = tr("The mask of {} lies on another grid than the images: it is not shown.")
+NO_MASK: Final = tr("Copy a reading or a consensus, or draw your own mask on page Refine first.")
+NO_REASON: Final = tr("Give a reason in a few words.")
+OTHER_GRID: Final = tr("The mask of {} has another grid than the images and is not shown.")
 MM3_PER_ML: Final = 1000.0
 
 
 def describe_queue(rows: Sequence[DisputeRow]) -> str:
-    """Return what waits for a judge and in what order, in words."""
+    """Return the number of waiting cases and their order, in words."""
     counts = Counter(
         "ended" if row.state in ENDS else "agree" if row.state is CaseState.READ else "disagree"
         for row in rows
     )
     if not counts["disagree"] + counts["agree"]:
-        return tr("Nothing waits for a judge now.") + (" Decided:" if rows else "")
-    parts = [tr("{counts} disagree, the lowest Dice first", counts=counts["disagree"])]
-    parts += [tr("{counts} agree and wait to be accepted", counts=counts["agree"])] * bool(
+        return tr("No case is waiting for adjudication.") + (" Decided:" if rows else "")
+    parts = [tr("{counts} with disagreement, the lowest Dice first", counts=counts["disagree"])]
+    parts += [tr("{counts} in agreement, waiting to be accepted", counts=counts["agree"])] * bool(
         counts["agree"]
     )
     parts += [tr("{counts} decided", counts=counts["ended"])] * bool(counts["ended"])
@@ -33,26 +33,26 @@ def describe_queue(rows: Sequence[DisputeRow]) -> str:
 
 
 def describe_row(one: DisputeRow) -> str:
-    """Return a line of what waits for a judge."""
+    """Return a line of the queue."""
     why = "; ".join(one.because)
     if one.state is CaseState.READ:
         why = why or tr("the readings agree")
     elif one.state is CaseState.ACCEPTED:
         why = tr("decided, not signed")
     elif one.state in ENDS:
-        why = f"{tr('left out') if one.state is CaseState.REJECTED else one.state}: {why}".rstrip(
+        why = f"{tr('rejected') if one.state is CaseState.REJECTED else one.state}: {why}".rstrip(
             ": "
         )
-    who = tr(" · {judge} is at it", judge=one.judge) if one.judge else ""
+    who = tr(" · taken by {judge}", judge=one.judge) if one.judge else ""
     return f"{one.case_id} · {why}{who}"
 
 
 def describe_lesions(table: LesionTable, first: str, second: str) -> str:
-    """Return how many lesions both marked, how many one alone, and what both said of them."""
+    """Return the numbers of matched and unmatched lesions, and the agreement of answers."""
     if not table.rows and not table.lost_first and not table.lost_second:
         return tr("Neither reading has a lesion.")
     text = tr(
-        "Lesions: {n_both} of both, {n_first} only {first}, {n_second} only {second}",
+        "Lesions: {n_both} of both readers, {n_first} only of {first}, {n_second} only of {second}",
         n_both=table.n_both,
         n_first=table.n_first,
         first=first,
@@ -60,13 +60,13 @@ def describe_lesions(table: LesionTable, first: str, second: str) -> str:
         second=second,
     )
     if table.n_parts:
-        text += tr(", {n_parts} split or joined", n_parts=table.n_parts)
+        text += tr(", {n_parts} split or merged", n_parts=table.n_parts)
     parts = [text]
     if table.answers:
         n_same = sum(answer.is_same for answer in table.answers)
         parts.append(
             tr(
-                "answers about those of both: {n_same} of {n_answers} the same",
+                "lesions found by both readers: {n_same} of {n_answers} answers agree",
                 n_answers=len(table.answers),
                 n_same=n_same,
             )
@@ -75,20 +75,24 @@ def describe_lesions(table: LesionTable, first: str, second: str) -> str:
         if lost:
             parts.append(
                 tr(
-                    "{name} describes lesion {lost}, which is not in that mask",
+                    "{name} describes lesion {lost}, which is not in the mask",
                     name=name,
                     lost=", ".join(lost),
                 )
             )
     if table.n_left_out:
         parts.append(
-            tr_n("{n} smaller part is left out", "{n} smaller parts are left out", table.n_left_out)
+            tr_n(
+                "{n} smaller component is left out",
+                "{n} smaller components are left out",
+                table.n_left_out,
+            )
         )
     return "; ".join(parts)
 
 
 def describe_lesion(one: LesionRow, first: str, second: str) -> str:
-    """Return a line of the list of lesions: whose it is, and what both said of it."""
+    """Return a line of the list of lesions: reader, numbers, and answers."""
     if one.first and one.second:
         text = tr(
             "{number} of {first} = {other} of {second} · Dice {dsc:.2f}",
@@ -105,7 +109,7 @@ def describe_lesion(one: LesionRow, first: str, second: str) -> str:
     number = one.first or one.second
     if one.part_of:
         return tr(
-            "{number} of {name}, a part of {whole} of {other} · {volume:.2f} ml",
+            "{number} of {name}, part of lesion {whole} of {other} · {volume:.2f} ml",
             name=name,
             number=number,
             other=other,
@@ -121,11 +125,11 @@ def describe_lesion(one: LesionRow, first: str, second: str) -> str:
 
 
 def _describe_answers(one: LesionRow) -> list[str]:
-    """Return the answers that differ, and how many are the same."""
+    """Return the answers that differ, and the number of equal ones."""
     texts = [
         f"{answer.question}: {answer.first or '–'} / {answer.second or '–'}"
         for answer in one.answers
         if not answer.is_same
     ]
     n_same = len(one.answers) - len(texts)
-    return [*texts, *([tr_n("{n} answer the same", "{n} answers the same", n_same)] * (n_same > 0))]
+    return [*texts, *([tr_n("{n} equal answer", "{n} equal answers", n_same)] * (n_same > 0))]

@@ -1,4 +1,4 @@
-"""What a judge sees: what waits, a case's readings in two colours, what they differ in."""
+"""View of adjudication: the queue, a case's readings in two colours, their differences."""
 
 from collections.abc import Sequence
 
@@ -42,23 +42,24 @@ from napari_mamamia.widgets.controls.controls import (
 from napari_mamamia.widgets.controls.line_list import make_line_list
 
 _RULE_TEXTS = {
-    ConsensusRule.UNION: (tr("Union"), tr("What any reading has")),
-    ConsensusRule.INTERSECTION: (tr("Intersection"), tr("What all readings have")),
+    ConsensusRule.UNION: (tr("Union"), tr("Voxels in any reading.")),
+    ConsensusRule.INTERSECTION: (tr("Intersection"), tr("Voxels in all readings.")),
     ConsensusRule.MAJORITY_BACKGROUND: (
         tr("Majority"),
-        tr("What more than half of the readings have"),
+        tr("Voxels in more than half of the readings."),
     ),
-    ConsensusRule.STAPLE: ("STAPLE", tr("The truth as STAPLE estimates it from all readings")),
+    ConsensusRule.STAPLE: ("STAPLE", tr("The truth as estimated by STAPLE from all readings.")),
 }
 
 
 class JudgingView(QWidget):
-    """`case_wanted` carries the key of a case to take up, `pair_wanted` which two are shown.
+    """View of adjudication.
 
-    `difference_wanted` is a step on, +1 or -1, `lesion_wanted` a line of the lesions; `rule_wanted`
-    and `reading_wanted` carry what is laid over the judge's mask; `decision_wanted` (reason, whose
-    answers), `leaving_out_wanted` a reason; `acceptance_wanted` the key of a case that agrees,
-    `reopening_wanted` (key, reason).
+    `case_wanted` carries the key of a case to open, `pair_wanted` the indices of two readings;
+    `difference_wanted` a step of +1 or -1, `lesion_wanted` a line of the lesions; `rule_wanted` and
+    `reading_wanted` what to copy into the adjudicator's mask; `decision_wanted` (reason, index of
+    the reading whose answers to use), `leaving_out_wanted` a reason; `acceptance_wanted` the key of
+    a case in agreement, `reopening_wanted` (key, reason).
     """
 
     case_wanted = Signal(str)
@@ -91,41 +92,37 @@ class JudgingView(QWidget):
     def _make_queue(self) -> QWidget:
         self.queue = make_line_list(
             "review_disputes",
-            tr("What waits for a judge: what disagrees first, the lowest Dice on top"),
+            tr("Cases that wait for adjudication, the lowest Dice first."),
         )
         self.queue.itemActivated.connect(lambda _item: self._take_up())
         self.queue.currentItemChanged.connect(lambda _now, _before: self._follow_choice())
         self.take_up = button(
             "review_take_up",
-            tr("Take up"),
-            tr("Takes this case, so that no other judge does, and shows its readings"),
+            tr("Open case"),
+            tr("Reserve this case for you and show its readings."),
             self._take_up,
             primary=True,
         )
         self.accept = button(
             "review_accept_case",
             tr("Accept unseen"),
-            tr("Accepts a case whose readings agree, as its last reading has it, without a look"),
+            tr("Accept the last reading of a case in agreement without looking at it."),
             self._want_acceptance,
         )
-        self.nothing = label(
-            "review_no_dispute", tip=tr("What waits for a judge, and in what order")
-        )
+        self.nothing = label("review_no_dispute", tip=tr("Number and order of the waiting cases"))
         self._queue = column(self.nothing, self.queue, row(self.take_up, self.accept, 1))
         return self._queue
 
     def _make_case(self) -> QWidget:
-        self.case = label("review_disputed", tip=tr("The case that you have taken up"))
+        self.case = label("review_disputed", tip=tr("The open case"))
         self.case.setProperty("heading", True)
-        self.because = label("review_because", tip=tr("In what the readings disagree"))
-        self.legend = label(
-            "review_legend", tip=tr("Whose outline has which colour, and its volume")
-        )
-        self.first = self._make_chooser("review_first", tr("Whose outline is sky blue"))
-        self.second = self._make_chooser("review_second", tr("Whose outline is orange"))
+        self.because = label("review_because", tip=tr("Reasons for disagreement"))
+        self.legend = label("review_legend", tip=tr("Colours and volumes of the readings"))
+        self.first = self._make_chooser("review_first", tr("Reading outlined in sky blue"))
+        self.second = self._make_chooser("review_second", tr("Reading outlined in orange"))
         self._pair = row(QLabel(tr("Show")), self.first, QLabel(tr("and")), self.second)
-        self.choice = label("review_choice", tip=tr("How your own mask of this case came about"))
-        self.note = label("review_judge_note", tip=tr("What cannot be done now, and why"))
+        self.choice = label("review_choice", tip=tr("Origin of your mask of this case"))
+        self.note = label("review_judge_note", tip=tr("Why an action is not possible"))
         set_level(self.note, "warning")
         self._case = column(
             self.case,
@@ -153,13 +150,15 @@ class JudgingView(QWidget):
         return chooser
 
     def _make_lesions(self) -> QWidget:
-        """Return the lesions of both readings, side by side: a line goes to one."""
+        """Return the list of matched lesions; a click on a line goes to the lesion."""
         self.lesions_told = label(
-            "review_lesions_told", tip=tr("Which lesions both readings have, and which one alone")
+            "review_lesions_told", tip=tr("Lesions of both readers and of one reader only")
         )
         self.lesions = make_line_list(
             "review_lesions",
-            tr("The lesions of both readings, with the number of each; a line goes there"),
+            tr(
+                "The lesions of both readings with their numbers. Click a line to go to the lesion."
+            ),
         )
         self.lesions.currentRowChanged.connect(self.lesion_wanted.emit)
         return column(self.lesions_told, self.lesions)
@@ -168,7 +167,7 @@ class JudgingView(QWidget):
         self.order: QComboBox = named(
             QComboBox(),
             "review_order",
-            tr("Which difference comes first: the largest or the farthest"),
+            tr("Sort differences by volume or by distance."),
         )
         self.order.addItem(tr("by volume"), False)
         self.order.addItem(tr("by distance"), True)
@@ -176,29 +175,29 @@ class JudgingView(QWidget):
         self.next = button(
             "review_next_difference",
             tr("Next difference"),
-            tr("Goes to the next place that one reading has and the other has not"),
+            tr("Go to the next region that only one of the readings contains."),
             lambda: self.difference_wanted.emit(1),
         )
         self.previous = button(
             "review_previous_difference",
             "◀",
-            tr("Goes to the difference before"),
+            tr("Go to the previous difference."),
             lambda: self.difference_wanted.emit(-1),
         )
-        self.difference = label("review_difference", tip=tr("The difference on screen"))
+        self.difference = label("review_difference", tip=tr("The current difference"))
         return column(row(self.previous, self.next, self.order, 1), self.difference)
 
     def _make_takes(self) -> QWidget:
         self.take_first = button(
             "review_take_first",
-            tr("Take A"),
-            tr("Lays the sky blue reading over your mask; Undo takes it back"),
+            tr("Copy A"),
+            tr("Copy the sky blue reading into your mask. Undo reverts this."),
             lambda: self.reading_wanted.emit(self.first.currentIndex()),
         )
         self.take_second = button(
             "review_take_second",
-            tr("Take B"),
-            tr("Lays the orange reading over your mask; Undo takes it back"),
+            tr("Copy B"),
+            tr("Copy the orange reading into your mask. Undo reverts this."),
             lambda: self.reading_wanted.emit(self.second.currentIndex()),
         )
         for rule in RULES:
@@ -216,52 +215,52 @@ class JudgingView(QWidget):
 
     def _make_decision(self) -> QWidget:
         self.answers: QComboBox = named(
-            QComboBox(), "review_answers_of", tr("Whose answers go with the decision")
+            QComboBox(), "review_answers_of", tr("Reading whose answers belong to the decision")
         )
         self._answers_line = row(QLabel(tr("Answers of")), self.answers, 1)
         self.reason: QLineEdit = named(
             QLineEdit(),
             "review_decision_reason",
-            tr("Why you decide so; it is kept with the decision"),
+            tr("Reason for the decision, which is stored with it."),
         )
-        self.reason.setPlaceholderText(tr("why"))
+        self.reason.setPlaceholderText(tr("reason"))
         self.reason.textEdited.connect(lambda _text: self.say(""))
         self.decide = button(
             "review_decide",
             tr("Decide"),
-            tr("Your mask becomes the accepted one of this case, with this reason"),
+            tr("Accept your mask for this case, with this reason."),
             lambda: self.decision_wanted.emit(self.reason.text(), self.answers.currentIndex()),
             primary=True,
         )
         self.leave_out = button(
             "review_leave_out",
-            tr("Leave out"),
-            tr("Rejects the case, with this reason: nobody reads it any more"),
+            tr("Reject case"),
+            tr("Reject the case with this reason. It is not read any more."),
             lambda: self.leaving_out_wanted.emit(self.reason.text()),
         )
         self.set_down = button(
             "review_set_down",
-            tr("Set down"),
-            tr("Leaves the case to another judge; what you drew stays on this computer"),
+            tr("Return to queue"),
+            tr("Leave the case to another adjudicator. Your drawing stays on this computer."),
             self.set_down_wanted.emit,
         )
         buttons = row(self.decide, self.leave_out, self.set_down, 1)
         return column(self._answers_line, self.reason, buttons)
 
     def _make_ended(self) -> QWidget:
-        """Return what can be done with a case that is decided: it is reopened, never deleted."""
-        self.ended = label("review_ended", tip=tr("What was decided about this case"))
+        """Return the controls of a decided case, which can be reopened but not deleted."""
+        self.ended = label("review_ended", tip=tr("The decision on this case"))
         self.why_again: QLineEdit = named(
             QLineEdit(),
             "review_reopen_reason",
-            tr("Why it is read again; it is kept with the case"),
+            tr("Reason for reading the case again, which is stored with it."),
         )
-        self.why_again.setPlaceholderText(tr("why it is read again"))
+        self.why_again.setPlaceholderText(tr("reason for reading again"))
         self.why_again.returnPressed.connect(self._want_reopening)
         self.reopen = button(
             "review_reopen_case",
-            tr("Reopen"),
-            tr("Begins a new round: everybody reads it again; what was decided is kept"),
+            tr("Reopen case"),
+            tr("Begin a new round: everybody reads the case again. The decision is kept."),
             self._want_reopening,
         )
         self._ended = column(self.ended, row(self.why_again, self.reopen))
@@ -270,7 +269,7 @@ class JudgingView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: StudySnapshot, ended: Sequence[DisputeRow] = ()) -> None:
-        """Show what waits, then what is decided; the line that is chosen stays."""
+        """Show the queue, then the decided cases; the selected line stays."""
         rows = (*look.disputes, *ended)
         texts = [describe_row(one) for one in rows]
         before = [self.queue.item(k).text() for k in range(self.queue.count())]
@@ -293,12 +292,12 @@ class JudgingView(QWidget):
 
     @property
     def chosen(self) -> DisputeRow | None:
-        """The line that is chosen."""
+        """Return the selected line."""
         item = self.queue.currentItem()
         return None if item is None else item.data(Qt.ItemDataRole.UserRole)
 
     def show_dispute(self, dispute: Dispute | None, *, is_busy: bool = False) -> None:
-        """Show a case that was taken up, in place of what waits; None goes back to that."""
+        """Show an open case instead of the queue; None shows the queue."""
         self._queue.setVisible(dispute is None)
         self._case.setVisible(dispute is not None)
         self._queue.setEnabled(not is_busy)
@@ -315,10 +314,10 @@ class JudgingView(QWidget):
             why = dispute.why_not(rule)
             control.setEnabled(not why)
             tip = _RULE_TEXTS[rule][1]
-            control.setToolTip(f"{tip}: {why}" if why else tr("{tip}; Undo takes it back", tip=tip))
+            control.setToolTip(f"{tip}: {why}" if why else tr("{tip} Undo reverts this.", tip=tip))
 
     def show_readings(self, dispute: Dispute) -> None:
-        """Offer the readings of a case that was just taken up."""
+        """List the readings of a case that was just opened."""
         names = [reading.name for reading in dispute.readings]
         for chooser, index in ((self.first, 0), (self.second, 1), (self.answers, 0)):
             chooser.clear()
@@ -332,7 +331,7 @@ class JudgingView(QWidget):
         self.show_choice("")
 
     def show_pair(self, first: ShownReading, second: ShownReading | None) -> None:
-        """Say whose outline has which colour."""
+        """Show the colours of the readings."""
         pairs = [(Role.READING_A, first), *([(Role.READING_B, second)] if second else [])]
         self.legend.setText(
             "<br>".join(
@@ -345,11 +344,11 @@ class JudgingView(QWidget):
                 for role, one in pairs
             )
         )
-        self.take_first.setText(tr("Take {name}", name=first.name))
-        self.take_second.setText(tr("Take {name}", name=second.name) if second else tr("Take B"))
+        self.take_first.setText(tr("Copy {name}", name=first.name))
+        self.take_second.setText(tr("Copy {name}", name=second.name) if second else tr("Copy B"))
 
     def show_lesions(self, table: LesionTable | None) -> None:
-        """List the lesions of the two readings that are shown; None where there are not two."""
+        """List the lesions of the two displayed readings; None if there are not two."""
         first, second = self.first.currentText(), self.second.currentText()
         self.lesions.blockSignals(True)
         self.lesions.clear()
@@ -365,7 +364,7 @@ class JudgingView(QWidget):
         self.lesions_told.setVisible(table is not None)
 
     def show_difference(self, part: Difference | None, at: int, n_parts: int) -> None:
-        """Describe the difference on screen; None where there is none."""
+        """Describe the difference on screen; None if there is none."""
         for control in (self.next, self.previous):
             control.setEnabled(n_parts > 0)
         if not n_parts:
@@ -383,7 +382,7 @@ class JudgingView(QWidget):
             whose, other = (first, second) if part.is_in_first else (second, first)
             self.difference.setText(
                 tr(
-                    "{at} of {n_parts}: {whose} alone, {volume:.2f} ml, ",
+                    "{at} of {n_parts}: only in {whose}, {volume:.2f} ml, ",
                     at=at + 1,
                     n_parts=n_parts,
                     whose=whose,
@@ -396,16 +395,16 @@ class JudgingView(QWidget):
                         other=other,
                     )
                     if part.distance_mm == part.distance_mm
-                    else tr("{other} has nothing", other=other)
+                    else tr("{other} is empty", other=other)
                 )
             )
 
     def show_choice(self, text: str) -> None:
-        """Say what was laid over the judge's mask."""
-        self.choice.setText(text or tr("Take one, or draw on page Refine."))
+        """Show the origin of the adjudicator's mask."""
+        self.choice.setText(text or tr("Copy a reading, or draw on page Refine."))
 
     def say(self, text: str) -> None:
-        """Say what cannot be done now."""
+        """Show why an action is not possible."""
         self.note.setText(text)
         self.note.setVisible(bool(text))
 
@@ -427,7 +426,7 @@ class JudgingView(QWidget):
             self.reopening_wanted.emit(chosen.case, self.why_again.text())
 
     def _follow_choice(self) -> None:
-        """Offer to take a case up, to accept what agrees, or to reopen what is decided."""
+        """Enable opening, accepting or reopening for the selected case."""
         chosen = self.chosen
         is_decided = chosen is not None and chosen.state in ENDS
         agrees = chosen is not None and chosen.state is CaseState.READ and not chosen.because
@@ -438,7 +437,7 @@ class JudgingView(QWidget):
         if chosen is not None and is_decided:
             self.ended.setText(
                 tr(
-                    "{row}. Sign it on tab Sign; to change it, say why and reopen it.",
+                    "{row}. Sign it on tab Sign. To change it, give a reason and reopen it.",
                     row=describe_row(chosen),
                 )
             )

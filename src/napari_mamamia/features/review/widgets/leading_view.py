@@ -1,4 +1,4 @@
-"""What a lead sees: a study as it was dealt, how far everybody is, quality control's queue."""
+"""View of the lead: draft of a study, progress of readers, queue of quality control."""
 
 from collections.abc import Sequence
 from html import escape
@@ -47,33 +47,33 @@ _CURVE_HEIGHT: Final = 90
 _CURVE_COLOUR: Final = "#E69F00"
 _LIST_HEIGHT: Final = 120
 _NO_KEY: Final = tr(
-    "The passphrase is asked for with each try: type it again, or freeze once more to begin "
+    "The passphrase is needed for each attempt: type it again, or freeze once more to begin "
     "without a key."
 )
 
 
 class ProgressView(QWidget):
-    """How far a study is and how far its readers agree, for its lead; quality control's queue."""
+    """Progress and agreement of the readers, and the queue of quality control."""
 
     agreement_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("review_lead")
-        self.states = label("review_states", tip=tr("Cases of the study by where they stand"))
-        self.readers = label("review_readers", tip=tr("How far every reader is, and time of work"))
+        self.states = label("review_states", tip=tr("Number of cases by state"))
+        self.readers = label("review_readers", tip=tr("Progress and working time of every reader"))
         self.measure = button(
             "review_agreement",
-            tr("Agreement so far"),
-            tr("Compares all masks and answers that were handed in; it takes seconds"),
+            tr("Measure agreement"),
+            tr("Compare all submitted masks and answers, which takes some seconds."),
             self.agreement_wanted.emit,
         )
-        self.agreement = label("review_agreement_lines", tip=tr("How far the readers agree so far"))
+        self.agreement = label("review_agreement_lines", tip=tr("Current agreement of the readers"))
         self.agreement.hide()
         self.curve = CaptureCurve()
-        self.stop = label("review_capture", tip=tr("What was caught, and whether one may stop"))
+        self.stop = label("review_capture", tip=tr("Errors found, and the stopping rule"))
         self.queue = make_line_list(
-            "review_quality_queue", tr("Quality control's queue, in its order")
+            "review_quality_queue", tr("Queue of quality control in reading order")
         )
         self._quality: QualityStatus | None = None
         self._lead = column(
@@ -93,7 +93,7 @@ class ProgressView(QWidget):
         layout.addStretch(1)
 
     def show_look(self, look: StudySnapshot) -> None:
-        """Show where the study stands."""
+        """Show the state of the study."""
         self._lead.setVisible(Role.LEAD in look.roles)
         rows = "".join(
             f"<tr><td>{state}</td><td align='right'>&nbsp;&nbsp;{count}</td></tr>"
@@ -104,17 +104,17 @@ class ProgressView(QWidget):
         self.readers.setText(f"<table>{head}{''.join(map(_row_of_reader, look.readers))}</table>")
 
     def show_agreement(self, lines: Sequence[str]) -> None:
-        """Show how far the readers agree, in lines."""
+        """Show the agreement of the readers, as lines."""
         self.agreement.setText("<br>".join(map(escape, lines)))
         self.agreement.setVisible(bool(lines))
 
     @property
     def has_quality(self) -> bool:
-        """Whether a queue of quality control is shown."""
+        """Return whether a queue of quality control is shown."""
         return self._quality is not None
 
     def show_quality(self, quality: QualityStatus | None) -> None:
-        """Show the queue and what was caught; None for a study that is read in no such order."""
+        """Show the queue and the errors found; None for a study without a queue."""
         if quality == self._quality:
             return
         self._quality = quality
@@ -130,7 +130,7 @@ class ProgressView(QWidget):
 
 def _row_of_reader(one: ReaderRow) -> str:
     each = (
-        tr("{active:.1f} min a case", active=one.active_s / 60 / one.n_read) if one.n_read else ""
+        tr("{active:.1f} min per case", active=one.active_s / 60 / one.n_read) if one.n_read else ""
     )
     return tr(
         "<tr><td>{name}</td><td align='right'>&nbsp;&nbsp;{n_read} of "
@@ -150,24 +150,26 @@ def _describe_place(place: int, one: QualityRow) -> str:
 
 
 class CaptureCurve(QWidget):
-    """Errors found (up) against cases read (right), of all cases; no numbers beside the words."""
+    """Errors found (vertical) against cases read (horizontal), without axis labels."""
 
     def __init__(self) -> None:
         super().__init__()
         named(
-            self, "review_capture_curve", tr("Errors found (up) against cases read of all (right)")
+            self,
+            "review_capture_curve",
+            tr("Errors found (vertical) against cases read (horizontal)"),
         )
         self.setMinimumHeight(_CURVE_HEIGHT)
         self._points: Sequence[tuple[int, int]] = ()
         self._n_cases = 1
 
     def show_points(self, points: Sequence[tuple[int, int]], n_cases: int) -> None:
-        """Show (cases read, errors found) from none on."""
+        """Show (cases read, errors found) points, beginning at zero cases."""
         self._points, self._n_cases = points, max(n_cases, 1)
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw a frame and the curve in it."""
+        """Draw a frame and the curve."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         frame = self.rect().adjusted(4, 4, -4, -4)
@@ -186,9 +188,9 @@ class CaptureCurve(QWidget):
 
 
 class CaseChoice(QWidget):
-    """Cases of a data set, typed as ids and patterns or chosen in a list; nothing is all of them.
+    """Cases of a data set, typed as ids and patterns or selected in a list; empty means all.
 
-    `changed` says that another choice stands there, `list_wanted` that the list is asked for.
+    `changed` signals another selection, `list_wanted` asks for the list.
     """
 
     changed = Signal()
@@ -197,19 +199,24 @@ class CaseChoice(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("review_plan_choice")
-        tip = tr("Ids with commas between; * stands for any letters, as in DUKE_*; empty for all")
+        tip = tr(
+            "Case ids separated by commas; * stands for any letters, as in DUKE_*. Empty means all."
+        )
         self.line: QLineEdit = named(QLineEdit(), "review_plan_cases", tip)
         self.line.setPlaceholderText(tr("all"))
         self.line.textChanged.connect(lambda _text: self.changed.emit())
         self.line.textChanged.connect(lambda _text: self._mark_cases())
         list_button = button(
             "review_plan_list_cases",
-            tr("List"),
-            tr("Lists the cases of the data set, to choose from with the mouse"),
+            tr("List cases"),
+            tr("List the cases of the data set, to select them with the mouse."),
             self.list_wanted.emit,
         )
         self.note = make_note("cases")
-        tip = tr("Cases of the data set: a click takes one, Ctrl and Shift take more; none is all")
+        tip = tr(
+            "Cases of the data set. Click to select one, with Ctrl or Shift several; none "
+            "means all."
+        )
         self.listed: QListWidget = named(QListWidget(), "review_plan_listed", tip)
         self.listed.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.listed.setFixedHeight(_LIST_HEIGHT)
@@ -223,11 +230,11 @@ class CaseChoice(QWidget):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """What was typed or chosen; nothing for all cases."""
+        """Return the typed or selected ids and patterns; empty for all cases."""
         return split_cases(self.line.text())
 
     def show_ids(self, case_ids: Sequence[str]) -> None:
-        """List the cases of the data set; none takes the list away."""
+        """List the cases of the data set; empty hides the list."""
         self._ids = tuple(case_ids)
         self.listed.blockSignals(True)
         self.listed.clear()
@@ -237,7 +244,7 @@ class CaseChoice(QWidget):
         self._mark_cases()
 
     def _mark_cases(self) -> None:
-        """Show in the list which cases the line names."""
+        """Select the cases in the list that the line names."""
         if not self._ids:
             return
         try:
@@ -252,7 +259,7 @@ class CaseChoice(QWidget):
         self.listed.blockSignals(False)
 
     def _take_cases(self) -> None:
-        """Write what was chosen in the list into the line."""
+        """Write the cases selected in the list into the line."""
         chosen = [
             identifier
             for index, identifier in enumerate(self._ids)
@@ -262,7 +269,7 @@ class CaseChoice(QWidget):
 
 
 class DraftView(QWidget):
-    """Who would read what, and what freezes it.
+    """The draft of a study, and the controls that freeze it.
 
     `freezing_wanted` carries a `FreezeSetup`, `can_freeze` whether freezing is the next step.
     """
@@ -273,12 +280,10 @@ class DraftView(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("review_plan_shown")
-        self.result = label(
-            "review_plan_result", tip=tr("Who would read how much, and what to know")
-        )
-        self.warning = label("review_plan_warning", tip=tr("What cannot be read, and why"))
+        self.result = label("review_plan_result", tip=tr("Assignment of readers, and notes"))
+        self.warning = label("review_plan_warning", tip=tr("Unreadable cases, and why"))
         set_level(self.warning, "warning")
-        tip = tr("Freezes without the cases that cannot be read: they are out for ever")
+        tip = tr("Freeze the study without the unreadable cases. They cannot be added later.")
         self.without_broken: CheckBox = named(
             CheckBox(tr("Begin without them")), "review_plan_without_broken", tip
         )
@@ -291,8 +296,8 @@ class DraftView(QWidget):
             edit.textEdited.connect(lambda _text: self.hide_notes())
         self.freeze = button(
             "review_plan_freeze",
-            tr("Freeze and begin"),
-            tr("Writes study.json into the new folder: from then on it never changes"),
+            tr("Freeze study"),
+            tr("Write study.json into the new folder. It never changes afterwards."),
             self._want_freezing,
         )
         layout = QVBoxLayout(self)
@@ -306,7 +311,7 @@ class DraftView(QWidget):
         self._is_key_meant = False
 
     def hide_notes(self) -> None:
-        """Take back what was wrong: somebody is mending it."""
+        """Hide error notes while the user corrects them."""
         for note in self.notes.values():
             note.hide()
 
@@ -318,7 +323,7 @@ class DraftView(QWidget):
         folder = Path(self.folder.text().strip())
         self.hide_notes()
         if folder == Path():
-            # Nothing is begun: what was typed as a secret stays for the next click.
+            # The study was not begun: keep the passphrase for the next click.
             self.freezing_wanted.emit(FreezeSetup(folder))
             return
         key, was_meant = self.keys.read(), self._is_key_meant
@@ -326,13 +331,13 @@ class DraftView(QWidget):
         if key is None:
             self._say_passphrase(NOT_THE_SAME)
         elif was_meant and not key[1]:
-            # A try that failed forgets the passphrase, and study.json never changes again.
+            # A failed attempt clears the passphrase, and study.json can never be changed.
             self._say_passphrase(_NO_KEY)
         else:
             self.freezing_wanted.emit(FreezeSetup(folder, self.without_broken.isChecked(), *key))
 
     def show_draft(self, draft: StudyDraft | None) -> None:
-        """Show who would read what; None where nothing was dealt yet."""
+        """Show the assignment of readers; None if there is no draft."""
         self._draft = draft
         self.setVisible(draft is not None)
         self.hide_notes()
@@ -343,8 +348,8 @@ class DraftView(QWidget):
             n_left_out = len(draft.left_out)
             self.warning.setText(
                 tr_n(
-                    "{n} case cannot be read: mend its files, or begin without it.",
-                    "{n} cases cannot be read: mend their files, or begin without them.",
+                    "{n} case cannot be read: repair its files, or begin without it.",
+                    "{n} cases cannot be read: repair their files, or begin without them.",
                     n_left_out,
                 )
             )
@@ -363,8 +368,8 @@ class DraftView(QWidget):
 
 
 def make_note(field: str) -> QLabel:
-    """Return room for what is wrong in a field, which is nothing yet."""
-    note = label(f"review_plan_note_{field}", tip=tr("What has to be mended in this field"))
+    """Return an empty label for the error of a field."""
+    note = label(f"review_plan_note_{field}", tip=tr("What to correct in this field"))
     set_level(note, "error")
     note.hide()
     return note

@@ -1,4 +1,4 @@
-"""Page Review: which study and who reads; then what that person does in it."""
+"""Page Review: choice of study and person, then the tabs for that person's work."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,16 +45,16 @@ _AGREED: Final = (CaseState.READ, CaseState.ACCEPTED)
 
 
 _TABS: Final = (
-    (tr("Read"), tr("Cases that are yours to read")),
-    (tr("Judge"), tr("What disagrees, and what waits to be accepted or signed")),
-    (tr("Sign"), tr("Your key, and what you may sign as author, reviewer or approver")),
-    (tr("Study"), tr("How far everybody is, how far they agree, and quality control")),
+    (tr("Read"), tr("The cases that you read.")),
+    (tr("Judge"), tr("Cases with disagreement, and cases to be accepted or signed.")),
+    (tr("Sign"), tr("Your key, and what you may sign as author, reviewer or approver.")),
+    (tr("Study"), tr("Progress and agreement of the readers, and quality control.")),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ExtraSnapshot:
-    """What is looked for beside `StudySnapshot`: signatures, what is decided, quality control."""
+    """State in addition to `StudySnapshot`: signatures, decided cases, quality control."""
 
     signing: SigningStatus
     ended: tuple[DisputeRow, ...] = ()
@@ -62,27 +62,27 @@ class ExtraSnapshot:
 
 
 class _Tabs(QTabBar):
-    """Tabs as wide as their texts: Qt leaves one whose text changed while hidden as it was."""
+    """Tab bar that fits changed texts; Qt does not resize tabs whose text changed while hidden."""
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Lay all tabs out anew."""
+        """Compute the sizes of all tabs again."""
         self.setIconSize(self.iconSize())
         super().showEvent(event)
 
     def tabSizeHint(self, at: int) -> QSize:
-        """Return the usual size, or 24 pixels of height where it is lower."""
+        """Return the usual size, at least 24 pixels high."""
         return super().tabSizeHint(at).expandedTo(QSize(0, LEAST))
 
 
 class ReviewPage(QWidget):
-    """The page; `leave_wanted` ends the work.
+    """The page; `leave_wanted` ends the work in a study.
 
     Attributes
     ----------
     study_chosen, person_chosen
         Carry a folder; a name and the passphrase of its key, "" without one.
     form, reading, judging
-        The questions; what a reader sees, them included; what a judge sees.
+        The questions; the reader's view, which contains them; the adjudicator's view.
     """
 
     study_chosen = Signal(object)
@@ -109,17 +109,17 @@ class ReviewPage(QWidget):
         self.about = label(
             "review_about",
             tr(
-                "A study that several people read on one shared folder, blind where the "
-                "study says so. It needs no model, no torch, no graphics card and no server; "
-                "a weak laptop will do."
+                "A study that several people read in one shared folder, optionally blind. It "
+                "needs no model, no torch, no graphics card and no server; a weak laptop is "
+                "enough."
             ),
-            tr("What this page is for"),
+            tr("Purpose of this page"),
         )
-        self.study = label("review_study", tip=tr("The study that was chosen"))
+        self.study = label("review_study", tip=tr("The chosen study"))
         self.open = button(
             "review_open",
             tr("Open a study…"),
-            tr("Chooses the folder of a study, the one with study.json in it"),
+            tr("Choose the folder of a study, which contains study.json."),
             self._choose_folder,
             primary=True,
         )
@@ -128,11 +128,13 @@ class ReviewPage(QWidget):
         self.begin = button(
             "review_begin",
             tr("Begin"),
-            tr("Begins as this person, in this window alone"),
+            tr("Begin as this person in this window."),
             self._choose_person,
         )
         self.secret: QLineEdit = named(
-            QLineEdit(), "review_secret", tr("Passphrase of your key: nobody else acts as you")
+            QLineEdit(),
+            "review_secret",
+            tr("Passphrase of your key, so that nobody else can use your name."),
         )
         self.secret.setEchoMode(QLineEdit.EchoMode.Password)
         self.secret.setPlaceholderText(tr("passphrase of your key"))
@@ -144,31 +146,31 @@ class ReviewPage(QWidget):
         self.new = button(
             "review_new",
             tr("New study…"),
-            tr("Plans a study: cases, readers, what is hidden; shown before it is frozen"),
+            tr("Plan a study: cases, readers and blinding. It is shown before it is frozen."),
             self.show_planning,
         )
         self.planning.left.connect(self.show_entry)
         lines = (self.about, self.study, self._asking, self._asking_key)
         self._entry = column(*lines, row(self.open, self.new, 1))
-        # Another person has another key.
+        # Keys belong to one person.
         self.who.currentIndexChanged.connect(lambda _at: self._asking_key.hide())
         return self._entry
 
     def _make_work(self) -> QWidget:
-        self.person = label("review_person", tip=tr("The study, and as whom you are at work in it"))
+        self.person = label("review_person", tip=tr("The study, and your name in it"))
         self.person.setProperty("heading", True)
         self.origin: QLineEdit = named(
-            QLineEdit(), "review_origin", tr("SHA-256 of the study's file, to be copied")
+            QLineEdit(), "review_origin", tr("SHA-256 of the study file, for copying")
         )
         self.origin.setReadOnly(True)
         self.origin.setFrame(False)
         self._origin = row(QLabel(tr("study.json SHA-256")), self.origin)
         self.waiting = label("review_waiting", tip=tr("What could not be sent to the study yet"))
-        self.trouble = label("review_trouble", tip=tr("What is wrong with the study's folder"))
+        self.trouble = label("review_trouble", tip=tr("Problems of the study's folder"))
         for line in (self.waiting, self.trouble):
             set_level(line, "warning")
-        # Not a QTabWidget, which knows no heights that depend on widths: its lines would be cut.
-        self.tabs: QTabBar = named(_Tabs(), "review_tabs", tr("What you do in this study"))
+        # Not a QTabWidget, which ignores height-for-width and would cut off lines.
+        self.tabs: QTabBar = named(_Tabs(), "review_tabs", tr("Your tasks in this study"))
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
         self.progress = ProgressView()
@@ -183,7 +185,7 @@ class ReviewPage(QWidget):
         self.tabs.currentChanged.connect(self._turn_to)
         lines = (self.person, self._origin, self.waiting, self.trouble)
         self._work = column(*lines, self.tabs, *self._views)
-        self._turn_to(0)  # not before they are in there: what is shown without a parent is a window
+        self._turn_to(0)  # only after they have a parent: a widget without one is a window
         return self._work
 
     def _turn_to(self, at: int) -> None:
@@ -193,7 +195,7 @@ class ReviewPage(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_entry(self, study: str = "", people: Sequence[str] = (), known: str = "") -> None:
-        """Ask for a study, or of one that was chosen for the person."""
+        """Show the choice of a study, or of a person in the chosen study."""
         self._entry.show()
         self.planning.hide()
         self._work.hide()
@@ -210,23 +212,23 @@ class ReviewPage(QWidget):
         set_primary(self.open, primary=not people)
 
     def ask_key(self, why: str) -> None:
-        """Ask for the passphrase of the key of the person who was chosen."""
+        """Ask for the passphrase of the chosen person's key."""
         self.why_key.setText(why)
         self._asking_key.show()
         self.secret.setFocus()
 
     def show_planning(self) -> None:
-        """Ask what a new study shall be."""
+        """Show the form of a new study."""
         self._entry.hide()
         self.planning.show()
 
     def show_look(self, look: StudySnapshot, more: ExtraSnapshot | None = None) -> None:
-        """Show where the study stands for this person; None for `more` leaves that as it is."""
+        """Show the state of the study for this person; None for `more` leaves that unchanged."""
         self._entry.hide()
         self.planning.hide()
         self._work.show()
         self.person.setText(f"{look.study} · {look.person} ({', '.join(look.roles)})")
-        if self.origin.text() != look.origin:  # what is selected to be copied stays selected
+        if self.origin.text() != look.origin:  # keep the user's text selection
             self.origin.setText(look.origin)
             self.origin.setCursorPosition(0)
             tip = tr("SHA-256 of the study's file: {digits}", digits=look.origin)
@@ -271,7 +273,7 @@ class ReviewPage(QWidget):
 
 
 def describe_waiting(look: StudySnapshot) -> str:
-    """Return what waits on this computer and why, "" where nothing does."""
+    """Return what waits on this computer and why, "" if nothing does."""
     if look.n_unsent:
         some = tr_n(
             "{n} event",
@@ -280,18 +282,21 @@ def describe_waiting(look: StudySnapshot) -> str:
         )
         waits = "wait" if look.n_unsent != 1 else "waits"
         return tr(
-            "{some} {waits} on this computer: the study cannot be reached or written to "
-            "now. Go on; it is sent by itself when that works again.",
+            "{some} {waits} on this computer: the study cannot be reached or written to now. "
+            "Continue working; everything is sent automatically later.",
             some=some,
             waits=waits,
         )
     if not look.is_seen:
         return tr("The study cannot be reached now.")
     if look.trouble:
-        return tr("The study cannot be reached now. Go on; what you do is kept on this computer.")
+        return tr(
+            "The study cannot be reached now. Continue working; everything is saved on this "
+            "computer."
+        )
     return ""
 
 
 def is_judge(look: StudySnapshot) -> bool:
-    """Whether this person adjudicates."""
+    """Return whether this person is an adjudicator."""
     return not JUDGES.isdisjoint(look.roles)

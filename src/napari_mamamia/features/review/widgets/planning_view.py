@@ -1,4 +1,4 @@
-"""What a lead plans a study with: all that `mamamia review init` takes, dealt, shown and frozen."""
+"""The form of a new study: all settings of `mamamia review init`, the draft, and freezing."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,20 +37,20 @@ from napari_mamamia.widgets.controls.revealing import reveal
 from napari_mamamia.widgets.controls.targets import CheckBox
 
 _MODE_TEXTS: Final = {
-    ReadingMode.INDEPENDENT: tr("independent: each for himself, a judge accepts"),
-    ReadingMode.SECOND_LOOK: tr("second look: the second sees the first"),
-    ReadingMode.ARBITRATION: tr("arbitration: two, a judge where they disagree"),
-    ReadingMode.PANEL: tr("panel: each for himself, all are judged"),
+    ReadingMode.INDEPENDENT: tr("independent: every reader alone, an adjudicator accepts"),
+    ReadingMode.SECOND_LOOK: tr("second look: the second reader sees the first reading"),
+    ReadingMode.ARBITRATION: tr("arbitration: two readers, an adjudicator if they disagree"),
+    ReadingMode.PANEL: tr("panel: every reader alone, all cases are adjudicated"),
 }
 _RULE_TEXTS: Final = {
-    ConsensusRule.MAJORITY_BACKGROUND: tr("majority; a tie is background"),
-    ConsensusRule.MAJORITY_FOREGROUND: tr("majority; a tie is lesion"),
+    ConsensusRule.MAJORITY_BACKGROUND: tr("majority; ties are background"),
+    ConsensusRule.MAJORITY_FOREGROUND: tr("majority; ties are lesion"),
     ConsensusRule.MAJORITY_THIRD: tr("majority; a third reader breaks ties"),
-    ConsensusRule.UNION: tr("union: what any reading has"),
-    ConsensusRule.INTERSECTION: tr("intersection: what all have"),
-    ConsensusRule.STAPLE: tr("STAPLE, of three readings or more"),
+    ConsensusRule.UNION: tr("union: voxels in any reading"),
+    ConsensusRule.INTERSECTION: tr("intersection: voxels in all readings"),
+    ConsensusRule.STAPLE: tr("STAPLE, from three or more readings"),
 }
-_TITLES: Final = (tr("Data set"), tr("Title"), tr("Leads"), tr("Readers"), tr("Judges"))
+_TITLES: Final = (tr("Data set"), tr("Title"), tr("Leads"), tr("Readers"), tr("Adjudicators"))
 _FILES: Final = (tr("Protocol"), tr("Honeypots"), tr("Order"), tr("Consensus"))
 _MOST_SEED: Final = 2_000_000_000
 _USUAL: Final = Triggers()
@@ -59,7 +59,7 @@ _USUAL: Final = Triggers()
 class PlanningView(QWidget):
     """The form of a new study.
 
-    `draft_wanted` carries a `StudySetup`, `cases_wanted` the data set whose cases are listed,
+    `draft_wanted` carries a `StudySetup`, `cases_wanted` the data set whose cases to list,
     `freezing_wanted` a `FreezeSetup`.
     """
 
@@ -99,7 +99,7 @@ class PlanningView(QWidget):
     def _make_field(
         self, field: str, title: str, among: Sequence[str], *controls: QWidget
     ) -> QWidget:
-        """Return a titled line of a field of the wish, with room for what is wrong below it."""
+        """Return a labelled row of a field, with space for an error below it."""
         self._notes[field] = note = make_note(field)
         titled = row(row_name(title, among), *controls)
         titled.layout().setStretch(1, 1)
@@ -115,17 +115,17 @@ class PlanningView(QWidget):
             if chosen:
                 target.setText(chosen)
 
-        return button(f"{target.objectName()}_browse", "…", tr("Chooses {what}", what=what), browse)
+        return button(f"{target.objectName()}_browse", "…", tr("Choose {what}.", what=what), browse)
 
     def _make_basics(self) -> tuple[QWidget, ...]:
-        people = tr("Names of {}, with commas between; one person may have several roles")
-        self.data_set = self._make_line("review_plan_data", tr("The data set whose cases are read"))
-        self.name = self._make_line("review_plan_name", tr("The study's title"))
-        self.leads = self._make_line("review_plan_leads", people.format(tr("those who lead it")))
-        self.readers = self._make_line("review_plan_readers", people.format(tr("those who read")))
-        self.judges = self._make_line(
-            "review_plan_judges", people.format(tr("those who adjudicate"))
+        people = tr("Names of {}, separated by commas. One person may have several roles.")
+        self.data_set = self._make_line(
+            "review_plan_data", tr("The data set whose cases are read.")
         )
+        self.name = self._make_line("review_plan_name", tr("The title of the study."))
+        self.leads = self._make_line("review_plan_leads", people.format(tr("the leads")))
+        self.readers = self._make_line("review_plan_readers", people.format(tr("the readers")))
+        self.judges = self._make_line("review_plan_judges", people.format(tr("the adjudicators")))
         browse = self._make_browse(self.data_set, tr("a data set"))
         fields = ("data_set", "name", "leads", "readers", "adjudicators")
         lines = ((self.data_set, browse), (self.name,), (self.leads,), (self.readers,))
@@ -141,10 +141,10 @@ class PlanningView(QWidget):
 
     def _make_mode(self) -> QWidget:
         self.mode = self._make_choice(
-            "review_plan_mode", tr("How often a case is read, and by whom"), _MODE_TEXTS
+            "review_plan_mode", tr("How often a case is read, and by whom."), _MODE_TEXTS
         )
         self.mode.currentIndexChanged.connect(lambda _at: self._follow_mode())
-        tip = tr("Readings of a case, where the mode leaves it open")
+        tip = tr("Readings of a case, if the mode does not fix their number.")
         self.readings: QSpinBox = named(QSpinBox(), "review_plan_readings", tip)
         self.readings.setRange(1, 100)
         self.readings.setValue(2)
@@ -180,7 +180,7 @@ class PlanningView(QWidget):
             lambda: self.cases_wanted.emit(Path(self.data_set.text().strip()))
         )
         self._notes["cases"] = self.cases.note
-        tip = tr("Which cases of the data set are read")
+        tip = tr("The cases of the data set to be read")
         self._cases = self._add_fold("fold_cases", tr("Cases"), tip, ("cases",), self.cases)
         return self._cases
 
@@ -203,7 +203,7 @@ class PlanningView(QWidget):
         self._blinding = self._add_fold(
             "fold_hidden",
             tr("Hidden from readers"),
-            tr("What readers are not shown; earlier rounds never are"),
+            tr("What is hidden from readers. Earlier rounds are always hidden."),
             (),
             row(one, two, 1),
             row(three, four, 1),
@@ -221,22 +221,25 @@ class PlanningView(QWidget):
 
     def _make_rules(self) -> QWidget:
         self.dice = self._make_limit(
-            "review_plan_dice", tr("Readings of a lower Dice disagree"), 1.0, 0.05
+            "review_plan_dice", tr("Readings with a lower Dice disagree."), 1.0, 0.05
         )
         self.ratio = self._make_limit(
             "review_plan_ratio",
-            tr("Larger volume over smaller: above it they disagree"),
+            tr("Readings with a larger volume ratio (larger over smaller) disagree."),
             100.0,
             0.1,
         )
         self.distance = self._make_limit(
-            "review_plan_hd95", tr("A larger 95 % Hausdorff distance disagrees, mm"), 1000.0, 1.0
+            "review_plan_hd95",
+            tr("Readings with a larger 95 % Hausdorff distance in mm disagree."),
+            1000.0,
+            1.0,
         )
         self.distance.setSuffix(" mm")
         self.distance.setDecimals(1)
         self.ratio.setMinimum(1.0)
         usual = (_USUAL.dice_below, _USUAL.volume_ratio, _USUAL.hd95_mm)
-        texts = (tr("Dice below"), tr("volumes above"), tr("HD95 above"))
+        texts = (tr("Dice below"), tr("volume ratio above"), tr("HD95 above"))
         self._limits: list[tuple[CheckBox, QDoubleSpinBox]] = []
         for spin, value, text in zip(
             (self.dice, self.ratio, self.distance), usual, texts, strict=True
@@ -247,21 +250,21 @@ class PlanningView(QWidget):
             self._limits.append((box, spin))
         self.lesions = self._make_box(
             "review_plan_lesions",
-            tr("a lesion of one reader alone"),
-            tr("Lesions that another reader has not, split or joined disagree"),
+            tr("lesion of one reader only"),
+            tr("Readings disagree if a lesion is marked by one reader only, split or merged."),
         )
         self.category = self._make_box(
             "review_plan_category",
-            tr("another answer"),
-            tr("Another answer to a question of categories disagrees"),
+            tr("different answer"),
+            tr("Readings disagree if answers to a question with categories differ."),
         )
         self.consensus = self._make_choice(
-            "review_plan_consensus", tr("How readings become one mask"), _RULE_TEXTS
+            "review_plan_consensus", tr("How readings become one mask."), _RULE_TEXTS
         )
         self._rules = self._add_fold(
             "fold_rules",
             tr("When readings disagree"),
-            tr("One of these is enough; and how readings become one mask"),
+            tr("A single trigger is enough. Also, how readings become one mask."),
             ("consensus", "triggers"),
             *(row(box, spin, 1) for box, spin in self._limits),
             row(self.lesions, 1),
@@ -271,26 +274,34 @@ class PlanningView(QWidget):
         return self._rules
 
     def _make_extras(self) -> QWidget:
-        tip = tr("Share of a reader's cases that comes a second time")
+        tip = tr("Proportion of a reader's cases that come a second time.")
         self.repeats: QSpinBox = named(QSpinBox(), "review_plan_repeats", tip)
         self.repeats.setRange(0, 50)
         self.repeats.setSuffix(" %")
-        tip = tr("The same seed deals the cases the same")
+        tip = tr("The same seed gives the same assignment.")
         self.seed: QSpinBox = named(QSpinBox(), "review_plan_seed", tip)
         self.seed.setRange(0, _MOST_SEED)
         self.seed.setValue(42)
         for control in (self.repeats, self.seed):
             control.valueChanged.connect(self._forget_draft)
         tips = (
-            ("protocol", tr("Protocol (JSON) with the form"), "*.json"),
-            ("honeypots", tr("Honeypots: file of case ids of known truth, one a line"), "*.txt"),
-            ("order", tr("Quality control's queue (JSON): everybody reads in its order"), "*.json"),
+            ("protocol", tr("a reading protocol (JSON) with the form"), "*.json"),
+            (
+                "honeypots",
+                tr("honeypots: a file of case ids of known truth, one per line"),
+                "*.txt",
+            ),
+            (
+                "order",
+                tr("the queue of quality control (JSON), which sets everybody's reading order"),
+                "*.json",
+            ),
         )
         self.files = {field: self._make_line(f"review_plan_{field}", t) for field, t, _ in tips}
         self._extras = self._add_fold(
             "fold_extras",
             tr("Form, repeats, honeypots, order"),
-            tr("What readers answer, and what is mixed in among their cases"),
+            tr("Questions to readers, and cases mixed into their work"),
             tuple(self.files),
             *(
                 self._make_field(
@@ -309,15 +320,15 @@ class PlanningView(QWidget):
     def _make_decision(self) -> QWidget:
         self.draft = button(
             "review_plan_draft",
-            tr("Show who reads what"),
-            tr("Deals the cases out and shows it; nothing is written"),
+            tr("Show assignment"),
+            tr("Assign the cases to readers and show the result. Nothing is written."),
             lambda: self.draft_wanted.emit(self.setup),
             primary=True,
         )
         self.back = button(
             "review_plan_back",
             tr("Back"),
-            tr("Leaves this form; nothing is written"),
+            tr("Leave this form. Nothing is written."),
             self.left.emit,
         )
         self.shown = DraftView()
@@ -330,7 +341,7 @@ class PlanningView(QWidget):
 
     @property
     def setup(self) -> StudySetup:
-        """What the form says."""
+        """Return the settings in the form."""
         files = {field: edit.text().strip() for field, edit in self.files.items()}
         paths = {field: Path(text) if text else None for field, text in files.items()}
         dice, ratio, distance = (s.value() if b.isChecked() else None for b, s in self._limits)
@@ -352,7 +363,7 @@ class PlanningView(QWidget):
         )
 
     def show_draft(self, draft: StudyDraft | None) -> None:
-        """Show who would read what; None where nothing was dealt yet."""
+        """Show the assignment of readers; None if there is no draft."""
         for note in self._notes.values():
             note.hide()
         self.shown.show_draft(draft)
@@ -360,7 +371,7 @@ class PlanningView(QWidget):
             reveal(self.shown.freeze)
 
     def show_problem(self, field: str, text: str) -> None:
-        """Say what is wrong beside its field, which is unfolded and brought into sight."""
+        """Show an error next to its field, which is unfolded and scrolled into view."""
         note = self._notes.get(field, self._notes["name"])
         note.setText(text)
         note.show()
@@ -371,13 +382,13 @@ class PlanningView(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _forget_draft(self, *_changed: object) -> None:
-        """Take back what was shown, which is out of date."""
+        """Hide the draft after a change of the form."""
         if hasattr(self, "shown"):
             self.show_draft(None)
             self._say_folded()
 
     def _say_folded(self) -> None:
-        """Say in a line what each fold holds."""
+        """Show a summary of each folded section."""
         self._cases.said.setText(self.cases.line.text().strip() or tr("all of the data set"))
         boxes = self.hidden.values()
         names = [box.text() for box in boxes if box.isChecked()]

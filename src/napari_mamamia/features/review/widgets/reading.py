@@ -1,4 +1,4 @@
-"""A reader at work in a study: next case, form, accept, put back, an earlier case again."""
+"""Control a reader's work: next case, form, submit, return to queue, reopen."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,31 +31,33 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _Shown: TypeAlias = tuple[NDArray[np.uint8], tuple[int, int, int] | None]
-"""A mask as its layer holds it, and the middle of its largest part (z, y, x), if it has one."""
+"""A mask as in its layer, and the centre of its largest component (z, y, x), if any."""
 _LANE: Final = "review"
 _KEEP_EVERY_MS: Final = 15_000
 _MEASURE_AFTER_MS: Final = 1_000
 _A_MASK: Final = tr("a mask")
-_ALL_DONE: Final = tr("Nothing is left for you to read now. What others still read may come back.")
+_ALL_DONE: Final = tr(
+    "You have no case left to read now. Cases that others are still reading may come back."
+)
 _HELD: Final = tr(
-    "{} is held by {}. It can be taken once it is let go of, or 30 minutes after that."
+    "{} is reserved by {}. It is available when they release it, or after 30 minutes."
 )
 _OTHER_CASE: Final = tr(
-    "Another case is on screen than the one you took: take it again from the list."
+    "Another case is on screen than the one you took: open it again from the list."
 )
 
 
 def choose_images_folder() -> Path | None:
-    """Ask for the folder of the images; None where none was chosen."""
+    """Ask for the folder of the images; None if cancelled."""
     name = QFileDialog.getExistingDirectory(None, tr("Data set that this study reads"))
     return Path(name) if name else None
 
 
 class Reading(WindowPart):
-    """Joins the reader's view, the desk and the case on screen.
+    """Connects the reader's view, the client and the case on screen.
 
-    `shown_wanted` asks for the page Review, because something has to be done there; `stepped` says
-    that something was taken, handed in or put back.
+    `shown_wanted` asks to show page Review, because an action is needed there; `stepped` is emitted
+    when a case was taken, submitted or returned.
     """
 
     shown_wanted = Signal()
@@ -80,11 +82,11 @@ class Reading(WindowPart):
         self.clock = ActiveClock(self)
         self._kept: Draft | None = None
         self._note = ""
-        self._numbers = count()  # of drafts: two may be on their way to the disk
+        self._numbers = count()  # number of the draft: two may be written at the same time
         self._keep = QTimer(self)
         self._keep.setInterval(_KEEP_EVERY_MS)
         self._keep.timeout.connect(self.keep_draft)
-        # A while after a stroke: what is measured is not what is painted just now.
+        # Measure some time after a stroke, not the mask during painting.
         self._measure = QTimer(self)
         self._measure.setSingleShot(True)
         self._measure.setInterval(_MEASURE_AFTER_MS)
@@ -109,7 +111,7 @@ class Reading(WindowPart):
             signal.connect(lambda: view.gaps.show_gaps(self.list_gaps()))
 
     def begin(self, client: StudyClient | None) -> None:
-        """Read at this desk from now on; None ends it."""
+        """Begin reading with a client; None ends it."""
         self.client = client
         self._let_go()
 
@@ -119,7 +121,7 @@ class Reading(WindowPart):
         """Take the next case and open it."""
         client = self.client
         if client is not None:
-            self._leave_case(lambda: self._take_task(tr("Taking the next case"), client.take_next))
+            self._leave_case(lambda: self._take_task(tr("Opening the next case"), client.take_next))
 
     def look_at(self, task: Task) -> None:
         """Open a case that was taken before."""
@@ -130,17 +132,17 @@ class Reading(WindowPart):
             )
 
     def reopen(self, reason: str) -> None:
-        """Take back what was handed in of the case on screen."""
+        """Reopen the submitted reading of the case on screen."""
         client, taken = self.client, self.taken
         if client is None or taken is None:
             return
         if not reason.strip():
-            self._view.say(tr("Say in a few words why you read it again; then reopen it."))
+            self._view.say(tr("Give a reason for reading it again, then reopen it."))
             return
         self._take_task(tr("Reopening this case"), lambda: client.read_again(taken.task, reason))
 
     def _leave_case(self, then: Callable[[], None]) -> None:
-        """Keep what is on screen, then go on; what cannot be saved stays."""
+        """Save the case on screen, then continue; stay if it cannot be saved."""
         self.keep_draft()
         self._editing.save_if_needed(lambda all_saved: then() if all_saved else None)
 
@@ -175,7 +177,7 @@ class Reading(WindowPart):
     # --------------------------------------------------------------- second looks
 
     def _look_for_first(self) -> None:
-        """Read what a second look is at, once its case is on screen."""
+        """Read the first reading of a second look, once its case is on screen."""
         client, taken = self.client, self.taken
         if client is None or taken is None or not self._case.is_at(taken.case_id, _place_of(taken)):
             return
@@ -191,7 +193,7 @@ class Reading(WindowPart):
 
         self._jobs.start(
             "review first",
-            tr("Reading what was read before"),
+            tr("Opening the first reading"),
             look,
             self._show_first,
             still=lambda: self.taken is taken,
@@ -199,7 +201,7 @@ class Reading(WindowPart):
         )
 
     def _show_first(self, look: tuple[ShownReading | None, _Shown | None]) -> None:
-        """Show the first reading, at its largest part: what is looked at is in sight."""
+        """Show the first reading at its largest component."""
         case, (first, shown) = self._session.case, look
         self._first = first
         if first is None or case is None:
@@ -216,14 +218,14 @@ class Reading(WindowPart):
             self._scene.view.reveal(place)
 
     def begin_from_first(self) -> None:
-        """Lay the reading that is looked at a second time over one's own mask."""
+        """Copy the first reading into one's own mask."""
         if self._first is not None:
             self._editing.start_with(self._first.labels, f"reading of {self._first.name}")
 
     # ----------------------------------------------------------------- handing in
 
     def accept(self) -> None:
-        """Hand the case in and open the next; what is missing is listed first."""
+        """Submit the case and open the next; list missing answers first."""
         self._accept_case(with_mask=True)
 
     def _accept_empty(self) -> None:
@@ -233,10 +235,10 @@ class Reading(WindowPart):
         taken = self.taken
         if taken is None:
             self._notifier.hint(
-                self._view.rest or tr("Take a case first: Next case on page Review.")
+                self._view.rest or tr("Open a case first: Next case on page Review.")
             )
         elif taken.state is CaseState.READ:
-            self._say_missing((tr("why you read it again, then Reopen"),))
+            self._say_missing((tr("a reason for reading it again, then Reopen"),))
         elif not self._case.is_at(taken.case_id, _place_of(taken)):
             self._notifier.warn(_OTHER_CASE)
         else:
@@ -245,7 +247,7 @@ class Reading(WindowPart):
     def _hand_in_whole(self, taken: StudyTask, *, with_mask: bool) -> None:
         is_drawn = self._session.mask(Role.REFINED) is not None
         if is_drawn and self._n_measured != self._n_steps and self._form.asks_lesions:
-            # What was said goes with the lesions of the mask that is handed in.
+            # Answers belong to the lesions of the submitted mask.
             self._measure_lesions(lambda: self._accept_case(with_mask=with_mask))
             return
         gaps = [gap for gap in self._form.list_gaps() if not gap.contradicts]
@@ -262,7 +264,7 @@ class Reading(WindowPart):
             self._hand_in(taken, None)
 
     def list_gaps(self) -> tuple[Gap, ...]:
-        """Return what the form lacks or contradicts, while a case that was taken is on screen."""
+        """Return missing or contradictory answers of the case that is being read."""
         taken = self.taken
         if taken is None or taken.state is CaseState.READ:
             return ()
@@ -282,7 +284,7 @@ class Reading(WindowPart):
         client, draft = self.client, self._make_draft()
         if client is None:
             return
-        doing = tr("Handing in {case_id}", case_id=taken.case_id)
+        doing = tr("Submitting {case_id}", case_id=taken.case_id)
         case, drawn = self._session.case, self._session.mask(Role.REFINED)
         fill_hidden, form = self._services.review.fill_hidden, client.form
         row = self._session.record
@@ -304,17 +306,17 @@ class Reading(WindowPart):
         )
 
     def _go_on(self, compare: Callable[[], object], client: StudyClient) -> None:
-        """Compare behind the reader's back, and open the next case."""
+        """Compare in the background, and open the next case."""
         self._let_go()
         self._jobs.start(
             "review compare", tr("Comparing the readings"), compare, lambda _done: None, shown=False
         )
-        self._take_task(tr("Taking the next case"), client.take_next)
+        self._take_task(tr("Opening the next case"), client.take_next)
 
     # -------------------------------------------------------------------- others
 
     def put_back(self) -> None:
-        """Let go of the case; what was drawn and answered stays on this computer."""
+        """Return the case to the queue; mask and answers stay on this computer."""
         client, taken = self.client, self.taken
         if client is None or taken is None:
             return
@@ -322,13 +324,13 @@ class Reading(WindowPart):
         def end(_done: object) -> None:
             self._let_go()
             self._case.leave()
-            self._note = tr("{case_id} is put back.", case_id=taken.case_id)
+            self._note = tr("{case_id} was returned to the queue.", case_id=taken.case_id)
             self._show_task()
 
         def put_back() -> None:
             self._jobs.start(
                 _LANE,
-                tr("Putting back {case_id}", case_id=taken.case_id),
+                tr("Returning {case_id} to the queue", case_id=taken.case_id),
                 lambda: client.put_back(taken),
                 end,
             )
@@ -336,34 +338,34 @@ class Reading(WindowPart):
         self._leave_case(put_back)
 
     def choose_images(self) -> None:
-        """Say where the images lie on this computer."""
+        """Set the location of the images on this computer."""
         folder = self.choose_folder()
         if folder is None or self.client is None:
             return
         client = self.client
         self._jobs.start(
             "review images",
-            tr("Remembering where the images lie"),
+            tr("Saving the location of the images"),
             lambda: client.choose_images(folder),
-            lambda _done: self._notifier.hint(tr("The images of this study are looked for there.")),
+            lambda _done: self._notifier.hint(tr("The images of this study are read from there.")),
         )
 
     def keep_draft(self) -> None:
-        """Keep answers and seconds on this computer, if there is something new."""
+        """Save answers and working time on this computer, if changed."""
         client, taken, draft = self.client, self.taken, self._make_draft()
         if client is None or taken is None or taken.state is CaseState.READ or draft == self._kept:
             return
         self._kept, number = draft, next(self._numbers)
         self._jobs.start(
             "review draft",
-            tr("Keeping your answers"),
+            tr("Saving your answers"),
             lambda: client.keep_draft(taken, draft, number),
             lambda _done: None,
             shown=False,
         )
 
     def prepare_closing(self) -> Callable[[], object]:
-        """Return what keeps the answers and leaves the desk, because the window closes."""
+        """Return a function that saves the answers and closes the client with the window."""
         client, taken, draft = self.client, self.taken, self._make_draft()
         number = next(self._numbers)
         self._keep.stop()
@@ -382,12 +384,12 @@ class Reading(WindowPart):
         self._measure.start()
 
     def _measure_lesions(self, then: Callable[[], None] | None = None) -> None:
-        """Ask of each lesion of the mask, with what was measured where numbers are not hidden."""
+        """Update the lesions in the form, with measurements unless they are hidden."""
         case, mask, taken = self._session.case, self._session.mask(Role.REFINED), self.taken
         if case is None or mask is None or taken is None or not self._form.asks_lesions:
             return
         if not self._case.is_at(taken.case_id, _place_of(taken)):
-            return  # the mask is of the case before
+            return  # the mask belongs to the previous case
         self._measure.stop()
         n_steps = self._n_steps
         with_numbers = not taken.blinding.hides(Hidden.NUMBERS)
@@ -397,7 +399,7 @@ class Reading(WindowPart):
         def take(facts: CaseFacts) -> None:
             self._n_measured = n_steps
             self._form.set_facts(facts)
-            self.keep_draft()  # which lesion is which, beside the mask that is kept anyway
+            self.keep_draft()  # which lesion is which is saved in addition to the mask
             if then is not None:
                 then()
 

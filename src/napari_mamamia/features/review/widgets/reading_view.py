@@ -1,4 +1,4 @@
-"""What a reader sees of a study: how much is left, the case at hand, its form, earlier cases."""
+"""View of a reader: progress, current case, its form, earlier cases."""
 
 from collections.abc import Sequence
 
@@ -32,11 +32,12 @@ from napari_mamamia.widgets.findings.gap_views import GapList
 
 
 class ReadingView(QWidget):
-    """`earlier_wanted` carries the `Task` of a case to look at again, `reopen_wanted` a reason.
+    """View of a reader.
 
-    `images_wanted` asks where the images lie on this computer, `first_wanted` to begin from the
-    reading that is looked at a second time. `rest` says why there is no next case now, "" while
-    there is one.
+    `earlier_wanted` carries the `Task` of a case to open again, `reopen_wanted` a reason.
+    `images_wanted` asks for the location of the images on this computer, `first_wanted` to begin
+    from the first reading of a second look. `rest` says why there is no next case now, "" if there
+    is one.
     """
 
     next_wanted = Signal()
@@ -51,54 +52,50 @@ class ReadingView(QWidget):
     def __init__(self, form: QWidget) -> None:
         super().__init__()
         self.setObjectName("review_reading")
-        self.left = label("review_left", tip=tr("How many of your readings are done"))
+        self.left = label("review_left", tip=tr("Number of your finished readings"))
         self.progress: ProgressBar = named(
-            ProgressBar(), "review_progress", tr("How many of your readings are done")
+            ProgressBar(), "review_progress", tr("Number of your finished readings")
         )
         self.progress.setFixedHeight(8)
-        self.case = label("review_case", tip=tr("The case that you have taken"))
+        self.case = label("review_case", tip=tr("The current case"))
         self.case.setProperty("heading", True)
-        self.advice = label("review_advice", tip=tr("What comes next"))
+        self.advice = label("review_advice", tip=tr("The next step"))
         self.next = button(
             "review_next",
             tr("Next case"),
-            tr("Takes the next case that is yours to read, and opens it"),
+            tr("Open your next case to read."),
             self.next_wanted.emit,
             primary=True,
         )
         self.accept = button(
             "review_accept",
             tr("Accept and next"),
-            with_key(tr("Hands the mask and the answers in, then opens the next case"), "accept"),
+            with_key(tr("Submit mask and answers, then open the next case."), "accept"),
             self.accept_wanted.emit,
         )
         self.put_back = button(
             "review_put_back",
-            tr("Put back"),
-            tr(
-                "Lets go of this case; what you drew stays on this computer until you take it again"
-            ),
+            tr("Return to queue"),
+            tr("Release this case. Your drawing stays on this computer until you open it again."),
             self.put_back_wanted.emit,
         )
-        self.first = label(
-            "review_first_look", tip=tr("The reading that you look at a second time")
-        )
+        self.first = label("review_first_look", tip=tr("The first reading of this case"))
         self.take_first = button(
             "review_take_first_look",
-            tr("Begin from it"),
-            tr("Lays that reading over your mask; Undo takes it back"),
+            tr("Start from it"),
+            tr("Copy that reading into your mask. Undo reverts this."),
             self.first_wanted.emit,
         )
         self._first_look = row(self.first, self.take_first)
         self._first_look.layout().setStretch(0, 1)
         self.missing = label(
-            "review_missing", tip=tr("What is to be done before a case is accepted")
+            "review_missing", tip=tr("What to do before the case can be submitted")
         )
         set_level(self.missing, "warning")
         self.empty = button(
             "review_empty",
             tr("No lesion: without a mask"),
-            tr("Hands the case in without a mask, because there is nothing to draw"),
+            tr("Submit the case without a mask, because there is no lesion."),
             self.empty_wanted.emit,
         )
         self.form = form
@@ -112,7 +109,7 @@ class ReadingView(QWidget):
             self.case,
             self.advice,
             self._first_look,
-            # Above the form, which may be long: the next step stays in sight.
+            # Above the form, which may be long, so that the next step stays visible.
             row(self.next, self.accept, self.put_back, 1),
             self.missing,
             self.empty,
@@ -129,14 +126,14 @@ class ReadingView(QWidget):
         self.reason: QLineEdit = named(
             QLineEdit(),
             "review_reason",
-            tr("Why this case is read again; it is kept with the case"),
+            tr("Reason for reading the case again, which is stored with it."),
         )
-        self.reason.setPlaceholderText(tr("why it is read again"))
+        self.reason.setPlaceholderText(tr("reason for reading again"))
         self.reason.returnPressed.connect(self._want_reopening)
         self.reopen = button(
             "review_reopen",
             tr("Reopen"),
-            tr("Takes your reading back, with this reason; what you handed in is kept"),
+            tr("Reopen your reading with this reason. The submitted reading is kept."),
             self._want_reopening,
         )
         self._reopening = row(self.reason, self.reopen)
@@ -144,19 +141,20 @@ class ReadingView(QWidget):
 
     def _make_earlier(self) -> QWidget:
         self.earlier = make_line_list(
-            "review_earlier", tr("Cases that you have taken; a double click opens one")
+            "review_earlier",
+            tr("Cases that you have read or opened. Double-click a line to open it."),
         )
         self.earlier.itemActivated.connect(self._open_earlier)
         self.look = button(
             "review_look",
-            tr("Look at it"),
-            tr("Opens the chosen case; what you handed in stays as it is"),
+            tr("Open case"),
+            tr("Open the selected case. The submitted reading stays unchanged."),
             lambda: self._open_earlier(self.earlier.currentItem()),
         )
         self.images = button(
             "review_images",
             tr("Images…"),
-            tr("Says where the images of this study lie on this computer"),
+            tr("Set where the images of this study are on this computer."),
             self.images_wanted.emit,
         )
         self._earlier_title = heading(tr("Your cases so far"))
@@ -165,9 +163,9 @@ class ReadingView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: StudySnapshot) -> None:
-        """Show how much is left and what was read; the line that is chosen stays."""
+        """Show progress and readings; the selected line stays."""
         count = tr(
-            "{n_read} of {n_tasks} read, {n_left} to go",
+            "{n_read} of {n_tasks} read, {n_left} left",
             n_read=look.n_read,
             n_tasks=look.n_tasks,
             n_left=look.n_left,
@@ -185,7 +183,7 @@ class ReadingView(QWidget):
             self.say(self.rest)
 
     def show_task(self, taken: StudyTask | None, *, is_busy: bool = False, note: str = "") -> None:
-        """Show the case at hand, None where none is open; `note` is said where none is."""
+        """Show the current case; None if none is open, with `note` instead."""
         is_open = taken is not None and taken.state is not CaseState.READ
         is_looked_at = taken is not None and not is_open
         self.case.setText("" if taken is None else taken.case_id)
@@ -204,26 +202,28 @@ class ReadingView(QWidget):
         if taken is None:
             self.show_first("")
         if is_looked_at:
-            self.advice.setText(tr("You handed this case in. To change it, say why and reopen it."))
+            self.advice.setText(
+                tr("You have submitted this case. To change it, give a reason and reopen it.")
+            )
         elif taken is not None:
-            self.advice.setText(tr("Draw on page Refine, answer here, then accept."))
+            self.advice.setText(tr("Draw on page Refine, answer here, then submit."))
         else:
             self.advice.setText(self.rest or note)
         self.advice.setVisible(bool(self.advice.text()))
-        reveal(self.accept if is_open else self.next)  # on a low screen the page scrolls
+        reveal(self.accept if is_open else self.next)  # the page scrolls on a low screen
 
     def show_first(self, text: str) -> None:
-        """Say whose reading is looked at a second time; "" for none."""
+        """Show whose reading came first; "" for none."""
         self.first.setText(text)
         self._first_look.setVisible(bool(text))
 
     def say(self, text: str) -> None:
-        """Say what comes next, or why nothing does."""
+        """Show the next step, or why there is none."""
         self.advice.setText(text)
         self.advice.setVisible(bool(text))
 
     def show_missing(self, missing: Sequence[str], *, offers_empty: bool = False) -> None:
-        """List what has to be done first; nothing where all is there."""
+        """List what to do first; nothing if all is complete."""
         self.missing.setText(tr("Missing: {names}", names=", ".join(missing)) if missing else "")
         self.missing.setVisible(bool(missing))
         self.empty.setVisible(offers_empty)
@@ -240,7 +240,7 @@ class ReadingView(QWidget):
             for one in rows:
                 item = QListWidgetItem(_describe_row(one))
                 item.setData(Qt.ItemDataRole.UserRole, one.task)
-                item.setToolTip(tr("{row}: a double click opens it", row=_describe_row(one)))
+                item.setToolTip(tr("{row}. Double-click to open it.", row=_describe_row(one)))
                 self.earlier.addItem(item)
                 if one.task == chosen:
                     self.earlier.setCurrentItem(item)
@@ -265,27 +265,27 @@ class ReadingView(QWidget):
 
 
 def describe_rest(look: StudySnapshot) -> str:
-    """Return why this person has no next case now, and what to do; "" where there is one."""
+    """Return why this person has no next case now, and what to do; "" if there is one."""
     if look.n_ready:
         return ""
     if not look.is_seen:
         return tr(
-            "It was not seen on this computer yet, so what was read is not known. Your cases come "
-            "by themselves; this page looks every few seconds."
+            "This study was not read on this computer yet, so its state is unknown. Your cases "
+            "appear automatically; this page refreshes every few seconds."
         )
     if not look.n_tasks:
-        return tr("No case of this study was given to you to read.")
+        return tr("No case of this study is assigned to you.")
     if look.n_left:
         return tr_n(
-            "{n} case of yours cannot be read now: its first look is not done, or judges have it "
-            "already. It comes by itself; this page looks every few seconds.",
-            "{n} cases of yours cannot be read now: their first look is not done, or judges have "
-            "them already. They come by themselves; this page looks every few seconds.",
+            "{n} case of yours cannot be read now: it waits for the first reading, or is in "
+            "adjudication. It appears automatically; this page refreshes every few seconds.",
+            "{n} cases of yours cannot be read now: they wait for the first reading, or are in "
+            "adjudication. They appear automatically; this page refreshes every few seconds.",
             look.n_left,
         )
     return tr(
-        "All that was given to you is read and handed in. You may sign it (Sign, above), read one "
-        "again (below), or close the window. What judges reopen comes back here."
+        "You have read and submitted all your cases. You may sign them (Sign, above), read one "
+        "again (below), or close the window. Cases reopened by an adjudicator appear here again."
     )
 
 

@@ -1,4 +1,4 @@
-"""What one may sign, one's key, and a lead's word for the keys of others."""
+"""View of signatures and keys: what to sign, the own key, and keys to countersign."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -36,48 +36,46 @@ _AS: Final = {
     Meaning.APPROVER: tr("as approver of what was accepted"),
 }
 _NO_KEY: Final = tr(
-    "To sign you need a key on this computer. Choose a passphrase of 8 "
-    "characters or more and write it down where only you look: nobody can find "
-    "it again."
+    "To sign you need a key on this computer. Choose a passphrase of 8 characters or more and "
+    "write it down in a private place: it cannot be recovered."
 )
 _LOST: Final = tr(
-    "A forgotten passphrase cannot be found by anybody. A new key takes the "
-    "place of this one; a lead countersigns it; what you signed before stays "
-    "signed."
+    "A forgotten passphrase cannot be recovered. A new key replaces this one, and a lead "
+    "countersigns it. Your earlier signatures remain valid."
 )
 _SIGNS: Final = tr(
-    "Each signature has your name, the time, and the hash of mask and answers; "
-    "the passphrase is asked for each time."
+    "Each signature contains your name, the time, and the hash of mask and answers. The "
+    "passphrase is needed for each signature."
 )
-_WHICH: Final = tr("Choose which key ends and say why; then type your passphrase again.")
-NOT_THE_SAME: Final = tr("The two are not the same: type both again.")
+_WHICH: Final = tr("Choose the key to revoke and give a reason; then type your passphrase again.")
+NOT_THE_SAME: Final = tr("The two passphrases differ: type both again.")
 
 
 _ENDS: Final = tr(
-    "For a key that was lost or stolen: what others had seen by then stays signed, all else by "
-    "it stops counting, for good. Its owner makes a new key, which a lead countersigns."
+    "For a key that was lost or stolen. Signatures that others had seen by then remain valid; all "
+    "others become invalid permanently. The owner makes a new key, which a lead countersigns."
 )
 _BINDS: Final = tr(
-    "Your passphrase makes your key as a lead, which study.json binds. Without one, whoever can "
-    "write in the folder can pass for a lead. Bind three leads, so that one stolen key locks "
-    "nobody out."
+    "Your passphrase makes your key as a lead, which is listed in study.json. Without it, anybody "
+    "who can write to the folder can pass for a lead. List three leads, so that one stolen key "
+    "locks nobody out."
 )
 
 
 class LeadKeyForm(QWidget):
-    """Whose keys a new study binds; `read` gives (lead, passphrase, other leads' keys).
+    """Leads' keys to list in a new study; `read` gives (lead, passphrase, other leads' keys).
 
-    Notes stand below the passphrase and below the other keys.
+    Errors are shown below the passphrase and below the other keys.
     """
 
     def __init__(self, passphrase_note: QWidget, others_note: QWidget) -> None:
         super().__init__()
         self.lead: QComboBox = named(
-            QComboBox(), "review_bind_lead", tr("The lead at this computer, whose key is made now")
+            QComboBox(), "review_bind_lead", tr("The lead at this computer, whose key is made now.")
         )
-        self.new = _make_secret("review_bind_new", tr("A new passphrase"), tr("new passphrase"))
+        self.new = _make_secret("review_bind_new", tr("A new passphrase."), tr("new passphrase"))
         self.again = _make_secret(
-            "review_bind_again", tr("The new passphrase once more"), tr("once more")
+            "review_bind_again", tr("The new passphrase again."), tr("repeat")
         )
         self.others: QLineEdit = named(
             QLineEdit(),
@@ -88,7 +86,7 @@ class LeadKeyForm(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         for part in (
-            label("review_bind_about", _BINDS, tr("What binding the keys of leads is for")),
+            label("review_bind_about", _BINDS, tr("Purpose of listing the leads' keys")),
             self.lead,
             row(self.new, self.again),
             passphrase_note,
@@ -98,14 +96,14 @@ class LeadKeyForm(QWidget):
             layout.addWidget(part)
 
     def show_leads(self, names: Sequence[str]) -> None:
-        """Offer these leads."""
+        """List these leads."""
         before = self.lead.currentText()
         self.lead.clear()
         self.lead.addItems(list(names))
         self.lead.setCurrentText(before)
 
     def read(self) -> tuple[str, str, str] | None:
-        """Return what was typed and forget the passphrase; None where the two differ."""
+        """Return the typed values and clear the passphrases; None if the two differ."""
         typed = (self.new.text(), self.again.text())
         for field in (self.new, self.again):
             field.clear()
@@ -115,15 +113,16 @@ class LeadKeyForm(QWidget):
 
 
 _NO_LONGER: Final = tr(
-    "{} waits for no word any more: another lead gave it meanwhile, or the key was ended."
+    "The key of {} no longer waits: another lead countersigned it, or it was revoked."
 )
 
 
 class SigningView(QWidget):
-    """`key_wanted` carries a passphrase, `signatures_wanted` (things, passphrase).
+    """View of signatures and keys.
 
-    `countersigning_wanted` carries (name, digits, passphrase), `ending_wanted` (key, reason,
-    since, passphrase).
+    `key_wanted` carries a passphrase, `signatures_wanted` (things, passphrase),
+    `countersigning_wanted` (name, digits, passphrase), `ending_wanted` (key, reason, since,
+    passphrase).
     """
 
     key_wanted = Signal(str)
@@ -144,32 +143,33 @@ class SigningView(QWidget):
             layout.addWidget(part)
         layout.addStretch(1)
         self.show_look(SigningStatus("", counts=False, things=()))
-        # Not known yet: who has a key and makes another has one that nobody vouched for.
+        # Not known yet: a person with a key who makes another one gets one that is not
+        # countersigned.
         self.key.setText("")
         self._making.hide()
 
     # -------------------------------------------------------------------- making
 
     def _make_key(self) -> QWidget:
-        self.key = label("review_key", tip=tr("Your key for signatures, on this computer"))
+        self.key = label("review_key", tip=tr("Your signing key on this computer"))
         self.forgotten = button(
             "review_key_forgotten",
             tr("Passphrase forgotten…"),
-            tr("Makes a new key beside the one whose passphrase is lost"),
+            tr("Make a new key to replace the one whose passphrase is lost."),
             self._begin_renewing,
         )
-        self.about_key = label("review_key_about", tip=tr("What a key is for"))
+        self.about_key = label("review_key_about", tip=tr("Purpose of a key"))
         want = self._want_key
         self.new = _make_secret(
-            "review_key_new", tr("A new passphrase"), tr("new passphrase"), want
+            "review_key_new", tr("A new passphrase."), tr("new passphrase"), want
         )
         self.again = _make_secret(
-            "review_key_again", tr("The new passphrase once more"), tr("once more"), want
+            "review_key_again", tr("The new passphrase again."), tr("repeat"), want
         )
         self.make = button(
             "review_key_make",
-            tr("Make my key"),
-            tr("Makes your key on this computer"),
+            tr("Make key"),
+            tr("Make your key on this computer."),
             want,
             primary=True,
         )
@@ -180,25 +180,25 @@ class SigningView(QWidget):
         self.meaning: QComboBox = named(
             QComboBox(),
             "review_meaning",
-            tr("What your signature means: author, reviewer, approver"),
+            tr("Meaning of your signature: author, reviewer or approver."),
         )
         self.meaning.activated.connect(lambda _at: self._fill_list())
         self.things = make_line_list(
             "review_to_sign",
-            tr("What you have not signed yet; several can be chosen with Ctrl or Shift"),
+            tr("What you have not signed yet. Select several with Ctrl or Shift."),
         )
         self.things.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.things.itemSelectionChanged.connect(self._follow_choice)
         self.nothing = label("review_nothing_to_sign", tip=tr("What you may sign"))
-        self.about = label("review_sign_about", _SIGNS, tr("What a signature is bound to"))
+        self.about = label("review_sign_about", _SIGNS, tr("What a signature contains"))
         want = self._want_signatures
         self.passphrase = _make_secret(
-            "review_passphrase", tr("Your passphrase"), tr("passphrase"), want
+            "review_passphrase", tr("Your passphrase."), tr("passphrase"), want
         )
         self.sign = button(
-            "review_sign", tr("Sign"), tr("Signs what is chosen, with your passphrase"), want
+            "review_sign", tr("Sign"), tr("Sign the selected items with your passphrase."), want
         )
-        self.note = label("review_sign_note", tip=tr("What cannot be done now, and why"))
+        self.note = label("review_sign_note", tip=tr("Why an action is not possible"))
         set_level(self.note, "warning")
         line_ = row(self.passphrase, self.sign)
         self._list = column(self.meaning, self.things, self.about, line_)
@@ -206,31 +206,32 @@ class SigningView(QWidget):
 
     def _make_word(self) -> QWidget:
         self.whose: QComboBox = named(
-            QComboBox(), "review_key_of", tr("Whose key you give your word for")
+            QComboBox(), "review_key_of", tr("Owner of the key to countersign.")
         )
         self.digits: QLineEdit = named(
-            QLineEdit(), "review_key_digits", tr("The 16 digits that the key's owner reads to you")
+            QLineEdit(), "review_key_digits", tr("The 16 digits that the owner reads to you.")
         )
         self.digits.setPlaceholderText(tr("the 16 digits, as read to you"))
         want = self._want_word
         self.word = _make_secret(
-            "review_lead_passphrase", tr("Your own passphrase"), tr("your passphrase"), want
+            "review_lead_passphrase", tr("Your own passphrase."), tr("your passphrase"), want
         )
         self.countersign = button(
             "review_countersign",
             tr("Countersign"),
-            tr(
-                "Gives your word that this key is that person's; what it signed counts from then on"
-            ),
+            tr("Confirm that this key belongs to this person. Its signatures count from then on."),
             want,
         )
         self._word = column(
             line(),
-            heading(tr("Keys that wait for a lead's word")),
+            heading(tr("Keys to countersign")),
             label(
                 "review_word_about",
-                tr("Ask the owner, by voice, for the 16 digits that the owner's window shows."),
-                tr("Why digits are read out: a key could be anybody's"),
+                tr(
+                    "Ask the owner, in person or by telephone, for the 16 digits that the owner's "
+                    "window shows."
+                ),
+                tr("Why to compare digits: the key could be anybody's"),
             ),
             row(self.whose, self.digits),
             row(self.word, self.countersign),
@@ -240,36 +241,42 @@ class SigningView(QWidget):
     def _make_end(self) -> QWidget:
         self.begin_end = button(
             "review_key_end_begin",
-            tr("End a key…"),
-            tr("Ends a key that was lost or stolen: yours, or as a lead anybody's"),
+            tr("Revoke a key…"),
+            tr("Revoke a key that was lost or stolen: your own, or as a lead anybody's."),
             lambda: self._show_ending(is_open=self._ending.isHidden()),
         )
         self.which: QComboBox = named(
-            QComboBox(), "review_key_end_which", tr("Which key ends, by its digits")
+            QComboBox(), "review_key_end_which", tr("Key to revoke, by its digits.")
         )
         self.which.setPlaceholderText(tr("which key"))
         self.which.setMinimumContentsLength(12)
         self.reason: QLineEdit = named(
-            QLineEdit(), "review_key_end_reason", tr("Why it ends, for everybody to read")
+            QLineEdit(), "review_key_end_reason", tr("Reason for revoking, visible to everybody.")
         )
-        self.reason.setPlaceholderText(tr("why, for everybody to read"))
+        self.reason.setPlaceholderText(tr("reason, visible to everybody"))
         self.since: QLineEdit = named(
             QLineEdit(),
             "review_key_end_since",
-            tr("From when it was in wrong hands, as 2026-11-20 14:30; empty for from now on"),
+            tr(
+                "Time from which it was in the wrong hands, as 2026-11-20 14:30. Empty means from "
+                "now on."
+            ),
         )
         self.since.setPlaceholderText(tr("from now on, or since 2026-11-20 14:30"))
         want = self._want_end
         self.end_word = _make_secret(
-            "review_key_end_passphrase", tr("Your own passphrase"), tr("your passphrase"), want
+            "review_key_end_passphrase", tr("Your own passphrase."), tr("your passphrase"), want
         )
         self.end = button(
-            "review_key_end", tr("End this key"), tr("Ends it for good, with your passphrase"), want
+            "review_key_end",
+            tr("Revoke key"),
+            tr("Revoke the key permanently, with your passphrase."),
+            want,
         )
-        self.end_note = label("review_key_end_note", tip=tr("What cannot be done now, and why"))
+        self.end_note = label("review_key_end_note", tip=tr("Why an action is not possible"))
         set_level(self.end_note, "warning")
         self._ending = column(
-            label("review_key_end_about", _ENDS, tr("What ending a key does")),
+            label("review_key_end_about", _ENDS, tr("Effect of revoking a key")),
             self.which,
             self.reason,
             self.since,
@@ -289,7 +296,7 @@ class SigningView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: SigningStatus) -> None:
-        """Show key and list; what is chosen and typed stays."""
+        """Show key and list; selection and typed text stay."""
         self._has_key = bool(look.digits) and not look.ended
         self._show_key(look)
         self._show_endable(look)
@@ -297,7 +304,7 @@ class SigningView(QWidget):
             self._things = look.things
             self._fill_meanings()
         self._list.setVisible(bool(look.things))
-        # Before somebody has a key the list is read, not signed.
+        # Without a key the list is for information only.
         self.passphrase.setEnabled(self._has_key)
         self.nothing.setText("" if look.things else tr("There is nothing to sign now."))
         self.nothing.setVisible(not look.things)
@@ -308,7 +315,8 @@ class SigningView(QWidget):
             self.whose.addItems(list(look.waiting))
             self.whose.setCurrentText(before)
             if before not in look.waiting and self.digits.text():
-                # Under the hands of who reads digits out: they are of nobody else's key.
+                # The owner's key may change while digits are compared; then they belong to
+                # another key.
                 self.digits.clear()
                 self.word.clear()
                 self.say(_NO_LONGER.format(before))
@@ -319,12 +327,12 @@ class SigningView(QWidget):
 
     def _show_key(self, look: SigningStatus) -> None:
         state = (
-            tr("it counts")
+            tr("valid")
             if look.counts
-            else tr("a lead has to countersign it: read these digits out")
+            else tr("a lead has to countersign it: read these digits to the lead")
         )
         if look.ended:
-            state = tr("ended {when}. Make a new key.", when=look.ended)
+            state = tr("revoked {when}. Make a new key.", when=look.ended)
         self.key.setText(f"{look.digits}: {state}" if look.digits else _NO_KEY)
         self.forgotten.setVisible(self._has_key and not self._is_renewing)
         self.about_key.setText(_LOST)
@@ -332,37 +340,37 @@ class SigningView(QWidget):
         self._making.setVisible(not self._has_key or self._is_renewing)
 
     def _show_endable(self, look: SigningStatus) -> None:
-        """Offer the keys that may end; what was chosen stays."""
+        """List the keys that can be revoked; the selection stays."""
         before = self.which.currentData()
         if [self.which.itemData(k) for k in range(self.which.count())] != list(look.endable):
             self.which.clear()
             for one in look.endable:
                 self.which.addItem(one.text, one)
-            # Nothing is chosen by itself: what ends cannot be taken back.
+            # Nothing is preselected, because revoking cannot be undone.
             self.which.setCurrentIndex(look.endable.index(before) if before in look.endable else -1)
         self._end.setVisible(bool(look.endable))
 
     def close_ending(self) -> None:
-        """Fold the form of a key that has ended."""
+        """Fold the form after a key was revoked."""
         self._ending.hide()
         for field in (self.reason, self.since):
             field.clear()
 
     def end_key(self) -> None:
-        """Forget what was typed for a key, which is there now."""
+        """Clear the passphrases of a key that now exists."""
         self._is_renewing = False
         self.new.clear()
         self.again.clear()
         self.say("")
 
     def end_secrets(self) -> None:
-        """Forget what was typed to sign or to countersign: it is asked for each time."""
+        """Clear the passphrases for signing and countersigning, which are needed each time."""
         for field in (self.passphrase, self.word, self.digits, self.end_word):
             field.clear()
         self.say("")
 
     def say(self, text: str) -> None:
-        """Say what cannot be done now."""
+        """Show why an action is not possible."""
         is_ending = not self._ending.isHidden()
         self.note.setText("" if is_ending else text)
         self.end_note.setText(text if is_ending else "")
@@ -373,7 +381,7 @@ class SigningView(QWidget):
 
     @property
     def chosen(self) -> tuple[Signable, ...]:
-        """What is to be signed."""
+        """Return the selected items to sign."""
         rows = (self.things.item(k) for k in range(self.things.count()))
         return tuple(one.data(Qt.ItemDataRole.UserRole) for one in rows if one.isSelected())
 

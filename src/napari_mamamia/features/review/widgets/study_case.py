@@ -1,4 +1,4 @@
-"""A study's case on screen: opened as its blinding and round say, timed while it is read."""
+"""A study's case on screen: opened by its blinding and round, and timed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _INPUT_COUNTS_MS: Final = 30_000
-"""How long after the last input somebody is held to be at work; `docs/methods/review.md`."""
+"""Time after the last input that counts as work, ms; see `docs/methods/review.md`."""
 _TICK_MS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class StudyPlace:
-    """Where a case is opened: images, own masks of this round, what is hidden, its names."""
+    """Where and how a case is opened: images, masks of this round, blinding, pseudonyms."""
 
     data_set: Path
     workspace: Path
@@ -32,7 +32,7 @@ class StudyPlace:
 
 
 class StudyCase(WindowPart):
-    """Opens cases of a study. `is_at` says whether one is on screen as it should be."""
+    """Opens cases of a study; `is_at` says whether one is on screen with its settings."""
 
     def __init__(
         self, context: WindowContext, listing: Listing, opening: Opening, editing: Editing
@@ -44,17 +44,17 @@ class StudyCase(WindowPart):
         self._place: StudyPlace | None = None
 
     def show(self, case_id: str, place: StudyPlace) -> None:
-        """Open a case, after the mask on screen is saved."""
+        """Save the mask on screen, then open a case."""
         self._editing.save_if_needed(lambda saved: self._show_now(case_id, place, saved))
 
     def is_at(self, case_id: str, place: StudyPlace) -> bool:
-        """Whether this case is on screen, with the masks of this place."""
+        """Return whether this case is on screen, with the masks of this place."""
         workspace = self._session.workspace
         is_there = workspace is not None and workspace.root == place.workspace
         return is_there and self._session.case_id == case_id
 
     def leave(self) -> None:
-        """Take the case off the screen; what was drawn is on this computer."""
+        """Close the case; drawings are saved on this computer."""
         self._session.close_case()
         self._scene.drop_other_cases("")
 
@@ -65,7 +65,7 @@ class StudyCase(WindowPart):
             self._opening.open_case(case_id)
             return
         if place.blinding != self._session.blinding:
-            # What the case before may show is not taken into this one, and the other way round.
+            # Two cases with different blinding must not share layers.
             self.leave()
             self._session.opened = None
             self._session.set_blinding(place.blinding)
@@ -76,12 +76,12 @@ class StudyCase(WindowPart):
 
 
 class ActiveClock(QObject):
-    """Counts the seconds in which somebody is at work: an input in the last 30 s, window in front.
+    """Counts seconds of work: an input in the last 30 s while the window is active.
 
     Parameters
     ----------
     is_in_front
-        Whether a window of this program has the keyboard; tests pass their own.
+        Function that tells whether a window of this program has the keyboard; replaced in tests.
     """
 
     def __init__(self, parent: QObject, is_in_front: Callable[[], bool] | None = None) -> None:
@@ -96,7 +96,7 @@ class ActiveClock(QObject):
         self.seconds = 0
 
     def begin(self, seconds: int) -> None:
-        """Go on from so many seconds, which were counted before."""
+        """Continue from this number of seconds."""
         self.end()
         self.seconds = seconds
         self._since_input.start()
@@ -104,19 +104,19 @@ class ActiveClock(QObject):
         self._inputs.begin()
 
     def end(self) -> None:
-        """Count no more."""
+        """Stop counting."""
         if self._timer.isActive():
             self._timer.stop()
             self._inputs.end()
 
     @property
     def is_active(self) -> bool:
-        """Whether somebody is at work now."""
+        """Return whether the person is working now."""
         is_recent = self._since_input.isValid() and self._since_input.elapsed() <= _INPUT_COUNTS_MS
         return self._timer.isActive() and is_recent and self._is_in_front()
 
     def tick(self) -> None:
-        """Count a second, if somebody is at work."""
+        """Count a second, if the person is working."""
         self.seconds += self.is_active
 
     def _note_input(self) -> None:

@@ -1,5 +1,5 @@
-"""A challenge in a folder: begun, run, ranked, proved; and sites that evaluate at home.
+"""Create, run, rank and verify a challenge in a folder; evaluate and merge sites.
 
-What a challenge is stands in `io.challenge.challenge_file`. Nothing is scored that is not noted in
-the ledger first, and everything that is scored is a sealed copy.
+The definition of a challenge is in `challenge_file`. Every attempt is recorded in the ledger before
+it is scored, and only sealed copies are scored.
 """

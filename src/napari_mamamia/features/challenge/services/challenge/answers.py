@@ -1,4 +1,4 @@
-"""From sealed files to what is scored: every frozen case in its order, whatever was handed in."""
+"""From sealed files to pairs and rows: every frozen case in its order, submitted or not."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ _UNSCORED: Final = (ScoreStatus.WORKER_LOST, ScoreStatus.TIME_LIMIT)
 
 @dataclass(frozen=True, slots=True)
 class HandedResponses:
-    """A row of each frozen case; or why they are not scored, and each breach."""
+    """A row of each frozen case; or why they are not scored, and each contract violation."""
 
     rows: tuple[ResponseRow, ...] = ()
     problem: str = ""
@@ -42,7 +42,7 @@ def pair_masks(
     case_ids: Sequence[str],
     unknown: tuple[str, ...] = (),
 ) -> FoundPairs:
-    """Return reference and mask of each case, None where none was handed in."""
+    """Return reference and mask of each case; None for a mask that was not submitted."""
     references = {case.case_id: case.reference for case in opened.challenge.cases}
     root = opened.reference
     pairs: Pairs = {}
@@ -64,18 +64,19 @@ def pair_masks(
 
 
 def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:
-    """Return the scores that `score` finds; it is called again where a case has none.
+    """Return the result of `score`, which is called again if a case has no answer.
 
-    What the system hands out and no reader understands stays with whoever wrote it.
+    A mask that cannot be decoded is the team's fault and gets its status. A mask that the system
+    cannot read at the moment is not.
 
     Raises
     ------
     FormatError
-        If the system refuses a file, which is nobody's submission's fault: a case would count as
-        the worst, or for nobody, in numbers that stand for good.
+        If the system refuses to read a file: the case would be scored as the worst although the
+        submission is not at fault.
     CaseError
-        If the process that scores a case ends without an answer, or in no time: memory, other work
-        and the cluster decide that, too.
+        If the process that scores a case ends without an answer or exceeds its time, which may also
+        depend on memory, other load and the cluster.
     """
     for _ in range(_READINGS):
         model = score().model
@@ -90,16 +91,16 @@ def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:
         raise CaseError(
             f"expected an answer for each of {len(model.rows)} cases, but {len(unscored)} have "
             f"none ({first.case_id}: {first.reason}): nothing of this submission counts; free "
-            "memory, give fewer processes or more time, and run again"
+            "memory, use fewer processes or a longer time limit, and run it again"
         )
     return model
 
 
 def read_responses(opened: OpenChallenge, table: Path) -> HandedResponses:
-    """Return the responses of a table, if it has one of every frozen case.
+    """Return the responses of a table, if it has exactly one of every frozen case.
 
-    Else nothing is scored: no rule for a missing class keeps a team from gaining by leaving cases
-    out, whatever the groups are.
+    Otherwise nothing is scored: under any rule for missing responses, a team could gain by leaving
+    out cases of some groups.
     """
     case_ids = opened.challenge.case_ids
     try:
@@ -120,14 +121,14 @@ def read_responses(opened: OpenChallenge, table: Path) -> HandedResponses:
         return HandedResponses(tuple(rows))
     return HandedResponses(
         (),
-        f"expected one response for each of {len(case_ids)} cases, got none or several for "
-        f"{len(broken)}: responses are scored only where they are complete",
+        f"expected one response for each of {len(case_ids)} cases, but found none or several for "
+        f"{len(broken)}: responses are scored only if they are complete",
         broken,
     )
 
 
 def response_cells(rows: Sequence[ResponseRow]) -> list[tuple[str, str, str | float]]:
-    """Return the rows as they stand in ``responses.csv``."""
+    """Return the rows for ``responses.csv``."""
     return [
         (row.case_id, str(int(row.pcr)), row.score if row.score == row.score else "")
         for row in rows
@@ -135,7 +136,7 @@ def response_cells(rows: Sequence[ResponseRow]) -> list[tuple[str, str, str | fl
 
 
 def read_given_scores(opened: OpenChallenge, table: Path) -> tuple[CaseScore, ...]:
-    """Return the scores of a table, a row of each frozen case; what has none is missing.
+    """Return the scores of a table, one for each frozen case; a case without a row is missing.
 
     Raises
     ------
@@ -148,7 +149,7 @@ def read_given_scores(opened: OpenChallenge, table: Path) -> tuple[CaseScore, ..
     rows = []
     for case_id in opened.challenge.case_ids:
         row = by_key.get(case_key(case_id))
-        reason = bad.get(case_key(case_id), "" if row else "the table has no row of it")
+        reason = bad.get(case_key(case_id), "" if row else "the table has no row of this case")
         if row is None or reason:
             status = ScoreStatus.PREDICTION_MISSING
             rows.append(CaseScore(case_id, status, profile=profile, reason=reason))

@@ -1,7 +1,7 @@
-"""One submission, sealed: scored, or refused with every breach of the contract.
+"""Score one sealed submission, or refuse it with every violation of the contract.
 
-What goes back to a team (the table of what was wrong, the end of its program's log) never tells
-which cases there are: ids are numbered, and what looks like a secret is taken out.
+A team receives a table of problems and the end of its program's log. They never reveal the cases:
+ids are replaced by numbers, and text that looks like a secret is removed.
 """
 
 import re
@@ -76,9 +76,11 @@ _SECRETS: Final = tuple(
         r"\b(?=[A-Za-z0-9+/_\-]*[0-9])[A-Za-z0-9+/_\-]{32,}={0,2}",
     )
 )
-"""What is taken out of a log: keys, addresses with or without a password, headers of requests,
-assignments to names that say secret, tokens of known makers, e-mail addresses, paths of the
-computer, and any long word with digits."""
+"""Patterns removed from a log: keys, URLs with or without a password, headers of requests,
+assignments
+to names of secrets, tokens of known services, e-mail addresses, paths of the computer, and any long
+word with digits.
+"""
 
 
 def tail_of_log(text: str, case_ids: Iterable[str], n_lines: int) -> str:
@@ -93,7 +95,8 @@ def tail_of_log(text: str, case_ids: Iterable[str], n_lines: int) -> str:
     ids = sorted(filter(None, case_ids), key=len, reverse=True)
     case = re.compile("|".join(map(re.escape, ids)), re.IGNORECASE) if ids else None
     tail = []
-    # Looked for in all lines, so that a key of several lines is out of the last ones too.
+    # The whole log is searched first, so that a key of several lines is removed from the last
+    # lines too.
     for line in _without_key_blocks(lines)[-n_lines:] if n_lines else ():
         clean = line if case is None else case.sub("[case]", line)
         for secret in _SECRETS:
@@ -109,7 +112,7 @@ def write_letter(
     case_ids: Sequence[str],
     n_lines: int,
 ) -> None:
-    """Write ``for_team/contract.csv`` and, of a program, ``for_team/log_tail.txt`` anew.
+    """Write ``for_team/contract.csv`` and, for a program, ``for_team/log_tail.txt`` anew.
 
     Raises
     ------
@@ -128,7 +131,7 @@ def write_letter(
 
 
 def write_contract(path: Path, rows: Iterable[tuple[str, str]]) -> None:
-    """Write the table of what was wrong, anew: case, problem."""
+    """Write the table of contract violations anew; its columns are case and problem."""
     text = StringIO()
     write_csv([("case", "problem"), *rows], text)
     write_text_atomically(path, text.getvalue(), overwrite=True)
@@ -158,15 +161,15 @@ class ProgramSettings:
     program: SubmissionSettings = field(default_factory=SubmissionSettings)
     place: Place | None = None
     is_express: bool = False
-    """Only the express lane: the contract is checked on its cases, nothing is scored."""
+    """Whether to run only the express lane: its cases are checked for the contract, not scored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What became of a submission.
+    """The outcome of a submission's evaluation.
 
-    `breaches` are cases that break the contract and why, `notes` what else is to be told; `files`
-    are the SHA-256 of the results by name below the attempt's folder.
+    `breaches` are the cases that violate the contract, with reasons; `notes` are further messages;
+    `files` are the SHA-256 of the results by name below the attempt's folder.
     """
 
     outcome: AttemptOutcome
@@ -178,7 +181,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """Masks and responses that are to be scored, of whatever kind the submission was."""
+    """Masks and responses to be scored, for any kind of submission."""
 
     masks: Path | None = None
     responses: Path | None = None
@@ -195,12 +198,12 @@ def evaluate(
 ) -> Evaluation:
     """Score a sealed submission into its folder: ``scores``, ``responses``, ``run``, ``for_team``.
 
-    Goes on where an earlier run of the same submission was ended.
+    An interrupted run of the same submission is continued.
 
     Raises
     ------
     MamamiaError
-        For what is not the team's fault: no room, a full disk, changed references.
+        For a failure that is not the team's fault: no space, a full disk, changed references.
     """
     refusal = _find_refusal(opened, contents)
     if refusal:
@@ -221,40 +224,48 @@ def evaluate(
 
 
 def _find_refusal(opened: OpenChallenge, contents: Contents) -> str:
-    """Return why nothing of it can be scored in this challenge, "" where something can."""
+    """Return why nothing of a submission can be scored in this challenge, "" otherwise."""
     challenge, kind = opened.challenge, contents.kind
     task = challenge.task
     if kind is SubmissionKind.NOTHING:
         return contents.problem
     if kind is SubmissionKind.SCORES and not (challenge.takes_tables and task.wants_masks):
         return (
-            "expected masks, a program or responses, got a table of scores that the team computed "
-            "itself: this challenge computes scores from masks"
+            "expected masks, a program or responses, but found a table of scores that the team "
+            "computed itself: this challenge computes scores from masks"
         )
     if kind is SubmissionKind.PROGRAM and opened.images is None:
-        return "expected masks or a table, got a program: this challenge was begun without images"
+        return (
+            "expected masks or a table, but found a program: this challenge was created "
+            "without images"
+        )
     if kind is SubmissionKind.MASKS and opened.reference is None:
-        return "expected a table, got masks: this challenge was begun without reference masks"
+        return (
+            "expected a table, but found masks: this challenge was created without reference masks"
+        )
     has_masks = kind in (SubmissionKind.MASKS, SubmissionKind.SCORES, SubmissionKind.PROGRAM)
     has_responses = contents.responses is not None or kind is SubmissionKind.PROGRAM
     if not (has_masks and task.wants_masks) and not (has_responses and task.wants_responses):
-        return f"expected an answer to the task {task.value}, got {kind.value} alone: hand that in"
+        return (
+            f"expected an answer to the task {task.value}, but found only {kind.value}: submit an "
+            "answer to that task"
+        )
     return ""
 
 
 def _run_program(
     opened: OpenChallenge, folder: Path, contents: Contents, settings: ProgramSettings
 ) -> _Answers | Evaluation:
-    """Run a program in the closed room, its express lane first."""
+    """Run a program in the sandbox, its express lane first."""
     challenge, limits = opened.challenge, opened.challenge.limits
     if opened.images is None:
         raise FormatError(
-            f"expected images in {opened.folder}, but it has none: begin it with them"
+            f"expected images in {opened.folder}, but found none: create the challenge with images"
         )
     require_inputs(opened, with_images=True)
     express = challenge.express
     rest = [case_id for case_id in challenge.case_ids if case_id not in express]
-    # A case that would be over its time later is so in the lane, too.
+    # A case with a time limit in the full run has the same limit in the express lane.
     express_seconds = min(limits.case_seconds, limits.express_seconds / max(1, len(express)))
     run_settings = replace(
         settings.program,
@@ -281,11 +292,11 @@ def _run_program(
 
 
 def _say_express(n_broken: int, n_cases: int) -> str:
-    return f"express lane alone: {n_cases - n_broken} of {n_cases} case(s) keep the contract"
+    return f"express lane only: {n_cases - n_broken} of {n_cases} cases satisfy the contract"
 
 
 def _read_logs(folder: Path, case_ids: Iterable[str]) -> str:
-    """Return the end of the logs of some cases, one after the other."""
+    """Return the ends of the logs of some cases, one after the other."""
     texts = []
     for path in [folder / f"{case_id}.txt" for case_id in case_ids] + [folder / "all_cases.txt"]:
         if path.is_file() and not path.is_symlink():
@@ -314,7 +325,7 @@ def _score_answers(
             for failure in model.failures
         ]
         if unknown:
-            notes.append(f"{len(unknown)} mask(s) of no case of the challenge were passed over")
+            notes.append(f"masks of unknown cases, ignored: {len(unknown)}")
         notes += _find_copies(opened, manifest)
         results += [f"{SCORES}/{SCORE_TABLE}"]
         if settings.is_express:
@@ -338,7 +349,7 @@ def _score_answers(
 def _score_masks(
     opened: OpenChallenge, folder: Path, team: str, masks: Path, settings: ProgramSettings
 ) -> tuple[ModelScores, tuple[str, ...]]:
-    """Score every frozen case, those without a mask too, and write ``scores``."""
+    """Score every frozen case, including those without a mask, and write ``scores``."""
     challenge, place = opened.challenge, folder / SCORES
     asked = challenge.express if settings.is_express else challenge.case_ids
     handed, unknown = find_handed_masks(masks, challenge.case_ids)
@@ -356,21 +367,23 @@ def _score_masks(
 
 
 def _find_copies(opened: OpenChallenge, manifest: Manifest) -> list[str]:
-    """Return a note where masks are byte for byte the references."""
+    """Return a note if masks are byte-for-byte copies of the references."""
     sums = {case.reference.sha256 for case in opened.challenge.cases if case.reference is not None}
     n_same = sum(file.sha256 in sums for file in manifest.files)
-    return [f"{n_same} mask(s) are byte for byte reference masks"] if n_same else []
+    return [f"masks identical to the references, byte for byte: {n_same}"] if n_same else []
 
 
 def _score_responses(
     opened: OpenChallenge, folder: Path, table: Path
 ) -> tuple[str, tuple[CaseFailure, ...]]:
-    """Score responses that are complete; return why they are refused, and each breach."""
+    """Score complete responses; return the reason for a refusal, and each contract violation."""
     answer = read_responses(opened, table)
     if answer.problem:
         return answer.problem, answer.failures
     if opened.clinical is None:
-        raise FormatError("expected a clinical table, got none: begin the challenge with one")
+        raise FormatError(
+            "expected a clinical table, but found none: create the challenge with one"
+        )
     target = folder / RESPONSES
     own_table = target / RESPONSE_TABLE
     cells = response_cells(answer.rows)
@@ -382,7 +395,7 @@ def _score_responses(
 
 
 def _evaluate_given(opened: OpenChallenge, folder: Path, table: Path) -> Evaluation:
-    """Take scores as a team gave them; a case that has none is missing."""
+    """Record scores as the team submitted them; a case without a score is missing."""
     rules = score_settings(opened)
     try:
         rows = read_given_scores(opened, table)
@@ -397,13 +410,13 @@ def _evaluate_given(opened: OpenChallenge, folder: Path, table: Path) -> Evaluat
     model = cohort_numbers("given", rows, failures, len(rows), rules, cohort)
     write_scores(model, folder / SCORES, overwrite=True)
     write_letter(folder, "", failures, (), 0)
-    note = "scores as the team gave them: nothing here proves them"
+    note = "scores as the team submitted them, not verified"
     files = _sum_results(folder, [f"{SCORES}/{SCORE_TABLE}"])
     return Evaluation(AttemptOutcome.SCORED, "", failures, (note,), files)
 
 
 def _list_program_files(folder: Path) -> str:
-    """Note the sums of what a program made; return the list's name."""
+    """Write the list of the files that a program wrote, with checksums, and return its name."""
     root = folder / RUN
     paths = [path for name in (MASKS, TABLE) for path in _walk_plain(root / name)]
     files = [FrozenFile(path.relative_to(folder).as_posix(), sha256_of(path)) for path in paths]

@@ -1,4 +1,4 @@
-"""Beginning a challenge: the cases, their hashes and all that numbers depend on, frozen."""
+"""Create a challenge: freeze its cases, their hashes and all settings of its numbers."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,30 +48,31 @@ _METRICS: Final = ("dsc", "norm_hd")
 
 @dataclass(frozen=True, slots=True)
 class ChallengeSettings:
-    """What a challenge is begun with.
+    """Settings of a new challenge.
 
     Parameters
     ----------
     name
         Its title; "" takes the folder's name.
     task
-        What teams hand in.
+        What teams submit.
     reference
         Folder of the reference masks; None takes those of `images`.
     images
-        The data set that programs run on; None where only masks and tables are handed in.
+        The data set that programs are run on; None if only masks and tables are submitted.
     clinical, columns
-        The clinical table and which of its columns the user fixed.
+        The clinical table, and its columns as set by the user.
     case_ids
-        The frozen list; () for every case that has a reference (of responses alone, every case of
-        the table that has one).
+        The frozen list; () for every case that has a reference (for responses alone, every case of
+        the table that has a response).
     profile, rule
-        The definitions of every number, and what an unusable case counts (None: as the profile
-        says).
+        The definitions of every number, and the rule for unusable cases (None: that of the
+        profile).
     seed, n_resamples
-        Of every resampling.
+        Seed and number of resamples of every bootstrap.
     express
-        Cases of the express lane; () for the smallest tumour, the middle one and the largest.
+        Cases of the express lane; () for the cases with the smallest, the median and the largest
+        tumour.
     takes_tables, ladder, limits
         As in `Challenge`.
     """
@@ -95,32 +96,32 @@ class ChallengeSettings:
 
 @dataclass(frozen=True, slots=True)
 class BegunChallenge:
-    """A challenge as it was begun, and what is odd about it."""
+    """A new challenge, and the warnings about it."""
 
     opened: OpenChallenge
     notes: tuple[str, ...]
 
 
 def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge:
-    """Freeze a challenge in `folder`: ``challenge.json``, ``places.json``, ``submissions``.
+    """Create a challenge in `folder`: ``challenge.json``, ``places.json``, ``submissions``.
 
     Each reference is read once. The clinical table is copied to ``clinical``.
 
     Raises
     ------
     CaseError
-        If a case is not there, or nothing says which cases there are.
+        If a case does not exist, or no input defines the list of cases.
     FormatError
         If a reference or the clinical table cannot be read.
     SaveConflictError
-        If `folder` holds a challenge already.
+        If `folder` already holds a challenge.
     SaveError
         If the system refuses to write.
     """
     sweep_below(folder)
     if (folder / CHALLENGE_FILE).exists():
         raise SaveConflictError(
-            f"{folder} holds a challenge already, which is never changed: choose a new folder"
+            f"{folder} already holds a challenge, which is never changed: choose a new folder"
         )
     _require_enough(settings)
     data_set = None if settings.images is None else find_data_set(settings.images)
@@ -164,20 +165,20 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
 def _require_enough(settings: ChallengeSettings) -> None:
     if settings.rule is UnusableRule.LEAVE_OUT:
         raise CaseError(
-            "expected a rule under which teams can be ranked, got leave-out: whoever left hard "
-            "cases out would win; take another rule"
+            "expected a rule that allows a ranking, but found leave-out, under which a team gains "
+            "by leaving out hard cases: choose another rule"
         )
     require_rule(settings.profile, settings.rule)
     has_masks = settings.reference is not None or settings.images is not None
     if settings.task.wants_responses and settings.clinical is None:
         raise CaseError(
-            "expected a clinical table with pcr for a challenge of responses, found none: give one",
+            "expected a clinical table with pcr for a challenge of responses, but found none",
             remedies=(Remedy("clinical", ("FILE",)),),
         )
     if settings.task.wants_masks and not has_masks and not settings.case_ids:
         raise CaseError(
-            "expected reference masks or a list of cases, found neither: give the "
-            "masks, the images' data set, or the cases' ids for a challenge of tables alone",
+            "expected reference masks or a list of cases, but found neither: give the "
+            "masks, the images' data set, or, for a challenge of tables only, the cases' ids",
             remedies=(
                 Remedy("reference", ("DIR",)),
                 Remedy("images", ("DATASET",)),
@@ -199,12 +200,12 @@ def _find_references(
         masks = {case.case_id: case.reference for case in data_set.cases if case.reference}
         if not masks and settings.task.wants_masks:
             raise FormatError(
-                f"expected reference masks in {data_set.root}, found none: give their folder",
+                f"expected reference masks in {data_set.root}, but found none: give their folder",
                 remedies=(Remedy("reference", ("DIR",)),),
             )
     if len({mask.parent for mask in masks.values()}) > 1:
         raise FormatError(
-            "expected all reference masks in one folder, found several: give their folder",
+            "expected all reference masks in one folder, but found several: give their folder",
             remedies=(Remedy("reference", ("DIR",)),),
         )
     return {case_key(case_id): (case_id, path) for case_id, path in masks.items()}
@@ -221,8 +222,8 @@ def _choose_cases(
         keys = [case_key(case_id) for case_id in settings.case_ids]
         if len(set(keys)) < len(keys):
             raise CaseError(
-                "expected each case once in the list, got one twice (letter case does not count): "
-                "remove it"
+                "expected each case once in the list, but found one twice (letter case is "
+                "ignored): remove it"
             )
         missing = [
             case_identifier
@@ -231,8 +232,9 @@ def _choose_cases(
         ]
         if references and missing:
             raise CaseError(
-                f"expected a reference mask of each case, found none of {', '.join(missing[:5])}"
-                f"{' …' if len(missing) > 5 else ''}: add it, or take the case from the list"
+                "expected a reference mask of each case, but found none of "
+                f"{', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}: add it, or remove "
+                "the case from the list"
             )
         spelled = {key: case_id for key, (case_id, _) in references.items()}
         return tuple(
@@ -250,7 +252,7 @@ def _choose_cases(
 def _measure_references(
     case_ids: tuple[str, ...], references: dict[str, tuple[str, Path]]
 ) -> tuple[dict[str, float], tuple[str, ...]]:
-    """Return the tumour's volume of each case in mm3, and what is odd about the references."""
+    """Return the tumour's volume of each case in mm³, and warnings about the references."""
     volumes = {}
     for number, case_id in enumerate(case_ids):
         report_progress(number, len(case_ids), f"Reading the reference of {case_id}")
@@ -259,7 +261,7 @@ def _measure_references(
             n_voxels = int(labels.foreground().sum())
             volumes[case_id] = n_voxels * labels.grid.voxel_volume_mm3
     empty = [case_id for case_id, volume in volumes.items() if not volume]
-    text = f"{len(empty)} reference(s) are empty: {', '.join(empty[:5])}"
+    text = f"empty references: {len(empty)} ({', '.join(empty[:5])})"
     return volumes, (text,) if empty else ()
 
 
@@ -272,8 +274,8 @@ def _choose_express(
         missing = [one for one in settings.express if case_key(one) not in spelled]
         if missing:
             raise CaseError(
-                f"expected cases of the challenge for the express lane, got {name_some(missing)}: "
-                "choose from its list"
+                "expected cases of the challenge for the express lane, but found "
+                f"{name_some(missing)}: choose from its list"
             )
         return tuple(dict.fromkeys(spelled[case_key(one)] for one in settings.express))
     order = sorted(
@@ -287,7 +289,7 @@ def _choose_express(
 def _copy_clinical(
     folder: Path, settings: ChallengeSettings
 ) -> tuple[FrozenFile | None, FrozenFile | None]:
-    """Copy the clinical table and what names its columns; both are looked at first."""
+    """Copy the clinical table and the file of its columns, after reading both."""
     if settings.clinical is None:
         return None, None
     source = settings.clinical
@@ -315,8 +317,8 @@ def _freeze_case(
     if reference is not None:
         if len(apart := files_of_volume(reference[1])) > 1:
             raise FormatError(
-                f"expected the reference of {case_id} in one file, which its SHA-256 freezes, got "
-                f"{' and '.join(path.name for path in apart)}: convert it to .nii.gz or .mha"
+                f"expected the reference of {case_id} in one file, which its SHA-256 freezes, but "
+                f"found {' and '.join(path.name for path in apart)}: convert it to .nii.gz or .mha"
             )
         frozen = FrozenFile(reference[1].name, sha256_of(reference[1]))
     if data_set is None:

@@ -1,4 +1,4 @@
-"""The pages of a challenge: the leaderboard of all its tasks, and one for each team."""
+"""The HTML pages of a challenge: the leaderboard of all tasks, and one page per team."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -50,13 +50,13 @@ from napari_mamamia.scoring.report.response import odds_tables, response_table
 from napari_mamamia.scoring.report.text import UNKNOWN, Answer, Column, ReportTable, Row, number
 
 _MOST_PAIRS: Final = 10
-"""Teams up to which tables of pairs lie open."""
+"""Largest number of teams for which tables of pairs are shown unfolded."""
 _MOST_CASES: Final = 40
 _MOST_NOTES: Final = 6
 _NOT_FOR_TEAMS: Final = "On the locked test set itself (not for the teams):"
 _OF_LADDER: Final = (
-    "the board shows the ladder's scores; all else here is of the locked test set itself, and not "
-    "for its teams"
+    "the board shows scores of the ladder; everything else here is computed on the locked test set "
+    "and is not for its teams"
 )
 
 
@@ -93,7 +93,7 @@ def _make_leaderboard(
         sections.append(_describe_board(one, ranking, links))
         if one.task == SEGMENTATION and content is not None:
             first, *more = ranking_sections(content)
-            sections += [replace(first, title="By every method", says=()), *more]
+            sections += [replace(first, title="Ranks by every method", says=()), *more]
     responses = ranking.responses
     if responses is not None and responses.ranking is not None:
         sections += _describe_responses(responses.ranking)
@@ -115,12 +115,12 @@ def _make_leaderboard(
 
 
 def answer_board(ranking: ChallengeRanking) -> tuple[Answer, ...]:
-    """Return who leads each task, how sure that is, and what would change it."""
+    """Return who leads each task, how certain that is, and what would change it."""
     answers = list(_answer_masks(ranking))
     responses = ranking.responses
     if responses is not None and responses.ranking is not None:
         answers += answer_responses(responses.ranking, responses.results)
-    return tuple(answers) or (Answer("Who leads", ("Nobody: no team has a ranked number.",)),)
+    return tuple(answers) or (Answer("Who leads", ("No team has a ranked number.",)),)
 
 
 def _shorten_notes(notes: tuple[str, ...]) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def _shorten_notes(notes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _answer_masks(ranking: ChallengeRanking) -> Iterator[Answer]:
-    """Yield the answers of a ranking of masks, with what another weight of fairness would do."""
+    """Yield the answers of a ranking of masks, with the effect of another weight of fairness."""
     if ranking.summary is None:
         return
     weight = rules_of(ranking.board.profile).weight_of_fairness
@@ -153,7 +153,9 @@ def _answer_masks(ranking: ChallengeRanking) -> Iterator[Answer]:
 def _say_ladder(ranking: ChallengeRanking) -> str:
     rows = next(board.rows for board in ranking.board.boards if board.task == SEGMENTATION)
     names = [row.team for row in rows if row.rank == 1]
-    return f"By the ladder {', '.join(names)} {'leads' if len(names) == 1 else 'share the lead'}."
+    return (
+        f"Under the ladder, {', '.join(names)} {'leads' if len(names) == 1 else 'share the lead'}."
+    )
 
 
 def _describe_board(
@@ -190,10 +192,10 @@ def _describe_board(
     )
     n_others = sum(row.reason == NOT_FOR_TASK for row in board.rows)
     teams = "one team" if n_others == 1 else f"{n_others:,} teams"
-    others = f" Nothing was handed in for this task by {teams}." if n_others else ""
+    others = f" No submission for this task by {teams}." if n_others else ""
     notes = (
-        "Rank, 95 %: where the rank falls in 95 % of the resamples of the cases; first: share of "
-        f"them in which nobody is better. Grey: not ranked.{others}",
+        "Rank, 95 %: interval of the rank in 95 % of the resamples of the cases; first: share of "
+        f"resamples in which no team is better. Grey: not ranked.{others}",
     )
     title = f"Ranked by {board.ranked_by}"
     name = "Masks" if is_masks else "Responses"
@@ -203,7 +205,7 @@ def _describe_board(
 def _find_stability(
     board: Board, ranking: ChallengeRanking
 ) -> tuple[tuple[str, ...], Stability | None]:
-    """Return whose ranks were resampled, and how stable those of the board's own score are."""
+    """Return the resampled teams, and the stability of the ranks by the board's own score."""
     if board.task == CLASSIFICATION:
         responses = ranking.responses.ranking if ranking.responses else None
         return ((), None) if responses is None else (responses.names, responses.method.stability)
@@ -235,14 +237,14 @@ def _describe_responses(ranking: ResponseRanking) -> Iterator[PageSection]:
         shown = [names[index] for index in order]
         cells = [[_find_factor(ranking, row, column) for column in shown] for row in shown]
         note = (
-            "Resamples in which the row's ranking score is larger, over those in which it is not "
-            "(ties count against it). Rules: K>3, K>=19 (one-sided 5 %), K>=39 (two-sided)."
+            "Resamples in which the row's ranking score is larger, divided by the others "
+            "(ties count against the row). Rules: K>3, K>=19 (one-sided 5 %), K>=39 (two-sided)."
         )
         tables.append(make_matrix("Bayes factor K: row over column", shown, cells, note))
     if tables or figures:
         is_open = len(names) <= _MOST_PAIRS
         yield PageSection(
-            "Responses: how sure", tuple(tables) if is_open else (), figures,
+            "Responses: certainty", tuple(tables) if is_open else (), figures,
             notes=ranking.notes, folded=() if is_open else tuple(tables),
         )  # fmt: skip
     if ranking.aucs is not None:
@@ -260,7 +262,7 @@ def _find_factor(ranking: ResponseRanking, better: str, other: str) -> str:
 
 
 def _describe_team(ranking: ChallengeRanking, team: str) -> TeamDetails:
-    """Return what a team's page tells beside its ranks: attempts, cases, groups, responses."""
+    """Return the details of a team's page besides its ranks: attempts, cases, groups, responses."""
     rows = [
         (board, row) for board in ranking.board.boards for row in board.rows if row.team == team
     ]
@@ -295,7 +297,7 @@ def _describe_team(ranking: ChallengeRanking, team: str) -> TeamDetails:
 
 
 def _explain_cases(model: ModelScores, counted: CountedCases) -> dict[str, str]:
-    """Return, by case, why it has no usable prediction and what it counts."""
+    """Return, by case, why it has no usable prediction and which score it gets."""
     reasons = {row.case_id: row.reason for row in model.rows}
     notes = {}
     for one in counted.unusable:
@@ -354,5 +356,5 @@ def _tabulate_attempts(ranking: ChallengeRanking, team: str) -> ReportTable:
         rows.append(Row(cells))
     heads = ("Kind", "Digest", "Begun", "Outcome", "Why")
     columns = (Column("Attempt"), *(Column(text, is_number=False) for text in heads))
-    note = "What was refused, stopped or failed is no attempt."
-    return ReportTable("What it handed in", columns, tuple(rows), (note,))
+    note = "Refused, stopped and failed submissions are not counted as attempts."
+    return ReportTable("Submissions", columns, tuple(rows), (note,))

@@ -1,4 +1,4 @@
-"""A challenge's board in words: a team's attempts, who leads, how sure, what would change it."""
+"""Texts of a leaderboard row: number of cases, attempts, guarded score."""
 
 import re
 from typing import Final
@@ -9,7 +9,7 @@ _PLACES: Final = re.compile(r"(?:\S*/)?(?:results/\S[^/]*/[0-9a-f]+/sealed|submi
 
 
 def describe_row(row: BoardRow) -> str:
-    """Return a team's n and attempts in words: "n 60, 38 unusable; 7th attempt"."""
+    """Return a team's n and attempts as text: "n 60, 38 unusable; 7th attempt"."""
     n = f"n {row.n}" + (f", {row.n_unusable} unusable" if row.n_unusable else "")
     attempt = say_attempt(row)
     given = "; scores as given" if row.is_as_given else ""
@@ -19,14 +19,19 @@ def describe_row(row: BoardRow) -> str:
 
 
 def say_guarded(row: BoardRow) -> str:
-    """Return a team's guarded score, "" where it has none."""
+    """Return a team's guarded score as text, "" if it has none."""
     if row.guarded_score is None:
         return ""
-    return f"guarded score {row.guarded_score:.4f}: its empty predictions at their least favourable"
+    return (
+        f"guarded score {row.guarded_score:.4f}: with the least favourable value for each of its "
+    )
+
+
+"empty predictions"
 
 
 def say_attempt(row: BoardRow) -> str:
-    """Return which attempt is shown, such as "7th attempt", and of how many if others came."""
+    """Return the displayed attempt, such as "7th attempt", and the total if more follow."""
     if not row.attempt:
         return "no attempt"
     attempt = f"{ordinal(row.attempt)} attempt"
@@ -34,7 +39,7 @@ def say_attempt(row: BoardRow) -> str:
 
 
 def hide_places(text: str) -> str:
-    """Return a reason without where on the organiser's computer its files lie.
+    """Return a reason without the paths of the organiser's computer.
 
     Examples
     --------
@@ -47,7 +52,7 @@ def hide_places(text: str) -> str:
 
 
 def ordinal(number: int) -> str:
-    """Return a number as English counts: 1st, 2nd, 3rd, 11th.
+    """Return an English ordinal number: 1st, 2nd, 3rd, 11th.
 
     Examples
     --------

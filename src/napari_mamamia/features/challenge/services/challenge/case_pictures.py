@@ -1,4 +1,4 @@
-"""Pictures of the cases that a team was worst in, drawn when its page is written."""
+"""Pictures of a team's worst cases, drawn when its page is written."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_PICTURES: Final = 4
-"""Of each team: 26 teams have their pages in a minute, and each page loads at once."""
+"""Largest number per team, so that 26 pages are written within a minute and each loads quickly."""
 OF_PICTURES: Final = (
-    "Of masks that could be compared, the least Dice first: the slice where the team's mask "
-    "(orange) and the reference (blue) differ most; the bar is 10 mm."
+    "The cases with the lowest Dice among those with comparable masks: the slice where the team's "
+    "mask (orange) and the reference (blue) differ most. The scale bar is 10 mm."
 )
 _SEEN: Final = (ScoreStatus.OK, ScoreStatus.PREDICTION_EMPTY)
 
@@ -38,14 +38,15 @@ _SEEN: Final = (ScoreStatus.OK, ScoreStatus.PREDICTION_EMPTY)
 def picture_team(
     opened: OpenChallenge, row: BoardRow, scores: Sequence[CaseScore]
 ) -> tuple[ReportFigure, ...]:
-    """Return the pictures of a team's worst cases, least Dice first; nothing is read yet.
+    """Return the pictures of a team's worst cases, lowest Dice first.
 
-    There are none where the team gave no masks, or its sealed masks are gone or were changed.
+    Masks are read only when the pictures are drawn. There are none if the team submitted no masks,
+    or its sealed masks are missing or changed.
 
     Raises
     ------
     MamamiaError
-        If the system refuses them now.
+        If the system refuses to read them.
     """
     by_case = {score.case_id: score for score in scores if score.status in _SEEN}
     worst = worst_cases(list(by_case.values()), MOST_PICTURES)
@@ -74,14 +75,15 @@ def picture_team(
 def draw_pair(
     team: str, case_id: str, files: tuple[Path | None, Path | None], settings: ScoreSettings
 ) -> "Figure":
-    """Return the slice in which a team's mask and the reference differ most, both outlined.
+    """Return the slice in which a team's mask and the reference differ most, with both outlined.
 
-    Of masks that are gone or were changed it is an empty figure: `verify` names them.
+    If the masks are missing or changed, the figure is empty; `verify` reports them.
 
     Raises
     ------
     MamamiaError
-        If the system refuses a file: a page with a black picture would be taken for whole.
+        If the system refuses to read a file, since a page with an empty picture would look
+        complete.
     """
     from matplotlib.figure import Figure
 

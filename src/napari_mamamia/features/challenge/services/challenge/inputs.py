@@ -1,4 +1,4 @@
-"""What a challenge's numbers are made from: held against the frozen hashes before it is used."""
+"""The inputs of a challenge's numbers, compared with the frozen hashes before use."""
 
 from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.errors import FormatError
@@ -12,7 +12,7 @@ from napari_mamamia.services.score.settings import ScoreSettings
 
 
 def find_changed_inputs(opened: OpenChallenge, *, with_images: bool = False) -> tuple[str, ...]:
-    """Return what differs from the frozen references, clinical table and, if asked, images."""
+    """Return what differs from the frozen references, clinical table and, if requested, images."""
     challenge = opened.challenge
     references = {
         case.case_id: case.reference for case in challenge.cases if case.reference is not None
@@ -33,8 +33,9 @@ def find_changed_inputs(opened: OpenChallenge, *, with_images: bool = False) -> 
     profile = profile_named(challenge.profile)
     if profile.version != challenge.profile_version:
         changes.append(
-            f"the profile {profile.name} is version {profile.version} here, the challenge has "
-            f"{challenge.profile_version}: use the software that began it ({challenge.software})"
+            f"the profile {profile.name} has version {profile.version} here, but the challenge "
+            f"uses {challenge.profile_version}: use the software that created it "
+            f"({challenge.software})"
         )
     if with_images:
         for case in challenge.cases:
@@ -47,13 +48,13 @@ def find_changed_inputs(opened: OpenChallenge, *, with_images: bool = False) -> 
 
 
 def require_inputs(opened: OpenChallenge, *, with_images: bool = False) -> None:
-    """Raise `FormatError` where something is not as it was frozen."""
+    """Raise `FormatError` if an input differs from its frozen state."""
     changes = find_changed_inputs(opened, with_images=with_images)
     if changes:
         more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
         raise FormatError(
-            f"expected everything as {opened.folder / 'challenge.json'} froze it, but "
-            f"{'; '.join(changes[:3])}{more}: bring the files back, or correct places.json; "
+            f"expected all inputs as frozen in {opened.folder / 'challenge.json'}, but "
+            f"{'; '.join(changes[:3])}{more}: restore the files, or correct places.json; "
             "nothing was scored"
         )
 

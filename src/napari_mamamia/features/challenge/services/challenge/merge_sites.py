@@ -1,4 +1,4 @@
-"""`mamamia site merge`: files of sites become one table, or are refused."""
+"""Merge the files of sites into one table, or refuse files that do not fit together."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.names import name_some
+from napari_mamamia.core.names import count_of, name_some
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.features.challenge.io.site_file import SiteFile, SiteNumber, read_site_file
 from napari_mamamia.features.challenge.scoring.site_aggregates import (
@@ -41,7 +41,7 @@ _COMPARED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MergedModel:
-    """A model over the sites: where it ran, its worst site, the spread of its means, all pooled."""
+    """A model over the sites: its sites, worst site, spread of site means, and pooled values."""
 
     name: str
     digest: str
@@ -54,7 +54,7 @@ class MergedModel:
 
 @dataclass(frozen=True, slots=True)
 class SiteRank:
-    """A model's mean of its ranks at the sites that ran all models, and its place by that."""
+    """A model's mean rank over the sites that ran all models, and its final rank by that."""
 
     name: str
     mean_rank: float
@@ -63,12 +63,12 @@ class SiteRank:
 
 @dataclass(frozen=True, slots=True)
 class MergedSites:
-    """Files of sites together.
+    """The merged files of sites.
 
-    `heat_map` has a row of site, n, then the mean of each model by metric (nan: not run there);
-    `subset` are sites that ran some models only: they do not count in `ranking`, the rule
-    ``fets-2022`` (ranks of each site and metric, averaged, ranked). `left_out` holds the ranking
-    without each site.
+    `heat_map` has one row per site: site, n, then the mean of each model and metric (nan: not run
+    there). `subset` are sites that ran only some models; they do not count in `ranking`, which
+    follows the rule ``fets-2022`` (ranks of each site and metric, averaged, ranked). `left_out`
+    holds the ranking without each site.
     """
 
     sites: tuple[str, ...]
@@ -117,20 +117,20 @@ def merge_sites(
 
 
 def require_equal(files: Sequence[SiteFile]) -> None:
-    """Raise `CaseError` where files of sites cannot be put together."""
+    """Raise `CaseError` if files of sites cannot be merged."""
     names = [file.site.strip().casefold() for file in files]
     if not files or len(set(names)) < len(names):
         listed = name_some([file.site for file in files]) or "none"
-        raise CaseError(f"expected one file of each site, got {listed}: give each once")
+        raise CaseError(f"expected one file per site, but found {listed}: give each once")
     first = files[0]
     for file in files[1:]:
         for name, words in _COMPARED:
             here, there = getattr(first, name), getattr(file, name)
             if here != there:
                 raise CaseError(
-                    f"expected one {words} at all sites, got {_quote_value(here)} at {first.site} "
-                    f"and {_quote_value(there)} at {file.site}: evaluate again with one version "
-                    "and profile"
+                    f"expected one {words} at all sites, but found {_quote_value(here)} at "
+                    f"{first.site} and {_quote_value(there)} at {file.site}: evaluate again with "
+                    "the same version and profile"
                 )
     _require_one_model(files)
     for file in files:
@@ -145,27 +145,27 @@ def _require_one_model(files: Sequence[SiteFile]) -> None:
             digest, site = digests.setdefault(model.name, (model.digest, file.site))
             if digest != model.digest:
                 raise CaseError(
-                    f"expected one model {model.name} at all sites, got the digest {digest[:12]}… "
-                    f"at {site} and {model.digest[:12]}… at {file.site}: run the same model "
-                    "everywhere, or name them apart"
+                    f"expected one model {model.name} at all sites, but found the digest "
+                    f"{digest[:12]}… at {site} and {model.digest[:12]}… at {file.site}: run the "
+                    "same model everywhere, or use different names"
                 )
 
 
 def _require_own_cases(files: Sequence[SiteFile]) -> None:
-    """Raise `CaseError` where one case was given by two sites: their keys are their own."""
+    """Raise `CaseError` if two sites share a case code: each site has its own key."""
     codes: dict[str, str] = {}
     for file in files:
         for code in {row.code for row in file.rows}:
             if code in codes:
                 raise CaseError(
-                    f"expected each case at one site, got the same ones at {codes[code]} and "
-                    f"{file.site} (code {code[:12]}…): give each site once"
+                    f"expected each case at one site, but found the same cases at {codes[code]} "
+                    f"and {file.site} (code {code[:12]}…): give each site once"
                 )
             codes[code] = file.site
 
 
 def _require_sums(file: SiteFile) -> None:
-    """Raise `CaseError` where a site's numbers are not those of the cases that it gives."""
+    """Raise `CaseError` if a site's numbers differ from those computed from its rows."""
     if not file.rows:
         return
     names = [model.name for model in file.models]
@@ -176,7 +176,7 @@ def _require_sums(file: SiteFile) -> None:
     ):
         raise CaseError(
             f"expected each case of {file.site} once for each of its models: ask the site for the "
-            "file as `mamamia site evaluate` wrote it"
+            "original file that it wrote"
         )
     values = {
         metric: np.array([[model[code][index] for code in codes] for model in of_models])
@@ -195,10 +195,10 @@ def _require_sums(file: SiteFile) -> None:
             equal_nan=True,
         ):
             raise CaseError(
-                f"expected the {number_model.metric} of {number_model.model} at {file.site} to be "
-                f"that of its cases (mean {number_model.mean:.6g}), got "
-                f"{'none' if other is None else f'{other.mean:.6g}'}: "
-                "the file was changed; ask the site for it as `mamamia site evaluate` wrote it"
+                f"expected the {number_model.metric} of {number_model.model} at {file.site} to "
+                f"match its cases (mean {number_model.mean:.6g}), but found "
+                f"{'none' if other is None else f'{other.mean:.6g}'}: the file was changed; ask "
+                "the site for the original file that it wrote"
             )
 
 
@@ -208,7 +208,7 @@ def _quote_value(value: object) -> str:
 
 
 def join_sites(files: Sequence[SiteFile]) -> MergedSites:
-    """Return the files of sites together; see `MergedSites`."""
+    """Return the merged files of sites; see `MergedSites`."""
     names = tuple(dict.fromkeys(model.name for file in files for model in file.models))
     digests = {model.name: model.digest for file in files for model in file.models}
     metrics = files[0].metrics
@@ -251,10 +251,10 @@ def join_sites(files: Sequence[SiteFile]) -> MergedSites:
 
 
 def _list_doubles(files: Sequence[SiteFile]) -> list[str]:
-    """Return which sites seem to have evaluated the same cases, in words.
+    """Return messages about sites that seem to have evaluated the same cases.
 
-    Codes tell it only where two sites share a key. Under keys of their own the same case has the
-    same values of every model, to the last digit; values at an end of the range tell nothing.
+    Codes reveal this only if two sites share a key. With different keys, the same case still has
+    the same values of every model to the last digit; values at an end of the range are ignored.
     """
     notes = []
     for first, second in combinations(files, 2):
@@ -266,19 +266,19 @@ def _list_doubles(files: Sequence[SiteFile]) -> list[str]:
         of_all = [_list_numbers(file, common) for file in (first, second)]
         some = ""
         if n_same:
-            some = f"{n_same} of {second.n_cases} case(s) of {second.site} have"
+            some = f"{n_same} of {count_of(second.n_cases, 'case')} of {second.site} have"
         elif of_all[0] and of_all[0] == of_all[1]:
             some = f"all cases of {second.site} together have"
         if some:
             notes.append(
-                f"{some} the very numbers of {first.site}, of every model: if they are the same "
-                "cases under two keys, they count twice here; ask both sites"
+                f"{some} exactly the same numbers as {first.site}, for every model: if they are "
+                "the same cases under two keys, they count twice here; ask both sites"
             )
     return notes
 
 
 def _count_values(file: SiteFile, digests: Collection[str]) -> Counter[tuple[object, ...]]:
-    """Return how often a case has the same values, those at the ends of the range left out."""
+    """Return how often each set of values occurs, without values at the ends of the range."""
     of_models = {model.name: model.digest for model in file.models if model.digest in digests}
     cases: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
     for row in file.rows:

@@ -1,4 +1,4 @@
-"""The leaderboard of a challenge, written: numbers for programs, pages for people."""
+"""Write the leaderboard of a challenge: JSON and tables, and HTML pages."""
 
 from pathlib import Path
 
@@ -24,15 +24,15 @@ def rank_challenge(
 ) -> ChallengeRanking:
     """Make the leaderboard of the challenge in `folder`, and write it to `out`.
 
-    Writes ``leaderboard.json``, the pages, of masks the files of `mamamia rank`, and of responses
+    Writes ``leaderboard.json``, the pages, for masks the files of `rank`, and for responses
     ``rank_responses.json``.
 
     Raises
     ------
     CaseError
-        If nothing was scored yet.
+        If no attempt was scored yet.
     FormatError
-        If the ledger, a score or what was frozen is not as it was.
+        If the ledger, a score or a frozen input was changed.
     SaveConflictError
         If `out` holds other results.
     """
@@ -40,8 +40,8 @@ def rank_challenge(
     ledger = read_ledger(opened.attempts, opened.sha256)
     if ledger.problems:
         raise FormatError(
-            f"expected the ledger of {folder} as it was written, but {ledger.problems[0]}: bring "
-            "it back from a copy; `mamamia challenge verify` lists everything"
+            f"expected the unchanged ledger of {folder}, but {ledger.problems[0]}: restore it from "
+            "a copy, and verify the challenge for a list of all changes"
         )
     require_inputs(opened)
     ranking = make_ranking(opened, ledger, out)

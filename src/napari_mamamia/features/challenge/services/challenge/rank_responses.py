@@ -1,4 +1,4 @@
-"""The responses (pCR) of a challenge: each team's scores, and the teams ranked by them."""
+"""The responses (pCR) of a challenge: each team's scores, and the ranking of the teams."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ RESPONSE_RANKS: Final = "rank_responses.json"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedResponses:
-    """The board of responses, each team's numbers, and how sure the order is."""
+    """The board of responses, each team's numbers, and the stability of the ranking."""
 
     board: Board
     results: tuple[tuple[str, ResponseResult], ...]
@@ -52,7 +52,7 @@ def rank_team_responses(
     Raises
     ------
     FormatError
-        If a team's responses are not as the ledger has them.
+        If a team's responses differ from the ledger's checksums.
     """
     challenge = opened.challenge
     rules, seed = rules_of(challenge.profile), challenge.seed
@@ -85,22 +85,24 @@ def _score_team(opened: OpenChallenge, attempt: Attempt, cohort: Cohort) -> Resp
     path = opened.results(attempt.team, attempt.digest) / RESPONSES / RESPONSE_TABLE
     if sha256_of(path) != dict(attempt.files)[f"{RESPONSES}/{RESPONSE_TABLE}"]:
         raise FormatError(
-            f"expected the responses of {attempt.team} as the ledger has them, but {path} was "
-            "changed: bring it back"
+            f"expected the responses of {attempt.team} as recorded in the ledger, but {path} was "
+            "changed: restore it"
         )
     read, clinical = read_response_table(path), opened.clinical
     if clinical is None:
         raise FormatError(
-            f"expected a clinical table in {opened.folder}, found none: bring it back"
+            f"expected a clinical table in {opened.folder}, but found none: restore it"
         )
     model = response_model(attempt.team, read, clinical, cohort, score_settings(opened))
     if model.response is None:
-        raise FormatError(f"expected scored responses of {attempt.team}, got none: run it again")
+        raise FormatError(
+            f"expected scored responses of {attempt.team}, but found none: run it again"
+        )
     return model.response
 
 
 def _make_row(attempt: Attempt, result: ResponseResult, ledger: Ledger) -> BoardRow:
-    """Return a team's row; constant predictions have no place, whatever the profile computes."""
+    """Return a team's row; constant predictions have no rank, whatever their score."""
     numbers = result.cohort
     return BoardRow(
         attempt.team,
@@ -121,12 +123,12 @@ def _make_row(attempt: Attempt, result: ResponseResult, ledger: Ledger) -> Board
 
 
 def find_number(value: float) -> float | None:
-    """Return a number as a leaderboard has it: None where it is undefined."""
+    """Return a number for a leaderboard: None where it is undefined."""
     return None if isnan(value) else float(value)
 
 
 def responses_content(ranking: ResponseRanking) -> dict[str, Any]:
-    """Return ``rank_responses.json``: ranks, how stable they are, Bayes factors, AUCs by DeLong."""
+    """Return the content of ``rank_responses.json``: ranks, stability, Bayes factors, AUCs."""
     aucs = ranking.aucs
     return {
         **methods_content(ranking.names, (ranking.method,)),

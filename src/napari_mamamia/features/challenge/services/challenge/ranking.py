@@ -1,6 +1,7 @@
-"""What a challenge's ledger tells of, ranked: from sealed scores to ranks and their stability.
+"""Rank the attempts of a challenge's ledger: from sealed scores to ranks and their stability.
 
-A team is shown by its last scored attempt; on the ladder by the last one that was clearly better.
+A team is represented by its last scored attempt; with the ladder, by the last one that was clearly
+better than its predecessor.
 """
 
 from collections import Counter
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.choices import RankMethod
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure, ScoreStatus
@@ -64,12 +66,12 @@ from napari_mamamia.services.score.output import SCORE_TABLE
 from napari_mamamia.services.score.score import cohort_numbers
 
 SEGMENTATION: Final = "segmentation"
-NOT_FOR_TASK: Final = "nothing handed in for this task"
+NOT_FOR_TASK: Final = "no submission for this task"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entry:
-    """A team's attempt that is shown; `shown` is its score on the ladder, nan without one."""
+    """The displayed attempt of a team; `shown` is its score on the ladder, nan without one."""
 
     attempt: Attempt
     n_attempts: int
@@ -79,10 +81,10 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChallengeRanking:
-    """The leaderboard, the ranking of masks by every method, and that of responses.
+    """The leaderboard, the ranking of masks by every method, and the ranking of responses.
 
-    Each is None where there is none; `models` are the scores of masks by team, `groupings` part the
-    ranked cases, `ledger` tells of the attempts, `pictures` are of each team's worst cases.
+    A field is None where it does not apply. `models` are the scores of masks by team, `groupings`
+    divide the ranked cases, `ledger` has the attempts, `pictures` are of each team's worst cases.
     """
 
     board: Leaderboard
@@ -98,13 +100,12 @@ class ChallengeRanking:
 
 
 def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeRanking:
-    """Return the leaderboard of what the ledger tells of; nothing is written."""
+    """Return the leaderboard of the ledger's attempts; nothing is written."""
     challenge = opened.challenge
     scored = [attempt for attempt in ledger.attempts if attempt.outcome is AttemptOutcome.SCORED]
     if not scored:
         raise CaseError(
-            f"expected a scored attempt in {opened.folder}, found none: run it first with "
-            "`mamamia challenge run`"
+            f"expected a scored attempt in {opened.folder}, but found none: run the challenge first"
         )
     rules = score_settings(opened)
     cohort = read_table(rules.clinical, rules.columns)
@@ -164,7 +165,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
 
 
 def _add_unscored(board: Board, ledger: Ledger) -> Board:
-    """Return a board in order, with the teams that have nothing scored in its task last."""
+    """Return a board in order; teams without a score in its task come last."""
     shown = {row.team for row in board.rows}
     others = [team for team in _list_teams(ledger) if team not in shown]
     rows = [*board.rows, *(_make_unscored_row(ledger, team) for team in others)]
@@ -174,7 +175,7 @@ def _add_unscored(board: Board, ledger: Ledger) -> Board:
 def _choose_entries(
     opened: OpenChallenge, ledger: Ledger, masks: Sequence[Attempt], cohort: Cohort | None
 ) -> list[_Entry]:
-    """Return the attempt of each team that is shown."""
+    """Return the displayed attempt of each team."""
     entries = []
     for number, team in enumerate(dict.fromkeys(mask.team for mask in masks)):
         report_progress(number, len(masks), f"Reading the scores of {team}")
@@ -196,8 +197,8 @@ def _read_model(opened: OpenChallenge, attempt: Attempt, cohort: Cohort | None) 
     path = opened.results(attempt.team, attempt.digest) / SCORES / SCORE_TABLE
     if sha256_of(path) != dict(attempt.files)[f"{SCORES}/{SCORE_TABLE}"]:
         raise FormatError(
-            f"expected the scores of {attempt.team} as the ledger has them, but {path} was "
-            "changed: bring it back; `mamamia challenge verify` lists everything"
+            f"expected the scores of {attempt.team} as recorded in the ledger, but {path} was "
+            "changed: restore it, and verify the challenge for a list of all changes"
         )
     rows = read_case_scores(path)
     failures = tuple(
@@ -221,7 +222,7 @@ def _draw_scores(
 def _rank_masks(
     opened: OpenChallenge, ledger: Ledger, entries: Sequence[_Entry], cohort: Cohort | None
 ) -> tuple[Board, ReadInputs]:
-    """Return the board, and what the methods rank: the performance of each case."""
+    """Return the board, and the performance of each case for the ranking methods."""
     able = [entry for entry in entries if not count_model(entry.model).rejected]
     by_performance = cohort is None
     scores = np.array([_score_entry(entry, by_performance=by_performance) for entry in entries])
@@ -230,9 +231,11 @@ def _rank_masks(
         _make_row(entry, score, place, guarded_score(entry.model, cohort))
         for entry, score, place in zip(entries, scores.tolist(), places.tolist(), strict=True)
     ]
-    ranked_by = "performance, there is no clinical table" if by_performance else "ranking score"
+    ranked_by = (
+        "performance, because there is no clinical table" if by_performance else "ranking score"
+    )
     if opened.challenge.ladder:
-        ranked_by += ", shown by the ladder"
+        ranked_by += ", displayed by the ladder"
     board = _add_unscored(Board(SEGMENTATION, ranked_by, tuple(rows)), ledger)
     everyone = {case_id for one in able for case_id in count_model(one.model).case_ids}
     cases = [case_id for case_id in opened.challenge.case_ids if case_id in everyone]
@@ -257,9 +260,10 @@ def _score_entry(entry: _Entry, *, by_performance: bool) -> float:
 
 
 def _case_values(counted: CountedCases, cases: Sequence[str]) -> NDArray[np.float64]:
-    """Return the performance of each case: (Dice + 1 - NormHD) / 2, the worst where it is free.
+    """Return the performance of each case: (Dice + 1 - NormHD) / 2, the worst for free values.
 
-    Without any distance it is Dice. A case that does not count, both masks being empty, is right.
+    Without any distance it is Dice. A case that does not count because both masks are empty has
+    performance 1.
     """
     dsc = np.where(counted.free_dsc, 0.0, counted.dsc)
     if np.isnan(counted.norm_hd).all():
@@ -273,7 +277,7 @@ def _case_values(counted: CountedCases, cases: Sequence[str]) -> NDArray[np.floa
 
 
 def _find_given(counted: CountedCases, cases: Sequence[str]) -> NDArray[np.bool_]:
-    """Return of which cases the performance is the team's own: neither Dice nor NormHD is free."""
+    """Return for which cases the performance comes from the team's mask (no free value)."""
     free = counted.free_dsc | counted.free_norm_hd
     by_id = dict(zip(counted.case_ids, free.tolist(), strict=True))
     return np.array([not by_id.get(case_id, False) for case_id in cases])
@@ -308,7 +312,7 @@ def _list_teams(ledger: Ledger) -> list[str]:
 
 
 def _make_unscored_row(ledger: Ledger, team: str) -> BoardRow:
-    """Return the row of a team that has nothing scored in a task."""
+    """Return the row of a team without a score in a task."""
     last = ledger.of_team(team)[-1]
     reason = f"{last.outcome.value}: {last.reason}" if last.reason else last.outcome.value
     if last.outcome is AttemptOutcome.SCORED:
@@ -322,10 +326,10 @@ def _sort_rows(rows: Sequence[BoardRow]) -> list[BoardRow]:
 
 
 def _find_twins(entries: Sequence[_Entry]) -> list[str]:
-    """Return a note for each two teams whose masks are the same in some cases.
+    """Return a note for each pair of teams that have the same masks for some cases.
 
-    Two masks that agree in Dice, distance and volume to the last digit, and are neither right nor
-    wrong altogether, are taken for one.
+    Two masks with the same Dice, distance and volume to the last digit are taken for the same mask,
+    unless their scores are perfect or the worst possible.
     """
     notes = []
     prints = [
@@ -341,5 +345,5 @@ def _find_twins(entries: Sequence[_Entry]) -> list[str]:
             n_same = len(prints[index] & prints[other])
             if n_same:
                 names = f"{first.attempt.team} and {entries[other].attempt.team}"
-                notes.append(f"{names} have the same mask of {n_same} case(s)")
+                notes.append(f"{names} have the same mask in {count_of(n_same, 'case')}")
     return notes

@@ -1,7 +1,7 @@
-"""Taking what teams handed in: sealed, noted in the ledger, scored; a team at a time.
+"""Process submissions, one team at a time: seal, record in the ledger, score.
 
-Any number of organisers may run a challenge at once: each team is one's at a time, and the other
-finds its work done. A run that was ended goes on with the attempt that it had begun.
+Several organisers may run a challenge at the same time: each team is processed by one of them, and
+the others find it done. An interrupted run continues with the attempt that it had begun.
 """
 
 import logging
@@ -19,6 +19,7 @@ from napari_mamamia.core.errors import (
     is_of_system,
     refusal_text,
 )
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.program.system import limit_memory
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.records import CaseFailure
@@ -70,31 +71,31 @@ _OVER: Final = (AttemptOutcome.SCORED, AttemptOutcome.REFUSED, AttemptOutcome.ST
 _UNREADABLE: Final = "unreadable"
 _TABLE_BYTES: Final = 4 << 30
 _TABLE_SECONDS: Final = 600.0
-"""Memory and time in which the tables of one submission are read. Our own limits."""
+"""Time and memory limits for reading the tables of one submission (our own limits)."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class TeamOutcome:
-    """What became of a team in this run.
+    """The outcome of a team in this run.
 
     Parameters
     ----------
     team
-        Who.
+        The team.
     kind
-        What was handed in, "" where nobody could look.
+        The kind of submission, "" if it could not be read.
     number
-        The how manieth attempt it is, 0 where it does not count.
+        Number of the attempt, 0 if it does not count.
     outcome, reason
-        What became of it.
+        The outcome, and the reason for it.
     breaches, notes
-        Cases that break the contract, and what else is to be told.
+        Cases that violate the contract, and further messages.
     is_new
-        Whether it was scored now; what did not change since it was is not scored again.
+        Whether it was scored in this run; an unchanged submission is not scored again.
     folder
-        Of its results; None where there are none.
+        Folder of its results; None if there are none.
     """
 
     team: str
@@ -109,13 +110,13 @@ class TeamOutcome:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it was scored and every case keeps the contract."""
+        """Return whether it was scored and every case satisfies the contract."""
         return self.outcome is AttemptOutcome.SCORED and not self.breaches
 
 
 @dataclass(frozen=True, slots=True)
 class ChallengeRun:
-    """What became of each team, and what is wrong with the ledger."""
+    """The outcome of each team, and the problems of the ledger."""
 
     opened: OpenChallenge
     teams: tuple[TeamOutcome, ...]
@@ -123,21 +124,21 @@ class ChallengeRun:
 
     @property
     def all_ok(self) -> bool:
-        """Whether everything that was asked for was scored, and nothing is wrong."""
+        """Return whether everything requested was scored without a problem."""
         return not self.problems and all(team.is_whole for team in self.teams)
 
 
 def run_challenge(
     folder: Path, teams: Sequence[str] = (), settings: ProgramSettings | None = None
 ) -> ChallengeRun:
-    """Score what teams handed in to ``submissions`` and note it in the ledger.
+    """Score the teams' submissions and record them in the ledger.
 
     Raises
     ------
     CaseError
-        If a team of `teams` handed nothing in, or there is no submission at all.
+        If a team of `teams` has no submission, or there is no submission at all.
     FormatError
-        If there is no challenge, or references or tables are not as they were frozen.
+        If there is no challenge, or references or tables differ from their frozen state.
     MissingExtraError
         If a mask needs a package that is not installed; its attempt is not begun.
     SaveError
@@ -148,8 +149,8 @@ def run_challenge(
     listed = find_submissions(opened.submissions, tuple(teams))
     if not listed.teams and not listed.problems:
         raise CaseError(
-            f"expected submissions in {opened.submissions}, found none: put each team's as TEAM/, "
-            "TEAM.zip or TEAM.csv there"
+            f"expected submissions in {opened.submissions}, but found none: put each team's there "
+            "as TEAM/, TEAM.zip or TEAM.csv"
         )
     require_inputs(opened)
     references = (case.reference for case in opened.challenge.cases)
@@ -172,7 +173,7 @@ def run_challenge(
 def _take_turn(
     opened: OpenChallenge, handed: HandedIn, writer: LedgerWriter, settings: ProgramSettings
 ) -> TeamOutcome:
-    """Take one team's submission while nobody else does."""
+    """Process one team's submission while no other process does."""
     place = opened.folder / RESULTS / handed.team
     place.mkdir(parents=True, exist_ok=True)
     with wait_for_turn(place):
@@ -196,7 +197,10 @@ def _take_submission(
     is_open = last is not None and last.outcome is AttemptOutcome.OPEN
     used, most = ledger.count(handed.team), opened.challenge.limits.attempts
     if most and used >= most and not is_open and not settings.is_express:
-        text = f"its {most} attempt(s) are used: this one was not scored"
+        text = (
+            f"expected at most {count_of(most, 'attempt')}, but all are used: this one was not "
+            "scored"
+        )
         return TeamOutcome(handed.team, "", 0, AttemptOutcome.REFUSED, text, is_new=False)
     begun = last if is_open else None
     with closing(Child()) as child:
@@ -204,7 +208,7 @@ def _take_submission(
 
 
 def _is_over(last: Attempt, settings: ProgramSettings) -> bool:
-    """Whether the same submission needs no second look."""
+    """Return whether the same submission needs no further evaluation."""
     if settings.is_express:
         return last.outcome is AttemptOutcome.REFUSED
     return last.outcome in _OVER
@@ -219,9 +223,9 @@ def _make_attempt(
     settings: ProgramSettings,
     child: Child,
 ) -> TeamOutcome:
-    """Seal and score; `begun` is an attempt at the same submission that did not come to its end.
+    """Seal and score; `begun` is an unfinished attempt with the same submission.
 
-    Tables are first read by `child`, which may be lost.
+    Tables are first read by `child`, a process that may die.
     """
     team, folder = handed.team, opened.results(handed.team, digest)
     try:
@@ -264,16 +268,18 @@ def _explain_error(error: Exception) -> str:
     _log.error("a submission could not be read", exc_info=error)
     return (
         f"expected a submission that can be read and scored, but {said(error)} "
-        f"({type(error).__name__}): the same files are not tried again; ask the team for others"
+        f"({type(error).__name__}): the same files are not tried again; ask the team for a new "
+        "submission"
     )
 
 
 def _seal_copy(
     opened: OpenChallenge, handed: HandedIn, folder: Path, digest: str, child: Child
 ) -> str:
-    """Copy what was handed in, unless it is there; return its kind.
+    """Copy a submission, unless the copy exists; return its kind.
 
-    What needs a package that is not installed is not copied: no attempt may be used up by it.
+    A submission that needs a package that is not installed is not copied, so that it uses up no
+    attempt.
     """
     if (folder / MANIFEST).is_file():
         manifest = read_manifest(folder)
@@ -284,7 +290,7 @@ def _seal_copy(
         sealed = seal_submission(handed.path, temporary / SEALED, limits)
         if sealed.sha256 != digest:
             raise CaseError(
-                f"expected {handed.path.name} to stay as it is while it is copied, but it changed: "
+                f"expected no changes of {handed.path.name} while it is copied, but it changed: "
                 "run again when the team has finished"
             )
         contents = _inspect_sealed(temporary / SEALED, child)
@@ -302,7 +308,7 @@ def _require_readers(kind: SubmissionKind, files: Sequence[FrozenFile]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Inspection:
-    """What a submission holds; or why it cannot be read, and whether that is the team's fault."""
+    """The content of a submission; or why it cannot be read, and whether the team is at fault."""
 
     contents: Contents | None
     reason: str = ""
@@ -310,12 +316,12 @@ class _Inspection:
 
 
 def _inspect_sealed(sealed: Path, child: Child) -> Contents:
-    """Return what a sealed folder holds; tables are read by `child`, whose memory is limited.
+    """Return the content of a sealed folder; tables are read by `child`, whose memory is limited.
 
     Raises
     ------
     FormatError
-        If something cannot be read, or takes more memory or time than any table does.
+        If something cannot be read, or takes more memory or time than any valid table.
     """
     if not has_tables(sealed):
         return look_inside(sealed)
@@ -343,8 +349,8 @@ def _evaluate_sealed(
     manifest, contents = read_manifest(folder), _inspect_sealed(folder / SEALED, child)
     if manifest.kind is not contents.kind:
         raise CaseError(
-            f"expected {manifest.kind.value} in {folder / SEALED}, found {contents.kind.value}: "
-            "the sealed copy was changed; bring it back"
+            f"expected {manifest.kind.value} in {folder / SEALED}, but found "
+            f"{contents.kind.value}: the sealed copy was changed; restore it"
         )
     return evaluate(opened, folder, manifest, contents, settings)
 
@@ -365,13 +371,13 @@ def _report_team(
 
 
 def _say_earlier(last: Attempt, folder: Path) -> TeamOutcome:
-    """Return what became of the same submission before."""
+    """Return the recorded outcome of the same submission."""
     return TeamOutcome(
         last.team,
         last.kind,
         last.number,
         last.outcome,
-        last.reason or "as it was scored before",
+        last.reason or "already scored",
         is_new=False,
         folder=folder,
     )

@@ -1,4 +1,4 @@
-"""`mamamia site evaluate`: a site scores at home, and one file of numbers may leave it."""
+"""Score models on a site's own cases and write one file of numbers for sharing."""
 
 import hashlib
 import json
@@ -48,24 +48,25 @@ from napari_mamamia.services.score.score import score_pairs
 from napari_mamamia.services.score.settings import ScoreSettings
 
 METRICS: Final = (("dsc", True), ("norm_hd", False))
-"""What is given of each case, and whether more is better."""
+"""The metrics that are shared for each case, and whether a larger value is better."""
 _WORST: Final = MappingProxyType({"dsc": 0.0, "norm_hd": 1.0})
 _UNCOUNTED: Final = (
     *WITHOUT_REFERENCE,
     ScoreStatus.REFERENCE_EMPTY,
     ScoreStatus.BOTH_EMPTY,
 )
-"""Cases whose reference has no tumour: Dice says nothing of them, whatever a model does."""
+"""Cases without a tumour in the reference: Dice is undefined for them, whatever a model predicts.
+"""
 _HEX: Final = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """What a site evaluates and gives away.
+    """The settings of a site: what it evaluates and shares.
 
-    `share` is ``cases`` (metrics of each case under a code of its own) or ``aggregates``; `key` the
-    file of the site's key, which stays; `digests` are those of models by name, where the masks'
-    own files do not tell.
+    `share` is ``cases`` (metrics of each case under a code of its own) or ``aggregates``; `key` is
+    the file of the site's key, which stays at the site; `digests` are those of models by name, for
+    masks whose own files do not name the model.
     """
 
     site: str
@@ -76,7 +77,7 @@ class SiteSettings:
 
 @dataclass(frozen=True, slots=True)
 class SiteEvaluation:
-    """What may leave a site, and what stays there: cases by id whose reference told nothing."""
+    """The content that may be shared, and the cases (by id) whose reference could not be used."""
 
     file: SiteFile
     left_out: tuple[CaseFailure, ...] = ()
@@ -91,10 +92,10 @@ def evaluate_site(
     *,
     overwrite: bool = False,
 ) -> SiteEvaluation:
-    """Score models on a site's own cases and write the one file that may leave.
+    """Score models on a site's own cases and write the file that may be shared.
 
-    A case that a model gave no usable mask of counts as the worst. A case whose reference cannot be
-    read, or is there twice, counts for nobody and is named.
+    A case without a usable mask of a model counts as the worst. A case whose reference cannot be
+    read, or exists twice, does not count for any model and is reported.
 
     Raises
     ------
@@ -111,12 +112,12 @@ def evaluate_site(
     n_cases = len(pairs[0].pairs)
     if site.share is SiteShare.AGGREGATES and n_cases < SMALLEST_GROUP:
         raise CaseError(
-            f"expected {SMALLEST_GROUP} cases or more for aggregates, got {n_cases}: nothing was "
-            "written, since each case could be told from them"
+            f"expected {SMALLEST_GROUP} cases or more for aggregates, but found {n_cases}: nothing "
+            "was written, since the numbers would reveal single cases"
         )
     if site.share is SiteShare.CASES and site.key is None:
         raise CaseError(
-            "expected a key for the codes of cases, found none: give the file of a key, "
+            "expected a key for the codes of cases, but found none: give the file of a key, "
             "which stays at the site",
             remedies=(Remedy("key", ("FILE",)),),
         )
@@ -139,7 +140,7 @@ def evaluate_site(
 def _list_left_out(
     cases: Sequence[FoundPairs], scored: Sequence[ModelScores]
 ) -> tuple[CaseFailure, ...]:
-    """Return the cases whose reference is there and cannot be used, each once, by id."""
+    """Return the cases whose reference exists but cannot be used, each once, by id."""
     unreadable = ScoreStatus.REFERENCE_UNREADABLE
     reasons = {
         case_id: reason
@@ -159,7 +160,7 @@ def _with_reference(found: FoundPairs) -> FoundPairs:
 
 
 def _find_digest(model: PredictionFolder, pairs: Pairs, given: Mapping[str, str]) -> str:
-    """Return the digest of the model that made the masks: as their own files say, or as given."""
+    """Return the digest of the model that made the masks, from their own files or from `given`."""
     from_files = set()
     for _, mask in pairs.values():
         if mask is None or not sidecar_path(mask).is_file():
@@ -171,25 +172,25 @@ def _find_digest(model: PredictionFolder, pairs: Pairs, given: Mapping[str, str]
         from_files |= {str(parameters[name]) for name in MODEL_DIGESTS if parameters.get(name)}
     if len(from_files) > 1:
         raise CaseError(
-            f"expected masks of one model in {model.folder}, got those of {len(from_files)}: give "
-            "each model a folder of its own"
+            f"expected masks of one model in {model.folder}, but found those of {len(from_files)}: "
+            "use one folder per model"
         )
     asked = given.get(model.name, "").lower()
     if asked and (len(asked) != 64 or set(asked) - _HEX):
         raise CaseError(
-            f"expected 64 hexadecimal digits as the digest of {model.name}, got {asked!r}: give "
-            "the SHA-256 of the model"
+            f"expected 64 hexadecimal digits as the digest of {model.name}, but found {asked!r}: "
+            "give the SHA-256 of the model"
         )
     from_masks = next(iter(from_files), "")
     if asked and from_masks and asked != from_masks:
         raise CaseError(
             f"expected the masks of {model.name} to be of the model {asked[:12]}…, but their own "
-            f"files say {from_masks[:12]}…: give no digest, or check which model made the masks"
+            f"files say {from_masks[:12]}…: omit the digest, or check which model was run"
         )
     if not asked and not from_masks:
         raise CaseError(
             f"expected to know which model made the masks of {model.name}, but no file next to "
-            "them states it: give the model's SHA-256, the same at every site",
+            "them says so: give the model's SHA-256, the same at every site",
             remedies=(Remedy("digest", (f"{model.name}=SHA256",)),),
         )
     return asked or from_masks
@@ -201,7 +202,8 @@ def _describe_site(
     digests: Sequence[str],
     settings: ScoreSettings,
 ) -> SiteFile:
-    # A read may fail for one model alone: what counts for one counts for all.
+    # If the reference of a case cannot be read for one model, the case does not count for any
+    # model.
     places = [
         index
         for index, rows in enumerate(zip(*(model.rows for model in scored), strict=True))
@@ -210,8 +212,8 @@ def _describe_site(
     counted = [scored[0].rows[index].case_id for index in places]
     if not counted or (site.share is SiteShare.AGGREGATES and len(counted) < SMALLEST_GROUP):
         raise CaseError(
-            f"expected {SMALLEST_GROUP} cases with a tumour in their reference for aggregates, one "
-            f"for cases, got {len(counted)}: nothing was written"
+            f"expected {SMALLEST_GROUP} cases or more with a tumour in their reference for "
+            f"aggregates, one or more for cases, but found {len(counted)}: nothing was written"
         )
     models = [(model.name, [model.rows[place] for place in places]) for model in scored]
     values = {
@@ -281,7 +283,7 @@ def _code_rows(
     values: Mapping[str, NDArray[np.float64]],
     key: bytes,
 ) -> tuple[SiteRow, ...]:
-    """Return the cases under their codes, in the order of those, which tells nothing."""
+    """Return the cases under their codes, sorted by code so that the order reveals nothing."""
     rows = [
         SiteRow(
             case_code(row.case_id, key),
@@ -296,13 +298,13 @@ def _code_rows(
 
 
 def definitions_digest(profile: Profile) -> str:
-    """Return the SHA-256 of everything that a profile defines, of a case and of a cohort."""
+    """Return the SHA-256 of all definitions of a profile, for cases and cohorts."""
     content = plain_content({"case": profile, "cohort": rules_of(profile.name)})
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _take_value(row: CaseScore, metric: str) -> float:
-    """Return a metric of a case; the worst where there is no usable prediction."""
+    """Return a metric of a case; the worst value if there is no usable prediction."""
     value = float(getattr(row, metric))
     return _WORST[metric] if isnan(value) else value
 
@@ -320,7 +322,7 @@ def _make_number(model: str, metric: str, values: NDArray[np.float64]) -> SiteNu
 def _tell_groups(
     grouping: Grouping, model: ModelScores, ids: Sequence[str]
 ) -> tuple[list[tuple[str, NDArray[np.intp]]], list[str]]:
-    """Return the cases of each group that is told, and what is withheld."""
+    """Return the cases of each group that is shared, and descriptions of the withheld groups."""
     scored_ids = model.segmentation.scores.case_ids if model.segmentation else ()
     places = {case_id: index for index, case_id in enumerate(ids)}
     codes = np.full(len(ids), -1, dtype=np.intp)
@@ -337,25 +339,27 @@ def _tell_groups(
         if cases.size and index not in hidden and index < len(grouping.labels)
     ]
     texts = [
-        f"{grouping.variable} {labels[place]}: fewer than {SMALLEST_GROUP} cases, or it would tell "
-        "those of a smaller group"
+        f"{grouping.variable} {labels[place]}: fewer than {SMALLEST_GROUP} cases, or it would "
+        "reveal a smaller group"
         for place in sorted(hidden)
     ]
     return groups, texts
 
 
 def read_digests(texts: Sequence[str]) -> dict[str, str]:
-    """Return the digests that ``NAME=SHA256`` texts give.
+    """Return the digests from texts of the form ``NAME=SHA256``.
 
     Raises
     ------
     FormatError
-        If a text is none, or a name comes twice.
+        If a text has another form, or a name comes twice.
     """
     digests: dict[str, str] = {}
     for text in texts:
         name, is_named, digest = text.rpartition("=")
         if not is_named or not name or name in digests:
-            raise FormatError(f"expected NAME=SHA256 once for a model, got {text!r}: correct it")
+            raise FormatError(
+                f"expected NAME=SHA256 once per model, but found {text!r}: correct it"
+            )
         digests[name] = digest.strip()
     return digests

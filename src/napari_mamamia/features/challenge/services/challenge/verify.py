@@ -1,4 +1,4 @@
-"""Proving a challenge from its inputs: hashes, the ledger's chain, scores and pages made again."""
+"""Verify a challenge from its inputs: hashes, the ledger's chain, recomputed scores and pages."""
 
 import re
 from collections.abc import Iterator
@@ -85,9 +85,9 @@ _SHOWN: Final = 90
 def find_changed_pages(
     board: Leaderboard, again: ChallengeRanking, folder: Path, *, is_quick: bool = False
 ) -> Iterator[str]:
-    """Yield which page is not what the challenge gives, and the first line that differs.
+    """Yield each page that differs from a regenerated one, with the first differing line.
 
-    With `is_quick` drawings are not made again: the texts and tables alone are compared.
+    With `is_quick` figures are not drawn again: only texts and tables are compared.
     """
     as_written = replace(again.board, created=board.created, software=board.software)
     pages = challenge_pages(replace(again, board=as_written))
@@ -106,7 +106,7 @@ def find_changed_pages(
         if difference:
             yield f"{name}: {difference}"
     for path in find_stale(pages, folder):
-        yield f"{path.relative_to(folder).as_posix()} is of no team of this leaderboard"
+        yield f"{path.relative_to(folder).as_posix()} belongs to no team of this leaderboard"
 
 
 def _draw_nothing(_: Drawing) -> Drawn:
@@ -114,7 +114,7 @@ def _draw_nothing(_: Drawing) -> Drawn:
 
 
 def _find_line(there: str, here: str) -> str:
-    """Return the first line in which two texts differ, "" where none does."""
+    """Return the first line in which two texts differ, "" if none does."""
     if there == here:
         return ""
     lines = zip_longest(there.split("\n"), here.split("\n"), fillvalue="")
@@ -124,31 +124,31 @@ def _find_line(there: str, here: str) -> str:
     start = next((index for index, (a, b) in enumerate(zip_longest(then, now)) if a != b), 0)
     first = max(0, start - _SHOWN // 3)
     return (
-        f"line {number} has {then[first : first + _SHOWN]!r}, made again it has "
+        f"line {number} has {then[first : first + _SHOWN]!r}, but regenerated it has "
         f"{now[first : first + _SHOWN]!r}"
     )
 
 
 _TOLERANCE: Final = 1e-9
 _MEASURED: Final = ("prediction_seconds", "peak_memory_bytes")
-"""What a run took: no other run takes the same."""
+"""Measurements of a run, which differ from run to run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where something is not as it was, and what."""
+    """A file or number that changed, and the change."""
 
     where: str
     text: str
 
 
 def verify_challenge(path: Path, *, is_quick: bool = False) -> tuple[Difference, ...]:
-    """Return what differs in a challenge, or in a leaderboard and the challenge it was made of.
+    """Return the differences in a challenge, or in a leaderboard and its challenge.
 
     Raises
     ------
     FormatError
-        If there is neither at `path`, or the leaderboard's challenge is not where it says.
+        If there is neither at `path`, or the leaderboard's challenge is not at the recorded path.
     """
     if not (path / BOARD_FILE).is_file():
         opened = read_challenge(path)
@@ -163,12 +163,15 @@ def verify_challenge(path: Path, *, is_quick: bool = False) -> tuple[Difference,
 def _verify_board(
     opened: OpenChallenge, ledger: Ledger, board: Leaderboard, folder: Path, *, is_quick: bool
 ) -> list[Difference]:
-    """Return where a leaderboard is not what its challenge gives."""
+    """Return the differences between a leaderboard and one computed from its challenge."""
     texts = []
     if board.sha256 != opened.sha256:
         texts.append("it was made from another challenge.json")
     heads = [head for head in board.heads if head not in ledger.hashes]
-    texts += [f"the ledger lost the line {head[:16]} that it was made from" for head in heads]
+    texts += [
+        (f"the ledger no longer has the line {head[:16]}, which this leaderboard was made from")
+        for head in heads
+    ]
     try:
         again = make_ranking(opened, ledger, folder)
     except MamamiaError as error:
@@ -186,7 +189,7 @@ def _verify_board(
             f"{RESPONSE_RANKS}: {text}"
             for text in _compare_content(read_ranks(folder / RESPONSE_RANKS), content, "")
         ]
-    if not texts:  # else the pages differ for the same reason
+    if not texts:  # Otherwise the pages differ for the same reason.
         texts += find_changed_pages(board, again, folder, is_quick=is_quick)
     return [Difference("leaderboard", text) for text in texts]
 
@@ -206,18 +209,18 @@ def _compare_boards(then: Leaderboard, now: Leaderboard) -> list[str]:
         for field in fields(first):
             before, after = getattr(first, field.name), getattr(second, field.name)
             if _compare_content(before, after, ""):
-                texts.append(f"{team} in {task}: {field.name} {before} there, {after} now")
+                texts.append(f"{team} in {task}: {field.name} was {before}, recomputed {after}")
     return texts
 
 
-@reads("the ranks of a leaderboard", "make them again with `mamamia challenge rank`")
+@reads("the ranks of a leaderboard", "make the leaderboard again with `mamamia challenge rank`")
 def read_ranks(path: Path) -> Any:
-    """Return what ``rank.json`` of a leaderboard holds, to be compared with ranks made again."""
+    """Return the content of a leaderboard's ``rank.json``, to be compared with recomputed ranks."""
     return read_json(path)
 
 
 def _compare_content(then: Any, now: Any, where: str) -> list[str]:
-    """Return where two values of JSON differ by more than rounding; the first three places."""
+    """Return where two JSON values differ by more than rounding; the first three differences."""
     if isinstance(then, dict) and isinstance(now, dict):
         names = sorted(map(str, then.keys() | now.keys()))
         inner = [_compare_content(then.get(n), now.get(n), f"{where}/{n}") for n in names]
@@ -235,10 +238,10 @@ def _compare_content(then: Any, now: Any, where: str) -> list[str]:
 def verify_folder(
     opened: OpenChallenge, ledger: Ledger, *, is_quick: bool = False
 ) -> tuple[Difference, ...]:
-    """Return everything in a challenge's folder that is not as it was frozen, noted and sealed.
+    """Return everything in a challenge's folder that differs from its frozen and recorded state.
 
-    With `is_quick` hashes alone are held against each other; else every case that was scored is
-    scored again from the sealed copies.
+    With `is_quick` only hashes are compared; otherwise every scored case is scored again from the
+    sealed copies.
     """
     differences = [
         Difference("challenge", text)
@@ -261,7 +264,7 @@ def verify_folder(
 
 
 def _find_unnoted(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]:
-    """Yield results that no attempt of the ledger tells of."""
+    """Yield results that belong to no attempt of the ledger."""
     noted = {(attempt.team, attempt.digest[:16]) for attempt in ledger.attempts}
     root = opened.folder / RESULTS
     for table in sorted(root.glob(f"*/*/{SCORES}/{SCORE_TABLE}")) if root.is_dir() else ():
@@ -272,13 +275,13 @@ def _find_unnoted(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]
 
 
 def _find_moved_on(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]:
-    """Yield teams whose submission is another one now, or gone."""
+    """Yield teams whose submission was changed or removed since it was sealed."""
     teams = dict.fromkeys(attempt.team for attempt in ledger.attempts)
     there = {team.team: team.path for team in find_submissions(opened.submissions).teams}
     for team in teams:
         last = ledger.of_team(team)[-1]
         if team not in there:
-            yield Difference(team, "its submission is gone from the folder")
+            yield Difference(team, "its submission was removed from the folder")
             continue
         try:
             digest = digest_of(there[team], opened.challenge.limits)
@@ -286,21 +289,21 @@ def _find_moved_on(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference
             yield Difference(team, str(error))
             continue
         if digest != last.digest:
-            yield Difference(team, f"{there[team].name} was changed since it was taken")
+            yield Difference(team, f"{there[team].name} was changed after it was sealed")
     for team in sorted(set(there) - set(teams)):
-        yield Difference(team, "it handed something in that was not taken yet")
+        yield Difference(team, "its submission was not run yet")
 
 
 def _verify_attempt(opened: OpenChallenge, attempt: Attempt, *, is_quick: bool) -> list[str]:
     folder = opened.results(attempt.team, attempt.digest)
     if not folder.is_dir():
-        return ["its results are gone"]
+        return ["its results are missing"]
     noted = {name: FrozenFile(name, digest) for name, digest in attempt.files}
     problems = find_changes(folder, noted)
     texts = list(problems.values())
     manifest = read_manifest(folder)
     if manifest.sha256 != attempt.digest:
-        texts.append("its manifest is of another submission")
+        texts.append("its manifest belongs to another submission")
     sealed = folder / SEALED
     files = {file.name: file for file in manifest.files}
     texts += [f"sealed copy: {problem}" for problem in find_changes(sealed, files).values()]
@@ -309,7 +312,7 @@ def _verify_attempt(opened: OpenChallenge, attempt: Attempt, *, is_quick: bool) 
     if PROGRAM_FILES in noted and PROGRAM_FILES not in problems:
         files = {file.name: file for file in read_program_files(folder)}
         texts += [
-            f"made by its program: {change}" for change in find_changes(folder, files).values()
+            f"written by its program: {change}" for change in find_changes(folder, files).values()
         ]
     return texts if is_quick else texts + _score_again(opened, folder, sealed, attempt)
 
@@ -328,11 +331,13 @@ def _score_again(opened: OpenChallenge, folder: Path, sealed: Path, attempt: Att
         is_program = contents.kind is SubmissionKind.PROGRAM
         table = folder / RUN / TABLE if is_program else contents.responses
         if table is None:
-            raise FormatError(f"expected a table of responses in {folder}, found none: bring it")
+            raise FormatError(
+                f"expected a table of responses in {folder}, but found none: restore it"
+            )
         now = response_cells(read_responses(opened, table).rows)
         then = response_cells(read_response_table(folder / RESPONSES / RESPONSE_TABLE).rows)
         if now != then:
-            texts.append("its responses are others than those that were scored")
+            texts.append("its responses differ from the scored ones")
     return texts
 
 
@@ -368,6 +373,6 @@ def _compare_rows(rows: tuple[CaseScore, ...], then: tuple[CaseScore, ...]) -> I
             if not (isnan(before) and isnan(now)) and not isclose(
                 before, now, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE
             ):
-                yield f"{row.case_id}: {name} was {before:.6g}, computed again {now:.6g}"
+                yield f"{row.case_id}: {name} was {before:.6g}, recomputed {now:.6g}"
     for case_id in sorted(set(by_id) - {row.case_id for row in rows}):
-        yield f"{case_id} is no case of the challenge, but has a row among its scores"
+        yield f"{case_id} is not a case of the challenge, but has a row among its scores"

@@ -1,4 +1,4 @@
-"""`mamamia rank`: tables of several algorithms read, ranked, and written as data for people.
+"""Rank several algorithms from tables of their scores, and write tables and pages.
 
-`inputs` reads what was given, `rank` does all of it, `output` is what the files hold.
+`inputs` reads the tables, `rank` ranks and writes, `output` defines the content of the files.
 """

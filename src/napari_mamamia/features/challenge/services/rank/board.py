@@ -1,4 +1,4 @@
-"""A ranking as a window shows it: who leads and how sure, teams by method, cases by team."""
+"""A ranking read for display: the leader, teams by method, cases by team."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -37,20 +37,20 @@ from napari_mamamia.scoring.report.certainty import few_cases
 
 _CLEAR: Final = 0.95
 _LIKELY: Final = 0.75
-"""A lead that as many resamples agree on is clear, or likely: as on the leaderboard's page."""
+"""A lead that at least this share of resamples agrees on is called clear or likely."""
 _LARGE: Final = 10.0
 _OVERALL: Final = "All tables together"
 _MASKS: Final = "segmentation"
 COMPOSITE: Final = "composite"
 LADDER: Final = "ladder"
 OWN_SCORE: Final = "challenge"
-"""Methods that a challenge may rank by, beside those of `mamamia rank`."""
+"""The challenge's own ranking method, in addition to those of `rank`."""
 
 T = TypeVar("T")
 
 
 class CaseOrder(StrEnum):
-    """What cases are sorted by; a team's name is one, too."""
+    """The order of cases; a team's name may be used instead."""
 
     LISTED = "as listed"
     SPREAD = "largest spread first"
@@ -59,12 +59,12 @@ class CaseOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseGrid:
-    """A number for each case and team, (n, m) float64, nan where the team gave none.
+    """A number for each case and team, (n, m) float64, nan where the team has none.
 
-    `are_ranks`: the file with the values is not there, and these are ranks within the case.
-    `worst` and `spread` (n,) are of the teams that gave a number; a case that somebody gave no
-    number for has nan as its worst, which is worse than any. `badness` (n, m) is where a value
-    lies from the best of the table (0) to the worst (1).
+    `are_ranks`: the file with the values is missing, and these are ranks within the case. `worst`
+    and `spread` (n,) are over the teams that have a number; a case for which some team has no
+    number has nan as its worst, which sorts before any number. `badness` (n, m) runs from the best
+    value of the table (0) to the worst (1).
     """
 
     teams: tuple[str, ...]
@@ -78,7 +78,7 @@ class CaseGrid:
 
     @property
     def digits(self) -> int:
-        """Digits after the point: none of ranks, one of mm, three of shares of 1."""
+        """Return the number of decimals: none for ranks, one for mm, three for shares of 1."""
         if self.are_ranks:
             return 0
         return 1 if np.nanmax(np.abs(self.values), initial=0.0) >= _LARGE else 3
@@ -88,8 +88,8 @@ class CaseGrid:
 class BoardTable:
     """One table of a ranking. `n_cases` is None where it is not known.
 
-    `leads` names the method that is shown first: of a challenge the one that its board ranks by.
-    `grid` is None where there are no cases to show, for `why_no_grid`.
+    `leads` names the method that is shown first: for a challenge, the one its board ranks by.
+    `grid` is None where there are no cases to show; `why_no_grid` says why.
     """
 
     title: str
@@ -103,7 +103,7 @@ class BoardTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankBoard:
-    """A ranking: all tables together first, where there are several; what must be said of it."""
+    """A ranking: the table of all tables together first, if there are several, and notes."""
 
     folder: Path
     tables: tuple[BoardTable, ...]
@@ -114,7 +114,7 @@ class RankBoard:
 def open_board(path: Path) -> RankBoard:
     """Read the ranking in a folder (or its ``rank.json``).
 
-    What is damaged or missing beside ``rank.json`` is a note: the ranks stand without it.
+    Files other than ``rank.json`` may be damaged or missing; a note says so.
 
     Raises
     ------
@@ -124,8 +124,8 @@ def open_board(path: Path) -> RankBoard:
     folder = path.parent if path.name == RANK_FILE else path
     if not (folder / RANK_FILE).is_file():
         raise FormatError(
-            f"expected a ranking in {folder}, but there is no {RANK_FILE}: choose the folder that "
-            "`mamamia rank` or `mamamia challenge rank` wrote"
+            f"expected a ranking in {folder}, but found no {RANK_FILE}: choose the output folder "
+            "of a ranking or of a challenge's leaderboard"
         )
     ranks = read_rank_file(folder / RANK_FILE)
     notes: list[str] = []
@@ -151,9 +151,10 @@ def open_board(path: Path) -> RankBoard:
 
 
 def _lead_with_challenge(table: BoardTable, official: Leaderboard, notes: list[str]) -> BoardTable:
-    """Return the table led by what the challenge's board ranks masks by.
+    """Return the table led by the method that the challenge's board ranks masks by.
 
-    That is a method of its own where none of the table's gives these ranks: the ladder's scores.
+    That is a method of its own if none of the table's methods gives these ranks: the ladder's
+    scores.
     """
     board = next((board for board in official.boards if board.task == _MASKS), None)
     if board is None:
@@ -178,7 +179,7 @@ def _lead_with_challenge(table: BoardTable, official: Leaderboard, notes: list[s
     if same:
         return replace(table, leads=COMPOSITE if COMPOSITE in same else same[0])
     if official.ladder:
-        notes.append("The ladder's score stays until an attempt of the team is clearly better.")
+        notes.append("The ladder keeps a team's score until a later attempt is clearly better.")
     leads = LADDER if official.ladder else OWN_SCORE
     return replace(table, methods=(RankedMethod(leads, teams), *table.methods), leads=leads)
 
@@ -198,23 +199,23 @@ def list_ranked(table: BoardTable, method: int) -> tuple[RankedAlgorithm, ...]:
 
 
 def say_lead(table: BoardTable, method: int) -> str:
-    """Return who leads by a method and how sure that is, in one plain sentence."""
+    """Return a sentence on who leads by a method and how certain the lead is."""
     teams = list_ranked(table, method)
     by = f"by {table.methods[method].name}"
     if len(teams) == 1:
-        return f"{teams[0].name} is alone: nobody to be compared with."
+        return f"{teams[0].name} is the only team: there is no comparison."
     leaders = [team for team in teams if team.rank == teams[0].rank]
     if not leaders:
         return f"No team has a rank {by}."
     if len(leaders) == len(teams):
-        return f"All {len(teams)} teams share a rank {by}: nobody leads."
+        return f"All {len(teams)} teams share a rank {by}: no team leads."
     if len(leaders) > 1:
         return f"{_join_names(leaders)} share the first rank {by}."
     leader, rival = leaders[0], max(teams[1:], key=lambda team: _read_share(team.first))
     if math.isnan(leader.first):
         if table.methods[method].name in (LADDER, OWN_SCORE):
-            return f"{leader.name} leads {by}. How sure that is: see the other methods."
-        return f"{leader.name} leads {by}. How sure that is was not computed (no resamples)."
+            return f"{leader.name} leads {by}. For the certainty of the lead see the other methods."
+        return f"{leader.name} leads {by}. The certainty was not computed (no resamples)."
     few = "" if table.n_cases is None else few_cases(table.n_cases)
     how = "clearly" if leader.first >= _CLEAR else "probably" if leader.first >= _LIKELY else ""
     how = "" if few else how
@@ -222,15 +223,15 @@ def say_lead(table: BoardTable, method: int) -> str:
     text += f": first in {_format_percent(leader.first)} of the resamples of the cases"
     if rival.first > 0:
         text += f", {rival.name} in {_format_percent(rival.first)}"
-    text = f"{text}." if how else f"{text}. The lead is not settled"
+    text = f"{text}." if how else f"{text}. The lead is uncertain"
     return text if how else f"{text}: {few}." if few else f"{text}."
 
 
 def order_cases(grid: CaseGrid, by: str, *, upwards: bool = False) -> tuple[int, ...]:
-    """Return the places of the cases in an order: a `CaseOrder`, or the name of a team.
+    """Return the indices of the cases in an order: a `CaseOrder`, or the name of a team.
 
-    The case to look at comes first: the widest spread, or the worst value (one that a team did not
-    give before all others; equal ones by the mean of the teams). `upwards` turns it round.
+    The widest spread or the worst value comes first. Cases without a value of a team come before
+    all others; equal values are sorted by the mean of the teams. `upwards` reverses the order.
     """
     n = len(grid.cases)
     if by == CaseOrder.LISTED:
@@ -255,7 +256,7 @@ _K = TypeVar("_K", bound=_Keyed)
 
 
 def _read_beside(read: Callable[[Path], T], path: Path, nothing: T, notes: list[str]) -> T:
-    """Return what a file beside the ranks holds, `nothing` and a note where it cannot be read."""
+    """Return what a file beside ``rank.json`` holds; `nothing` and a note if it cannot be read."""
     if not path.is_file():
         return nothing
     try:
@@ -285,15 +286,15 @@ def _make_table(
             is_larger_better = not are_ranks and (terms is None or terms.is_larger_better)
             grid = _make_grid(cells, is_larger_better, are_ranks)
             return replace(table, n_cases=len(cells.cases), grid=grid)
-        why = f"The table of cases is of other teams than {RANK_FILE}: rank again."
+        why = f"The table of cases has other teams than {RANK_FILE}: rank again."
     else:
-        why = f"Neither {VALUES_FILE} nor {CASES_FILE} can be read here: rank again to see cases."
+        why = f"Neither {VALUES_FILE} nor {CASES_FILE} can be read: rank again to see cases."
     n_cases = terms.n_cases if terms is not None and terms.n_cases >= 0 else None
     return replace(table, n_cases=n_cases, why_no_grid=why)
 
 
 def _find_part(parts: Sequence[_K], one: RankedTable, tables: Sequence[RankedTable]) -> _K | None:
-    """Return the part that is of a table; a table that is alone does not tell its key."""
+    """Return the key in `parts` of a table; a single table matches any single key."""
     if len(tables) == 1:
         return parts[0] if len(parts) == 1 else None
     return next((part for part in parts if part.key == one.key), None)
@@ -333,7 +334,7 @@ def _read_share(share: float) -> float:
 
 
 def _format_percent(share: float) -> str:
-    """Return a share without rounding to none or all what is neither.
+    """Return a share in percent that is rounded to 0 or 100 only if it is exactly that.
 
     Examples
     --------

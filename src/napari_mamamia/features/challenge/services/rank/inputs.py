@@ -1,4 +1,4 @@
-"""What is ranked, from files: one table for each algorithm, or one of all; and resamples."""
+"""Read the inputs of a ranking: one table per algorithm or one of all, and resamples."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import CaseError, FormatError, Remedy
+from napari_mamamia.core.names import name_some
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.features.challenge.io.ranking_tables import (
@@ -24,7 +25,7 @@ from napari_mamamia.features.challenge.io.ranking_tables import (
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.named_paths import read_named_path
-from napari_mamamia.io.tables.table import spelled
+from napari_mamamia.io.tables.headers import spelled
 from napari_mamamia.io.tables.tables import read_case_scores
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.cohort.group_rules import rules_of
@@ -33,15 +34,15 @@ from napari_mamamia.scoring.cohort.policy import count_cases, is_unusable
 from napari_mamamia.scoring.cohort.segmentation_cohort import ranking_scores_of_weights
 from napari_mamamia.scoring.ranking.draws import NamedDraws
 from napari_mamamia.scoring.ranking.methods import Composite
-from napari_mamamia.scoring.ranking.table import RankingTable, is_larger_better, listed
+from napari_mamamia.scoring.ranking.table import RankingTable, is_larger_better
 from napari_mamamia.services.score.clinical_table import matched, read_table
 
 _UNUSABLE = frozenset(status.value for status in ScoreStatus if is_unusable(status))
-"""A case with one of these in its table's column ``status`` was not answered: a rule filled it."""
+"""Values of the column ``status`` for a case without a usable answer, which a rule filled."""
 _SCORED = ("dsc", "norm_hd")
-"""The two columns that the challenge's composite is made of."""
+"""The two columns of the challenge's composite score."""
 _OTHER_UNIT: Final = 20
-"""Medians that differ by more than this factor may be in two units. Our own limit."""
+"""Medians that differ by more than this factor may have different units. Our own limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,20 @@ class AlgorithmTable:
 
 @dataclass(frozen=True, slots=True)
 class RankInputs:
-    """What is given: either `algorithms`, a table for each, or `table`, one of all.
+    """The inputs of a ranking: either `algorithms`, a table for each, or `table`, one of all.
 
-    `metrics` are the columns of the algorithms' tables to rank by (default: dsc, value, score or
-    the only one). `larger_is_better` None: as the metric's name tells, else more is better; with
-    several metrics it counts for those whose name does not tell. A `clinical` table beside
-    algorithms' tables with dsc and norm_hd gives the challenge's composite under `profile`.
+    Parameters
+    ----------
+    algorithms, table
+        A table for each algorithm, or one table of all.
+    metrics
+        Columns of the algorithms' tables to rank by (default: dsc, value, score or the only one).
+    larger_is_better
+        None: decided by the metric's name, otherwise larger is better; with several metrics the
+        setting applies to those whose name does not decide.
+    clinical, profile
+        With algorithms' tables of dsc and norm_hd, the clinical table gives the challenge's
+        composite score under the profile.
     """
 
     algorithms: tuple[AlgorithmTable, ...] = ()
@@ -74,19 +83,19 @@ class RankInputs:
     def __post_init__(self) -> None:
         if bool(self.algorithms) == (self.table is not None):
             raise ValueError(
-                "expected tables of algorithms, or one table of all, got "
+                "expected tables of algorithms, or one table of all, but found "
                 f"{'both' if self.algorithms else 'neither'}: give one of them"
             )
         if self.table is not None and (self.metrics or self.clinical):
             raise ValueError(
-                "expected a metric and a clinical table with a table for each algorithm, got them "
-                "with one table of all: write a column metric into it, or give the tables one by "
-                "one"
+                "expected a metric and a clinical table only with a table for each algorithm, but "
+                "found them with one table of all: add a column metric to it, or give one table "
+                "per algorithm"
             )
 
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """Name and value of each, as ``run.json`` notes them."""
+        """Return name and value of each input, for ``run.json``."""
         names = ", ".join(
             f"{algorithm.name}={algorithm.path.name}" for algorithm in self.algorithms
         )
@@ -103,9 +112,9 @@ class RankInputs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadInputs:
-    """What was read: `keys` are the columns that part tables, `notes` what must be said of it.
+    """The tables read: `keys` are the columns that separate tables, `notes` are warnings.
 
-    `group` puts cases in the clinical table's groups; None without one.
+    `group` assigns cases to the clinical table's groups; None without one.
     """
 
     tables: tuple[RankingTable, ...]
@@ -119,7 +128,8 @@ class ReadInputs:
 def algorithm_table(text: str) -> AlgorithmTable:
     """Return the table that ``NAME=FILE`` or ``FILE`` names.
 
-    A file gives its own name, or its folder's where it is the ``case_scores`` of a scoring run.
+    Without a name, the file's name is used, or its folder's for the ``case_scores`` of a scoring
+    run.
 
     Examples
     --------
@@ -132,14 +142,14 @@ def algorithm_table(text: str) -> AlgorithmTable:
 
 
 def read_inputs(inputs: RankInputs) -> ReadInputs:
-    """Read everything that was given.
+    """Read all inputs of a ranking.
 
     Raises
     ------
     CaseError
         If two algorithms have one name.
     FormatError
-        If a file cannot be read or is not what it should be.
+        If a file cannot be read or has another content.
     """
     keys: tuple[str, ...]
     composite, group = None, None
@@ -180,16 +190,16 @@ def read_inputs(inputs: RankInputs) -> ReadInputs:
 
 
 def _read_algorithms(inputs: RankInputs) -> tuple[list[RankingTable], list[str]]:
-    """Return a table of all algorithms for each metric, and what must be said of their files.
+    """Return a table of all algorithms for each metric, and warnings about their files.
 
-    Cases are the union, letter case apart.
+    The cases are the union over the files; letter case is ignored.
     """
     names = [algorithm.name for algorithm in inputs.algorithms]
     for name in names:
         if not name or names.count(name) > 1:
             raise CaseError(
-                f"expected a name of its own for each algorithm, got {', '.join(names)}: give them "
-                "as NAME=FILE"
+                f"expected a different name for each algorithm, but found {', '.join(names)}: give "
+                "them as NAME=FILE"
             )
     read = [read_case_columns(algorithm.path, inputs.metrics) for algorithm in inputs.algorithms]
     if len({one.columns for one in read}) > 1:
@@ -198,20 +208,20 @@ def _read_algorithms(inputs: RankInputs) -> tuple[list[RankingTable], list[str]]
             for algorithm, columns in zip(inputs.algorithms, read, strict=True)
         )
         raise FormatError(
-            f"expected one metric in all tables, found {seen}: name the column",
+            f"expected one metric in all tables, but found {seen}: choose the column",
             remedies=(Remedy("metric", ("COLUMN",)),),
         )
     profiles = dict.fromkeys(profile for one in read for profile in one.profiles)
     if len(profiles) > 1:
         raise FormatError(
-            f"expected scores under one profile, found {', '.join(profiles)}: score all algorithms "
-            "under one of them"
+            f"expected scores under one profile, but found {', '.join(profiles)}: score all "
+            "algorithms under one of them"
         )
     for one, columns in zip(inputs.algorithms, read, strict=True):
         if np.isnan(columns.values).all():
             raise FormatError(
-                f"expected a value of {one.name} in {one.path} for one case or more, found none: "
-                "give its values, or leave the algorithm out"
+                f"expected a value of {one.name} in {one.path} for one case or more, but found "
+                "none: add its values, or leave the algorithm out"
             )
     spellings = _spell_cases(read)
     values = np.full((len(read[0].columns), len(spellings), len(read)), np.nan)
@@ -231,13 +241,13 @@ def _read_algorithms(inputs: RankInputs) -> tuple[list[RankingTable], list[str]]
 
 
 def _find_given(columns: CaseColumns) -> list[bool]:
-    """Return of which cases the values are the algorithm's own, and not what scoring filled in."""
+    """Return for which cases the values come from the algorithm, not from a rule of the scoring."""
     statuses = columns.statuses or ("",) * len(columns.cases)
     return [status not in _UNUSABLE for status in statuses]
 
 
 def _spell_cases(read: Sequence[CaseColumns]) -> dict[str, str]:
-    """Return each case as it is first spelled, by its key."""
+    """Return the first spelling of each case id, by its key."""
     spelled: dict[str, str] = {}
     for columns in read:
         for case in columns.cases:
@@ -246,12 +256,12 @@ def _spell_cases(read: Sequence[CaseColumns]) -> dict[str, str]:
 
 
 def _compare_units(table: RankingTable) -> str:
-    """Return a note where an algorithm's values may be in another unit than the others'.
+    """Return a note if an algorithm's values may have another unit than the others'.
 
     Raises
     ------
     FormatError
-        If they must be: a metric from 0 to 1 that one algorithm keeps to and another does not.
+        If they must have: a metric from 0 to 1 with values of one algorithm outside that range.
     """
     ranges = {
         name: column[np.isfinite(column)]
@@ -264,9 +274,9 @@ def _compare_units(table: RankingTable) -> str:
     if outside and words & SHARES and (is_exact or len(outside) < len(ranges)):
         values = ranges[outside[0]]
         raise FormatError(
-            f"expected {table.metric} from 0 to 1, but the values of {listed(outside)} are not "
-            f"({outside[0]}: {values.min():g} to {values.max():g}): where they are percent, divide "
-            "them by 100"
+            f"expected {table.metric} from 0 to 1, but the values of {name_some(outside, 3)} are "
+            f"not ({outside[0]}: {values.min():g} to {values.max():g}): if they are percentages, "
+            "divide them by 100"
         )
     medians = {name: float(np.median(values)) for name, values in ranges.items()}
     typical = {name: median for name, median in medians.items() if median > 0}
@@ -278,15 +288,15 @@ def _compare_units(table: RankingTable) -> str:
         return ""
     metric = f"{table.metric}: " if table.metric else ""
     return (
-        f"{metric}the median of {listed(high)} ({typical[high[0]]:g}) is more than {_OTHER_UNIT} "
-        f"times that of {low} ({typical[low]:g}): check that all are in one unit, such as percent"
+        f"{metric}the median of {name_some(high, 3)} ({typical[high[0]]:g}) is more than "
+        f"{_OTHER_UNIT} times that of {low} ({typical[low]:g}): check that all have the same unit"
     )
 
 
 def _direct_tables(
     tables: Sequence[RankingTable], larger_is_better: bool | None
 ) -> tuple[list[RankingTable], list[str]]:
-    """Return the tables with the direction of each, and what is to be said of it."""
+    """Return the tables with the direction of each, and notes about it."""
     metrics = dict.fromkeys(table.metric for table in tables)
     directions: dict[str, bool] = {}
     notes = []
@@ -297,8 +307,8 @@ def _direct_tables(
         directions[metric] = True if chosen is None else chosen
         if is_asked and by_name is not None and by_name is not chosen:
             notes.append(
-                f"{metric} is ranked with {'more' if chosen else 'less'} as better, as asked; its "
-                "name tells the contrary"
+                f"{metric}is ranked with {'larger' if chosen else 'smaller'} as better, as set, "
+                "although its name implies the contrary"
             )
     directed = [
         RankingTable(
@@ -311,7 +321,7 @@ def _direct_tables(
 
 
 def _spell_draws(rows: Sequence[Sequence[str]], tables: Sequence[RankingTable]) -> NamedDraws:
-    """Return resamples with the cases spelled as the tables'; unknown ones as they are."""
+    """Return resamples with case ids spelled as in the tables; unknown ids are unchanged."""
     spelled: Mapping[str, str] = {case_key(case): case for table in tables for case in table.cases}
     return NamedDraws(
         tuple(tuple(spelled.get(case_key(name), name) for name in row) for row in rows)
@@ -325,9 +335,9 @@ def _group_cases(cohort: Cohort, profile: Profile, cases: Sequence[str]) -> tupl
 def _make_composite(
     inputs: RankInputs, cases: Sequence[str], cohort: Cohort
 ) -> tuple[Composite | None, str]:
-    """Return the challenge's ranking score of resamples, or None and why not.
+    """Return the challenge's ranking score of resamples, or None and the reason.
 
-    Cases without a usable prediction count by the profile's rule, as `mamamia score` counts them.
+    Cases without a usable prediction are scored by the profile's rule, as in `score`.
     """
     spelled = {case_key(case): case for case in cases}
     try:
@@ -360,11 +370,11 @@ def _make_composite(
 
 
 def _read_rows(path: Path, profile: Profile, spelled: Mapping[str, str]) -> list[CaseScore]:
-    """Return a row for each case, in their order; one that the table lacks has no prediction."""
+    """Return a row for each case, in order; a case missing from the table has no prediction."""
     read = read_case_columns(path, _SCORED)
     if read.profiles and read.profiles != (profile.name,):
         raise FormatError(
-            f"expected scores under the profile {profile.name} in {path}, found "
+            f"expected scores under the profile {profile.name} in {path}, but found "
             f"{', '.join(read.profiles)}: choose that profile",
             remedies=(Remedy("profile", read.profiles),),
         )

@@ -1,4 +1,4 @@
-"""What the files of a ranking hold: rank.json, its details, and tables for people."""
+"""Content of the files of a ranking: ``rank.json``, its details, and CSV tables."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ VALUES_FILE: Final = "case_values.csv"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankSummary:
-    """What came of it: every table, all together, the sites, and what a reader must know."""
+    """The result of a ranking: every table, all together, the sites, and notes."""
 
     ranking: Ranking
     overall: OverallRanking | None
@@ -43,7 +43,7 @@ class RankSummary:
 def rank_content(
     ranking: Ranking, read: ReadInputs, sites: SitesResult | None, overall: OverallRanking | None
 ) -> Content:
-    """Return ``rank.json``: one table, or a list of them and all together."""
+    """Return the content of ``rank.json``: one table, or a list of them and the overall ranking."""
     with_draws = read.draws is not None
     if not read.keys:
         return _table_content(ranking.tables[0], with_draws)
@@ -66,7 +66,7 @@ def rank_content(
 def details_content(
     ranking: Ranking, read: ReadInputs, sites: SitesResult | None, notes: Sequence[str]
 ) -> Content:
-    """Return ``rank_details.json``: how it was made, and what figures are drawn from."""
+    """Return the content of ``rank_details.json``: settings, and the data of the figures."""
     return {
         "settings": _settings_content(ranking.settings, ranking.n_draws),
         "notes": list(notes),
@@ -101,7 +101,7 @@ def details_content(
 
 
 def rank_rows(ranking: Ranking, overall: OverallRanking | None) -> Iterator[list[str | float]]:
-    """Yield the lines of ``ranks.csv``, the head first: every method side by side."""
+    """Yield the lines of ``ranks.csv``, header first: every method side by side."""
     methods = ranking.tables[0].methods
     heads = ["task", "metric", "site", "algorithm", "n_cases", "n_filled"]
     for method in methods:
@@ -131,7 +131,7 @@ def case_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
 def value_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
     """Yield the lines of ``case_values.csv``: a row for each case, a value for each algorithm.
 
-    What an algorithm did not give itself is nan, an empty cell, whatever it counts by a rule.
+    A value that a rule gave is nan, an empty cell.
     """
     for one in tables:
         table = one.table
@@ -163,7 +163,7 @@ def _table_content(one: TableRanking, with_draws: bool) -> Content:
 def methods_content(
     names: Sequence[str], methods: Sequence[MethodRanking], with_draws: bool = False
 ) -> Content:
-    """Return ranks, scores and stability by method and name, as ``rank.json`` has them."""
+    """Return ranks, scores and stability by method and name, for ``rank.json``."""
     content: Content = {
         "methods": {method.method.value: _by_name(names, method.ranks) for method in methods},
         "scores": {method.method.value: _by_name(names, method.scores) for method in methods},
@@ -192,7 +192,7 @@ def _stability_content(names: Sequence[str], stable: Stability) -> Content:
 
 
 def _share_ranks(names: Sequence[str], stable: Stability) -> Content:
-    """Return the median rank of each, and the share of resamples that give it each rank."""
+    """Return the median rank of each algorithm, and the share of resamples with each rank."""
     content = {}
     for index, name in enumerate(names):
         ranks, counts = np.unique(stable.ranks[:, index], return_counts=True)
@@ -253,7 +253,7 @@ def _by_name(names: Sequence[str], values: Numbers) -> Content:
 
 
 def _by_pair(names: Sequence[str], values: Numbers) -> Content:
-    """Return rows of columns, without what an algorithm is to itself."""
+    """Return the values by row and column name, without the diagonal."""
     return {
         name: {other: value for other, value in zip(names, row, strict=True) if other != name}
         for name, row in zip(names, values.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""The pages of a ranking: the leaderboard's, and one for each team, each leading to the others."""
+"""The HTML pages of a ranking: the leaderboard and one page per team, linked with each other."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,7 +34,7 @@ def ranking_pages(summary: RankSummary, groupings: tuple[Grouping, ...] = ()) ->
 
 
 def write_pages(pages: Mapping[str, Page], out: Path, *, overwrite: bool = False) -> None:
-    """Write pages by their names below `out`; those of teams that are no longer there go.
+    """Write pages by their names below `out`; remove the pages of teams no longer ranked.
 
     Raises
     ------
@@ -49,13 +49,13 @@ def write_pages(pages: Mapping[str, Page], out: Path, *, overwrite: bool = False
             path.unlink(missing_ok=True)
         except OSError as error:
             raise SaveError(
-                f"cannot remove {path}, the page of a team that is no longer there "
+                f"cannot remove {path}, the page of a team that is no longer ranked "
                 f"({error.strerror}): remove it yourself"
             ) from error
 
 
 def find_stale(pages: Mapping[str, Page], out: Path) -> list[Path]:
-    """Return pages of ours below `out` that are of no team of these pages."""
+    """Return our pages below `out` that belong to no team of these pages."""
     there = sorted((out / TEAM_FOLDER).glob("*.html"))
     named = {out / name for name in pages}
     return [path for path in there if path not in named and _is_ours(path)]

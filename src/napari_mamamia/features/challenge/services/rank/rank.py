@@ -1,4 +1,4 @@
-"""Ranking the algorithms of tables: read, ranked by every method, written."""
+"""Rank the algorithms of tables: read the tables, rank by every method, write the results."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from napari_mamamia.core.choices import MissingKind, RankResampling
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.features.challenge.scoring.sites import SitesResult, describe_sites
@@ -51,12 +52,23 @@ def rank_files(
 ) -> RankSummary:
     """Rank the algorithms of tables; write ``rank.json``, its details, two tables and pages.
 
-    `smallest_site`: sites with fewer cases are left out of the ranks over sites.
+    Parameters
+    ----------
+    inputs
+        The tables.
+    out
+        Output folder.
+    settings
+        Methods, rules and resamples; None for the defaults.
+    smallest_site
+        Sites with fewer cases are left out of the ranks over sites.
+    existing
+        What to do with other results in `out`.
 
     Raises
     ------
     FormatError, CaseError
-        If a file cannot be read, values are missing without a rule, or names do not fit; nothing
+        If a file cannot be read, values are missing without a rule, or names do not match; nothing
         is written then.
     SaveConflictError
         If `out` holds other results.
@@ -84,7 +96,7 @@ def rank_files(
 def setting_parameters(
     settings: RankSettings, smallest_site: int = 0
 ) -> tuple[tuple[str, Setting], ...]:
-    """Return the settings as ``run.json`` notes them."""
+    """Return the settings by name, for ``run.json``."""
     return (
         ("methods", ", ".join(settings.methods)),
         ("ties", settings.ties.value),
@@ -99,7 +111,7 @@ def setting_parameters(
 
 
 def write_ranking(summary: RankSummary, read: ReadInputs, *, overwrite: bool = False) -> None:
-    """Write the five files of a ranking's numbers.
+    """Write the five data files of a ranking.
 
     Raises
     ------
@@ -125,7 +137,7 @@ def write_ranking(summary: RankSummary, read: ReadInputs, *, overwrite: bool = F
 
 
 def _check_inputs(read: ReadInputs, settings: RankSettings) -> None:
-    """Raise FormatError where what was read cannot be ranked by the settings."""
+    """Raise `FormatError` if the inputs cannot be ranked with the settings."""
     try:
         for table in read.tables:
             merits = fill_missing(table, settings)
@@ -138,7 +150,7 @@ def _check_inputs(read: ReadInputs, settings: RankSettings) -> None:
 
 
 def _find_gains(ranking: Ranking) -> list[str]:
-    """Say where a missing value counts more than the worst that was given."""
+    """Return warnings where a missing value counts more than the worst submitted value."""
     rule = ranking.settings.missing
     if rule is None or rule.kind is not MissingKind.VALUE:
         return []
@@ -149,8 +161,8 @@ def _find_gains(ranking: Ranking) -> list[str]:
         is_better = rule.value > worst if table.is_larger_better else rule.value < worst
         if np.isnan(values).any() and is_better:
             notes.append(
-                f"{rule.text} is better than the worst value that was given{table.phrase} "
-                f"({worst:g}): whoever leaves hard cases out gains"
+                f"{rule.text} is better than the worst submitted value{table.phrase} "
+                f"({worst:g}): an algorithm gains by leaving out hard cases"
             )
     return notes
 
@@ -159,12 +171,12 @@ def _list_notes(ranking: Ranking, sites: SitesResult | None) -> list[str]:
     notes = []
     settings = ranking.settings
     if settings.resampling is RankResampling.CHALLENGER:
-        notes.append(f"resampled as challengeR 1.0.5 does it: {PARITY_REASON}")
+        notes.append(f"resampled as in challengeR 1.0.5: {PARITY_REASON}")
     n_dropped = sum(len(table.dropped) for table in ranking.tables)
     if n_dropped:
         notes.append(
-            f"{n_dropped} case(s) are left out for all, because an algorithm has no value: whoever "
-            "leaves hard cases out changes everybody's ranks"
+            f"{count_of(n_dropped, 'case')} left out for all, because an algorithm has no value: "
+            "leaving out hard cases changes the ranks of all algorithms"
         )
     notes += _find_gains(ranking)
     if sites is not None and sites.small:

@@ -1,4 +1,4 @@
-"""Where the masks of a team lie: remembered, found beside those of another team, or not known."""
+"""Find the folder of a team's masks: set by the user, or next to another team's folder."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,14 +7,15 @@ from napari_mamamia.io.data_set.mask_files import list_masks
 
 
 def find_team_folder(team: str, known: Mapping[str, Path], predictions: Path | None) -> Path | None:
-    """Return the folder of a team's masks, None where it is not known.
+    """Return the folder of a team's masks, None if it is not known.
 
-    The one that the user named (`known`, by team); else the one beside another team's folder, where
-    both are called like their teams; else that of a model of this name in `predictions`.
+    The folder is, in this order: the one that the user set (`known`, by team); the one next to
+    another team's folder, if both folders are named like their teams; that of a model of this name
+    in `predictions`.
     """
     if team in known:
         return known[team]
-    # A team's name comes from others: nothing but a plain name leads into a folder.
+    # Team names are untrusted: only a plain name may be used as the name of a folder.
     if Path(team).name != team or team in ("", ".", ".."):
         return None
     beside = [folder.parent for other, folder in known.items() if folder.name == other]

@@ -1,4 +1,4 @@
-"""A ranking in words and as a page: who leads, how sure that is, what would change it."""
+"""The texts and the page of a ranking: who leads, how certain that is, what would change it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,18 +6,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.names import count_of, name_some
 from napari_mamamia.features.challenge.scoring.leaderboard import LeaderboardContent
 from napari_mamamia.features.challenge.services.rank.output import RankSummary
 from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.ranking.ranking import MethodRanking, TableRanking
-from napari_mamamia.scoring.ranking.table import ALPHA, MissingRule, listed
+from napari_mamamia.scoring.ranking.table import ALPHA, MissingRule
 from napari_mamamia.scoring.report.certainty import few_cases, judge_certainty, show_interval
 from napari_mamamia.scoring.report.text import Answer, number
 
 
 @dataclass(frozen=True, slots=True)
 class RankBlock:
-    """One table as it is shown: a title, heads and rows of cells, and sentences below."""
+    """One table for display: a title, header and rows of cells, and sentences below."""
 
     title: str
     heads: tuple[str, ...]
@@ -26,7 +27,7 @@ class RankBlock:
 
 
 def rank_blocks(summary: RankSummary) -> tuple[RankBlock, ...]:
-    """Return a block for all tables together, where there are several, and one for each."""
+    """Return a block for each table, and before them one for all together if there are several."""
     blocks = [_describe_table(summary, table) for table in summary.ranking.tables]
     overall = summary.overall
     if overall is None:
@@ -52,14 +53,14 @@ def leaderboard_content(
     links: Mapping[str, str] | None = None,
     groupings: tuple[Grouping, ...] = (),
 ) -> LeaderboardContent:
-    """Return what the page of a ranking shows; `links` lead from an algorithm to its own page."""
+    """Return the content of a ranking's page; `links` lead from an algorithm to its own page."""
     ranking, overall = summary.ranking, summary.overall
     tables = [table.table for table in ranking.tables]
     metrics = ", ".join(dict.fromkeys(table.metric for table in tables if table.metric))
     methods = ranking.tables[0].methods if overall is None else overall.methods
     names = ", ".join(method.method.value for method in methods)
     settings = ranking.settings
-    missing = settings.missing.text if settings.missing else "none may be missing"
+    missing = settings.missing.text if settings.missing else "no missing values allowed"
     n_draws = f"{ranking.n_draws:,} resamples of the cases" if ranking.n_draws else "no resamples"
     facts = (
         f"{len(tables[0].algorithms)} algorithms; methods: {names}. Ties: {settings.ties.value}; "
@@ -71,7 +72,7 @@ def leaderboard_content(
         overall.methods if overall is not None else (),
         overall.filled if overall is not None else None,
         summary.sites,
-        # What stands first is said there.
+        # The title already names the first table.
         [
             _say_filled(ranking.tables[0], settings.missing) if overall is None else (),
             *(block.lines for block in rank_blocks(summary)[1:]),
@@ -94,7 +95,7 @@ def order_names(summary: RankSummary) -> tuple[str, ...]:
 
 
 def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
-    """Return who leads, how sure that is, and what would change it, by the first method."""
+    """Return who leads, how certain that is, and what would change it, by the first method."""
     overall, first = summary.overall, summary.ranking.tables[0]
     names = first.table.algorithms if overall is None else overall.algorithms
     methods = first.methods if overall is None else overall.methods
@@ -116,7 +117,9 @@ def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
         shares = [(leader, lead.stability.first[names.index(leader)]) for leader in leaders]
         texts = [f"{one} {100 * share:.0f} %" for one, share in shares]
         sure.insert(
-            0, f"Open: share of resamples of the cases in which each is first: {listed(texts)}."
+            0,
+            "Undecided: share of resamples of the cases in which each is first: "
+            f"{name_some(texts, 3)}.",
         )
     if overall is None:
         sure += _say_significance(first)
@@ -134,7 +137,8 @@ def _describe_table(summary: RankSummary, one: TableRanking) -> RankBlock:
     better = "more" if table.is_larger_better else "less"
     n_algorithms = len(table.algorithms)
     title = (
-        f"{n_algorithms} algorithm(s) on {len(one.cases)} case(s){table.phrase}: {better} is better"
+        f"{count_of(n_algorithms, 'algorithm')}, "
+        f"{count_of(len(one.cases), 'case')}{table.phrase}: {better} is better"
     )
     n_draws, n_cases = summary.ranking.n_draws, len(one.cases)
     lines = _say_lead(table.algorithms, one.methods, n_draws, n_cases)
@@ -146,11 +150,11 @@ def _describe_table(summary: RankSummary, one: TableRanking) -> RankBlock:
 
 
 def _say_filled(one: TableRanking, rule: MissingRule | None) -> list[str]:
-    """Say which values no algorithm gave: the rule's, and those that scoring had filled before."""
+    """Return sentences on missing values, filled by the rule or before by the scoring."""
     before = one.table.stand_ins.sum(axis=0)
-    texts = [(before, "Cases without a usable answer, counted as they were scored")]
+    texts = [(before, "Cases without a usable answer, with the score given by the scoring's rule")]
     if rule is not None and not one.dropped:
-        texts.append((one.filled - before, f"Missing values, counted as {rule.text}"))
+        texts.append((one.filled - before, f"Missing values, replaced by {rule.text}"))
     lines = []
     for counts, text in texts:
         shares = [
@@ -159,7 +163,7 @@ def _say_filled(one: TableRanking, rule: MissingRule | None) -> list[str]:
             if count
         ]
         if shares:
-            lines.append(f"{text}: {listed(shares)}.")
+            lines.append(f"{text}: {name_some(shares, 3)}.")
     return lines
 
 
@@ -172,7 +176,7 @@ def _make_heads(methods: Sequence[MethodRanking]) -> tuple[str, ...]:
 def _make_rows(
     names: Sequence[str], methods: Sequence[MethodRanking], n: int, filled: NDArray[np.int64]
 ) -> tuple[tuple[str, ...], ...]:
-    """Return the algorithms in the order of the first method; score and certainty are its."""
+    """Return the algorithms in the order of the first method, with its score and certainty."""
     lead = methods[0]
     rows = []
     for index in np.argsort(lead.ranks, kind="stable").tolist():
@@ -204,7 +208,7 @@ def _count_cases(summary: RankSummary) -> int:
 def _say_lead(
     names: Sequence[str], methods: Sequence[MethodRanking], n_draws: int, n_cases: int
 ) -> list[str]:
-    """Return who leads and how sure that is, and what the other methods say."""
+    """Return who leads and how certain that is, and the results of the other methods."""
     if len(names) < 2:
         return list(_say_agreement(names, methods))
     lead = methods[0]
@@ -212,7 +216,7 @@ def _say_lead(
     if len(_find_leaders(names, lead)) == 1:
         who = f"{who.removesuffix('.')}{_say_certainty(names, lead, n_draws)}."
         few = few_cases(n_cases)
-        who += f" How sure that is stays open: {few}." if few and lead.stability else ""
+        who += f" The certainty is undecided: {few}." if few and lead.stability else ""
     return [who, *_say_agreement(names, methods)]
 
 
@@ -226,9 +230,9 @@ def _say_leaders(names: Sequence[str], lead: MethodRanking) -> str:
 
 
 def _say_agreement(names: Sequence[str], methods: Sequence[MethodRanking]) -> tuple[str, ...]:
-    """Return whether the other methods put the same ones first."""
+    """Return whether the other methods rank the same algorithms first."""
     if len(names) < 2:
-        return ("One algorithm alone is first whatever it scores.",)
+        return ("A single algorithm is first with any score.",)
     leaders, lines = _find_leaders(names, methods[0]), []
     by_leaders: dict[tuple[str, ...], list[str]] = {}
     for method in methods[1:]:
@@ -239,9 +243,15 @@ def _say_agreement(names: Sequence[str], methods: Sequence[MethodRanking]) -> tu
         if len(who) == len(names):
             lines.append(f"{', '.join(how)} {verb} nobody apart.")
         else:
-            lines.append(f"{', '.join(how)} {verb} {listed(who)} first: the methods do not agree.")
+            lines.append(
+                f"{', '.join(how)} {verb} {name_some(who, 3)} first: the methods do not agree."
+            )
     if not others and len(methods) > 1:
-        verdict = "put nobody apart" if len(leaders) == len(names) else "agree on who is first"
+        verdict = (
+            "do not separate the algorithms"
+            if len(leaders) == len(names)
+            else "agree on who is first"
+        )
         lines.append(f"All {len(methods)} methods {verdict}.")
     return tuple(lines)
 
@@ -270,7 +280,7 @@ def _say_changes(one: TableRanking) -> list[str]:
     for change in one.lead_changes:
         share = f"{len(change.cases)} of {len(one.cases)} cases"
         lines.append(
-            f"without {share} ({listed(change.cases)}) {change.challenger} "
+            f"without {share} ({name_some(change.cases, 3)}), {change.challenger} "
             f"draws level with {change.leader} by {change.method.value}."
         )
     return lines
@@ -282,7 +292,7 @@ def _say_significance(one: TableRanking) -> list[str]:
         return []
     apart = int(np.count_nonzero(one.significance <= ALPHA))
     n_pairs = m * (m - 1) // 2
-    text = f"Significantly apart (one-sided Wilcoxon, Holm over {m * (m - 1)} tests): "
+    text = f"Significant differences (one-sided Wilcoxon, Holm over {m * (m - 1)} tests): "
     lead = one.methods[0]
     line = f"{text}{apart} of {n_pairs} pairs"
     leaders = np.flatnonzero(lead.ranks == lead.ranks.min())
@@ -294,7 +304,7 @@ def _say_significance(one: TableRanking) -> list[str]:
 
 
 def _say_sites_left_out(summary: RankSummary) -> list[str]:
-    """Say which sites the lead over sites hangs on."""
+    """Return sentences on the sites that the lead over sites depends on."""
     sites = summary.sites
     if sites is None or not sites.left_out:
         return []
@@ -305,5 +315,5 @@ def _say_sites_left_out(summary: RankSummary) -> list[str]:
         if not np.array_equal(one.ranks == one.ranks.min(), full == full.min())
     ]
     if not changed:
-        return ["Leaving out any one site changes nobody's first rank."]
-    return [f"Without {listed(changed)} somebody else is first over the sites."]
+        return ["Leaving out any one site does not change the first rank."]
+    return [f"Without {name_some(changed, 3)}, another algorithm is first over the sites."]

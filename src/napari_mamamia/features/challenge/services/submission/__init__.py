@@ -1,1 +1,1 @@
-"""A team's program on a data set, and what this computer can hold it with."""
+"""Run a team's program on a data set."""

@@ -1,4 +1,4 @@
-"""One run of a submission on one or more cases: prepared, run, looked at, saved."""
+"""One run of a submission on one or more cases: prepare inputs, run, check and save outputs."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -48,7 +48,7 @@ _RAISED_LIMITS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SubmissionRun:
-    """What stays the same for all cases of one run: the submission, its room and its limits."""
+    """The parts of a run that all cases share: the submission, its sandbox and its limits."""
 
     submission: Submission
     isolation: Isolation
@@ -62,7 +62,7 @@ class SubmissionRun:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One start of the program: its cases, the time for all of them, and whether to save results.
+    """One start of the program: its cases, their time limit, and whether to save results.
 
     A trial saves nothing: its cases are run again with all others.
     """
@@ -76,7 +76,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """What became of a case; `saved` and `response` are None where the task does not ask."""
+    """The outcome of a case; `saved` and `response` are None if the task does not include them."""
 
     case_id: str
     saved: SavedPrediction | None = None
@@ -86,9 +86,9 @@ class CaseOutcome:
 
 
 def run_on_cases(run: SubmissionRun, part: Part) -> tuple[CaseOutcome, ...]:
-    """Run the submission once on a part and save what keeps the contract.
+    """Run the submission once on a part and save the outputs that satisfy the contract.
 
-    A run that does not finish gives a failure for each of its cases, whatever files it left.
+    A run that does not finish gives a failure for each of its cases, even if it wrote files.
     """
     with own_folder(run.out.resolve()) as work:
         ready: list[tuple[CaseFiles, Patient, Grid]] = []
@@ -141,7 +141,7 @@ def _write_table(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
 
 
 def _prepare_case(files: CaseFiles, staged: Path) -> tuple[Patient, Grid]:
-    """Return the case as a submission gets it, converted where its files are of another form."""
+    """Return the case in the form of the contract; files of other formats are converted."""
     if files.problems:
         raise CaseError(f"{files.case_id} cannot be opened: {'; '.join(files.problems)}")
     report_progress(0, 1, "Reading headers")
@@ -173,7 +173,7 @@ def _collect_outcomes(
     ended: RunOfSubmission,
     output: Path,
 ) -> list[CaseOutcome]:
-    """Look at what was written and save it; nothing is taken of a run that did not finish."""
+    """Check and save the outputs; nothing is taken from a run that did not finish."""
     ids = [files.case_id for files, _, _ in ready]
     if ended.ending is not Ending.FINISHED:
         cause = FailureCause.TIME_LIMIT if ended.ending is Ending.TIME else FailureCause.ERROR
@@ -197,7 +197,7 @@ def _collect_outcomes(
         try:
             saved = None
             if run.task.wants_masks:
-                report_progress(0, 1, "Looking at the mask")
+                report_progress(0, 1, "Checking the mask")
                 checked = take_mask(output, files.case_id, grid)
                 if not part.is_trial:
                     saved = _save_mask(run, files, checked, ended, len(ready))
@@ -255,20 +255,20 @@ def _make_failure(case_id: str, error: MamamiaError) -> CaseOutcome:
 
 
 def _log_file(run: SubmissionRun, name: str, case_ids: Sequence[str]) -> Path:
-    """Begin a log that says what is run and whether anything keeps it in."""
+    """Create a log that begins with the submission, its cases and its isolation."""
     path = run.out / LOGS / f"{name}.txt"
     submission = run.submission
     text = (
         f"submission {submission.name}, sha256 {submission.sha256}\n"
         f"licence: {submission.licence_line}\n{run.isolation.text}\n"
-        f"cases: {', '.join(case_ids)}\n--- what the submission printed ---\n"
+        f"cases: {', '.join(case_ids)}\n--- output of the submission ---\n"
     )
     write_text_atomically(path, text, overwrite=True)
     return path
 
 
 def _close_log(log: Path, ended: RunOfSubmission) -> None:
-    dropped = f"{ended.dropped_bytes} more bytes of print were dropped\n"
+    dropped = f"{ended.dropped_bytes} further bytes of output were dropped\n"
     peak = "" if ended.peak_bytes is None else f", at most {ended.peak_bytes / 10**6:.0f} MB"
     text = (
         f"\n--- end ---\n{dropped if ended.dropped_bytes else ''}"

@@ -1,8 +1,8 @@
-"""Running a challenge submission on a data set: isolated, limited, checked, case by case.
+"""Run a challenge submission on a data set: isolated, limited, checked, case by case.
 
-Each case has a process of its own that sees this case alone: the time limit holds for a case, one
-case's crash costs one case, and no case can leak into another's result. A submission that needs all
-cases at once (to normalise over the cohort) is run with ``together``, as the challenge does; its
+Each case has its own process that sees only this case. So the time limit holds for each case, a
+crash affects one case, and no case can influence another's result. A submission that needs all
+cases at once (to normalise over the cohort) is run with ``together``, as in the challenge; its time
 limit is the number of cases times the limit of one.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from napari_mamamia.core import progress
 from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.core.names import readable_name
+from napari_mamamia.core.names import count_of, readable_name
 from napari_mamamia.core.program.system import is_root
 from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.core.provenance import Setting
@@ -54,9 +54,9 @@ _STEPS = 1000
 
 @dataclass(frozen=True, slots=True)
 class SubmissionSummary:
-    """What a run made, found done, and what failed.
+    """The result of a run: new, skipped and failed cases.
 
-    `stopped` says where the express lane stopped and how many cases were not tried, "" if all were.
+    `stopped` says where the express lane stopped and how many cases were not run, "" if all were.
     """
 
     submission: Submission
@@ -80,20 +80,35 @@ def run_submission(
     """Run the submission in `folder` on cases of a data set.
 
     Writes ``out/pred_segmentations/ID.nii.gz`` with ``ID.json``, ``out/predictions.csv``,
-    ``out/failures.csv``, ``out/logs`` and ``out/submission.json``. Only what keeps the contract is
-    written; see `segmentation.submission.outputs`.
+    ``out/failures.csv``, ``out/logs`` and ``out/submission.json``. Only outputs that satisfy the
+    contract are written; see `segmentation.submission.outputs`.
+
+    Parameters
+    ----------
+    opened
+        The data set.
+    folder
+        The submission: a folder with ``model.py``.
+    out
+        Output folder.
+    settings
+        How it is run; None for the defaults.
+    case_ids
+        Cases to run; () for all.
+    existing
+        What to do with other results in `out`.
 
     Raises
     ------
     ModelError
-        If it is no submission, or nothing isolates it and there is no consent.
+        If it is no submission, or there is no isolation and no consent.
     CaseError
         If an id is unknown.
     SaveConflictError
         If `out` holds other results.
     """
     settings = settings or SubmissionSettings()
-    report_progress(0, 1, "Looking at the submission")
+    report_progress(0, 1, "Inspecting the submission")
     submission = read_submission(folder)
     require_device(submission, settings)
     isolation, reasons = choose_isolation(settings)
@@ -137,7 +152,7 @@ def _run_parts(
     settings: SubmissionSettings,
     responses: Sequence[Response],
 ) -> tuple[list[CaseOutcome], str]:
-    """Run the express lane, then the rest; keep tables up to date after each step."""
+    """Run the express lane, then the rest; update the tables after each step."""
     all_outcomes: list[CaseOutcome] = []
     parts = _plan_parts(waiting, settings)
     for number, part in enumerate(parts):
@@ -156,8 +171,8 @@ def _run_parts(
         if part.is_express and broken:
             left = len(waiting) - len(all_outcomes)
             return all_outcomes, (
-                f"stopped in the express lane at {broken[0].case_id}: {left} other case(s) were "
-                "not tried"
+                f"stopped in the express lane at {broken[0].case_id}: "
+                f"{count_of(left, 'other case')} not run"
             )
     return all_outcomes, ""
 
@@ -195,7 +210,7 @@ def _list_parameters(
 
 
 def _describe_run(run: SubmissionRun, reasons: Sequence[str]) -> dict[str, object]:
-    """Return what ``submission.json`` says; no path of this computer."""
+    """Return the content of ``submission.json``, without paths of this computer."""
     submission = run.submission
     return {
         "name": submission.name,
@@ -221,7 +236,7 @@ def _describe_run(run: SubmissionRun, reasons: Sequence[str]) -> dict[str, objec
 def _find_finished(
     out: Path, wanted: Sequence[CaseFiles], task: Task, existing: Existing
 ) -> tuple[set[str], list[Response]]:
-    """Return which cases an earlier run finished, and their responses."""
+    """Return the cases that an earlier run finished, and their responses."""
     if existing is not Existing.RESUME:
         return set(), []
     rows: dict[str, Response] = {}
@@ -247,19 +262,21 @@ def _list_notes(
     notes = [note for outcome in outcomes for note in outcome.notes]
     if run.cuda_on_processor:
         notes.append(
-            "where it asked for CUDA it was given the processor: times say nothing of a card"
+            "CUDA requests were run on the processor: the times do not apply to a graphics card"
         )
     if is_root():
-        notes.append("it ran as root: what slips out of a room that root made is root")
+        notes.append("it ran as root: a program that escapes the sandbox is root")
     if not run.isolation.is_closed:
-        notes.append("not isolated: the submission could read, change and send whatever you can")
+        notes.append(
+            "not isolated: the submission could read, change and send everything that you can"
+        )
         if run.submission.names_room:
             notes.append(
-                f"its files name {INGESTED}, which is only there in isolation: it may not find its "
+                f"its files name {INGESTED}, which exists only with isolation: it may not find its "
                 "own weights"
             )
         if not can_watch():
-            notes.append("memory was not limited: this system does not tell what it uses")
+            notes.append("memory was not limited: this system does not report its use")
     if constant := constant_note(found):
         notes.append(constant)
     return tuple(notes)

@@ -1,4 +1,4 @@
-"""How a submission is run, and what keeps it in."""
+"""Settings of a submission's run, and the choice of its isolation."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,27 +23,28 @@ class SubmissionSettings:
     Parameters
     ----------
     task
-        What it is asked for.
+        The task of the submission: masks, responses or both.
     express
-        How many cases are run first, before all others; a failure in one of them stops the run.
+        Number of cases that are run first, before all others; a failure in one of them stops the
+        run.
     express_seconds
         Time limit for each of them; None: as for every case.
     limits
-        What one case may use.
+        Limits for one case.
     together
-        Whether all cases are given to one process, as the challenge does.
+        Whether all cases are run in one process, as in the challenge.
     isolation
         None takes the best that works here; NONE needs `consent`.
     consent
-        Whether the user agrees that it runs without isolation where nothing isolates it.
+        Whether the user agrees to run it without isolation if none is available.
     image
-        Container image, where docker or podman isolate.
+        Container image, for isolation by docker or podman.
     python
-        The Python that has what the submission needs; None: the one that runs this software.
+        The Python with the packages of the submission; None: the one that runs this software.
     as_root
         Whether root may run it.
     cuda_on_processor
-        Whether CUDA that it asks for by name is given the processor.
+        Whether requests for the device CUDA are run on the processor.
     """
 
     task: Task = Task.BOTH
@@ -60,10 +61,10 @@ class SubmissionSettings:
 
 
 def require_device(submission: Submission, settings: SubmissionSettings) -> None:
-    """Raise `ModelError` if a submission asks for CUDA by name where there is no graphics card."""
+    """Raise `ModelError` if a submission requests CUDA by name and there is no graphics card."""
     if submission.asks_for_cuda and not settings.cuda_on_processor and not has_graphics_card():
         raise ModelError(
-            f"{submission.name} asks for CUDA by name ({submission.asks_for_cuda}), but this "
+            f"{submission.name} requests CUDA by name ({submission.asks_for_cuda}), but this "
             "computer has no NVIDIA graphics card: run it on one that has, or on the processor, "
             "which is slow",
             remedies=(Remedy("cuda_on_processor"),),
@@ -71,13 +72,13 @@ def require_device(submission: Submission, settings: SubmissionSettings) -> None
 
 
 def choose_isolation(settings: SubmissionSettings) -> tuple[Isolation, tuple[str, ...]]:
-    """Return what keeps the submission in, and why better ways do not work here.
+    """Return the isolation for the submission, and why better ones do not work here.
 
     Raises
     ------
     ModelError
-        If nothing isolates and there is no consent, what was asked for does not work, or this is
-        root and was not meant to be.
+        If there is no isolation and no consent, the requested one does not work, or the user is
+        root and root is not allowed.
     """
     require_no_root(as_root=settings.as_root)
     chosen_kind = settings.isolation
@@ -93,9 +94,9 @@ def choose_isolation(settings: SubmissionSettings) -> tuple[Isolation, tuple[str
         tried += check.reasons
     if chosen_kind is None and settings.consent:
         return no_sandbox, tried
-    reasons = "; ".join(tried) or "running without isolation was asked for"
+    reasons = "; ".join(tried) or "running without isolation was requested"
     raise ModelError(
-        f"a submission is a foreign program and runs in a sandbox, but there is none ({reasons}): "
-        "install bubblewrap, or agree that it can read, change and send whatever you can",
+        f"expected a sandbox for the submission, an untrusted program, but found none ({reasons}): "
+        "install bubblewrap, or agree that it can read, change and send everything that you can",
         remedies=(Remedy("consent_no_isolation"),),
     )

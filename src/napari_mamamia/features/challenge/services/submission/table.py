@@ -1,4 +1,4 @@
-"""The table of predicted responses that a submission gave, looked at before anything uses it."""
+"""Check the table of predicted responses of a submission before it is used."""
 
 import csv
 import math
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.segmentation.sandbox.external import printable, require_plain_file
 
@@ -28,7 +29,7 @@ class Response:
     score: float
 
 
-@reads("the table of a submission", "look at it", ModelError)
+@reads("the table of a submission", "inspect it", ModelError)
 def take_responses(
     output: Path, case_ids: Iterable[str]
 ) -> tuple[tuple[Response, ...], tuple[str, ...]]:
@@ -38,8 +39,8 @@ def take_responses(
     ------
     ModelError
         If the file is missing or too large, lacks a column (patient_id, pcr, score), or has a row
-        of another case, twice of one case, with a pcr other than 0 and 1, or with a score outside
-        0 to 1; or if a case has no row.
+        of another case, two rows of one case, a pcr other than 0 and 1, or a score outside 0 to 1;
+        or if a case has no row.
     """
     path = output / TABLE
     require_plain_file(path, _TABLE_BYTES)
@@ -50,21 +51,21 @@ def take_responses(
     for number, row in rows:
         response = _read_response(number, row)
         if response.case_id not in ids:
-            raise _bad_row(number, "a patient_id that it was given", response.case_id)
+            raise _bad_row(number, "a patient_id of its input", response.case_id)
         if response.case_id in responses:
             raise _bad_row(number, "each patient once", f"{response.case_id} again")
         responses[response.case_id] = response
     missing = [case_id for case_id in ids if case_id not in responses]
     if missing:
         raise ModelError(
-            f"{TABLE} should have a row for each of {len(ids)} case(s), but lacks "
-            f"{', '.join(missing[:_SHOWN])}: the submission must predict every case"
+            f"expected a row in {TABLE} for each of {count_of(len(ids), 'case')}, but found none "
+            f"for {', '.join(missing[:_SHOWN])}: the submission must predict every case"
         )
     return tuple(responses.values()), tuple(_list_notes(responses.values()))
 
 
 def constant_note(responses: Iterable[Response]) -> str:
-    """Return that all predicted classes are the same, "" if they differ or there is one case."""
+    """Return a note if all predicted classes are equal, "" if they differ or there is one case."""
     values = [response.pcr for response in responses]
     if len(values) < 2 or len(set(values)) != 1:
         return ""
@@ -79,7 +80,7 @@ def _list_notes(responses: Iterable[Response]) -> Iterator[str]:
         if (response.score >= 0.5) != bool(response.pcr) and response.score != 0.5:
             yield (
                 f"{response.case_id}: pcr is {response.pcr} but its score is "
-                f"{response.score:.3g}; the two are scored apart"
+                f"{response.score:.3g}; the two are scored separately"
             )
 
 
@@ -92,14 +93,14 @@ def _read_rows(table: Iterable[list[str]]) -> Iterator[tuple[int, dict[str, str]
                 missing = [name for name in _COLUMNS if name not in header]
                 if missing:
                     raise ModelError(
-                        f"{TABLE} should have the columns {', '.join(_COLUMNS)}, but has "
+                        f"expected the columns {', '.join(_COLUMNS)} in {TABLE}, but found "
                         f"{printable(', '.join(header), 200)}: return them from "
                         "predict_classification"
                     )
             elif cells:
                 yield number, dict(zip(header, cells, strict=False))
     except csv.Error as error:
-        raise ModelError(f"{TABLE} should be a table, but {error}: look at it") from error
+        raise ModelError(f"expected {TABLE} to be a table, but {error}: inspect it") from error
 
 
 def _read_response(number: int, row: Mapping[str, str]) -> Response:
@@ -117,6 +118,6 @@ def _read_response(number: int, row: Mapping[str, str]) -> Response:
 
 def _bad_row(number: int, expected: str, came: str) -> ModelError:
     return ModelError(
-        f"row {number} of {TABLE} should have {expected}, but has {printable(came, 100)}: correct "
-        "the submission's predict_classification"
+        f"expected {expected} in row {number} of {TABLE}, but found {printable(came, 100)}: "
+        "correct the submission's predict_classification"
     )

@@ -1,4 +1,4 @@
-"""Boxes in mm along the patient's axes: their size, the risk that goes with it, their overlap."""
+"""Boxes in mm along the patient's axes: size, risk by size, and overlap."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,11 +13,13 @@ Numbers = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 EDGES: Final = ("x1", "x2", "y1", "y2", "z1", "z2")
-"""Columns of a box: x from side to side, y from front to back, z along the body; mm."""
+"""Columns of a box: x left to right, y front to back, z along the body; mm."""
 
 LARGEST_RISK: Final = 0.641
-"""What the polynomial of 2018 is divided by. It is not its largest value: that is 1 at 145.56 mm,
-and it rises on, so that the quotient is cut to 1."""
+"""The divisor of the polynomial of 2018. It is not the polynomial's maximum: the polynomial reaches
+1
+at 145.56 mm and rises further, so the quotient is limited to 1.
+"""
 
 _SOPIK: Final = (2.28e-7, -8.75e-5, 1.23e-2, 1.37e-3)
 _PAIRS: Final = 1 << 20
@@ -27,8 +29,8 @@ _PAIRS: Final = 1 << 20
 class Lesions:
     """The lesions of all cases.
 
-    `cases` (n,) is the place of each one's case in the list of cases, `edges_mm` (n, 6) its box as
-    `EDGES`. `risks` (n,) are given ones from 0 to 1; nan takes the risk of the size.
+    `cases` (n,) is the index of each lesion's case in the list of cases, `edges_mm` (n, 6) its box
+    as `EDGES`. `risks` (n,) are given risks from 0 to 1; nan takes the risk of the size.
     """
 
     cases: Places
@@ -37,7 +39,7 @@ class Lesions:
 
     @property
     def sizes_mm(self) -> Numbers:
-        """The longest in-plane side of each box on the axial plane."""
+        """Return the longest in-plane side of each box on the axial plane."""
         return axial_box_side_mm(self.edges_mm)
 
 
@@ -45,8 +47,8 @@ class Lesions:
 class PredictedBoxes:
     """The predicted boxes of all cases; fields as in `Lesions`.
 
-    `scores` (n,) are any numbers, the higher the surer. A box that could not be read has edges of
-    nan and the score inf: it is a false positive ahead of every threshold.
+    `scores` (n,) are any numbers; higher is more certain. A box that could not be read has edges of
+    nan and the score inf: it is a false positive at every threshold.
     """
 
     cases: Places
@@ -56,13 +58,13 @@ class PredictedBoxes:
 
     @property
     def sizes_mm(self) -> Numbers:
-        """The longest in-plane side of each box on the axial plane; nan where it is unknown."""
+        """Return the longest in-plane side of each box on the axial plane; nan if unknown."""
         return axial_box_side_mm(self.edges_mm)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Overlaps:
-    """Pairs of a predicted box and a lesion of one case that share volume, and how much (0 to 1).
+    """Overlaps (0 to 1) of predicted boxes and lesions of one case that share volume.
 
     `predictions` and `lesions` (k,) are rows of `PredictedBoxes` and `Lesions`.
     """
@@ -88,9 +90,9 @@ def axial_box_side_mm(edges_mm: Numbers) -> Numbers:
 
 
 def risk_of_size(sizes_mm: Numbers, model: RiskModel = RiskModel.SOPIK_2018) -> Numbers:
-    """Return the risk, from 0 to 1, of lesions by their size in mm; nan of nan.
+    """Return the risk, from 0 to 1, of lesions by their size in mm; nan for nan.
 
-    `SOPIK_2018` is p/0.641 cut to 1 with p = 2.28e-7 s^3 - 8.75e-5 s^2 + 1.23e-2 s + 1.37e-3
+    `SOPIK_2018` is p/0.641 limited to 1 with p = 2.28e-7 s^3 - 8.75e-5 s^2 + 1.23e-2 s + 1.37e-3
     (Bounias et al., Eq. 6); `VERSCHRAEGEN_2005` is exp(-exp(-(s - 15)/10)).
 
     Examples
@@ -122,7 +124,7 @@ def box_overlaps(lesions: Lesions, predictions: PredictedBoxes) -> Overlaps:
 def _overlap_blocks(
     lesions: Lesions, predictions: PredictedBoxes
 ) -> Iterator[tuple[Places, Places, Numbers]]:
-    """Yield pairs and their overlap, some 10^6 looked at in one step."""
+    """Yield pairs and their overlap, in blocks of about 10^6 pairs."""
     order = np.argsort(lesions.cases, kind="stable")
     in_order = lesions.cases[order]
     first = np.searchsorted(in_order, predictions.cases)
@@ -138,7 +140,7 @@ def _overlap_blocks(
         within = np.arange(boxes.size) - np.repeat(np.cumsum(counts) - counts, counts)
         met = order[np.repeat(first[start:stop], counts) + within]
         shared = _shared_mm3(predictions.edges_mm[boxes], lesions.edges_mm[met])
-        hit = np.flatnonzero(shared > 0)  # nan of a box that cannot be read is not
+        hit = np.flatnonzero(shared > 0)  # False for the nan of a box that cannot be read.
         boxes, met, shared = boxes[hit], met[hit], shared[hit]
         yield boxes, met, shared / (box_volumes[boxes] + volumes[met] - shared)
         start = stop

@@ -19,30 +19,34 @@ from napari_mamamia.features.classifiers.scoring.detection.boxes import (
 from napari_mamamia.features.classifiers.scoring.detection.matching import Matches
 
 RATES: Final = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)
-"""False positives per case at which the score reads the curve. Source: LUNA16, nnDetection, RA."""
+"""False positives per case at which the score takes the sensitivity. Source: LUNA16, nnDetection,
+RA.
+"""
 
 _RECALLS: Final = np.linspace(0, 1, 101)
 
 
 class CurveKind(StrEnum):
-    """FROC, and the three readings of raFROC, which are never mixed."""
+    """FROC, and the three readings of raFROC, which are not comparable with each other."""
 
     FROC = "froc"
-    """Lesions found and false boxes, counted."""
+    """Numbers of found lesions and false boxes."""
     STRICT = "strict"
-    """Lesions weigh their risk, false boxes 1 - risk, on a scale that no model moves."""
+    """Lesions weigh their risk, false boxes 1 - risk, on a scale that is the same for all models.
+    """
     REFERENCE_CODE = "reference-code"
     """As strict, but all risks first divided by the largest one of the data set and its boxes."""
     PAPER_EQ3 = "paper-eq3"
-    """As strict, but risk found divided by the number of lesions: never above their mean risk."""
+    """As strict, but the found risk is divided by the number of lesions: at most their mean risk.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
     """Points of a FROC curve by falling threshold, the first at (0, 0) with the threshold inf.
 
-    A point holds what has at least its threshold as score. `fp_per_case` and `sensitivity` are
-    weighted as the curve's kind says; nan where there is nothing to find.
+    A point includes all boxes with a score of at least its threshold. `fp_per_case` and
+    `sensitivity` are weighted by the curve's kind; nan if there is no lesion.
     """
 
     thresholds: Numbers
@@ -52,7 +56,7 @@ class Curve:
     def at(self, rates: Numbers, reading: CurveReading = CurveReading.LINEAR) -> Numbers:
         """Return the sensitivity at some rates of false positives per case.
 
-        At a jump it is the upper one; beyond the last point the last one holds.
+        At a jump it is the upper one; beyond the last point it is that of the last point.
         """
         return _read_curve(self.fp_per_case, self.sensitivity, rates, reading)
 
@@ -62,16 +66,16 @@ class Curve:
 
     @property
     def reached_fp_per_case(self) -> float:
-        """False positives per case at the lowest threshold."""
+        """Return the false positives per case at the lowest threshold."""
         return float(self.fp_per_case[-1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Events:
-    """What raises a curve, by falling score: lesions found and false boxes.
+    """The events of a curve, by falling score: found lesions and false boxes.
 
-    `cases`, `scores`, `hits` (1 for a lesion found, 0 for a false box) and `risks` (of the lesion,
-    or of the false box itself) have one entry for each; `ends` are the last places of each score.
+    `cases`, `scores`, `hits` (1 for a found lesion, 0 for a false box) and `risks` (of the lesion,
+    or of the false box itself) have one entry for each; `ends` are the last indices of each score.
     `lesions`, `lesion_risk` and `largest_risk` have one entry for each case.
     """
 
@@ -95,8 +99,8 @@ class Events:
     ) -> Self:
         """Return the events of matched lesions; a false box of unknown risk weighs 1.
 
-        Of the lesions only `sought` ones are there to be found, all without it. Both have their
-        risks; boxes without scores are all at one threshold.
+        Only the lesions in `sought` (None: all) count. Lesions and boxes must have their risks;
+        boxes without scores share one threshold.
         """
         sought = np.ones(lesions.cases.size, dtype=np.bool_) if sought is None else sought
         places = np.flatnonzero(matches.found_by >= 0)
@@ -134,15 +138,15 @@ class Events:
     ) -> Numbers:
         """Return the scores of some kinds for each row of `weights` (b, cases): (b, kinds).
 
-        Weights say how often each case counts.
+        Weights are how often each case counts.
         """
         return self.sums(self.bends).scores(kinds, weights, reading)
 
     @property
     def bends(self) -> Places:
-        """Those of `ends` at which a curve can turn: where lesions are found, and just before.
+        """Return the `ends` at which a curve can turn: at found lesions, and just before.
 
-        Between them it runs level, whatever the weights of the cases.
+        Between them it is horizontal for any weights of the cases.
         """
         hits = np.diff(np.cumsum(self.hits)[self.ends], prepend=0) > 0
         turns = hits | np.append(hits[1:], False)
@@ -151,7 +155,7 @@ class Events:
         return places
 
     def sums(self, ends: Places) -> "CurveSums":
-        """Return what each case adds up to each of some ends."""
+        """Return the sums of each case up to each of some ends."""
         columns = np.searchsorted(ends, np.arange(self.cases.size))
         shape = ends.size, self.lesions.size
 
@@ -170,9 +174,9 @@ class Events:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveSums:
-    """What each case adds to a curve between one end and the next, (ends, cases) each.
+    """The increments of each case between one end and the next, (ends, cases) each.
 
-    Of lesions found and of false boxes: how many, and their risk.
+    They are the numbers of found lesions and of false boxes, and their risks.
     """
 
     found: csr_array
@@ -218,14 +222,14 @@ class CurveSums:
 
 
 def _add_up(parts: csr_array, weights: Numbers) -> Numbers:
-    """Return the sums up to each end for each row of weights, 0 first, (b, k + 1)."""
+    """Return the sums up to each end for each row of weights, starting with 0, (b, k + 1)."""
     sums = np.zeros((len(weights), parts.shape[0] + 1))
     np.cumsum((parts @ weights.T).T, axis=1, out=sums[:, 1:])
     return sums
 
 
 def _divide_by(values: Numbers, by: Numbers) -> Numbers:
-    """Return a quotient, nan where it is divided by 0."""
+    """Return a quotient, nan for a divisor of 0."""
     quotient: Numbers = np.full(np.broadcast_shapes(values.shape, by.shape), np.nan)
     np.divide(values, by, out=quotient, where=by > 0)
     return quotient
@@ -248,8 +252,8 @@ def _read_curve(x: Numbers, y: Numbers, rates: Numbers, reading: CurveReading) -
 def average_precision_of_lesions(events: Events) -> float:
     """Return the mean precision at 101 recalls, 0 to 1 by 0.01; nan without a lesion.
 
-    Precision is the highest at that recall or above, 0 beyond the last recall; equal scores are
-    one threshold. Source: COCO's evaluation, as nnDetection.
+    Precision is the highest at that recall or above, 0 beyond the last recall; equal scores are one
+    threshold. Source: COCO's evaluation, as nnDetection.
     """
     n_lesions = events.lesions.sum()
     if not n_lesions:

@@ -1,4 +1,4 @@
-"""Lesions and predicted boxes of all cases to every number of detection."""
+"""Compute all detection numbers from the lesions and predicted boxes of all cases."""
 
 from dataclasses import replace
 from typing import Final
@@ -34,7 +34,7 @@ from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod
 from napari_mamamia.scoring.statistics.resampling import draw_cases, weigh_cases
 
 NEARLY_FREE: Final = 0.1
-"""A false box whose weight, 1 - risk, is below this costs next to nothing in raFROC."""
+"""A false box whose weight, 1 - risk, is below this hardly counts in raFROC."""
 
 OVERLAP_THRESHOLDS: Final = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 
@@ -44,7 +44,7 @@ NO_LESION: Final = "there is no lesion to find"
 _CELLS: Final = 1 << 21
 """Numbers held at a time while cases are resampled, 16 MB an array."""
 _LEFT_OUT: Final = 1_000_000_000
-"""Cases times events above which no case is left out one by one: BCa has no acceleration then."""
+"""Cases times events above which the jackknife is skipped; BCa then has no acceleration."""
 
 _TEXT: Final = "Scoring the detection"
 
@@ -54,7 +54,7 @@ def score_detection(
 ) -> DetectionResult:
     """Return every number of detection.
 
-    A lesion or box without a given risk has that of its size. Scores are nan, with a reason, where
+    A lesion or box without a given risk has that of its size. Scores are nan, with a reason, if
     boxes have no scores or there is no lesion; without a true positive they are 0.
     """
     settings = settings or DetectionSettings()
@@ -95,7 +95,7 @@ def score_detection(
 
 
 def _with_risks(data: DetectionInput, settings: DetectionSettings) -> tuple[DetectionInput, str]:
-    """Return the input with a risk for each lesion and box, and whose risks they are."""
+    """Return the input with a risk for each lesion and box, and the source of the risks."""
     lesions, boxes = data.lesions, data.boxes
     given = np.concatenate([lesions.risks, boxes.risks])
     of_lesions = _fill_gaps(lesions.risks, risk_of_size(lesions.sizes_mm, settings.risk))
@@ -208,10 +208,10 @@ def _is_within(sizes_mm: Numbers, low_mm: float, high_mm: float) -> NDArray[np.b
 
 
 def case_scores(data: DetectionInput, rule: CaseScoreRule, label: Numbers) -> Numbers:
-    """Return the score of each case from its boxes'; that of a case without boxes is the lowest.
+    """Return the score of each case from its boxes; a case without boxes has the lowest.
 
-    The lowest is 0, or below all scores where some are negative. A box that could not be read
-    counts against the prediction: the highest score for a case without a lesion, none with one.
+    The lowest is 0, or below all scores if some are negative. A box that could not be read counts
+    against the prediction: the highest score for a case without a lesion, none with one.
     """
     boxes = data.boxes
     usable = np.isfinite(boxes.scores)
@@ -265,7 +265,7 @@ def _patient_level(data: DetectionInput, settings: DetectionSettings) -> Patient
 def _score_centres(
     data: DetectionInput, settings: DetectionSettings, matches: Matches, events: Events
 ) -> tuple[Centre, ...]:
-    """Return the numbers of each centre's cases; reference-code's scale would be its own."""
+    """Return the numbers of each centre, except reference-code, whose scale would differ."""
     centres = np.array(data.centres, dtype=np.str_)
     rows = []
     for name in sorted(set(data.centres)):
@@ -298,7 +298,7 @@ def _make_intervals(
 ) -> tuple[Interval, ...]:
     """Return percentile and BCa intervals of FROC and the three readings, from resampled cases.
 
-    A resample without a lesion leaves all undefined, which is counted.
+    In a resample without a lesion all are undefined; such resamples are counted.
     """
     n_cases, n_events = events.lesions.size, max(1, events.cases.size)
     if not settings.n_resamples:
@@ -336,7 +336,7 @@ def _make_intervals(
 
 
 def _without_each(n_cases: int, first: int, n_rows: int) -> Numbers:
-    """Return the weights of some rows, each with one case left out."""
+    """Return weights in which each row leaves out one case."""
     stop = min(first + n_rows, n_cases)
     weights = np.ones((stop - first, n_cases))
     weights[np.arange(stop - first), np.arange(first, stop)] = 0
@@ -352,22 +352,22 @@ def _list_warnings(result: DetectionResult) -> tuple[str, ...]:
     counts = np.bincount(data.lesions.cases, minlength=data.n_cases)
     if data.n_cases and (counts == 1).all():
         texts.append(
-            "every case has exactly one lesion: where the reference holds the primary tumour alone "
-            "(as MAMA-MIA's does), a false positive may be a true further focus"
+            "every case has exactly one lesion: if the reference holds only the primary tumour "
+            "(as in MAMA-MIA), a false positive may be a true additional lesion"
         )
     if result.reason:
         return tuple(texts)
     if data.n_cases < 8:
         texts.append(
             f"{data.n_cases} cases: one false positive is {1 / data.n_cases:.3g} per case, more "
-            "than the score's first rate of 0.125"
+            "than the lowest rate of the score, 0.125"
         )
     texts += _warn_of_curve(result.curve(), data)
     if np.any(data.lesions.sizes_mm == settings.cut_mm):
         texts.append(f"lesions of exactly {settings.cut_mm:.1f} mm are counted in both strata")
     texts.append(
-        "a stratum reaches a rate of false positives at its own threshold of the score: the two "
-        "are not read off at one setting of the model"
+        "each stratum reaches a rate of false positives at its own threshold of the score: the two "
+        "do not describe one setting of the model"
     )
     return tuple(texts)
 
@@ -377,11 +377,12 @@ def _warn_of_curve(curve: Curve, data: DetectionInput) -> list[str]:
     if curve.reached_fp_per_case < RATES[-1]:
         texts.append(
             f"the curve reached {curve.reached_fp_per_case:.3g} false positives per case: beyond "
-            "it the last sensitivity stands in the score"
+            "that, the score uses the last sensitivity"
         )
     finite = data.boxes.scores[np.isfinite(data.boxes.scores)]
     if finite.size > 1 and finite.min() == finite.max():
         texts.append(
-            "all scores are equal: one operating point, and the score reads the line from 0 to it"
+            "all scores are equal: there is one operating point, and the score uses the line from "
+            "0 to it"
         )
     return texts

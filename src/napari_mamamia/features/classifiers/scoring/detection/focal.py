@@ -1,4 +1,4 @@
-"""raFocal: the risk-adjusted focal loss of boxes, in the two readings that exist of it."""
+"""raFocal: the risk-adjusted focal loss of boxes, in its two published forms."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,20 +20,22 @@ _GAMMA: Final = 1.0
 
 
 class FocalReading(StrEnum):
-    """The paper's equations, or what the published code computes."""
+    """The paper's equations, or the computation of the published code."""
 
     PAPER = "paper"
     """Bounias et al. 2025, Eq. 4 and 5: one alpha for all boxes; their sum."""
     REFERENCE_CODE = "reference-code"
-    """1 - alpha for background, risks cut at 0.641 (not 1), weights in half precision, and the sum
-    divided by the number of boxes assigned to a lesion, at least 1."""
+    """1 - alpha for background, risks limited at 0.641 (not 1), weights in half precision, and the
+    sum
+    divided by the number of boxes assigned to a lesion, at least 1.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FocalLoss:
-    """The loss of some boxes: `terms` (n,) without risk, `weights` (n,), and the whole `loss`.
+    """The loss of some boxes: `terms` (n,) without risk, `weights` (n,), and the total `loss`.
 
-    The whole is the sum of their products, under `reference-code` divided by the number of boxes
+    The total is the sum of their products, under `reference-code` divided by the number of boxes
     that are assigned to a lesion.
     """
 
@@ -43,7 +45,7 @@ class FocalLoss:
 
     @property
     def weighted(self) -> Numbers:
-        """The loss of each box."""
+        """Return the loss of each box."""
         products: Numbers = self.terms * self.weights
         return products
 
@@ -62,11 +64,11 @@ def risk_adjusted_focal(
     Parameters
     ----------
     logits
-        One for each box, of "lesion".
+        The logit of "lesion" for each box.
     is_lesion
         Which boxes are assigned to a lesion; the others are background.
     sizes_mm
-        The axial box side of that lesion, or of the box itself where it is background.
+        The axial box side of that lesion, or of the box itself if it is background.
     reading
         "paper" or "reference-code", see `FocalReading`.
     alpha, gamma
@@ -75,7 +77,7 @@ def risk_adjusted_focal(
     Raises
     ------
     ArgumentError
-        If the arrays differ in length, or hold what is not finite.
+        If the arrays differ in length, or hold a value that is not finite.
 
     Examples
     --------
@@ -87,11 +89,13 @@ def risk_adjusted_focal(
     is_lesion = np.asarray(is_lesion, np.bool_)
     if not logits.shape == sizes.shape == is_lesion.shape or logits.ndim != 1:
         raise ArgumentError(
-            "expected a logit, a mark and a size for each box, got arrays of shapes "
+            "expected a logit, a label and a size for each box, but found arrays of shapes "
             f"{logits.shape}, {is_lesion.shape} and {sizes.shape}: pass three of one length"
         )
     if not (np.isfinite(logits).all() and np.isfinite(sizes).all()):
-        raise ArgumentError("expected finite logits and sizes, got others: leave these boxes out")
+        raise ArgumentError(
+            "expected finite logits and sizes, but found others: leave these boxes out"
+        )
     signed = np.where(is_lesion, logits, -logits)
     of_code = FocalReading(reading) is FocalReading.REFERENCE_CODE
     share = np.where(is_lesion, alpha, 1 - alpha if of_code else alpha)

@@ -1,4 +1,4 @@
-"""Which predicted box finds which lesion, and which boxes are false, by the rule of a name."""
+"""Match predicted boxes with lesions by a named rule, and find the false positives."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -32,10 +32,10 @@ BY_SCORE: Final = MatchingRule()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """What was found.
+    """The result of matching.
 
-    `found_by` (lesions,) is the box that found each, -1 for none, and `overlap` how far they do.
-    `is_false` (boxes,) are false positives; a box that is neither does not count.
+    `found_by` (lesions,) is the box that found each lesion, -1 for none, and `overlap` their
+    overlap. `is_false` (boxes,) are false positives; a box that is neither does not count.
     """
 
     found_by: Places
@@ -52,9 +52,20 @@ def match_lesions(
 ) -> Matches:
     """Match the lesions and boxes of all cases.
 
-    `scores` (boxes,) decide under `greedy-score`, in the order of the table where they are equal;
-    of equal overlaps the later lesion is taken. Where only some lesions are `sought` they go first,
-    and a box that finds another one does not count: neither found nor false.
+    Parameters
+    ----------
+    overlaps
+        Pairs that overlap.
+    scores
+        Scores (boxes,) decide under `greedy-score`; of equal scores the first box in the table, of
+        equal overlaps the last lesion is taken.
+    n_lesions
+        Number of lesions.
+    rule
+        The matching rule.
+    sought
+        Lesions (lesions,) that count; None for all. They are matched first, and a box that finds
+        another lesion does not count: it is neither found nor false.
     """
     sought = np.ones(n_lesions, dtype=np.bool_) if sought is None else sought
     least = min(rule.iou, _ALMOST_ONE)
@@ -91,7 +102,7 @@ def _order_pairs(
     scores: Numbers,
     sought: NDArray[np.bool_],
 ) -> Places:
-    """Return pairs by falling score, and of one box those first that it would take first."""
+    """Return pairs by falling score; the pairs of one box in its order of preference."""
     rank = np.empty(scores.size, dtype=np.intp)
     rank[np.argsort(-scores, kind="stable")] = np.arange(scores.size)
     keys = (-lesions, -values, ~sought[lesions], rank[boxes])
@@ -118,7 +129,7 @@ def _take_greedily(boxes: Places, lesions: Places) -> Places:
 def _assign_pairs(
     boxes: Places, lesions: Places, values: Numbers, sought: NDArray[np.bool_]
 ) -> Places:
-    """Return the pairs of the best assignment, component by component of what overlaps at all."""
+    """Return the pairs of the best assignment, one connected component of overlaps at a time."""
     if not boxes.size:
         return np.zeros(0, dtype=np.intp)
     distinct_boxes, box_rows = np.unique(boxes, return_inverse=True)
@@ -152,11 +163,11 @@ def _assign_component(
     shape = int(rows.max()) + 1, int(columns.max()) + 1
     if shape[0] * shape[1] > _CELLS:
         raise ArgumentError(
-            f"expected at most {_CELLS:,} pairs of boxes and lesions that hang together for the "
-            f"matching hungarian, got {shape[0]:,} boxes on {shape[1]:,} lesions: match by "
-            "greedy-score, or leave boxes of low score out"
+            f"expected at most {_CELLS:,} pairs of connected boxes and lesions for the matching "
+            f"hungarian, but found {shape[0]:,} boxes on {shape[1]:,} lesions: match by "
+            "greedy-score, or leave out boxes of low score"
         )
-    # One pair more outweighs all overlaps together, and one of a sought lesion all pairs.
+    # One more pair outweighs all overlaps together, and one pair of a sought lesion all pairs.
     one_more = min(shape) + 1.0
     gain = np.zeros(shape)
     gain[rows, columns] = values[pairs] + one_more + one_more**2 * is_wanted[pairs]

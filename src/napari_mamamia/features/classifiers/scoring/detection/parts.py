@@ -1,4 +1,4 @@
-"""Lesions and predicted boxes of one case from its masks: the parts, their boxes and overlaps."""
+"""Lesions and predicted boxes of one case from its masks: components, boxes and overlaps."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ from napari_mamamia.scoring.case.profiles import CLINICAL
 
 @dataclass(frozen=True, slots=True)
 class PartRules:
-    """How parts of masks become boxes; `label` is the value that is tumour, None any above 0."""
+    """How components of masks become boxes; `label` is the tumour's value, None any above 0."""
 
     overlap: LesionOverlap = LesionOverlap.BOX_IOU
     box: BoxRule = BoxRule.TIGHT
@@ -33,9 +33,9 @@ class PartRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseParts:
-    """The parts of one case's two masks; `overlaps` count them from 0, `scores` may be nan.
+    """The components of one case's two masks; `overlaps` refer to them from 0, `scores` may be nan.
 
-    `is_reordered` says that the prediction had its axes in another order than the reference.
+    `is_reordered` means that the prediction's axes were in another order than the reference's.
     """
 
     lesion_edges_mm: Numbers
@@ -51,10 +51,19 @@ def parts_of_case(
     probability: LabelMap | None = None,
     rules: PartRules | None = None,
 ) -> CaseParts:
-    """Return the parts of a reference and a prediction, each 26-connected.
+    """Return the components of a reference and a prediction, each 26-connected.
 
-    What lies on the reference's grid with its axes in another order is turned, not resampled. The
-    score of a predicted part is the largest value of `probability` in it, nan without one.
+    A mask on the reference's grid with its axes in another order is reordered, not resampled. The
+    score of a predicted component is the largest value of `probability` in it, nan without one.
+
+    Parameters
+    ----------
+    reference, prediction
+        The masks.
+    probability
+        A map of probability; None if there is none.
+    rules
+        How components become boxes; None for the defaults.
 
     Raises
     ------
@@ -80,25 +89,25 @@ def parts_of_case(
 
 
 def _lay_on(reference: LabelMap, other: LabelMap, name: str) -> LabelMap:
-    """Return values on the reference's grid, their axes turned where it is the same one."""
+    """Return values on the reference's grid, with axes reordered if it is the same grid."""
     aligned = laid_on(reference, other, CLINICAL)
     require_same_grid(reference.grid, aligned.grid, "the reference", name)
     return aligned
 
 
 def _part_numbers(parts: Parts, mask: NDArray[np.bool_]) -> Places:
-    """Return the part of each foreground voxel, in array order."""
+    """Return the component of each foreground voxel, in array order."""
     if not parts.n:
         return np.zeros(0, dtype=np.intp)
     return parts.at(np.argwhere(mask))
 
 
 def _edges_mm(parts: Parts, box: Box, grid: Grid, rule: BoxRule) -> Numbers:
-    """Return the box of each part along the patient's axes, mm; (n, 6).
+    """Return the box of each component along the patient's axes, mm; (n, 6).
 
-    The grid's own axes stand for the patient's that they run closest to, so that an oblique volume
-    has boxes of its parts' true extent along its own axes. A voxel reaches half a voxel to either
-    side of its centre; nnDetection's boxes reach a whole one.
+    Each axis of the grid is used as the patient axis closest to it, so that an oblique volume has
+    boxes of its components' true extent along its own axes. A voxel extends half a voxel to either
+    side of its centre; in nnDetection's boxes it extends a whole one.
     """
     _, height, width = parts.padded
     z, rest = np.divmod(parts.starts, height * width)

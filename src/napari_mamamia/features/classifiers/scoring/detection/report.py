@@ -1,4 +1,4 @@
-"""The page of a detection run: curves, sizes, patients, centres, lesions missed and false boxes."""
+"""The page of a detection run: curves, sizes, patients, centres, missed lesions, false boxes."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,11 +25,11 @@ _STEPS: Final = np.geomspace(1 / 16, 8, 400)
 _DEFINITIONS: Final = {
     CurveKind.FROC: "mean sensitivity at 1/8, 1/4, 1/2, 1, 2, 4 and 8 false positives per case",
     CurveKind.STRICT: "found lesions weigh their risk (share of all risk), false boxes 1 − risk, "
-    "on a scale that no model moves",
-    CurveKind.REFERENCE_CODE: "as strict, but all risks divided by the largest one of this data "
-    "set and this model's boxes: two models are not on one scale",
-    CurveKind.PAPER_EQ3: "as strict, but risk found divided by the number of lesions: never above "
-    "the ceiling",
+    "on a scale that is the same for all models",
+    CurveKind.REFERENCE_CODE: "as strict, but all risks are divided by the largest one of "
+    "this data set and this model's boxes: two models have different scales",
+    CurveKind.PAPER_EQ3: "as strict, but the found risk is divided by the number of lesions: "
+    "at most the ceiling",
 }
 _LABELS: Final = {
     CurveKind.FROC: "FROC",
@@ -53,7 +53,7 @@ def write_detection_page(
     overwrite: bool = False,
     draw: Draw = draw_here,
 ) -> Path:
-    """Write ``report.html`` and the folder ``figures`` in `out`: the page. `name` is the model's.
+    """Write the page of a model: ``report.html`` and the folder ``figures`` in `out`.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def write_detection_page(
     ]
     page = Page(
         f"Detection: {name}",
-        (f"{rule_text(result)}: every number of this page is under it.", headline(result)),
+        (f"{rule_text(result)}: the rule of every number on this page.", headline(result)),
         tuple(sections),
         tuple(warnings),
         tuple(f"{failure.case_id}: {failure.reason}" for failure in failures),
@@ -103,13 +103,13 @@ def rule_text(result: DetectionResult) -> str:
 
 
 def headline(result: DetectionResult) -> str:
-    """Return what was found, in one or two sentences."""
+    """Return the main results in one or two sentences."""
     n_cases = result.data.n_cases
     text = (
         f"{result.n_true_positives} of {result.n_lesions} lesions found, "
         f"{result.n_false_positives} false boxes in {n_cases} cases "
         f"({number(result.n_false_positives / n_cases, 2)} per case), {result.n_nearly_free} of "
-        "them nearly free in raFROC."
+        "them nearly without weight in raFROC."
     )
     if result.reason:
         return f"{text} No FROC score: {result.reason}."
@@ -128,14 +128,14 @@ def _make_figures(result: DetectionResult) -> Iterator[ReportFigure]:
     froc = (_make_line(result, CurveKind.FROC),)
     yield ReportFigure(
         "froc",
-        f"FROC: lesions found against false positives per case, log axis. {rule}.",
+        f"FROC: found lesions against false positives per case, log axis. {rule}.",
         Drawing(froc_figure, (froc, "false positives per case")),
     )
     readings = tuple(_make_line(result, kind) for kind in CurveKind if kind is not CurveKind.FROC)
     yield ReportFigure(
         "rafroc",
         "The three readings of risk-adjusted FROC, which are not comparable with each other; false "
-        f"positives weighed by 1 − risk. {rule}.",
+        f"positives weighted by 1 − risk. {rule}.",
         Drawing(
             froc_figure,
             (readings, "weighted false positives per case", result.risk_adjusted.ceiling),
@@ -240,7 +240,8 @@ def _strata_table(result: DetectionResult) -> ReportTable:
     )
     notes = (
         "coco-ignore: a box on a lesion of the other stratum does not count. discard-then-match: "
-        "those lesions are taken away first, so that such a box is false if its own size is here.",
+        "those lesions are removed before matching, so that such a box is false if its size is "
+        "in this stratum.",
         "Each stratum reaches a rate of false positives at its own threshold of the score.",
     )
     return ReportTable("By size", headings, rows, notes)
@@ -275,7 +276,7 @@ def _patients_table(result: DetectionResult) -> ReportTable:
     )
     note = (
         f"{patient.n_with} cases with a lesion, {patient.n_without} without. The score of a case: "
-        f"{patient.rule.value} of its boxes', the lowest without boxes."
+        f"{patient.rule.value} of its boxes; the lowest score without boxes."
     )
     return ReportTable("Cases with a lesion against cases without", headings, rows, (note,))
 
@@ -328,7 +329,7 @@ def _make_lists(result: DetectionResult) -> tuple[ReportTable, ...]:
     )
     return (
         ReportTable(
-            f"{missed.size:,} lesions missed, largest risk first",
+            f"{missed.size:,} missed lesions, largest risk first",
             headings,
             missed_rows,
             _say_more(missed.size, "lesions.csv"),

@@ -1,4 +1,4 @@
-"""What a detection run is asked and what it found, as records."""
+"""The settings and results of a detection run, as records."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -25,8 +25,10 @@ from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
 COCO_IGNORE: Final = "coco-ignore"
 DISCARD: Final = "discard-then-match"
-"""The two readings of a stratum: lesions outside it stay and make their boxes not count, or are
-taken away before anything is matched."""
+"""The two treatments of lesions outside a stratum: they stay and their boxes do not count, or they
+are
+removed before matching.
+"""
 
 GIVEN: Final = "given"
 
@@ -44,9 +46,9 @@ class DetectionSettings:
     case_score
         The score of a case from those of its boxes.
     risk
-        The risk of a size, where the tables give none.
+        The risk by size, if the tables give none.
     cut_mm
-        Where small lesions end and large ones begin; a lesion of just this size is both.
+        Size between small and large lesions; a lesion of exactly this size is in both groups.
     n_resamples, seed
         Bootstrap over cases; 0 for no intervals.
 
@@ -66,17 +68,19 @@ class DetectionSettings:
 
     def __post_init__(self) -> None:
         if not 0 < self.rule.iou <= 1:
-            raise ValueError(f"the least overlap lies above 0 and at most 1, got {self.rule.iou}")
+            raise ValueError(
+                f"expected a least overlap above 0 and at most 1, but found {self.rule.iou}"
+            )
         if not 0 < self.cut_mm < np.inf:
-            raise ValueError(f"the cut of sizes is above 0 mm, got {self.cut_mm}")
+            raise ValueError(f"expected a cut of sizes above 0 mm, but found {self.cut_mm}")
         if self.n_resamples < 0 or self.seed < 0:
             raise ValueError(
-                f"resamples and seed are from 0 on, got {self.n_resamples} and {self.seed}"
+                f"expected resamples and seed from 0, but found {self.n_resamples} and {self.seed}"
             )
 
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """Name and value of each setting, as ``run.json`` notes them."""
+        """Return name and value of each setting, for ``run.json``."""
         return (
             ("matching", self.rule.matching.value),
             ("iou", self.rule.iou),
@@ -92,10 +96,10 @@ class DetectionSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DetectionInput:
-    """All cases with their lesions and predicted boxes, and which of these overlap.
+    """All cases with their lesions and predicted boxes, and the overlaps between these.
 
-    `centres` are those of the cases, "" where one is unknown; () where nobody said. `has_scores`
-    is False where boxes have none: then there is one operating point, and no curve.
+    `centres` are those of the cases, "" if one is unknown; () if none is known. `has_scores` is
+    False if boxes have none: then there is one operating point, and no curve.
     """
 
     case_ids: tuple[str, ...]
@@ -107,7 +111,7 @@ class DetectionInput:
 
     @property
     def n_cases(self) -> int:
-        """All cases, those without a lesion too."""
+        """Return the number of all cases, including those without a lesion."""
         return len(self.case_ids)
 
 
@@ -123,7 +127,7 @@ class RiskAdjusted:
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Lesions of one range of sizes (mm, ends included) under one of the two readings."""
+    """Lesions of one range of sizes (mm, ends included) under one of the two treatments."""
 
     name: str
     reading: str
@@ -140,7 +144,7 @@ class PatientLevel:
     """Cases with a lesion against cases without; nan with the `reason`.
 
     `specificity` is the share of cases without a lesion that have no box, `sensitivity` that of
-    cases with one that have any.
+    cases with one that have a box.
     """
 
     rule: CaseScoreRule
@@ -171,8 +175,8 @@ class Centre:
 class DetectionResult:
     """The numbers of a detection run.
 
-    `lesions` and `boxes` of `data` have their risks here; `risk` says whose they are. `curves` has
-    one entry for each kind. Scores are nan with the `reason` where there are none.
+    `lesions` and `boxes` of `data` have their risks here; `risk` names their source. `curves` has
+    one entry for each kind. Scores are nan with the `reason` if there are none.
     """
 
     data: DetectionInput
@@ -193,17 +197,17 @@ class DetectionResult:
 
     @property
     def n_lesions(self) -> int:
-        """All lesions of the reference."""
+        """Return the number of lesions of the reference."""
         return self.data.lesions.cases.size
 
     @property
     def n_true_positives(self) -> int:
-        """Lesions that were found, at the lowest threshold."""
+        """Return the number of found lesions at the lowest threshold."""
         return int(np.count_nonzero(self.matches.found_by >= 0))
 
     @property
     def n_false_positives(self) -> int:
-        """False boxes, at the lowest threshold."""
+        """Return the number of false boxes at the lowest threshold."""
         return int(np.count_nonzero(self.matches.is_false))
 
     def curve(self, kind: CurveKind = CurveKind.FROC) -> Curve:
@@ -212,7 +216,7 @@ class DetectionResult:
 
     @property
     def box_outcomes(self) -> tuple[str, ...]:
-        """What became of each box: it found a lesion, is false, or does not count."""
+        """Return the outcome of each box: it found a lesion, is false, or does not count."""
         is_found = np.zeros(self.data.boxes.cases.size, dtype=np.bool_)
         is_found[self.matches.found_by[self.matches.found_by >= 0]] = True
         words: NDArray[np.str_] = np.where(

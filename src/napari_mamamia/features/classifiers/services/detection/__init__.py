@@ -1,1 +1,1 @@
-"""Detection scored from tables of boxes or folders of masks; the service of `score-detection`."""
+"""Score detection from tables of boxes or folders of masks."""

@@ -1,4 +1,4 @@
-"""What a detection run reads: tables of boxes, or folders of masks; as one record of all cases."""
+"""Read the inputs of a detection run, tables of boxes or folders of masks, as one record."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,7 +47,7 @@ class DetectionTables:
 
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """Name and value of each, as ``run.json`` notes them."""
+        """Return name and value of each input, for ``run.json``."""
         names = ("cases", "lesions", "predictions")
         files = (self.cases, self.lesions, self.predictions)
         return tuple((name, path.name) for name, path in zip(names, files, strict=True))
@@ -55,9 +55,9 @@ class DetectionTables:
 
 @dataclass(frozen=True, slots=True)
 class DetectionMasks:
-    """Folders of masks, of maps of probability where there are some, and perhaps a list of cases.
+    """Folders of masks, optionally of probability maps, and optionally a list of cases.
 
-    `rules.overlap` is replaced by `mask-iou` where the matching is `any-overlap`: a shared voxel.
+    `rules.overlap` is replaced by `mask-iou` if the matching is `any-overlap`: a shared voxel.
     """
 
     reference: Path
@@ -68,7 +68,7 @@ class DetectionMasks:
 
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """Name and value of each, as ``run.json`` notes them."""
+        """Return name and value of each input, for ``run.json``."""
         return (
             ("reference", self.reference.name),
             ("prediction", self.prediction.name),
@@ -81,14 +81,14 @@ class DetectionMasks:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """What is read."""
+        """Return the input folders."""
         given = (self.reference, self.prediction, self.probability)
         return tuple(folder for folder in given if folder is not None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadDetection:
-    """All cases, what of them could not be read, and what is unusual."""
+    """All cases, those that could not be read, and warnings."""
 
     data: DetectionInput
     failures: tuple[CaseFailure, ...] = ()
@@ -96,12 +96,12 @@ class ReadDetection:
 
 
 def read_tables(tables: DetectionTables) -> ReadDetection:
-    """Return what the three tables say.
+    """Return the content of the three tables.
 
     Raises
     ------
     FormatError
-        If a table cannot be read, a case or lesion is not sound, or only one table has risks.
+        If a table cannot be read, a case or lesion is invalid, or only one table has risks.
     """
     cases = read_detection_cases(tables.cases)
     truth = read_lesions(tables.lesions, cases)
@@ -111,13 +111,13 @@ def read_tables(tables: DetectionTables) -> ReadDetection:
         if boxes.has_risks:
             has, lacks = lacks, has
         raise FormatError(
-            f"expected the column risk in both tables or in none, but {has} has it and {lacks} "
-            "does not: give risks to both, or remove the column"
+            f"expected the column risk in both tables or in none, but found it in {has} and not in "
+            f"{lacks}: give risks in both, or remove the column"
         )
     warnings = [*cases.notes, *truth.notes, *boxes.notes]
     if boxes.n_repeated:
         warnings.append(
-            f"{boxes.n_repeated} predicted box(es) repeat an earlier row: each counts as a box"
+            f"predicted boxes that repeat an earlier row: {boxes.n_repeated}; each counts as a box"
         )
     lesions, predictions = _as_lesions(truth), _as_boxes(boxes)
     data = DetectionInput(
@@ -140,12 +140,12 @@ def _as_boxes(table: BoxTable) -> PredictedBoxes:
 
 
 def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection:
-    """Return the parts of all masks, case by case.
+    """Return the components of all masks, case by case.
 
-    The cases are those of the list, else those with a reference; a reference that cannot be read
-    leaves its case out. A prediction that is missing, cannot be read or lies on another grid is
-    never better than a bad one: its lesions are missed, and it has as many false positives ahead
-    of every threshold as any other case has boxes, at least one.
+    The cases are those of the list, otherwise those with a reference; if a reference cannot be
+    read, its case is left out. A prediction that is missing, cannot be read or is on another grid
+    never scores better than a bad one: its lesions are missed, and at every threshold it has as
+    many false positives as the largest number of boxes of any other case, at least one.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
     ]
     read: list[_ReadCase] = []
     for number, case_id in enumerate(listed.ids):
-        report_progress(number, len(listed.ids), f"Looking for lesions in {case_id}")
+        report_progress(number, len(listed.ids), f"Searching lesions in {case_id}")
         centre, key = listed.centres[number] if listed.centres else "", case_key(case_id)
         try:
             reference = _read_mask(references, key)
@@ -184,7 +184,7 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
             read.append(_ReadCase(case_id, centre, parts, True))
     if not read:
         raise FormatError(
-            f"expected a reference that can be read in {masks.reference}, but there is none "
+            f"expected a reference that can be read in {masks.reference}, but found none "
             f"({failures[-1].reason}): copy them again"
         )
     data = _join_cases(read, rules.overlap, bool(listed.centres), maps is not None)
@@ -193,8 +193,8 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
     if turned:
         warnings = (
             *listed.notes,
-            f"{len(turned)} prediction(s) lie on the reference's grid with their axes stored in "
-            f"another order (first {turned[0]}): reordered, not resampled",
+            "predictions on the reference's grid with their axes stored in another order: "
+            f"{len(turned)} (first {turned[0]}): reordered, not resampled",
         )
     return ReadDetection(data, tuple(failures), warnings)
 
@@ -208,12 +208,16 @@ class _ReadCase:
 
 
 _Files = dict[str, tuple[str, Path | str]]
-"""By `case_key`: a case's id as its file spells it, and the file or why there is not one."""
+"""By `case_key`: a case's id as spelled in its file name, and the file or the reason for its
+absence.
+"""
 
 
 def _files_of(folder: Path, case_ids: Collection[str]) -> _Files:
     if not folder.is_dir():
-        raise FormatError(f"expected a folder of masks at {folder}, but there is none: correct it")
+        raise FormatError(
+            f"expected a folder of masks at {folder}, but found none: correct the path"
+        )
     listing = list_masks(folder, case_ids)
     found_at: dict[str, Path | str] = {**listing.others, **listing.problems, **listing.masks}
     return {case_key(case_id): (case_id, where) for case_id, where in found_at.items()}
@@ -236,8 +240,8 @@ def _list_cases(masks: DetectionMasks, references: _Files) -> DetectionCases:
     if missing:
         raise FormatError(
             f"expected a reference in {masks.reference} for every case of {masks.cases}, but "
-            f"{len(missing)} have none (first {', '.join(missing[:5])}): add them, an empty mask "
-            "for a case without a lesion"
+            f"{len(missing)} have none (first {', '.join(missing[:5])}): add them, with an empty "
+            "mask for a case without a lesion"
         )
     return listed
 
@@ -246,12 +250,12 @@ def _parts_of_files(
     key: str, reference: LabelMap, predictions: _Files, maps: _Files | None, rules: PartRules
 ) -> CaseParts:
     if key not in predictions:
-        raise FormatError("there is no prediction for it: write an empty mask where nothing is")
+        raise FormatError("it has no prediction: write an empty mask if it has no lesion")
     reference, prediction = on_common_grid(reference, _read_mask(predictions, key))
     if maps is None:
         return parts_of_case(reference, prediction, None, rules)
     if key not in maps:
-        raise FormatError("there is no map of probability for it: write one for every case")
+        raise FormatError("it has no probability map: write one for every case")
     return parts_of_case(reference, prediction, _read_mask(maps, key), rules)
 
 

@@ -1,4 +1,4 @@
-"""Writing what a detection run found: detection.json, tables of lesions, boxes and curves."""
+"""Write the results of a detection run: detection.json, tables of lesions, boxes and curves."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -58,7 +58,7 @@ def write_detection(
 def detection_content(
     result: DetectionResult, failures: Sequence[CaseFailure], warnings: Sequence[str]
 ) -> Content:
-    """Return the content of ``detection.json``; nan stands for null."""
+    """Return the content of ``detection.json``; nan becomes null."""
     data, settings = result.data, result.settings
     has_threshold = settings.rule.matching is not LesionMatching.ANY_OVERLAP
     froc = result.curve()
@@ -201,7 +201,7 @@ def _curve_rows(result: DetectionResult) -> Iterator[Row]:
 
 
 def _numbers_in_case(cases: Any) -> Any:
-    """Return the number of each row among those of its case, from 1, in the order of the table."""
+    """Return the number of each row within its case, from 1, in the order of the table."""
     order = np.argsort(cases, kind="stable")
     starts = np.searchsorted(cases[order], cases[order])
     numbers = np.empty(len(cases), dtype=np.intp)
@@ -221,4 +221,4 @@ TABLES: Final[Mapping[str, tuple[tuple[str, ...], Callable[[DetectionResult], It
     ),
     CURVE: (("curve", "threshold", "fp_per_case", "sensitivity"), _curve_rows),
 }  # fmt: skip
-"""The tables beside the numbers: the columns of each, and what makes its rows."""
+"""The tables beside the numbers: the columns of each, and the function that yields its rows."""

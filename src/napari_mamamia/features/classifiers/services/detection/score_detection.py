@@ -1,4 +1,4 @@
-"""`mamamia score-detection`: lesions found, false boxes, and everything that follows."""
+"""Score detection: found lesions, false boxes, and the numbers derived from them."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +26,9 @@ from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DetectionSummary:
-    """What a detection run found, and the folder it was written to.
+    """The results of a detection run, and their folder.
 
-    `failures` are rows and files that could not be read, `warnings` what is unusual.
+    `failures` are rows and files that could not be read, `warnings` are notes on unusual input.
     """
 
     result: DetectionResult
@@ -44,15 +44,26 @@ def score_detection(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> DetectionSummary:
-    """Score predicted boxes, or the parts of predicted masks, and write all of it to `out`.
+    """Score predicted boxes, or the components of predicted masks, and write the results to `out`.
 
     Writes ``detection.json``, ``lesions.csv``, ``boxes.csv``, ``curve.csv``, ``report.html`` and
     ``figures``.
 
+    Parameters
+    ----------
+    source
+        Tables of boxes or folders of masks.
+    out
+        Output folder.
+    settings
+        Definitions of the numbers; None for the defaults.
+    existing
+        What to do with other results in `out`.
+
     Raises
     ------
     FormatError
-        If a table or folder cannot be read, or the truth in it is not sound.
+        If a table or folder cannot be read, or its reference is invalid.
     SaveConflictError
         If `out` holds other results.
     """
@@ -70,7 +81,7 @@ def save_detection(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> DetectionSummary:
-    """Write what was scored already to `out`, as `score_detection` does."""
+    """Write results that were computed already to `out`, as `score_detection` does."""
     _claim_folder(source, result.settings, out, existing)
     return _write_results(source, read, result, out, existing)
 

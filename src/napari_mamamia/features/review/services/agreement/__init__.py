@@ -1,1 +1,1 @@
-"""How far a study's readers agree: masks, volumes, answers, repeats and honeypots."""
+"""Agreement of a study's readers: masks, volumes, answers, hidden repeats and honeypots."""

@@ -1,6 +1,6 @@
-"""How far the readers of a study agree: masks, volumes, answers, with themselves, with the truth.
+"""Agreement of a study's readers with each other, with themselves and with known truth.
 
-Masks are read case by case and none is kept. What cannot be read or compared is left out and named.
+Masks are read case by case and not kept. Content that cannot be read or compared is listed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +12,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.form import Form
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.features.review.core.review import Study
@@ -53,7 +54,7 @@ _TIMES: Final = ("first time", "repeat")
 
 @dataclass(frozen=True, slots=True)
 class CaseAgreement:
-    """One case: means over its pairs that are not both empty, and the lowest Dice."""
+    """Agreement in one case: means over its pairs that are not both empty, and the lowest Dice."""
 
     case_id: str
     n_readings: int
@@ -67,11 +68,12 @@ class CaseAgreement:
 
 @dataclass(frozen=True, slots=True)
 class FoundObjects:
-    """What a reader found of the truth, counted as CVAT counts shapes; a mask is one object.
+    """Detected objects as CVAT counts shapes; each mask is one object.
 
-    Valid where the two masks' IoU is 0.4 or more; else the truth's is missing and the reader's is
-    extra. Two empty masks are nothing. Accuracy is valid / all three, precision valid / (valid +
-    extra), recall valid / (valid + missing); nan where nothing is to be counted (CVAT says 0).
+    An object is valid if the IoU of the two masks is 0.4 or more; otherwise the reference object is
+    missing and the reader's is extra. Two empty masks count as nothing. Accuracy is valid / all
+    three, precision valid / (valid + extra), recall valid / (valid + missing); nan if the
+    denominator is 0 (CVAT: 0).
 
     Source: cvat-ai/cvat 00848d0, `quality_control/comparison_report.py`
     (`ComparisonReportAnnotationsSummary`, `iou_threshold`).
@@ -90,7 +92,7 @@ _IOU: Final = 0.4
 
 @dataclass(frozen=True, slots=True)
 class HoneypotCourse:
-    """A reader against the known truth: over all, and in the first and second half by time."""
+    """A reader compared with known truth: overall, and in the first and second half by time."""
 
     reader: str
     masks: MaskAgreement
@@ -101,10 +103,10 @@ class HoneypotCourse:
 
 @dataclass(frozen=True, slots=True)
 class StudyAgreement:
-    """How far the readers of a study agree; `questions` by name, `left_out` is what is missing.
+    """Agreement of a study's readers; `questions` by name, `left_out` lists missing content.
 
-    `masks` is over cases of the mean over a case's pairs; `readers`, `volumes` and `lesions` pair
-    by pair; `repeats` each reader with the own hidden repeats.
+    `masks` is over cases of the mean over a case's pairs; `readers`, `volumes` and `lesions` are
+    per pair of readers; `repeats` compares each reader with the reader's own hidden repeats.
     """
 
     study: str
@@ -144,20 +146,20 @@ class Truth:
 
 
 def list_orders(form: Form | None, questions: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the terms of questions in the form's order, which somebody says means something.
+    """Return the terms of questions in the form's order, for questions declared as ordered.
 
     Raises
     ------
     CaseError
-        If the study's form has no such question of terms.
+        If the study's form has no such question with terms.
     """
     orders = {}
     for name in questions:
         field = None if form is None else form.field(name)
         if field is None or not field.is_choice:
             raise CaseError(
-                f"expected a question of the study's form that has terms, got {name!r}: check "
-                "the spelling, or leave it out"
+                f"expected a question of the study's form that has terms, but found {name!r}: "
+                "check the spelling, or leave it out"
             )
         orders[name] = tuple(term.id for term in field.terms)
     return orders
@@ -170,15 +172,20 @@ def measure_agreement(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> StudyAgreement:
-    """Return how far the readers of a study agree, by the readings of the round that stands.
+    """Return the agreement of a study's readers in the current round.
 
     Parameters
     ----------
+    store
+        The study.
     truth
         Cases of known truth; None leaves honeypots out.
     orders
-        The categories of questions in their order, by question; of the others those have one
-        whose categories are all whole numbers.
+        Sorted categories by question; other questions have an order only if all their categories
+        are
+        whole numbers.
+    n_resamples, seed
+        Of the bootstrap intervals.
 
     Raises
     ------
@@ -195,7 +202,7 @@ def measure_agreement(
     sizes = (n_resamples, seed)
     matched = LesionNames()
     pairs, repeat_pairs, honeypot_pairs = _compare_all(store, state, truth, left_out, matched)
-    report_progress(len(state.cases), len(state.cases), "Resampling the cases")
+    report_progress(len(state.cases), len(state.cases), "Resampling cases")
     order = [reader.reader_id for reader in study.readers]
     categories, numbers, notes, n_unmatched = _compare_answers(
         state, matched, order, orders or {}, sizes
@@ -234,9 +241,9 @@ def measure_agreement(
 
 @dataclass(slots=True)
 class LesionNames:
-    """One number for each lesion over all readings of a case, by case, reading and own number.
+    """Lesion numbers common to all readings of a case, by case, reading and own number.
 
-    Readings are readers, or of a hidden repeat (case, reader) its two times.
+    Readings are keyed by reader, or for a hidden repeat (case, reader) by its two occasions.
     """
 
     of_readers: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
@@ -262,7 +269,7 @@ def _compare_all(
     honeypots: list[MaskPair] = []
     for index, view in enumerate(state.cases):
         case_id = state.study.case(view.key).case_id
-        report_progress(index, len(state.cases), f"Comparing the masks of {case_id}")
+        report_progress(index, len(state.cases), f"Comparing masks: {case_id}")
         look = CaseMasks(store, case_id, left_out)
         pairs += look.compare(combinations(_list_first(view, state.study), 2))
         matched.of_readers[view.key] = group_lesions(look.matches)
@@ -289,7 +296,7 @@ def _list_first(view: CaseView, study: Study) -> list[ReadingView]:
 
 
 def list_repeats(view: CaseView) -> list[tuple[ReadingView, ReadingView]]:
-    """Return (first time, hidden repeat) of each reader who did both in one round."""
+    """Return (first reading, hidden repeat) of each reader who finished both in one round."""
     readings = {
         (one.reader, one.round, one.occasion): one
         for one in (*view.earlier, *view.readings)
@@ -348,9 +355,9 @@ def _summarise_each(state: ReviewState, pairs: Iterable[MaskPair]) -> Iterator[C
 def _require_list(study: Study, truth: Truth) -> None:
     if hash_honeypots(truth.case_ids) != study.honeypots:
         raise CaseError(
-            f"expected the list of honeypots that the study was begun with "
-            f"({study.honeypots.count} case(s)), got another one of {len(truth.case_ids)}: name "
-            "the file that `mamamia review init` was given"
+            "expected the list of honeypots that the study was begun with "
+            f"({count_of(study.honeypots.count, 'case')}), but found another list of "
+            f"{len(truth.case_ids)}: name the file that `mamamia review init` was given"
         )
 
 
@@ -370,8 +377,8 @@ def _follow_honeypots(
 
 
 def _count_objects(pairs: Sequence[MaskPair]) -> FoundObjects:
-    """Count masks of a reader (first) and of the truth (second) as found, missing and extra."""
-    # IoU = Dice / (2 - Dice); undefined for two empty masks, which no comparison holds for
+    """Count masks of a reader (first) and of the truth (second) as valid, missing and extra."""
+    # IoU = Dice / (2 - Dice); undefined for two empty masks, for which every comparison is False
     is_valid = [pair.dsc / (2 - pair.dsc) >= _IOU for pair in pairs]
     n_valid = sum(is_valid)
     others = [pair for pair, is_found in zip(pairs, is_valid, strict=True) if not is_found]
@@ -416,7 +423,7 @@ def _compare_repeated_answers(
     orders: Mapping[str, Sequence[str]],
     sizes: tuple[int, int],
 ) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...]]:
-    """Return the answers of all readers to their own, first time against second."""
+    """Return the agreement of all readers' answers with their own hidden repeats."""
     both = [
         (index, view.key, pair)
         for index, view in enumerate(state.cases)
@@ -437,8 +444,8 @@ def _name_lesions(
     names: Mapping[str, Mapping[str, str]],
     readings: Sequence[ReadingView],
 ) -> Mapping[str, str] | None:
-    """Return the number over all readings of each lesion; None where nobody drew anything."""
-    if len(readings) < 2:  # nobody to be compared with
+    """Return the common number of each lesion; None if no reading has a mask."""
+    if len(readings) < 2:  # no other reading to compare with
         return {name: name for name in parse_answers_text(one.answers).lesions}
     return names.get(who, {}) if any(names.values()) or one.mask else None
 
@@ -446,16 +453,16 @@ def _name_lesions(
 def _note_design(
     state: ReviewState, pairs: Sequence[MaskPair], truth: Truth | None
 ) -> Iterator[str]:
-    """Yield in words what limits these numbers."""
+    """Yield the limitations of these numbers in words."""
     study = state.study
     if not pairs:
-        yield "no case was read by two people to the end: there is nothing to compare"
+        yield "no case was fully read by two people: there is nothing to compare"
     if study.plan.mode.value == "second-look":
-        yield "the second reader saw the first one's mask: this is no agreement of two who did not"
+        yield "the second reader saw the first mask: the readings are not independent"
     if study.honeypots.count and truth is None:
         yield (
-            f"{study.honeypots.count} honeypot(s) are not looked at: give their list and the "
+            f"{study.honeypots.count} honeypots are not evaluated: give their list and the "
             "folder of their known masks"
         )
     if not study.plan.repeat_share:
-        yield "the study has no hidden repeats: no reader is compared with the own first time"
+        yield "the study has no hidden repeats: readers are not compared with themselves"

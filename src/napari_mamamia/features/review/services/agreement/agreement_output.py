@@ -1,4 +1,4 @@
-"""Agreement as files and as text: ``agreement.json``, tables, and lines to be read."""
+"""Write agreement as ``agreement.json``, tables, and lines of text."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.form import Form
+from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.rules.agreement import Estimate
 from napari_mamamia.features.review.rules.form_words import word_question, word_term, word_unit
 from napari_mamamia.features.review.rules.ratings import (
@@ -35,13 +36,14 @@ _DEFINITIONS: Final = {
     "nsd": f"share of contour voxels within {NSD_TOLERANCE_MM:g} mm of the other contour",
     "volumes": "mm3; bias is first - second, ratio first / second; empty masks have no ratio",
     "icc": "ICC(A,1): two-way random, absolute agreement, one reader (McGraw and Wong 1996)",
-    "lesions": "26-connected parts, matched by overlap (IoU 0.1 or more), then a shared voxel, "
-    "then centres less than 10 mm apart; n_first and n_second are marked by one alone, n_parts are "
-    "split or joined; positive is 2 n_both / (2 n_both + n_first + n_second); dsc of n_both",
-    "n_alone": "lesions of which one reader alone answered, though others read the case: they are "
+    "lesions": "26-connected components, matched by overlap (IoU 0.1 or more), then a shared "
+    "voxel, then centres less than 10 mm apart; n_first and n_second are marked by one reader "
+    "only, n_parts are split or merged; positive is 2 n_both / (2 n_both + n_first + n_second); "
+    "dsc of n_both",
+    "n_alone": "lesions with an answer of one reader only, though others read the case: they are "
     "in no kappa and no alpha",
-    "n_computed": "answers that the program measured of the reader's own mask and nobody changed: "
-    "they agree as far as the masks do",
+    "n_computed": "answers that the program measured on the reader's own mask and that the reader "
+    "did not change: they agree as far as the masks do",
     "kappa": "Cohen's, unweighted; linear and quadratic where the categories have an order",
     "fleiss": "over what has n_readers answers",
     "objects": "of honeypots, a mask as one object: valid from IoU 0.4 on, as CVAT counts shapes",
@@ -50,11 +52,11 @@ _DEFINITIONS: Final = {
 
 
 def save_agreement(result: StudyAgreement, folder: Path) -> tuple[Path, ...]:
-    """Write ``agreement.json`` and four tables, in place of earlier ones; return their paths.
+    """Write ``agreement.json`` and four tables, replacing earlier ones; return their paths.
 
-    ``agreement_cases.csv`` has a row a case, ``agreement_pairs.csv`` one for each pair of masks
-    (its `kind`: readers, repeat, honeypot), ``agreement_readers.csv`` one for each pair of readers,
-    ``agreement_questions.csv`` one for each number of each question.
+    ``agreement_cases.csv`` has one row per case, ``agreement_pairs.csv`` one per pair of masks (its
+    `kind`: readers, repeat, honeypot), ``agreement_readers.csv`` one per pair of readers,
+    ``agreement_questions.csv`` one per number of each question.
     """
     content = {
         "mamamia_agreement": SCHEMA,
@@ -174,7 +176,7 @@ def _row_of_lesions(lesions: Sequence[LesionAgreement], masks: MaskAgreement) ->
 _QUESTION_HEAD: Final = (
     *("question", "of", "what", "first", "second", "value", "low", "high", "n", "n_cases"),
 )
-"""`n` is what is compared: cases, breasts or lesions; `n_cases` are drawn for the interval."""
+"""Columns: `n` counts compared units (cases, breasts or lesions), `n_cases` those resampled."""
 
 
 def _table_questions(result: StudyAgreement) -> Iterator[tuple[Any, ...]]:
@@ -224,11 +226,11 @@ def _rows_of_categories(one: CategoryAgreement) -> Iterator[tuple[Any, ...]]:
 
 
 def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[str]:
-    """Return the agreement in plain words, those of `form` for what it asks."""
+    """Return the agreement as lines of text, in the wording of `form`."""
     masks = result.masks
     lines = [
-        f"{result.n_compared} of {result.n_cases} case(s) were read by two or more to the end, "
-        f"{masks.n} pair(s) of masks; 95 % intervals are over cases."
+        f"{result.n_compared} of {count_of(result.n_cases, 'case')} were fully read by two or "
+        f"more, {count_of(masks.n, 'pair')} of masks; 95 % intervals are over cases."
     ]
     if masks.n:
         lines += [
@@ -238,29 +240,29 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
         ]
     if masks.n_both_empty:
         lines.append(
-            f"In {masks.n_both_empty} pair(s) neither drew anything: they agree, and are in no "
-            "mean."
+            f"In {count_of(masks.n_both_empty, 'pair')} both masks are empty: they agree, and are "
+            "in no mean."
         )
     if masks.n_one_empty:
-        lines.append(f"In {masks.n_one_empty} pair(s) one alone drew anything: Dice 0.")
+        lines.append(f"In {count_of(masks.n_one_empty, 'pair')} one mask is empty: Dice 0.")
     lines += [_say_volumes(volume) for volume in result.volumes]
     lines += [_say_lesions(lesion) for lesion in result.lesions]
     for question in result.categories:
         lines += _say_categories(question, form)
     for number in (*result.numbers, *result.repeat_numbers):
         lines += [
-            f"{word_question(form, number.question)}, {pair.first} and {pair.second}: differ by "
+            f"{word_question(form, number.question)}, {pair.first} and {pair.second}: difference "
             f"{say_estimate(pair.bias, 2)}{word_unit(form, number.question)}, ICC(A,1) "
             f"{say_estimate(pair.icc)}{_say_computed(number)}."
             for pair in number.pairs
         ]
     lines += [
-        f"{repeat.first} read {repeat.n} case(s) twice: Dice with the own first time "
+        f"{repeat.first} read {count_of(repeat.n, 'case')} twice: Dice with the own first reading "
         f"{say_estimate(repeat.dsc)}."
         for repeat in result.repeats
     ]
     lines += [
-        f"{honeypot.reader} on {honeypot.masks.n} case(s) of known truth: Dice "
+        f"{honeypot.reader} on {count_of(honeypot.masks.n, 'case')} of known truth: Dice "
         f"{say_estimate(honeypot.masks.dsc)}; first half {_say_number(honeypot.first_half_dsc)}, "
         f"second {_say_number(honeypot.second_half_dsc)}; found {honeypot.objects.n_valid}, missed "
         f"{honeypot.objects.n_missing}, extra {honeypot.objects.n_extra} (accuracy "
@@ -269,8 +271,9 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
     ]
     if result.n_lesions_unmatched:
         lines.append(
-            f"{result.n_lesions_unmatched} reading(s) describe lesions that their mask has not, or "
-            "several without a mask: their answers about these are not compared."
+            f"{count_of(result.n_lesions_unmatched, 'reading')} with descriptions of lesions that "
+            "are not in their mask, or of several lesions without a mask: these answers are not "
+            "compared."
         )
     return lines
 
@@ -285,7 +288,7 @@ def say_estimate(one: Estimate, digits: int = 3) -> str:
     """
     if one.value != one.value:
         return "undefined"
-    # + 0.0, so that what is rounded to nothing has no sign
+    # + 0.0 avoids the text -0.00
     value, low, high = (round(number, digits) + 0.0 for number in (one.value, one.low, one.high))
     if low != low:
         return f"{value:.{digits}f}"
@@ -299,7 +302,8 @@ def _say_number(value: float) -> str:
 def _say_volumes(one: PairedValues) -> str:
     limits, ratio = one.bland_altman, one.ratio
     text = (
-        f"Volumes of {one.first} and {one.second}, {one.n} case(s): differ by {limits.bias:.0f} mm3"
+        f"Volumes of {one.first} and {one.second}, {count_of(one.n, 'case')}: difference "
+        f"{limits.bias:.0f} mm3"
     )
     if limits.sd == limits.sd:
         text += f" (limits {limits.low:.0f} to {limits.high:.0f})"
@@ -312,12 +316,12 @@ def _say_volumes(one: PairedValues) -> str:
 
 def _say_lesions(one: LesionAgreement) -> str:
     if not one.n_both + one.n_first + one.n_second + one.n_parts:
-        return f"Lesions of {one.first} and {one.second}: neither marked any."
-    split = f", {one.n_parts} split or joined" if one.n_parts else ""
+        return f"Lesions of {one.first} and {one.second}: neither reader marked any."
+    split = f", {one.n_parts} split or merged" if one.n_parts else ""
     return (
         f"Lesions of {one.first} and {one.second}: {one.n_both} marked by both (Dice "
-        f"{say_estimate(one.dsc)}), {one.n_first} by {one.first} alone, {one.n_second} by "
-        f"{one.second} alone{split}; positive agreement {say_estimate(one.positive)}."
+        f"{say_estimate(one.dsc)}), {one.n_first} by {one.first} only, {one.n_second} by "
+        f"{one.second} only{split}; positive agreement {say_estimate(one.positive)}."
     )
 
 
@@ -334,7 +338,7 @@ def _say_categories(one: CategoryAgreement, form: Form | None) -> list[str]:
     head = f"{word_question(form, one.question)}: {one.n_answers} answers ({shares})"
     head += _say_computed(one)
     if sum(share > 0 for _, share in one.prevalence) < 2:
-        return [f"{head}. Everybody always gave the same: kappa and alpha are undefined."]
+        return [f"{head}. All answers are the same: kappa and alpha are undefined."]
     kappas = [pair.kappa.value for pair in one.pairs if pair.kappa.value == pair.kappa.value]
     text = f"{head}; Krippendorff's alpha {say_estimate(one.alpha)}"
     if one.alpha_ordinal is not None:
@@ -344,5 +348,7 @@ def _say_categories(one: CategoryAgreement, form: Form | None) -> list[str]:
     if kappas:
         text += f"; Cohen's kappa of pairs {min(kappas):.3f} to {max(kappas):.3f}"
     if one.n_alone:
-        text += f"; {one.n_alone} lesion(s) of which one reader alone answered are in neither"
+        text += (
+            f"; {count_of(one.n_alone, 'lesion')} with an answer of one reader only not included"
+        )
     return [f"{text}."]

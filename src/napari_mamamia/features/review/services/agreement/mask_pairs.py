@@ -1,6 +1,6 @@
-"""Two masks of a case compared, and many such pairs in numbers.
+"""Compare pairs of masks, and summarise many such pairs.
 
-The masks of one case are held while it is looked at, each read once.
+The masks of one case are kept while it is compared, each read once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,16 +34,16 @@ from napari_mamamia.metrics import overlap, surface
 
 NSD_TOLERANCE_MM: Final = 1.0
 TRUTH: Final = "truth"
-"""What stands in place of a second reader where a mask is held against the known one."""
+"""Name of the known truth in place of a second reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskPair:
-    """Two masks of a case, symmetric but for volumes; dsc, hd95_mm, nsd nan where undefined.
+    """Comparison of two masks, symmetric except for volumes; undefined values are nan.
 
-    `empty` is "both", "one" or "": two empty masks agree, and are counted apart. Lesions are those
-    that both marked, one alone, and further parts of one that the other has as one;
-    `lesion_dsc` is the mean Dice of those that both marked.
+    `empty` is "both", "one" or "": two empty masks agree, and are counted separately. Lesions are
+    those marked by both, by one only, and additional parts of a lesion that the other reader drew
+    as one; `lesion_dsc` is the mean Dice of those marked by both.
     """
 
     case_id: str
@@ -65,7 +65,7 @@ class MaskPair:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What could not be read or compared: the case, of whom, and why."""
+    """Content that could not be read or compared: case, reader and reason."""
 
     case_id: str
     what: str
@@ -73,7 +73,7 @@ class LeftOut:
 
 
 def list_waiting(state: ReviewState) -> list[LeftOut]:
-    """Return what does not count yet since its mask is not in the store: lost, or on its way."""
+    """Return the readings that do not count yet because their mask is not in the store."""
     return [
         LeftOut(
             state.study.case(str(one.event.body["case"])).case_id,
@@ -88,8 +88,8 @@ def list_waiting(state: ReviewState) -> list[LeftOut]:
 class MaskAgreement:
     """Means over cases of pairs that are not both empty, with intervals over cases.
 
-    `n` pairs, of which in `n_both_empty` nothing was drawn by either (they agree and have no
-    Dice), and in `n_one_empty` by one alone (Dice 0, no distance).
+    Of `n` pairs `n_both_empty` have two empty masks (they agree and have no Dice), and
+    `n_one_empty` have one (Dice 0, no distance).
     """
 
     first: str
@@ -104,18 +104,19 @@ class MaskAgreement:
 
 @dataclass(frozen=True, slots=True)
 class LesionAgreement:
-    """How far two readers mark the same lesions, over all cases that both read.
+    """Agreement of two readers on lesions, over all cases that both read.
 
     Parameters
     ----------
     n_both, n_first, n_second, n_parts
-        Lesions that both marked, that one alone marked, and further parts of a lesion that the
-        other has as one: split, or joined.
+        Lesions marked by both, by one only, and additional parts of a lesion that the other reader
+        drew as one (split or merged).
     positive
-        2 both / (2 both + alone), the share of what was marked that both marked. Source: Hripcsak
-        and Rothschild, J Am Med Inform Assoc 12 (2005) 296.
+        Positive agreement 2 both / (2 both + single). Source: Hripcsak and Rothschild, J Am Med
+        Inform
+        Assoc 12 (2005) 296.
     dsc
-        Mean Dice over the lesions that both marked.
+        Mean Dice over the lesions marked by both.
     """
 
     first: str
@@ -129,10 +130,10 @@ class LesionAgreement:
 
 
 class CaseMasks:
-    """The masks of one case while they are compared; each is read once.
+    """The masks of one case during comparison; each is read once.
 
-    What cannot be read or compared is added to `left_out`; `matches` are the lesions of the pairs
-    that could be.
+    What cannot be read or compared is appended to `left_out`; `matches` holds the matched lesions
+    of the other pairs.
     """
 
     def __init__(self, store: EventStore, case_id: str, left_out: list[LeftOut]) -> None:
@@ -143,7 +144,7 @@ class CaseMasks:
         self.matches: list[tuple[str, str, LesionMatch]] = []
 
     def compare(self, pairs: Iterable[tuple[ReadingView, ReadingView]]) -> Iterator[MaskPair]:
-        """Yield the pairs that can be compared; those that cannot are named."""
+        """Yield the pairs that can be compared; list the others in `left_out`."""
         for a, b in pairs:
             masks = [self._load_mask(one) for one in (a, b)]
             bad = [one.reader for one in (a, b) if one.mask in self._bad]
@@ -154,9 +155,11 @@ class CaseMasks:
     def compare_with(
         self, readings: Iterable[ReadingView], path: Path | None
     ) -> Iterator[MaskPair]:
-        """Yield each reading against a mask of known truth."""
+        """Yield each reading compared with a mask of known truth."""
         if path is None:
-            self._leave_out(TRUTH, "expected its known mask in the folder of the truth, got none")
+            self._leave_out(
+                TRUTH, "expected its known mask in the folder of the truth, but found none"
+            )
             return
         try:
             reference = read_labels(path)
@@ -211,14 +214,14 @@ def measure_pair(
     at: str = "",
     anchors: Sequence[Sequence[LesionAnchors]] = (),
 ) -> tuple[MaskPair, LesionMatch]:
-    """Return two masks compared, and their lesions; None is one in which nothing was drawn.
+    """Return the comparison of two masks and their lesions; None is an empty mask.
 
-    `anchors` say which number a lesion has, of the first mask, or of both.
+    `anchors` determine the numbers of the lesions, of the first mask or of both.
 
     Raises
     ------
     GridMismatchError
-        If they lie on different grids.
+        If the masks are on different grids.
     """
     first, second = masks
     if first is not None and second is not None:
@@ -259,7 +262,7 @@ def _count_lesions(pair: MaskPair, match: LesionMatch) -> MaskPair:
 def summarise_pairs(
     names: tuple[str, str], pairs: Sequence[MaskPair], sizes: tuple[int, int]
 ) -> MaskAgreement:
-    """Return the means over pairs, one a case, with intervals; `sizes` are resamples and seed."""
+    """Return the means over pairs, one per case; `sizes` are resamples and seed."""
     return MaskAgreement(
         *names,
         len(pairs),
@@ -282,7 +285,7 @@ def summarise_readers(
 def compare_volumes(
     pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
 ) -> Iterator[PairedValues]:
-    """Yield how far the volumes of each pair of readers agree, mm3."""
+    """Yield the agreement of the volumes of each pair of readers, mm3."""
     for names, own_pairs in group_pairs(pairs, order):
         volumes = [(pair.volume_first_mm3, pair.volume_second_mm3) for pair in own_pairs]
         yield compare_values(*names, volumes, *sizes)
@@ -291,7 +294,7 @@ def compare_volumes(
 def compare_lesions(
     pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
 ) -> Iterator[LesionAgreement]:
-    """Yield how far each pair of readers marks the same lesions; intervals are over cases."""
+    """Yield the agreement of each pair of readers on lesions; intervals are over cases."""
     for names, own_pairs in group_pairs(pairs, order):
         counts = np.array(
             [
@@ -333,7 +336,7 @@ def _mean_dice(sums: Floats) -> Floats:
 def group_pairs(
     pairs: Iterable[MaskPair], order: Sequence[str]
 ) -> list[tuple[tuple[str, str], list[MaskPair]]]:
-    """Return the pairs of each two names, in the order of the study's readers."""
+    """Return the pairs grouped by their two names, in the order of the study's readers."""
     groups: dict[tuple[str, str], list[MaskPair]] = {}
     for pair in pairs:
         groups.setdefault((pair.first, pair.second), []).append(pair)
@@ -342,6 +345,6 @@ def group_pairs(
 
 
 def mean_of(values: Iterable[float]) -> float:
-    """Return the mean of the values that are defined, nan without one."""
+    """Return the mean of the defined values, nan without one."""
     defined = [value for value in values if not isnan(value)]
     return sum(defined) / len(defined) if defined else nan

@@ -1,1 +1,1 @@
-"""What leaves a study: accepted masks, answers, tables for other tools, events."""
+"""Export of a study: accepted masks, answers, tables for other tools, events."""

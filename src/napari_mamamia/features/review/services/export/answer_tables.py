@@ -33,7 +33,7 @@ from napari_mamamia.findings.form_values import (
 from napari_mamamia.io.files.save import write_text_atomically
 
 ACCEPTED: Final = "accepted"
-"""Who, where the answers are those that were accepted with a case."""
+"""Name in place of a reader for answers that were accepted with a case."""
 _WHO: Final = ("case_id", "who", "round", "occasion", "at", "stands")
 _ROW: Final = (
     *("form", "edition", "scope", "place", "field", "question", "question_codes"),
@@ -43,9 +43,9 @@ _ROW: Final = (
 
 @dataclass(frozen=True, slots=True)
 class GivenAnswers:
-    """The answers of one reading, or those that were accepted with a case (`is_accepted`).
+    """The answers of one reading, or those accepted with a case (`is_accepted`).
 
-    `who` is the reader, or ACCEPTED; `by` is the reader or who decided.
+    `who` is the reader, or ACCEPTED; `by` is the reader or the person who decided.
     """
 
     case_id: str
@@ -64,13 +64,13 @@ class GivenAnswers:
 
     @property
     def cells(self) -> tuple[Any, ...]:
-        """The first columns of every table."""
+        """Return the first columns of every table."""
         is_standing = "yes" if self.stands else "no"
         return (self.case_id, self.who, self.round, self.occasion, self.at, is_standing)
 
 
 def list_answers(state: ReviewState) -> Iterator[GivenAnswers]:
-    """Yield every reading that was given, those of earlier rounds too, then what was accepted."""
+    """Yield every submitted reading, including earlier rounds, then accepted answers."""
     for view in state.cases:
         case_id = state.study.case(view.key).case_id
         for one in (*view.earlier, *view.readings):
@@ -89,25 +89,25 @@ def list_answers(state: ReviewState) -> Iterator[GivenAnswers]:
 
 
 def is_accepted(view: CaseView) -> bool:
-    """Whether a case is decided and nothing contradicts it."""
+    """Return whether a case is accepted without a conflict."""
     return not view.conflicts and view.state in (CaseState.ACCEPTED, CaseState.SIGNED)
 
 
 def number_lesions(
     store: EventStore, state: ReviewState, left_out: list[LeftOut]
 ) -> dict[str, dict[str, str]]:
-    """Return the study's number of each lesion that was described: by event, by its own number.
+    """Return the study's number of each described lesion: by event, by the reader's own number.
 
-    One number over all readings of a case that stand (`group_lesions`); those of earlier rounds,
-    repeats and what was accepted are joined to them. Of a mask that cannot be read none is known;
-    it is added to `left_out`.
+    The numbers are common to all current readings of a case (`group_lesions`); lesions of earlier
+    rounds, repeats and accepted masks are matched to them. A mask that cannot be read has no
+    numbers and is appended to `left_out`.
     """
     by_case: dict[str, list[GivenAnswers]] = {}
     for answer in list_answers(state):
         by_case.setdefault(answer.key, []).append(answer)
     numbers: dict[str, dict[str, str]] = {}
     for index, given in enumerate(by_case.values()):
-        report_progress(index, len(by_case), "Matching the lesions")
+        report_progress(index, len(by_case), "Matching lesions")
         if any(one.answers.lesions for one in given):
             try:
                 numbers |= _number_case(store, given)
@@ -140,10 +140,10 @@ def use_study_numbers(
     numbers: Mapping[str, Mapping[str, str]],
     left_out: list[LeftOut],
 ) -> tuple[GivenAnswers, ...]:
-    """Return answers about lesions by the study's numbers, as `number_lesions` returns them.
+    """Return answers about lesions by the study's numbers from `number_lesions`.
 
-    For other programs, in which "lesion 2" has to be the same one of every reader. What was said
-    of a lesion that has none, since its mask has not got it, is added to `left_out`.
+    Other programs need the same lesion number for every reader. Answers about a lesion without a
+    number, because it is not in its mask, are appended to `left_out`.
     """
     return tuple(_rename_lesions(one, numbers.get(one.hash, {}), left_out) for one in given)
 
@@ -156,7 +156,9 @@ def _rename_lesions(
         place = item.place
         if place.scope is FieldScope.LESION:
             if place.name not in by_name:
-                text = f"lesion {place.name} has no number over all readers: see answers_long.csv"
+                text = (
+                    f"lesion {place.name} has no number common to all readers: see answers_long.csv"
+                )
                 left_out.append(LeftOut(one.case_id, f"{item.field} by {one.who}", text))
                 continue
             place = Place(place.scope, by_name[place.name])
@@ -170,9 +172,9 @@ def save_answers(
     folder: Path,
     numbers: Mapping[str, Mapping[str, str]],
 ) -> tuple[Path, ...]:
-    """Write ``answers_long.csv`` (a row a value) and ``answers_wide.csv`` (a row a reading).
+    """Write ``answers_long.csv`` (one row per value) and ``answers_wide.csv`` (per reading).
 
-    `numbers` as `number_lesions` returns them; they stand beside each reader's own.
+    The study's lesion numbers from `number_lesions` are written in addition to each reader's own.
     """
     given = tuple(list_answers(state))
     long = [
@@ -195,7 +197,7 @@ def save_answers(
 
 
 def _list_cells(row: AnswerRow, numbers: Mapping[str, str]) -> tuple[Any, ...]:
-    """Return a row with the study's number of its lesion behind the reader's own, its place."""
+    """Return a row with the study's number of its lesion after the reader's own."""
     cells = tuple(asdict(row)[name] for name in _ROW)
     number = numbers.get(row.place, "") if row.scope == FieldScope.LESION else ""
     return (*cells[:4], number, *cells[4:])
@@ -206,7 +208,7 @@ def _list_cells(row: AnswerRow, numbers: Mapping[str, str]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MrmcRow:
-    """One rating; `truth` 1 or 0, "" where nobody says."""
+    """One rating; `truth` is 1 or 0, "" if unknown."""
 
     reader: str
     treatment: str
@@ -218,25 +220,25 @@ class MrmcRow:
 def list_ratings(
     given: Iterable[GivenAnswers], treatment: str, question: str, positives: Sequence[str] | None
 ) -> tuple[MrmcRow, ...]:
-    """Return the ratings of the readings that stand, hidden repeats left out.
+    """Return the current readers' ratings without hidden repeats.
 
     Parameters
     ----------
     given
-        By the study's numbers of lesions.
+        Answers by the study's numbers of lesions.
     treatment
-        How the one treatment is called: the study.
+        Name of the single treatment: the study.
     question
-        Answered by numbers or by terms that are numbers; of a breast the case is ``ID@right``, of a
-        lesion ``ID@2``.
+        Question with numeric answers or terms; for a breast the case is ``ID@right``, for a lesion
+        ``ID@2``.
     positives
-        Cases whose truth is 1, as the column `case` names them; all others are 0. None: nobody
-        says.
+        Cases with truth 1, as named in the column `case`; all others are 0. None: truth unknown.
 
     Raises
     ------
     CaseError
-        If nobody answered the question, an answer is no number, or a positive is no case of it.
+        If nobody answered the question, an answer is no number, or a positive is not among the
+        cases.
     """
     rows = []
     for one in given:
@@ -259,8 +261,8 @@ def _read_rating(text: str, question: str, case_id: str) -> float:
         rating = math.nan
     if not math.isfinite(rating):
         raise CaseError(
-            f"expected numbers as ratings, got {text!r} for {question!r} of {case_id}: choose a "
-            "question that is answered by numbers, such as assessment"
+            f"expected numbers as ratings, but found {text!r} for {question!r} of {case_id}: "
+            "choose a question that is answered by numbers, such as assessment"
         )
     return rating
 
@@ -269,23 +271,25 @@ def _require_ratings(
     rows: Sequence[MrmcRow], question: str, positives: Iterable[str] | None
 ) -> None:
     if not rows:
-        raise CaseError(f"expected answers to {question!r}, got none: check how the form spells it")
+        raise CaseError(
+            f"expected answers to {question!r}, but found none: check the spelling in the form"
+        )
     unknown = sorted(set(positives or ()) - {row.case for row in rows})
     if unknown:
         raise CaseError(
-            f"expected positive cases among those that were rated, got {unknown[0]!r}: write "
-            "them as the column case of mrmc.csv has them, such as ID or ID@right"
+            f"expected positive cases among the rated ones, but found {unknown[0]!r}: write them "
+            "as in the column case of mrmc.csv, such as ID or ID@right"
         )
 
 
 def save_mrmc(rows: Sequence[MrmcRow], folder: Path) -> tuple[Path, ...]:
-    """Write ``mrmc.csv``, and with truths of both kinds ``mrmc.imrmc`` and ``mrmc_ids.csv``.
+    """Write ``mrmc.csv``, and with both truths ``mrmc.imrmc`` and ``mrmc_ids.csv``.
 
-    The first is what R's MRMCaov reads; the second the format of iMRMC (FDA) and RJafroc, in which
+    The first is the format of R's MRMCaov; the second that of iMRMC (FDA) and RJafroc, in which
     readers and cases are numbers that the third explains.
 
-    Source: DIDSR/iMRMC ad589e5, `InputFile.getExperimentSizeFromHeader`: its header is any text,
-    in which "N0:" and the like anywhere begin a number.
+    Source: DIDSR/iMRMC ad589e5, `InputFile.getExperimentSizeFromHeader`: its header is any text, in
+    which "N0:" and the like anywhere begin a number.
     """
     table = folder / "mrmc.csv"
     save_rows(
@@ -296,7 +300,7 @@ def save_mrmc(rows: Sequence[MrmcRow], folder: Path) -> tuple[Path, ...]:
     truths = {row.case: row.truth for row in rows}
     if set(truths.values()) != {"0", "1"}:
         return (table,)
-    # cases without the signal first, as iMRMC's own files have them
+    # cases without the signal first, as in iMRMC's own files
     cases = sorted(truths, key=lambda case: (truths[case], case))
     readers = sorted({row.reader for row in rows})
     numbers = {case: number for number, case in enumerate(cases, start=1)}

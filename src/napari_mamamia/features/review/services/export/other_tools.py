@@ -1,4 +1,4 @@
-"""A study as other tools have theirs: MONAI Label's data store, a reader study of grand-challenge.
+"""Export a study for other tools: MONAI Label's data store, a grand-challenge reader study.
 
 Source: Project-MONAI/MONAILabel 058ddfc, `monailabel/datastore/local.py` (`LocalDatastoreModel`)
 and the keys of its Reviewer (`MONAILabelReviewerLib/DataStoreKeys.py`); comic/grand-challenge.org
@@ -29,13 +29,13 @@ from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 
 _FINAL: Final = "final"
-"""MONAI Label's tag of a label that stands; `original` is its other own one."""
+"""MONAI Label's tag of a final label; its other one is `original`."""
 _OWN_TAGS: Final = frozenset({_FINAL, "original"})
 _README: Final = """\
-Before MONAI Label opens this folder, put the image that each mask was drawn on beside
-datastore_v2.json, under the name that stands there: the key of the case and .nii.gz.
-MONAI Label removes every case whose image it does not find from datastore_v2.json, with its
-labels, as it starts (unless it is told read_only).
+Before MONAI Label opens this folder, copy the image of each mask next to datastore_v2.json,
+under the name that datastore_v2.json gives: the key of the case and .nii.gz.
+When MONAI Label starts, it removes every case without an image from datastore_v2.json, with
+its labels (unless it is started read_only).
 """
 
 
@@ -48,8 +48,8 @@ def save_monai_label(
 ) -> tuple[Path, ...]:
     """Write ``datastore_v2.json`` and ``labels/TAG/ID.nii.gz``; TAG is final or a reader's id.
 
-    The images lie where the study says; they are not copied. A reading in which nothing was drawn
-    is an empty mask. `given` are the answers by the study's numbers of lesions.
+    Images are not copied. A reading without a lesion is an empty mask. `given` holds the answers by
+    the study's numbers of lesions.
     """
     stems = name_files(state)
     views = {view.key: view for view in state.cases}
@@ -90,14 +90,14 @@ def save_monai_label(
 
 
 def _name_tag(one: GivenAnswers) -> str:
-    """Return the folder of a label: a reader may be called as MONAI Label's own tags are."""
+    """Return the folder of a label, avoiding reader ids that equal MONAI Label's own tags."""
     if one.is_accepted:
         return _FINAL
     return f"reader {one.who}" if one.who.casefold() in _OWN_TAGS else one.who
 
 
 def _describe_label(one: GivenAnswers, view: CaseView, name: str) -> dict[str, Any]:
-    """Return what MONAI Label and its Reviewer read of a label, and the answers beside it."""
+    """Return the label information of MONAI Label and its Reviewer, and the answers."""
     second = int(datetime.fromisoformat(one.at).timestamp())
     decision = view.decision if one.is_accepted else None
     review = {
@@ -125,9 +125,9 @@ def save_grand_challenge(
 ) -> tuple[Path, ...]:
     """Write ``display_sets.json``, ``questions.json`` and ``answers.json``.
 
-    A display set is a case, in the study's order, and a hidden repeat a further one; a question
-    that is asked of a breast or lesion is one for each. Accepted answers are `is_ground_truth`.
-    `given` are the answers by the study's numbers of lesions.
+    Each case is a display set, in the study's order, and so is each hidden repeat; a question about
+    a breast or lesion becomes one per breast or lesion. Accepted answers are `is_ground_truth`.
+    `given` holds the answers by the study's numbers of lesions.
     """
     given = [one for one in given if one.stands]
     names = _Names(state.study.study_id)
@@ -159,7 +159,7 @@ def save_grand_challenge(
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question of one place, its type there, and the number of each of its options."""
+    """A question about one place, its answer type, and the number of each option."""
 
     name: str
     text: str
@@ -168,7 +168,7 @@ class _Question:
     options: Mapping[str, tuple[int, str]]
 
     def value(self, values: tuple[str, ...]) -> Any:
-        """Return an answer as its type has it: numbers of options, a number, or a text."""
+        """Return an answer in its type: numbers of options, a number, or a text."""
         if self.kind is FieldKind.MULTIPLE:
             return [self.options[value][0] for value in values]
         if self.kind is FieldKind.TEXT:
@@ -180,7 +180,7 @@ class _Question:
 
 
 def _list_questions(given: Iterable[GivenAnswers], form: Form | None) -> dict[str, _Question]:
-    """Return the questions of the form in its order, then others, by their names in events."""
+    """Return the questions of the form in order, then others, by their keys in events."""
     answered: dict[str, list[Answer]] = {}
     for one in given:
         for item in one.answers.items:
@@ -218,7 +218,7 @@ def _list_questions(given: Iterable[GivenAnswers], form: Form | None) -> dict[st
 
 
 def _find_kind(field: Field | None, values: list[tuple[str, ...]]) -> FieldKind:
-    """Return as what all answers to a question can stand."""
+    """Return the type that can represent all answers to a question."""
     if any(len(some) > 1 for some in values):
         return FieldKind.MULTIPLE
     if field is None:
@@ -241,20 +241,20 @@ _TYPES: Final = {
     FieldKind.NUMBER: "Number",
     FieldKind.TEXT: "Text",
 }
-"""What its API calls the types CHOI, MCHO, NUMB and TEXT."""
+"""The API's names of the types CHOI, MCHO, NUMB and TEXT."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """Records of one study as the API gives them, with every field that it has.
+    """Records of one study with every field of the API.
 
-    Their keys are UUIDs made of what they name, the same at every export.
+    Their keys are UUIDs derived from names, so that every export has the same.
     """
 
     study_id: str
 
     def display_set(self, place: str, title: str, number: int) -> dict[str, Any]:
-        """Return a display set, for `place` such as ``c0001/0``."""
+        """Return a display set; `place` is for example ``c0001/0``."""
         return {
             "pk": self._make_key(place),
             "title": title,
@@ -305,7 +305,7 @@ class _Names:
         }
 
     def answer(self, one: GivenAnswers, item: Answer, question: _Question) -> dict[str, Any]:
-        """Return an answer; what was accepted is the ground truth."""
+        """Return an answer; accepted answers are the ground truth."""
         name = f"answer {one.hash} {one.is_accepted} {question.name}"
         return {
             "answer": question.value(item.values),

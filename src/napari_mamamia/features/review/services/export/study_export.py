@@ -1,6 +1,6 @@
-"""What leaves a study: accepted masks, answers, tables and forms of other tools, events.
+"""Export accepted masks, answers, tables for other tools, and events of a study.
 
-All of it is made in a folder of its own, read back, and gets its name when it is whole.
+Everything is written to a temporary folder, verified, and renamed at the end.
 """
 
 import csv
@@ -60,23 +60,23 @@ from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 EXPORT: Final = "export.json"
 SCHEMA: Final = 1
 EXPERT: Final = Path("segmentations", "expert")
-"""Where a MAMA-MIA data set has its reference masks."""
+"""Location of reference masks in a MAMA-MIA data set."""
 _ATTRIBUTES: Final = "* -text\n"
-"""Tells git to leave line ends alone: they are under the hashes."""
+"""Tells git to keep line ends unchanged, because they are hashed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportChoice:
-    """What is exported.
+    """Options of an export.
 
     Parameters
     ----------
     formats
-        Each a folder of its name.
+        Each is written to a folder of its name.
     rating
-        The question of MRMC tables.
+        Question of the MRMC tables.
     positives
-        Cases whose truth is 1 there; None where nobody says.
+        Cases with truth 1 in these tables; None if the truth is unknown.
     """
 
     formats: tuple[ReviewFormat, ...]
@@ -86,9 +86,9 @@ class ExportChoice:
 
 @dataclass(frozen=True, slots=True)
 class ReviewExport:
-    """What was written; `files` as `export.json` lists them, with their SHA-256.
+    """Result of an export; `files` as in `export.json`, with their SHA-256.
 
-    `left_out` could not be written although it was accepted; `others` was never accepted.
+    `left_out` lists accepted content that could not be written; `others` were not accepted.
     """
 
     folder: Path
@@ -100,19 +100,19 @@ class ReviewExport:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing that was accepted is missing and nothing contradicts itself."""
+        """Return whether nothing accepted is missing and there is no conflict."""
         return not (self.left_out or self.conflicts)
 
 
 def export_study(store: FolderStore, folder: Path, choice: ExportChoice) -> ReviewExport:
-    """Write what of a study is chosen into a new or empty folder.
+    """Write the chosen content of a study into a new or empty folder.
 
     Raises
     ------
     CaseError
         If no format is chosen, or MRMC tables lack their question.
     SaveConflictError
-        If there is something in the folder, or it lies in the study.
+        If the folder is not empty, or is inside the study.
     FormatError
         If the study cannot be read to the end.
     SaveError
@@ -132,9 +132,11 @@ def export_study(store: FolderStore, folder: Path, choice: ExportChoice) -> Revi
             report_progress(number, len(choice.formats), f"Exporting {format_}")
             (place / format_).mkdir()
             run.write(format_, place / format_)
-        left_out = list(dict.fromkeys(left_out))  # what several formats could not have
+        left_out = list(
+            dict.fromkeys(left_out)
+        )  # several formats may report the same missing content
         _save_cases(state, accepted, left_out, place)
-        report_progress(len(choice.formats), len(choice.formats), "Reading it back")
+        report_progress(len(choice.formats), len(choice.formats), "Verifying files")
         files = _check_files(place)
         content = {
             "mamamia_review_export": SCHEMA,
@@ -168,8 +170,8 @@ def _require_choice(choice: ExportChoice) -> None:
         raise CaseError(f"expected at least one format, got none: choose of {formats}")
     if ReviewFormat.MRMC in choice.formats and not choice.rating:
         raise CaseError(
-            "expected the question whose answers are the ratings of an MRMC table, got none: name "
-            "one that is answered by numbers, such as assessment",
+            "expected the question whose answers are the ratings of an MRMC table, but found none: "
+            "name one that is answered by numbers, such as assessment",
             remedies=(Remedy("rating", ("QUESTION",)),),
         )
 
@@ -178,8 +180,8 @@ def _require_free(store: FolderStore, folder: Path) -> None:
     require_outside(store, folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SaveConflictError(
-            f"expected a new or empty folder, got {folder}, which holds something: name another "
-            "one; nothing is ever overwritten"
+            f"expected a new or empty folder, but {folder} is not empty: name another one; nothing "
+            "is overwritten"
         )
 
 
@@ -188,8 +190,8 @@ def _place_whole(place: Path, folder: Path) -> None:
         place_folder(place, folder)
     except OSError as error:
         raise SaveError(
-            f"expected to give the export its name {folder}, but {error.strerror or error}: "
-            "choose another folder; nothing was written there"
+            f"expected to rename the export to {folder}, but {error.strerror or error}: choose "
+            "another folder; nothing was written there"
         ) from error
 
 
@@ -238,13 +240,13 @@ class _Run:
 
 
 def _remove_half(folder: Path, stem: str) -> None:
-    """Remove what was written of a case whose mask turned out to be none."""
+    """Remove the partial output of a case whose mask is invalid."""
     for path in folder.glob(f"{stem}.*"):
         path.unlink()
 
 
 def _copy_events(store: FolderStore, folder: Path) -> None:
-    """Copy the study's file, what is frozen with it and all events, byte for byte."""
+    """Copy the study file, the files frozen with it, and all events, byte for byte."""
     names = [STUDY_NAME, *(file.name for file in store.study.files)]
     store.visit(partial(_copy_files, names, folder))
     write_text_atomically(folder / ".gitattributes", _ATTRIBUTES)
@@ -253,7 +255,7 @@ def _copy_events(store: FolderStore, folder: Path) -> None:
 def _copy_files(names: Sequence[str], folder: Path, study: Path) -> None:
     paths = [study / name for name in names]
     paths += sorted((study / EVENTS).rglob("*.jsonl"))
-    for path in paced(paths, "Copying the events"):
+    for path in paced(paths, "Copying events"):
         with open_plain(path) as stream:
             content = stream.read()
         with saving(folder / path.relative_to(study)) as temporary:
@@ -263,7 +265,7 @@ def _copy_files(names: Sequence[str], folder: Path, study: Path) -> None:
 def _save_cases(
     state: ReviewState, accepted: AcceptedCases, left_out: Sequence[LeftOut], place: Path
 ) -> None:
-    """Write ``cases.csv``: every case of the study, and what became of it."""
+    """Write ``cases.csv``: every case of the study and its result."""
     by_id = {case.case_id: case for case in accepted.cases}
     missing = {one.case_id: f"{one.what}: {one.why}" for one in left_out}
     why = {one.case_id: one.why for one in (*accepted.others, *accepted.conflicts)}
@@ -282,12 +284,12 @@ def _save_cases(
 
 
 def _check_files(place: Path) -> tuple[FilePrint, ...]:
-    """Read back all that was written; return it with its SHA-256.
+    """Read back all written files; return them with their SHA-256.
 
     Raises
     ------
     SaveError
-        If something does not read back.
+        If a file does not read back.
     """
     prints = []
     for path in sorted(one for one in place.rglob("*") if one.is_file()):

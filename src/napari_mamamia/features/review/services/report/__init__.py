@@ -1,1 +1,1 @@
-"""A study as one page to print."""
+"""The report of a study as one HTML page."""

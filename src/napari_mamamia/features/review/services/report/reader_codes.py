@@ -1,4 +1,4 @@
-"""Readers as a report calls them: codes, unless the lead wants names."""
+"""Pseudonymous codes of readers in a report."""
 
 import hashlib
 import re
@@ -10,23 +10,23 @@ from napari_mamamia.features.review.rules.replay import ReviewState
 
 @dataclass(frozen=True, slots=True)
 class ReaderLabels:
-    """What each reader id is called, and which words of a text stand for whom."""
+    """The label of each reader id, and the names in texts to replace."""
 
     labels: Mapping[str, str]
     words: Mapping[str, str]
 
     def call(self, reader_id: str) -> str:
-        """Return what a reader is called; what is no reader's id stays as it is."""
+        """Return the label of a reader; other texts unchanged."""
         return self.labels.get(reader_id, reader_id)
 
     def rank(self, reader_id: str) -> int:
-        """Return where a reader stands in lists and pairs: as the codes, not as in the study."""
+        """Return the rank of a reader in lists and pairs: that of the codes, not of the study."""
         return list(self.labels).index(reader_id) if reader_id in self.labels else len(self.labels)
 
     def hide(self, text: str) -> str:
-        """Return a text in which ids and names of readers are what they are called.
+        """Return a text in which ids and names of readers are replaced by labels.
 
-        Whole words, in whatever letter case. What somebody wrote of a reader in other words stays.
+        Whole words are replaced, regardless of letter case. Other descriptions of a reader stay.
         """
         if not self.words:
             return text
@@ -36,9 +36,9 @@ class ReaderLabels:
 
 
 def make_labels(state: ReviewState, *, are_named: bool = False) -> ReaderLabels:
-    """Return names, or codes in an order by chance that stays the same for a study.
+    """Return names, or codes in a random order that is fixed for a study.
 
-    The order of the study tells who leads it; that of codes tells nothing.
+    The order of the study would reveal the lead.
     """
     study = state.study
     if are_named:

@@ -1,4 +1,4 @@
-"""The parts of a study's report that come from its state and answers."""
+"""Sections of a study's report that come from its state and answers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -7,6 +7,7 @@ from statistics import median, quantiles
 from typing import Final
 
 from napari_mamamia.core.form import Form
+from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.rules.form_words import (
     tell_reasons,
     word_question,
@@ -65,7 +66,7 @@ _GROUPS: Final = (
 
 
 def make_flow(state: ReviewState) -> PageSection:
-    """Return where the cases stand, as a flow diagram and as a table."""
+    """Return the states of the cases, as a flow diagram and as a table."""
     counts = state.counts
     boxes = [
         FlowBox(
@@ -85,14 +86,14 @@ def make_flow(state: ReviewState) -> PageSection:
     table = ReportTable("Cases by state", columns, tuple(rows))
     figure = ReportFigure(
         "flow",
-        "Where the cases of the study stand; every case is in one box.",
+        "Numbers of cases by state; every case is in one box.",
         Drawing(flow_diagram, (whole, boxes), has_png=False),
     )
     return PageSection("Cases", (table, _tell_decisions(state)), (figure,))
 
 
 def _tell_decisions(state: ReviewState) -> ReportTable:
-    """How decided cases came to their mask, and whether readers had disagreed."""
+    """Return the origins of the decided masks, and whether readings had disagreed."""
     decided = [
         case for case in state.cases if case.decision and case.decision.act is not Act.REOPEN
     ]
@@ -120,7 +121,7 @@ def _tell_decisions(state: ReviewState) -> ReportTable:
 
 
 def list_disputes(state: ReviewState) -> tuple[CaseView, ...]:
-    """Return the cases whose readings disagreed or that contradict themselves, worst first."""
+    """Return the cases with a disagreement or conflict, worst first."""
     views = [
         case
         for case in state.cases
@@ -132,27 +133,30 @@ def list_disputes(state: ReviewState) -> tuple[CaseView, ...]:
 def make_disputes(
     state: ReviewState, labels: ReaderLabels, gallery: Gallery, form: Form | None
 ) -> PageSection:
-    """Return what readers disagreed on in the words of `form`, how it was decided, and pictures."""
+    """Return the disagreements in the wording of `form`, their decisions, and pictures."""
     views = list_disputes(state)
     rows = [_make_dispute_row(state, labels, view, form) for view in views[:ROWS_SHOWN]]
     columns = (
         _CASE,
         Column("Lowest Dice"),
         Column("State", False),
-        Column("Decided by way of", False),
-        Column("Why they disagree", False),
+        Column("Origin of the decision", False),
+        Column("Reason for disagreement", False),
     )
-    notes = [f"{len(views) - ROWS_SHOWN} more case(s) are not listed."] * (len(views) > ROWS_SHOWN)
+    notes = [f"{count_of(len(views) - ROWS_SHOWN, 'more case')} not listed."] * (
+        len(views) > ROWS_SHOWN
+    )
     title = f"Readings that disagree ({len(views)} of {len(state.cases)} cases)"
-    says = [f"{len(views)} case(s) in which readings disagree by the study's triggers."]
+    says = [f"{count_of(len(views), 'case')} with disagreement by the study's triggers."]
     if gallery.pictures:
         says.append(
-            "Pictures: the slice where two readings differ most, blue the first, orange the "
-            "second; the bar is 10 mm."
+            "Pictures: the slice with the largest difference of two readings, blue the first, "
+            "orange the second; the bar is 10 mm."
         )
     if gallery.n_left_out:
         says.append(
-            f"{gallery.n_left_out} of the cases have no picture here: the report is limited."
+            f"{gallery.n_left_out} of the cases have no picture here: the number of pictures is "
+            "limited."
         )
     pictures = [
         ReportFigure(
@@ -194,7 +198,7 @@ def _make_dispute_row(
 
 
 def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> PageSection:
-    """Return the active time of all readings; of each reader only where that is asked for."""
+    """Return the active time of all readings, by reader only on request."""
     readings = [one for view in state.cases for one in (*view.readings, *view.earlier) if one.hash]
     timed = [reading for reading in readings if reading.active_s > 0]
     groups: list[tuple[str, list[ReadingView]]] = [("all", timed)]
@@ -211,9 +215,11 @@ def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> 
     )
     notes = ["Active seconds: input within 30 s counts, while the window is in front."]
     if len(readings) > len(timed):
-        notes.append(f"{len(readings) - len(timed)} reading(s) have no time and are left out.")
+        notes.append(f"{count_of(len(readings) - len(timed), 'reading')} without a time left out.")
     if not by_reader:
-        notes.append("Not by reader: time is no measure of a reader, and is told when asked for.")
+        notes.append(
+            "Not by reader, because time does not measure a reader's quality; available on request."
+        )
     counts = _count_minutes([one.active_s / 60 for one in timed])
     figure = ReportFigure(
         "time",
@@ -230,7 +236,7 @@ def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> 
 
 
 def _count_minutes(minutes: Sequence[float]) -> list[int]:
-    """Return how many lie in each class: from an edge on, below the next."""
+    """Return the number of values in each class, from its lower edge to below the next."""
     edges = (0.0, *_EDGES, float("inf"))
     return [sum(low <= minute < high for minute in minutes) for low, high in pairwise(edges)]
 
@@ -246,9 +252,9 @@ def _make_time_row(name: str, readings: Sequence[ReadingView]) -> Row:
 
 
 def make_sites(state: ReviewState, pairs: Iterable[MaskPair]) -> tuple[PageSection, ...]:
-    """Return how far the cases of each site are and how their readings agree; none without sites.
+    """Return progress and agreement of the cases of each site; empty without sites.
 
-    Of the Dice of all pairs of readings of a site's cases the median is told.
+    The agreement is the median Dice of all pairs of readings of a site's cases.
     """
     sites = {case.case_id: case.site for case in state.study.cases}
     if not any(sites.values()):
@@ -271,7 +277,7 @@ def make_sites(state: ReviewState, pairs: Iterable[MaskPair]) -> tuple[PageSecti
 
 
 def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
-    """Return every signature with what it means and whether it counts."""
+    """Return every signature with its meaning and validity."""
     rows = [
         Row(
             (
@@ -298,7 +304,7 @@ def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
 
 
 def _make_keys(state: ReviewState, labels: ReaderLabels) -> ReportTable:
-    """Return every key: who gave a word for it, when it ended and why."""
+    """Return every key, its countersigner, and the time and reason of its revocation."""
     rows = []
     for key in sorted(state.keys, key=lambda key: labels.rank(key.reader)):
         word = "study.json" if key.is_bound else labels.call(key.by) if key.by else "nobody yet"
@@ -311,11 +317,11 @@ def _make_keys(state: ReviewState, labels: ReaderLabels) -> ReportTable:
 def make_chains(
     origin: str, chains: Mapping[str, Sequence[Event]], labels: ReaderLabels
 ) -> PageSection:
-    """Return the last hash of every file of events: what nobody can cut off unseen after this."""
+    """Return the last hash of every event file: later events cannot be removed unnoticed."""
     filled = [(labels.call(ev[0].reader), ev[0].at, name, ev) for name, ev in chains.items() if ev]
     rows = []
     for index, (label, _, name, events) in enumerate(sorted(filled), start=1):
-        # The file's name holds the reader's id and the computer's name.
+        # The file name contains the reader's id and the computer's name.
         called = f"file {index}, {label}" if labels.words else name
         rows.append(
             Row((called, number(len(events), 0), say_time(events[-1].at), _split(events[-1].hash)))
@@ -332,12 +338,12 @@ def make_chains(
 
 
 def say_time(at: str) -> str:
-    """Return a time of an event to the second, as it is read."""
+    """Return the time of an event to the second, for display."""
     return at[:19].replace("T", " ")
 
 
 def _split(digest: str) -> str:
-    """Return a hash in groups of 8, which a line may be broken between."""
+    """Return a hash in groups of 8, between which lines may break."""
     return " ".join(digest[index : index + 8] for index in range(0, len(digest), 8))
 
 
@@ -346,26 +352,26 @@ def _say_share(part: float, whole: float) -> str:
 
 
 def list_words(lines: Iterable[str], labels: ReaderLabels) -> tuple[str, ...]:
-    """Return lines in which readers are called as the report calls them."""
+    """Return lines with readers' labels."""
     return tuple(labels.hide(line) for line in lines)
 
 
 # ----------------------------------------------------------------------- answers
 
 FEWEST: Final = 5
-"""Pairs of values for limits and ICC on the page: of two an ICC of -67 was told. Our choice."""
+"""Minimum number of pairs for limits of agreement and ICC on the page. Our choice."""
 PAIRS_SHOWN: Final = 100
-"""Of 20 readers there are 190."""
+"""Maximum number of pairs of readers on the page (20 readers have 190)."""
 SHARES_SHOWN: Final = 12
-"""As many as a clock face has."""
+"""Maximum number of categories on the page, as many as a clock face has."""
 _FILLED_IN: Final = (
-    "Filled in: answers that the program measured of the reader's own mask and nobody changed; "
-    "they agree as far as the masks do."
+    "Filled in: answers that the program measured on the reader's own mask and that the reader did "
+    "not change; they agree as far as the masks do."
 )
 
 
 def tell_questions(questions: Sequence[CategoryAgreement], form: Form | None) -> ReportTable:
-    """Return how far readers agree on each question of categories."""
+    """Return the agreement of the readers on each question of categories."""
     rows = []
     for question in questions:
         alpha = question.alpha if question.alpha_ordinal is None else question.alpha_ordinal
@@ -382,20 +388,20 @@ def tell_questions(questions: Sequence[CategoryAgreement], form: Form | None) ->
         Column("Rated"),
         Column("Krippendorff's alpha"),
         Column("95 % interval"),
-        Column("Of one alone"),
+        Column("Single"),
         Column("Filled in"),
-        Column("Shares of the answers", is_number=False),
+        Column("Proportions of answers", is_number=False),
     )
     notes = (
-        "Ordinal where the categories have an order, else nominal. Of one alone: lesions of which "
-        "one reader alone answered, though others read the case; they are in no alpha.",
+        "Ordinal if the categories have an order, otherwise nominal. Single: lesions with an "
+        "answer of one reader only, though others read the case; they are in no alpha.",
         _FILLED_IN,
     )
     return ReportTable("Answers", columns, tuple(rows), notes)
 
 
 def _say_shares(one: CategoryAgreement, form: Form | None) -> str:
-    """Return the shares of what was chosen, of the rest how many terms there are."""
+    """Return the proportions of chosen terms, and the number of terms not listed."""
     chosen = [pair for pair in one.prevalence if pair[1]]
     texts = [
         f"{word_term(form, one.question, category)} {100 * share:.0f} %"
@@ -408,7 +414,7 @@ def _say_shares(one: CategoryAgreement, form: Form | None) -> str:
 def tell_numbers(
     questions: Sequence[NumberAgreement], labels: ReaderLabels, form: Form | None
 ) -> ReportTable:
-    """Return how far each two readers' numbers lie apart, question by question."""
+    """Return the agreement of each pair of readers on numeric questions."""
     both = [(question, pair) for question in questions for pair in question.pairs]
     both.sort(key=lambda one: (one[0].question, *rank_pair(one[1], labels)))
     rows = tuple(_row_of_numbers(one, pair, labels, form) for one, pair in both[:PAIRS_SHOWN])
@@ -422,13 +428,13 @@ def tell_numbers(
         Column("Filled in"),
     )
     n_more = len(both) - PAIRS_SHOWN
-    more = (f"{n_more} more pairs: see `mamamia review agreement`.",) * (n_more > 0)
+    more = (f"{count_of(n_more, 'more pair')}: see `mamamia review agreement`.",) * (n_more > 0)
     notes = (
         *more,
-        "Difference first - second; limits hold 95 % of the differences (Bland and Altman). Of "
-        f"fewer than {FEWEST} pairs neither limits nor ICC are told here. {_FILLED_IN}",
+        "Difference first - second; limits contain 95 % of the differences (Bland and Altman). "
+        f"With fewer than {FEWEST} pairs neither limits nor ICC are shown here. {_FILLED_IN}",
     )
-    return ReportTable("Answers that are numbers", columns, rows, notes)
+    return ReportTable("Numeric answers", columns, rows, notes)
 
 
 def _row_of_numbers(
@@ -450,7 +456,7 @@ def _row_of_numbers(
 def call_pair(
     one: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
 ) -> tuple[str, bool]:
-    """Return a pair in the order of what readers are called, and whether that turns it."""
+    """Return a pair in the order of the labels, and whether that swaps it."""
     names = " and ".join(map(labels.call, sorted((one.first, one.second), key=labels.rank)))
     return names, labels.rank(one.first) > labels.rank(one.second)
 
@@ -458,5 +464,5 @@ def call_pair(
 def rank_pair(
     one: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
 ) -> list[int]:
-    """Return what pairs are ordered by: the places of both readers, the first one's first."""
+    """Return the sort key of a pair: the ranks of both readers, the first one's first."""
     return sorted(map(labels.rank, (one.first, one.second)))

@@ -1,4 +1,4 @@
-"""Pictures of cases that readers disagree on: both outlines over the image, on the worst slice."""
+"""Pictures of disagreement: both outlines over the image, on the slice that differs most."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -37,9 +37,9 @@ class DisputePicture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gallery:
-    """Pictures of disagreements and how many were left out.
+    """Pictures of disagreements and the number of omitted ones.
 
-    `notes` are worth knowing; `failed` says which case should have had more, and why not.
+    `notes` are informative; `failed` lists cases with an incomplete picture, and why.
     """
 
     pictures: tuple[DisputePicture, ...] = ()
@@ -57,16 +57,22 @@ def make_gallery(
     most: int = MOST_PICTURES,
     rank: Callable[[str], int] = lambda _: 0,
 ) -> Gallery:
-    """Return pictures of the disputed cases in their order, of the two readings least alike.
+    """Return pictures of the disputed cases in order, of the two least similar readings.
 
     Parameters
     ----------
+    store, state
+        The study and its state.
+    pairs
+        Compared readings.
     disputed
         Case ids.
     images
         The data set with the cases' images; without it outlines are drawn on grey.
+    most
+        Maximum number of pictures.
     rank
-        Of two readers the one with the lower rank is outlined first.
+        Of two readers the one with the lower rank is outlined in blue.
     """
     worst: dict[str, MaskPair] = {}
     for one in pairs:
@@ -91,15 +97,15 @@ def make_gallery(
 
 
 def _open_images(images: Path | None) -> tuple[DataSet | None, list[str], list[str]]:
-    """Return the data set, notes, and what failed: a folder that is elsewhere now is no failure."""
+    """Return the data set, notes, and failures; a moved data set is only a note."""
     if images is None:
         return None, [], []
     try:
         return Share(images).run(_find_images), [], []
     except (FileNotFoundError, NotADirectoryError):
-        return None, ["no images are shown: the data set has moved; name its folder"], []
+        return None, ["images are missing: the data set has moved; name its folder"], []
     except (MamamiaError, OSError) as error:
-        return None, [], [f"no images are shown: {error}"]
+        return None, [], [f"images are missing: {error}"]
 
 
 def _find_images(images: Path) -> DataSet:
@@ -108,7 +114,7 @@ def _find_images(images: Path) -> DataSet:
 
 
 def _read_image(data_set: DataSet | None, case_id: str) -> tuple[NDArray[Any] | None, str]:
-    """Return the first phase after contrast of a case; None and why where there is none."""
+    """Return the first phase after contrast of a case; None and the reason without one."""
     if data_set is None:
         return None, ""
     try:

@@ -1,6 +1,6 @@
-"""The report of a study: one page to print, of flow, agreement, disputes, time, signatures, chains.
+"""The report of a study: flow, agreement, disputes, time, signatures, chains.
 
-Readers are codes unless the lead wants names. Every figure has its table.
+Readers are shown by codes unless the lead wants names. Every figure has its table.
 """
 
 import math
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.form import Form
+from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.core.quality import Queue
 from napari_mamamia.features.review.io.share import Share
 from napari_mamamia.features.review.io.store import FolderStore
@@ -75,25 +76,25 @@ from napari_mamamia.scoring.report.text import (
 
 REPORT: Final = "report.html"
 ERROR_QUESTION: Final = "error"
-"""The question of the form, answered yes or no, that the capture curve counts."""
+"""The yes/no question of the form that the capture curve counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportChoice:
-    """What a report shows.
+    """Options of a report.
 
     Parameters
     ----------
     are_named
-        Whether readers are called by name, not by a code.
+        Whether readers are shown by name instead of by code.
     by_reader
-        Whether time is told by reader.
+        Whether time is shown by reader.
     images
-        The data set with the images; None for where it was when the study was made.
+        The data set with the images; None for its location when the study was made.
     most_pictures
-        Pictures of disagreements, the worst first.
+        Maximum number of pictures of disagreements, the worst first.
     n_resamples, seed
-        Of the intervals: the same as of `measure_agreement`, or the page has other numbers.
+        Of the intervals; use those of `measure_agreement` to get the same numbers.
     """
 
     are_named: bool = False
@@ -109,7 +110,7 @@ DEFAULT: Final = ReportChoice()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StudyPage:
-    """The report as a page that is not drawn yet; `problems` do not hold or could not be read."""
+    """The report before it is rendered; `problems` lists what is invalid or unreadable."""
 
     page: Page
     problems: tuple[str, ...] = ()
@@ -117,7 +118,7 @@ class StudyPage:
 
 @dataclass(frozen=True, slots=True)
 class StudyReport:
-    """Where the report is, and what does not hold or could not be read for it."""
+    """The path of the report, and what is invalid or unreadable."""
 
     path: Path
     problems: tuple[str, ...] = ()
@@ -160,7 +161,7 @@ def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> Study
         f"mode {plan.mode.value}, {len(store.study.cases)} cases, "
         f"{len(store.study.readers)} people.",
         plan.blinding.text or "Not blind.",
-        "Readers are named." if choice.are_named else "Readers are called by codes.",
+        "Readers are shown by name." if choice.are_named else "Readers are shown by codes.",
     )
     sections = [
         make_flow(state),
@@ -177,7 +178,7 @@ def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> Study
     problems = [f"{problem.kind}: {problem.where}: {problem.text}" for problem in check.problems]
     problems += [f"{one.case_id}: {one.what}: {one.why}" for one in result.left_out]
     problems += gallery.failed
-    warning = f"{len(check.problems)} thing(s) do not hold (`mamamia review verify`): see Failures."
+    warning = f"{count_of(len(check.problems), 'problem')} (`mamamia review verify`): see Failures."
     page = Page(
         f"Review study: {plan.name}",
         facts,
@@ -249,9 +250,9 @@ def _tell_masks(result: StudyAgreement) -> ReportTable:
         _row_of("NSD at 1 mm", masks.nsd, 3),
     )
     notes = (
-        f"{masks.n} pairs of masks; in {masks.n_both_empty} both are empty (they agree, and are in "
-        f"no mean), in {masks.n_one_empty} one is (Dice 0). Intervals: percentiles over resampled "
-        "cases.",
+        f"{masks.n} pairs of masks; in {masks.n_both_empty} both are empty (they agree, and are "
+        f"in no mean), in {masks.n_one_empty} one is (Dice 0). Intervals: percentiles over "
+        "resampled cases.",
     )
     return ReportTable(
         "Masks, mean over cases", (Column("Number", is_number=False), *_ESTIMATES), rows, notes
@@ -280,12 +281,12 @@ def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
         Column("ICC(A,1) of volume"),
     )
     n_more = len(result.readers) - PAIRS_SHOWN
-    more = (f"{n_more} more pairs: see `mamamia review agreement`.",) * (n_more > 0)
+    more = (f"{count_of(n_more, 'more pair')}: see `mamamia review agreement`.",) * (n_more > 0)
     notes = (
         *more,
-        "Ratio first over second, geometric mean; limits hold 95 % of the ratios (Bland and "
-        "Altman). ICC: two-way random, absolute agreement, one reader. Of fewer than "
-        f"{FEWEST} pairs neither is told here; `mamamia review agreement` has all.",
+        "Ratio first over second, geometric mean; limits contain 95 % of the ratios (Bland and "
+        f"Altman). ICC: two-way random, absolute agreement, one reader. With fewer than {FEWEST} "
+        "pairs neither is shown here; `mamamia review agreement` has all.",
     )
     return ReportTable("Pair by pair", columns, rows, notes)
 
@@ -312,17 +313,17 @@ def _tell_lesions(lesions: Sequence[LesionAgreement], labels: ReaderLabels) -> R
         Column("Both"),
         Column("Only the first"),
         Column("Only the second"),
-        Column("Split or joined"),
+        Column("Split or merged"),
         Column("Positive agreement"),
         Column("95 % interval"),
         Column("Dice of both"),
     )
     n_more = len(ordered) - PAIRS_SHOWN
-    more = (f"{n_more} more pairs: see `mamamia review agreement`.",) * (n_more > 0)
+    more = (f"{count_of(n_more, 'more pair')}: see `mamamia review agreement`.",) * (n_more > 0)
     notes = (
         *more,
-        "26-connected parts, matched by overlap (IoU 0.1 or more), then a shared voxel, then "
-        "centres less than 10 mm apart. Positive agreement: 2 both / (2 both + only).",
+        "26-connected components, matched by overlap (IoU 0.1 or more), then a shared voxel, "
+        "then centres less than 10 mm apart. Positive agreement: 2 both / (2 both + only).",
     )
     return ReportTable("Lesions, pair by pair", columns, rows, notes)
 
@@ -365,7 +366,7 @@ def _tell_cases(cases: Sequence[CaseAgreement]) -> ReportTable:
 
 
 def _make_capture(state: ReviewState, queue: Queue) -> tuple[PageSection, ...]:
-    """Return what was caught, where the form asks for errors; else nothing."""
+    """Return the errors found, if the form asks for errors; otherwise empty."""
     marks = list_marks(state, queue)
     if not marks:
         return ()
@@ -375,8 +376,8 @@ def _make_capture(state: ReviewState, queue: Queue) -> tuple[PageSection, ...]:
     points = capture.points
     figure = ReportFigure(
         "capture",
-        "Errors found against the share of cases read, in the order of reading; dashed: the errors "
-        "that all cases are estimated to have, with the 95 % interval.",
+        "Errors found against the proportion of cases read, in the order of reading; dashed: the "
+        "estimated errors in all cases, with the 95 % interval.",
         Drawing(
             capture_curve,
             ([point.n_read for point in points], [point.n_errors for point in points], n, totals),
@@ -390,7 +391,7 @@ def _make_capture(state: ReviewState, queue: Queue) -> tuple[PageSection, ...]:
 
 
 def list_marks(state: ReviewState, queue: Queue) -> dict[str, bool]:
-    """Return whether cases that were read had an error, in the order in which they were read.
+    """Return whether each case that was read had an error, in the order of reading.
 
     By the question `error` of the form: a case has one if any reading of it says yes.
     """
@@ -412,7 +413,7 @@ def list_marks(state: ReviewState, queue: Queue) -> dict[str, bool]:
 
 
 def _tell_capture(capture: Capture) -> ReportTable:
-    """Return the curve at each tenth of what was read."""
+    """Return the curve at each tenth of the cases read."""
     n = capture.n_read
     places = sorted({round(n * tenth / 10) for tenth in range(1, 11)} - {0})
     rows = tuple(

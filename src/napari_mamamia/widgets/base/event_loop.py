@@ -1,4 +1,4 @@
-"""What takes a turn of the event loop to itself, so that the window answers in between."""
+"""Work spread over event-loop iterations, so that the window responds in between."""
 
 from collections.abc import Callable, Iterable
 
@@ -10,8 +10,8 @@ from napari_mamamia.core.program.garbage import collect_if_due
 _IDLE_MS = 1000
 
 
-class Turns(QObject):
-    """Takes one step a turn; new steps replace those that are left."""
+class EventLoopSteps(QObject):
+    """Runs one step per event-loop iteration; new steps replace the remaining ones."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -21,7 +21,7 @@ class Turns(QObject):
         self._timer.timeout.connect(self._take_one)
 
     def start(self, steps: Iterable[Callable[[], object]]) -> None:
-        """Begin with the next turn."""
+        """Start in the next event-loop iteration."""
         self._steps = list(steps)
         if self._steps:
             self._timer.start()
@@ -30,14 +30,14 @@ class Turns(QObject):
 
     def _take_one(self) -> None:
         if self._steps:
-            # Taken off the list before it runs: a step may start others.
+            # Removed from the list before it runs, because a step may start others.
             self._steps.pop(0)()
         if not self._steps:
             self._timer.stop()
 
 
 class IdleCollection(QObject):
-    """Lets Python collect garbage between two actions, not within a stroke."""
+    """Runs Python's garbage collection between two actions, not within a stroke."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

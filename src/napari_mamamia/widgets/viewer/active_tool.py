@@ -1,4 +1,4 @@
-"""What the mouse holds on the image, nothing or one tool, and what its wheel does."""
+"""The active mouse tool on the image, none or one, and the mouse wheel."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from napari_mamamia.widgets.viewer.slice_view import put_steps, read_steps
 _ESCAPE: Final = "Escape"
 _SPACE_AXES: Final = 3
 _ZOOM_A_TURN: Final = 1.2
-"""By looking: four turns double the image."""
+"""Zoom factor per wheel step, chosen by eye: four steps double the image."""
 
 
 @dataclass(frozen=True, slots=True)
-class HeldTool:
-    """A tool in hand: which part of the window it belongs to, and what people call it.
+class MouseTool:
+    """A mouse tool: its owner in the window, and its displayed name.
 
-    `mode` tells the tools of one owner apart. Where `page` is left, the tool is put down, unless
-    for one of `other_pages`. One that `waits` is for a click or drag, and put down by Esc.
+    `mode` distinguishes the tools of one owner. When `page` is left, the tool is turned off, except
+    for one of `other_pages`. A tool that `waits` expects a click or drag, and Esc turns it off.
     """
 
     owner: str
@@ -33,15 +33,15 @@ class HeldTool:
     other_pages: tuple[str, ...] = ()
 
     def belongs_to(self, page: str) -> bool:
-        """Whether it may be in hand while a page is on screen."""
+        """Return whether the tool may be active while a page is shown."""
         return page == self.page or page in self.other_pages
 
 
-class Hand(QObject):
-    """At most one tool at a time, and only on the page that has its controls.
+class ActiveTool(QObject):
+    """The active tool: at most one, and only on the page with its controls.
 
-    `page_wanted` asks for the page of a tool that is taken elsewhere, so that nothing is armed out
-    of sight.
+    `page_wanted` requests the page of a tool that is turned on elsewhere, so that no tool is active
+    without its controls.
     """
 
     changed = Signal()
@@ -49,79 +49,80 @@ class Hand(QObject):
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.tool: HeldTool | None = None
+        self.tool: MouseTool | None = None
         self.page = page
 
-    def take(self, tool: HeldTool) -> None:
-        """Take a tool in place of the one in hand, and go to its page."""
+    def turn_on(self, tool: MouseTool) -> None:
+        """Turn a tool on in place of the active one, and go to its page."""
         if not tool.belongs_to(self.page):
             self.page_wanted.emit(tool.page)
         self._set_tool(tool)
 
-    def put_down(self, owner: str | None = None) -> None:
-        """Hold nothing any more; with an owner, only where the tool in hand is one of its."""
+    def turn_off(self, owner: str | None = None) -> None:
+        """Turn the active tool off; with an owner, only a tool of that owner."""
         if owner is None or (self.tool is not None and self.tool.owner == owner):
             self._set_tool(None)
 
     def stop_waiting(self) -> None:
-        """Put down a tool that waits for a click or a drag."""
+        """Turn off a tool that waits for a click or a drag."""
         if self.tool is not None and self.tool.waits:
             self._set_tool(None)
 
-    def turn(self, page: str) -> None:
+    def follow_page(self, page: str) -> None:
         """Follow the dock to another page."""
         self.page = page
         if self.tool is not None and not self.tool.belongs_to(page):
             self._set_tool(None)
 
     def mode_of(self, owner: str) -> str:
-        """Return which tool of an owner is in hand, "" for none."""
+        """Return the mode of an owner's active tool, "" if it has none."""
         return self.tool.mode if self.tool is not None and self.tool.owner == owner else ""
 
-    def _set_tool(self, tool: HeldTool | None) -> None:
+    def _set_tool(self, tool: MouseTool | None) -> None:
         if tool != self.tool:
             self.tool = tool
             self.changed.emit()
 
 
 class EscapeKey:
-    """Lets Esc put down a tool that waits, whichever layer is chosen.
+    """Lets Esc turn off a waiting tool, whichever layer is selected.
 
-    A layer's own keys come before the viewer's, and napari gives Esc to labels and shapes.
+    A layer's own keys have priority over the viewer's, and napari uses Esc on labels and shapes.
     """
 
-    def __init__(self, viewer: Any, hand: Hand) -> None:
+    def __init__(self, viewer: Any, active_tool: ActiveTool) -> None:
         self._viewer = viewer
-        self._hand = hand
+        self._active_tool = active_tool
         self._layer: Any = None
-        hand.changed.connect(self._follow_layer)
+        active_tool.changed.connect(self._follow_layer)
         viewer.layers.selection.events.active.connect(self._follow_layer)
 
     def _follow_layer(self, _event: object = None) -> None:
-        tool, layer = self._hand.tool, self._viewer.layers.selection.active
+        tool, layer = self._active_tool.tool, self._viewer.layers.selection.active
         waiting_layer = layer if tool is not None and tool.waits else None
         if self._layer is not None and self._layer is not waiting_layer:
             self._layer.bind_key(_ESCAPE, None, overwrite=True)
             self._layer = None
-        # The reader's own mask has the key already, bound with the others of its brush.
+        # The reader's own mask already has the key, bound with the others of its brush.
         if waiting_layer is not None and not _has_escape(waiting_layer):
             waiting_layer.bind_key(_ESCAPE, self._stop_waiting, overwrite=True)
             self._layer = waiting_layer
 
     def _stop_waiting(self, _layer: Any) -> None:
-        self._hand.stop_waiting()
+        self._active_tool.stop_waiting()
 
 
 def _has_escape(layer: Any) -> bool:
-    """Whether a layer's own keys have Esc already."""
+    """Return whether a layer's own keys include Esc."""
     return any(str(key) == _ESCAPE for key in layer.keymap)
 
 
 class WheelTurns(WindowPart):
-    """The wheel: slices; with Ctrl it zooms at the pointer, with Shift it goes through the phases.
+    """The wheel scrolls slices, zooms at the pointer with Ctrl, and steps phases with Shift.
 
-    It does so while a case is shown in a plane; else napari has its wheel. Where a tool is in hand
-    (`is_free` says not) the wheel with Shift is the tool's, and a drag is never moved from under.
+    It does so while a case is shown in a plane; otherwise napari handles the wheel. With an active
+    tool (`is_free` returns False) Shift and wheel are the tool's. A wheel step during a drag is
+    ignored.
     """
 
     def __init__(self, context: WindowContext, is_free: Callable[[], bool]) -> None:
@@ -131,14 +132,14 @@ class WheelTurns(WindowPart):
         self.attach(self._scene.viewer)
 
     def attach(self, viewer: Any) -> None:
-        """Turn the slices of another view of the case as well."""
+        """Scroll the slices of another view of the case as well."""
         for function in slice_scrolling(viewer):
             viewer.mouse_wheel_callbacks.remove(function)
             viewer.mouse_wheel_callbacks.append(self._leave_to(function))
         viewer.mouse_wheel_callbacks.insert(0, self._turn_wheel)
 
     def _leave_to(self, function: Callable[[Any, Any], object]) -> Callable[[Any, Any], None]:
-        """Return napari's own function, called where the wheel is not ours."""
+        """Return napari's own function, called only for events that we did not handle."""
 
         def scroll(viewer: Any, event: Any) -> None:
             if not event.handled:
@@ -167,7 +168,7 @@ class WheelTurns(WindowPart):
             self._step_slices(viewer, steps)
 
     def _step_slices(self, viewer: Any, by: int) -> None:
-        """Go `by` slices on, to the ends; of the exam, whatever steps another layer has."""
+        """Move by `by` slices of the exam within its ends, whatever steps another layer has."""
         dims, grid = viewer.dims, self._scene.grid
         axis = dims.order[-_SPACE_AXES]
         along = axis - (dims.ndim - _SPACE_AXES)
@@ -178,13 +179,15 @@ class WheelTurns(WindowPart):
         put_steps(dims, grid, {axis: min(max(read_steps(dims, grid)[along] + by, 0), last)})
 
     def _read_turns(self, event: Any) -> float:
-        """Return how far the wheel was turned up, one turn an event at most, as napari counts."""
-        turned = float(event.delta[1] or event.delta[0])  # some systems turn Shift sideways
+        """Return the wheel steps upwards, at most one per event, as in napari."""
+        turned = float(
+            event.delta[1] or event.delta[0]
+        )  # some systems report Shift and wheel as sideways
         inverted = getattr(event.native, "inverted", None)
         return max(-1.0, min(1.0, turned)) * (-1 if inverted is not None and inverted() else 1)
 
     def _count_steps(self, turns: float) -> int:
-        """Return whole steps, downwards positive; a trackpad's small ones add up."""
+        """Return whole steps, downwards positive; small steps of a trackpad add up."""
         self._progress -= turns
         steps = int(self._progress)
         self._progress -= steps
@@ -192,10 +195,12 @@ class WheelTurns(WindowPart):
 
 
 def zoom_at(viewer: Any, position: tuple[float, ...], factor: float) -> None:
-    """Enlarge the image around a world position, which stays where it is on the screen."""
-    camera, shown = viewer.scene.camera, viewer.dims.displayed
+    """Zoom the image around a world position, which stays in place on the screen."""
+    camera, displayed = viewer.scene.camera, viewer.dims.displayed
     centre = list(camera.center)
-    for index, axis in zip(range(len(centre) - len(shown), len(centre)), shown, strict=True):
+    for index, axis in zip(
+        range(len(centre) - len(displayed), len(centre)), displayed, strict=True
+    ):
         centre[index] = position[axis] + (centre[index] - position[axis]) / factor
     camera.zoom *= factor
     camera.center = tuple(centre)

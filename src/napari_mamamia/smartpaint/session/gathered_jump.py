@@ -1,4 +1,4 @@
-"""`Way`: from one state of the history to another, gathered step by step and gone at once."""
+"""`GatheredJump`: a jump between states of the history, gathered in steps, applied at once."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -13,19 +13,21 @@ from napari_mamamia.core.edits import Jump
 from napari_mamamia.smartpaint.session.history import History, State
 
 
-class Way:
-    """All that changes on the way to `position`, as flipped bits.
+class GatheredJump:
+    """All changes on the way to `position`, as flipped bits.
 
-    Exclusive-or knows no order, so that the steps are gathered in arrays of their own while the
-    mask stays as it is; `EditingSession.go` then goes the whole way in one act. The arrays take
+    Exclusive-or does not depend on order, so that the steps are gathered in separate arrays while
+    the mask stays as it is; `EditingSession.go` then applies all of them at once. The arrays take
     memory only where a step changed something.
 
     Parameters
     ----------
+    history, position
+        The history, and the number of applied steps to jump to.
     shape
         Of the mask, ``(z, y, x)``.
     state
-        Gives the state of this moment, from which a long way is found without all of its steps.
+        Returns the current state, from which a long jump is computed without all of its steps.
 
     Raises
     ------
@@ -51,12 +53,12 @@ class Way:
         self._left = history.differences_to(position, state)
 
     def gather(self) -> bool:
-        """Take in one more step; False where all are there.
+        """Add one more step; return False once all steps are gathered.
 
         Raises
         ------
         CaseError, FormatError, SaveError
-            If a step cannot be had any more; the mask is as it was.
+            If a step is not available any more; the mask is unchanged.
         """
         difference = next(self._left, None)
         if difference is None:

@@ -1,0 +1,119 @@
+"""Describing the layout of a folder: a proposal, what it would give, and keeping it."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_mamamia.core.errors import ArgumentError, MamamiaError, SaveConflictError
+from napari_mamamia.core.names import name_some
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.files.sources import DataSet
+from napari_mamamia.io.layouts.cases import build_data_set
+from napari_mamamia.io.layouts.find import own_layout_file
+from napari_mamamia.io.layouts.known import choose_matches, layout_text, parse_own_layout
+from napari_mamamia.io.layouts.propose import propose_layout
+from napari_mamamia.io.layouts.tree import list_tree
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutPreview:
+    """What a layout would make of a folder, in lines to be shown; `error` where it makes nothing.
+
+    `problems` are sentences on cases that could not be opened, and on files without a place.
+    """
+
+    lines: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    error: str = ""
+
+
+def propose_for(root: Path, candidates: tuple[str, ...] = ()) -> str:
+    """Return the text of a layout for a folder: the first candidate, or one from its names.
+
+    Raises
+    ------
+    FormatError
+        If there is no file that may be a phase.
+    """
+    return layout_text(candidates[0]) if candidates else propose_layout(list_tree(root))
+
+
+def preview_layout(root: Path, text: str) -> LayoutPreview:
+    """Return what a layout would make of a folder; only names are read, and headers of 4-D files.
+
+    Parameters
+    ----------
+    root
+        The folder.
+    text
+        A layout as TOML, or ``layout = "NAME"``.
+    """
+    try:
+        layouts = parse_own_layout(text, "the description")
+        tree = list_tree(root)
+        matches = choose_matches(layouts, tree)
+        if matches is None:
+            return LayoutPreview(error="No file fits this description.")
+        return _describe(build_data_set(matches, tree))
+    except MamamiaError as error:
+        return LayoutPreview(error=str(error))
+
+
+def _describe(data_set: DataSet) -> LayoutPreview:
+    cases = data_set.cases
+    patients = {case.patient for case in cases}
+    visits = sum(case.visit is not None for case in cases)
+    sides = sum(bool(case.side) for case in cases)
+    phases = Counter(len(case.phases) for case in cases if case.source is None)
+    masks = Counter(mask.name for case in cases for mask in case.masks)
+    first = cases[0]
+    lines = [
+        f"Patients: {len(patients)}   exams: {len(cases)}   with a visit: {visits}   "
+        f"with a side: {sides}",
+        "Phases: "
+        + (", ".join(f"{n} in {count} exams" for n, count in sorted(phases.items())) or "in DICOM"),
+        "Masks: " + (", ".join(f"{name} ({n})" for name, n in masks.items()) or "none"),
+        f"First exam: {first.case_id}",
+        *(
+            f"    phase {index}: {phase.files[0].relative_to(data_set.root).as_posix()}"
+            for index, phase in enumerate(first.phases[:4])
+        ),
+    ]
+    problems = [problem for case in cases for problem in case.problems]
+    if data_set.leftover:
+        names = [path.relative_to(data_set.root).as_posix() for path in data_set.leftover]
+        problems.append(f"Without a place: {len(names)} files, such as {name_some(names, 3)}")
+    return LayoutPreview(tuple(lines), tuple(problems))
+
+
+def keep_named_layout(root: Path, layout: str) -> Path:
+    """Write a layout beside a data set, where it is used from now on; return the file.
+
+    Parameters
+    ----------
+    root
+        The folder of the data set.
+    layout
+        The name of a layout, or a file that describes one.
+
+    Raises
+    ------
+    ArgumentError
+        If no layout is named.
+    SaveConflictError
+        If the data set has a layout file already that says something else.
+    """
+    if not layout:
+        raise ArgumentError("expected a layout to keep, but none is named: name one")
+    return keep_layout_text(root, layout_text(layout))
+
+
+def keep_layout_text(root: Path, text: str, *, overwrite: bool = False) -> Path:
+    """Write the text of a layout beside a data set; return the file."""
+    path = own_layout_file(root.absolute())
+    if path.exists() and path.read_text("utf-8") == text:
+        return path
+    if path.exists() and not overwrite:
+        raise SaveConflictError(f"expected no other layout at {path}, but it is there: remove it")
+    write_text_atomically(path, text, overwrite=overwrite)
+    return path

@@ -1,0 +1,83 @@
+"""The table of patches that change napari's private parts, and the switch that turns them off.
+
+Each patch also checks that the private parts exist, so that a napari without them works unpatched.
+``MAMAMIA_NAPARI_PATCHES=off`` turns all patches off; a list of names, separated by commas, turns
+these off alone.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
+from types import MappingProxyType
+from typing import Final, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+SWITCH: Final = "MAMAMIA_NAPARI_PATCHES"
+"""Environment variable: "off", or names of patches to turn off."""
+
+PATCHES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "keep_when_closed": "closing the panel keeps it; napari deletes it",
+        "default_area": "docks placed by us are not saved in napari's settings",
+        "fit_title": "a dock's title is not cut with large text",
+        "fit_slider_texts": "slider names and numbers follow the text size",
+        "number_sliders": "sliders show the slice numbers of the case; 5 to 15 ms per slider kept",
+        "spare_empty_depth": "an empty view in 3-D raises no error",
+        "guard_canvas": "no drawing command is lost while a canvas is hidden",
+        "bind_shortcuts": "a further view is ready in two thirds of the time",
+        "draw_smooth_outlines": "smooth lines; napari's contours take 2 ms per mask and step",
+        "brush_rings": "the brush circle shows its core and its range",
+        "trim_contours": "contours only around labels",
+        "draw_writing_once": "a third of a step",
+        "step_lightly": "one slicing per step instead of two",
+        "keep_lightly": "half of a slice",
+        "follow_lightly": "a fifteenth of a step",
+        "set_sliders_once": "a fifteenth of a step",
+        "place_once": "no transform per slice",
+        "skip_thumbnail": "0.3 ms per step and layer",
+        "resting_thumbnails": "0.3 ms per step and layer",
+        "sliced_once": "one slicing for several changes",
+        "measured_once": "3 to 8 ms per new or moved layer",
+        "sliced_later": "15 to 30 ms per new layer",
+        "split_drawing": "10 to 200 ms of a case's first iteration",
+        "make_visual": "10 to 40 ms of a case's first iteration",
+        "stock_line": "10 ms of a mask's first iteration",
+        "late_drawing": "20 to 30 ms per new mask",
+        "late_controls": "40 to 90 ms per new layer",
+        "insert_unchosen": "controls and cursor are not switched twice per new layer",
+        "read_shaders_once": "some ms per program",
+    }
+)
+"""What each patch gains, by its name."""
+
+
+def is_on(name: str) -> bool:
+    """Return whether a patch of the table is turned on."""
+    switched_off = os.environ.get(SWITCH, "").replace(" ", "").split(",")
+    return bool(PATCHES[name]) and "off" not in switched_off and name not in switched_off
+
+
+def patch(apply: Callable[P, None]) -> Callable[P, None]:
+    """Make a function of the table a patch, which does nothing while it is turned off."""
+
+    @wraps(apply)
+    def apply_if_on(*args: P.args, **kwargs: P.kwargs) -> None:
+        if is_on(apply.__name__):
+            apply(*args, **kwargs)
+
+    return apply_if_on
+
+
+def patch_within(
+    hold: Callable[P, AbstractContextManager[None]],
+) -> Callable[P, AbstractContextManager[None]]:
+    """Make a context manager of the table a patch, which changes nothing while it is off."""
+
+    @wraps(hold)
+    def hold_if_on(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[None]:
+        return hold(*args, **kwargs) if is_on(hold.__name__) else nullcontext()
+
+    return hold_if_on

@@ -1,0 +1,126 @@
+"""The dialog that describes the layout of a folder: a proposal, and what it would give."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from qtpy.QtCore import Qt, QTimer, Signal
+from qtpy.QtGui import QFontDatabase
+from qtpy.QtWidgets import QComboBox, QDialog, QFrame, QLabel, QPlainTextEdit, QVBoxLayout, QWidget
+
+from napari_mamamia.core.texts import tr
+from napari_mamamia.services.case.layout_choice import LayoutPreview
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    label,
+    named,
+    row,
+    set_level,
+    set_primary,
+)
+
+_WIDTH, _HEIGHT = 760, 560
+_PAUSE_MS = 300
+_MOST_PROBLEMS = 4
+
+
+class LayoutDialog(QDialog):
+    """Describes how the files of a folder lie; what it would give is shown while one types.
+
+    `text_changed` carries a description that should be previewed, `layout_wanted` the one that the
+    folder should be opened with.
+
+    Parameters
+    ----------
+    root
+        The folder.
+    text
+        The description to start from.
+    candidates
+        Names of known layouts that fit the folder.
+    text_of
+        Returns the description of a candidate.
+    """
+
+    text_changed = Signal(str)
+    layout_wanted = Signal(str)
+
+    def __init__(
+        self,
+        root: Path,
+        text: str,
+        candidates: tuple[str, ...],
+        text_of: Callable[[str], str],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("layout_dialog")
+        self.setWindowTitle(tr("Describe this folder"))
+        self.resize(_WIDTH, _HEIGHT)
+        self.candidates: QComboBox = named(
+            QComboBox(), "layout_candidates", tr("Known layouts that fit this folder.")
+        )
+        self.candidates.addItems(candidates)
+        self.candidates.textActivated.connect(lambda name: self.text.setPlainText(text_of(name)))
+        self.text: QPlainTextEdit = named(
+            QPlainTextEdit(text),
+            "layout_text",
+            tr("Which files are phases and masks, as patterns of their paths."),
+        )
+        self.text.setFrameShape(QFrame.Shape.Box)
+        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.result = label("layout_result", tip=tr("What this description gives."))
+        self.result.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.problems = label("layout_problems", tip=tr("What does not fit this description."))
+        self.open = button(
+            "layout_open",
+            tr("Open with this layout"),
+            tr("Opens the folder, and keeps this description beside it for the next time."),
+            lambda: self.layout_wanted.emit(self.text.toPlainText()),
+        )
+        set_primary(self.open, True)
+        cancel = button(
+            "layout_cancel", tr("Cancel"), tr("Closes without opening the folder."), self.reject
+        )
+        question = (
+            tr("Several layouts fit {folder}. Which one is meant?", folder=root)
+            if candidates
+            else tr("The layout of {folder} is not known. Describe it.", folder=root)
+        )
+        head = QLabel(question)
+        head.setWordWrap(True)
+        layout = QVBoxLayout(self)
+        layout.addWidget(head)
+        if candidates:
+            layout.addWidget(row(QLabel(tr("Layout")), self.candidates, 1))
+        layout.addWidget(self.text, 1)
+        layout.addWidget(QLabel(_FIELDS))
+        layout.addWidget(self.result)
+        layout.addWidget(self.problems)
+        layout.addWidget(row(1, cancel, self.open))
+        self._pause = QTimer(self)
+        self._pause.setSingleShot(True)
+        self._pause.setInterval(_PAUSE_MS)
+        self._pause.timeout.connect(self._emit_text)
+        self.text.textChanged.connect(self._pause.start)
+        self.open.setEnabled(False)
+
+    def show_preview(self, preview: LayoutPreview) -> None:
+        """Show what the description gives; it can be used where it gives a case."""
+        self.result.setText("\n".join(preview.lines) or preview.error)
+        set_level(self.result, "error" if preview.error else "")
+        more = len(preview.problems) - _MOST_PROBLEMS
+        lines = list(preview.problems[:_MOST_PROBLEMS])
+        lines += [tr("and {more} more", more=more)] if more > 0 else []
+        self.problems.setText("\n".join(lines))
+        set_level(self.problems, "warning")
+        self.problems.setVisible(bool(lines))
+        self.open.setEnabled(not preview.error)
+
+    def _emit_text(self) -> None:
+        self.text_changed.emit(self.text.toPlainText())
+
+
+_FIELDS = tr(
+    "{patient} any text   {phase:n} number   {time:x} seconds   {visit:%Y-%m-%d} date   "
+    "{side:left|right} one of these   * any text   **/ any folders"
+)
