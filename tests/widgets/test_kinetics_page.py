@@ -246,7 +246,7 @@ def test_the_chosen_clock_moves_phases_volume_map_and_curves_and_is_named(qtbot,
 @pytest.mark.parametrize(
     ("timing", "typed", "said"),
     [
-        (Timing.INJECTION, "soon", "expected the second of the injection"),
+        (Timing.INJECTION, "soon", "expected the time of the injection"),
         (Timing.INJECTION, "9000", "after the last phase"),
         (Timing.MANUAL, "2", "expected the early and the late phase"),
         (Timing.MANUAL, "3, 2", "a later phase of 1 to 3"),

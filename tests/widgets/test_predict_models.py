@@ -222,7 +222,7 @@ def test_start_runs_the_chosen_model_with_its_options(qtbot, page, world, models
     assert made.settings.mirroring is False
     assert made.host is models["host"]
     page.start.click()
-    qtbot.waitUntil(lambda: "candidate(s)" in page.result.text())
+    qtbot.waitUntil(lambda: "Candidates:" in page.result.text())
     assert ("predict", "A_1", None) in world.calls
 
 

@@ -60,7 +60,7 @@ def _describe_voxels(
     phase, place = np.argwhere(odd)[0]
     voxel = ", ".join(str(index) for index in np.argwhere(mask)[place])
     return (
-        f"{count_of(np.count_nonzero(odd.any(axis=0)), 'voxel')} {what}, the first in phase "
+        f"{count_of(int(odd.any(axis=0).sum()), 'voxel')} {what}, the first in phase "
         f"{phase} at "
         f"(z, y, x) {voxel} ({values[phase, place]:g})"
     )
