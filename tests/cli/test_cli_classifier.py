@@ -245,7 +245,7 @@ def test_a_reader_or_point_that_means_nothing_is_refused(responses, more, code, 
 def test_two_models_of_one_name_and_one_without_scores_are_refused(responses):
     done, _ = pcr(responses, responses / "a.csv", f"a={responses / 'b.csv'}")
     assert done.returncode == 1
-    assert "a name of its own" in done.stderr
+    assert "different names" in done.stderr
     (responses / "b.csv").write_text("case_id,pcr\nA,1\nB,0\n")
     done, _ = pcr(responses, responses / "a.csv", responses / "b.csv")
     assert done.returncode == 1

@@ -46,7 +46,7 @@ ALL_CASES = """
 import napari
 from napari_mamamia.widgets.dock.place import dock_of
 dock_of(napari.current_viewer()).report_page.cases.setCurrentIndex(1)
-dock_of(napari.current_viewer()).report_page.pdf.setChecked(True)
+dock_of(napari.current_viewer()).report_page.fields["pdf"].setChecked(True)
 """
 LANES = {"predict_all": "predict all", "export_all": "export", "import_study": "import run"}
 

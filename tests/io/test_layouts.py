@@ -14,6 +14,7 @@ from napari_mamamia.io.layouts.case_list import order_phases
 from napari_mamamia.io.layouts.find import find_data_set, own_layout_file, recognise
 from napari_mamamia.io.layouts.known import list_layouts
 from napari_mamamia.io.layouts.layout import parse_layouts
+from napari_mamamia.io.layouts.manifest import list_missing_series
 from napari_mamamia.io.layouts.pattern import PathPattern
 from napari_mamamia.io.layouts.propose import propose_layout
 from napari_mamamia.io.layouts.tree import list_tree
@@ -476,3 +477,43 @@ def test_nothing_is_proposed_for_a_folder_without_volumes(tmp_path):
     root = make_tree(tmp_path / "mine", ["letter.pdf", "a/1-01.dcm"])
     with pytest.raises(FormatError, match="import DICOM"):
         propose_layout(list_tree(root))
+
+
+def test_series_that_a_download_lists_and_lacks_are_reported(tmp_path):
+    header = "Series UID,Subject ID,Modality,File Size,File Location,Download Timestamp"
+    rows = [r"1.2,X,MR,1,.\C\P1\01-02-2003-S\1.0-dce,", r"1.3,MR,1,.\C\P1\01-02-2003-S\2.0-late,"]
+    files = ["manifest-1/C/P1/01-02-2003-S/1.0-dce/1-01.dcm"]
+    texts = {"manifest-1/metadata.csv": "\n".join([header, *rows])}
+    warnings = list_missing_series(list_tree(make_tree(tmp_path / "set", files, texts)))
+    assert warnings == [
+        "1 series that manifest-1/metadata.csv lists are not there: C/P1/01-02-2003-S/2.0-late"
+    ]
+
+
+def test_uids_of_a_tcia_manifest_are_looked_for_in_names_of_folders(tmp_path):
+    uids = ["1.2.826.0.1.3680043.8.1", "1.2.826.0.1.3680043.8.2"]
+    texts = {"c.tcia": "ListOfSeriesToDownload=\n" + "\n".join(uids)}
+    with_uid = make_tree(tmp_path / "a", [f"C/P/S/{uids[0]}/1.dcm"], texts)
+    assert uids[1] in list_missing_series(list_tree(with_uid))[0]
+    without = make_tree(tmp_path / "b", ["C/P/S/3.0-dce/1.dcm"], texts)
+    assert list_missing_series(list_tree(without)) == []
+
+
+def test_a_split_that_parts_a_person_is_reported(tmp_path):
+    files = [f"data/GD/GD_{n}/P{k}.nii.gz" for n in (1, 2) for k in range(2)]
+    texts = {"data/train.txt": "GD_1\n", "data/test.txt": "GD_2\nGD_1\n"}
+    data_set = find_data_set(make_tree(tmp_path / "set", files, texts))
+    assert any("GD_1 is in the splits" in warning for warning in data_set.warnings)
+    own = (
+        '[mine]\nimage = [{path = "{patient}/{visit:n}/{phase:n}"}]\n'
+        'split = [{path = "train.txt", name = "train"}, {path = "test.txt", name = "test"}]\n'
+        'table = {path = "t.csv", key = "id", person = "who"}\n'
+    )
+    files = [f"{p}/1/{k}.nrrd" for p in ("A", "B") for k in (0, 1)]
+    texts = {"train.txt": "A\n", "test.txt": "B\n", "t.csv": "id,who\nA,7\nB,7\n"}
+    root = make_tree(tmp_path / "persons", files, texts)
+    own_layout_file(root).write_text(own)
+    data_set = find_data_set(root)
+    assert [case.split for case in data_set.cases] == ["train", "test"]
+    assert {case.person_key for case in data_set.cases} == {"person 7"}
+    assert any("several parts of the split" in warning for warning in data_set.warnings)

@@ -184,3 +184,21 @@ def test_torch_loader_reads_the_chosen_phases(files, signal):
     assert tuple(batch["image"].shape) == (1, 2, 6, 16, 20)
     assert np.array_equal(batch["image"][0, 1], signal[2].astype(np.float32))
     assert int(batch["mask"].sum()) == 60
+
+
+def test_patients_have_their_visits_in_order_of_time(tmp_path, signal):
+    root = tmp_path / "Reconstructed_Datasets" / "NACT-Volumes"
+    for patient, date in (("P2", "01-15-2003"), ("P2", "12-20-2002"), ("P1", "03-01-2001")):
+        (root / patient / date).mkdir(parents=True)
+        for k, phase in enumerate(signal):
+            image = nibabel.Nifti1Image(phase.T, AFFINE)
+            nibabel.save(image, root / patient / date / f"volume_phase{k}.nii.gz")
+    data_set = mm.open_data_set(tmp_path, progress=False)
+    assert data_set.layout == "longitudinal-mama-mia"
+    visits = {
+        patient.name: [visit.name for visit in patient.visits] for patient in data_set.patients
+    }
+    assert visits == {"P1": ["03-01-2001"], "P2": ["12-20-2002", "01-15-2003"]}
+    last = data_set.patients[1].visits[1]
+    assert (last.index, last.cases[0].case_id) == (1, "P2_01-15-2003")
+    assert np.array_equal(last.cases[0].signal, signal)

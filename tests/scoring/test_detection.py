@@ -511,8 +511,8 @@ def test_a_resample_scores_as_its_cases_written_out(kind):
 
 def test_one_tumour_for_each_case_is_said():
     said = " ".join(scored({"A": ([(0, 10) * 3], [])}).warnings)
-    assert "may be a true further focus" in said
-    assert "may be a true further focus" not in " ".join(scored(EXAMPLE).warnings)
+    assert "may be a true additional lesion" in said
+    assert "may be a true additional lesion" not in " ".join(scored(EXAMPLE).warnings)
 
 
 def test_scores_that_are_all_equal_are_said():

@@ -148,5 +148,5 @@ def test_no_interval_of_a_share_goes_beyond_its_range(metric, high):
 def test_a_rank_that_no_resample_moves_is_one_number():
     values = np.array([[0.9, 0.1], [0.8, 0.2], [0.9, 0.3]])
     page = page_of([RankingTable(("A", "B"), ("1", "2", "3"), values)], "B")
-    sure = next(one for one in page.summary if one.question == "How sure")
+    sure = next(one for one in page.summary if one.question == "How certain")
     assert "its rank is 2; it is first in 0 %" in sure.sentences[0]

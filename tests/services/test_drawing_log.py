@@ -126,7 +126,7 @@ def test_a_damaged_record_is_read_as_far_as_it_goes_and_says_so(tmp_path):
     file.write_bytes(b"".join(lines))
     opened = open_drawings(Workspace(tmp_path), "A")
     assert [one.text for one in opened.items] == ["a", "c"]
-    assert opened.problem == "Left out of the record: 1 damaged place(s)"
+    assert opened.problem == "Left out of the record: 1 damaged record"
 
 
 def test_an_ellipse_has_the_values_of_its_phase_or_of_the_difference_on_screen():

@@ -176,7 +176,7 @@ def test_after_a_crash_every_step_is_back_and_can_be_undone(opened):
     crash(editing)
     again = opened()
     assert again.recovered.n_steps == 3
-    assert again.recovered.text.startswith("3 step(s) of 20")
+    assert again.recovered.text.startswith("3 steps of 20")
     assert (again.session.labels == three).all()
     assert (again.recovered.labels.dense() == three).all()
     again.session.undo()
@@ -259,8 +259,8 @@ def test_damage_in_the_middle_recovers_what_came_before_and_keeps_the_file(opene
     again = opened()
     assert (again.session.labels == one).all()
     assert again.recovered is not None
-    assert "the 2 record(s) after that are not in it" in again.notes[0]
-    assert again.recovered.warnings == ("2 later record(s) of the journal are lost",)
+    assert "2 later records are not in it" in again.notes[0]
+    assert again.recovered.warnings == ("2 later records of the journal are lost",)
     assert path.with_name("A.set-aside-1.journal").read_bytes() == damaged
     two = paint(again, PLACES[2])
     crash(again)
@@ -319,7 +319,7 @@ def test_a_mask_that_something_else_saved_meanwhile_is_what_is_opened(opened, wo
     again = opened()
     assert again.recovered is None
     assert (again.session.labels == blob(case, 3).dense()).all()
-    assert "changed by something else" in again.notes[0]
+    assert "another program changed" in again.notes[0]
 
 
 def test_a_mask_file_that_was_removed_is_recovered_from_the_journal(opened):

@@ -107,7 +107,7 @@ def test_tables_of_scoring_runs_are_named_by_their_folders_and_know_their_direct
     assert first == {"one": 1, "second": 2}
     assert second == {"one": 2, "second": 1}
     assert got["overall"]["methods"]["mean-then-rank"] == {"one": 1, "second": 1}
-    assert "less is better" in done.stdout
+    assert "smaller is better" in done.stdout
 
 
 def test_a_long_table_with_sites_has_a_table_for_each_and_all_rules_over_them(write, tmp_path):
@@ -248,8 +248,8 @@ def test_a_value_that_rewards_leaving_cases_out_is_named(
 def test_one_case_is_said_to_prove_nothing(write, tmp_path):
     rank_files(RankInputs(table=write("case,A,B\nc1,.9,.8\n")), tmp_path / "out", FEW)
     page = (tmp_path / "out" / "leaderboard.html").read_text()
-    assert "Open (1 case is too few to tell)" in page
-    assert "Sure:" not in page
+    assert "Undecided (1 case is too few to tell)" in page
+    assert "Certain:" not in page
 
 
 @pytest.mark.parametrize("damaged", [(), (3, 4, 11)])

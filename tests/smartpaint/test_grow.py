@@ -150,7 +150,7 @@ def test_the_limit_is_1_3_times_the_distance_of_the_farthest_edge():
     drawn[17:24, 16:25] = True  # half extents 3.5 and 4.5 mm: radius 5.70 mm, limit 7.41 mm
     mask, result = grown(case_of(tall, (1.0, 1.0, 1.0)), [Outline(0, 15, drawn)])
     assert np.flatnonzero(mask[:, 20, 20]).tolist() == list(range(8, 23))
-    assert any("limit" in note for note in result.notes)
+    assert any("search area" in note for note in result.notes)
 
 
 def test_a_dark_core_is_filled():

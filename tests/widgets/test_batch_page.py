@@ -399,13 +399,13 @@ def test_without_more_a_run_is_in_this_program_with_the_defaults(qtbot, panel, s
 
 def test_processes_time_limit_bootstrap_and_seed_reach_the_run(qtbot, panel, scoring):
     options = open_options(panel)
-    options.place.setCurrentIndex(1)
-    options.workers.setMaximum(4)
-    options.workers.setValue(3)
-    options.limit.setValue(90)
-    options.resamples.setValue(200)
-    options.seed.setValue(7)
-    options.existing.setCurrentIndex(2)
+    options.fields["where"].setCurrentIndex(1)
+    options.fields["workers"].setMaximum(4)
+    options.fields["workers"].setValue(3)
+    options.fields["limit_s"].setValue(90)
+    options.fields["n_resamples"].setValue(200)
+    options.fields["seed"].setValue(7)
+    options.fields["existing"].setCurrentIndex(2)
     run(qtbot, panel)
     _reference, _prediction, _out, settings, place, existing = scoring.asked[0]
     assert place == Place(workers=3, time_limit_s=90.0)
@@ -415,8 +415,10 @@ def test_processes_time_limit_bootstrap_and_seed_reach_the_run(qtbot, panel, sco
 
 def test_the_list_of_cases_and_the_rule_for_unusable_ones_reach_the_run(qtbot, panel, scoring):
     options = open_options(panel)
-    options.listed.setText("cases.txt")
-    options.unusable.setCurrentIndex(options.unusable.findData(UnusableRule.WORST_SCORE.value))
+    options.fields["case_list"].setText("cases.txt")
+    options.fields["unusable"].setCurrentIndex(
+        options.fields["unusable"].findData(UnusableRule.WORST_SCORE)
+    )
     run(qtbot, panel)
     settings = scoring.asked[0][3]
     assert settings.cases == scoring.listed == CaseList("cases.txt", ("A_1", "A_2"))
@@ -433,7 +435,9 @@ def test_a_rule_that_the_profile_has_no_worst_value_for_starts_nothing(panel, sc
     options = open_options(panel)
     profiles = panel.batch_page.profile
     profiles.setCurrentIndex(profiles.findText("official-code"))
-    options.unusable.setCurrentIndex(options.unusable.findData(UnusableRule.WORST_SCORE.value))
+    options.fields["unusable"].setCurrentIndex(
+        options.fields["unusable"].findData(UnusableRule.WORST_SCORE)
+    )
     click(panel, "batch_start")
     assert "expected the rule reject or leave-out" in panel.batch_page.state.text()
     assert scoring.asked == []
@@ -441,11 +445,11 @@ def test_a_rule_that_the_profile_has_no_worst_value_for_starts_nothing(panel, sc
 
 def test_a_cluster_needs_the_address_of_its_scheduler(qtbot, panel, scoring):
     options = open_options(panel)
-    options.place.setCurrentIndex(2)
+    options.fields["where"].setCurrentIndex(2)
     click(panel, "batch_start")
     assert "tcp://host:8786" in panel.batch_page.state.text()
     assert scoring.asked == []
-    options.address.setText("tcp://node7:8786")
+    options.fields["scheduler"].setText("tcp://node7:8786")
     run(qtbot, panel)
     assert scoring.asked[0][4] == Place(scheduler="tcp://node7:8786")
 
@@ -454,7 +458,7 @@ def test_without_the_extra_the_pip_command_is_shown_and_nothing_starts(panel, sc
     options = open_options(panel)
     options.show_cluster(False)
     assert not options.place_note.isVisible()
-    options.place.setCurrentIndex(1)
+    options.fields["where"].setCurrentIndex(1)
     assert 'pip install "napari-mamamia[cluster]"' in options.place_note.text()
     assert options.place_note.isVisible()
     click(panel, "batch_start")

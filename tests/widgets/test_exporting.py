@@ -151,9 +151,9 @@ def test_what_is_chosen_is_what_is_asked_for(qtbot, page, asked, tmp_path):
     tick(page, 0, 1)
     options = page.options
     options.formats[ExportFormat.CHALLENGE].click()
-    options.profile.setCurrentIndex(2)
-    options.with_images.click()
-    options.fuse.setCurrentIndex(1)
+    options.fields["profile"].setCurrentIndex(2)
+    options.fields["with_images"].click()
+    options.fields["fuse"].setCurrentIndex(1)
     assert "masks/NAME/ID.nii.gz" in page.what.text()
     assert "harmonised/: the same in RAS orientation" in page.what.text()
     assert "majority of the 2 chosen" in page.what.text()
@@ -235,7 +235,7 @@ def test_dicom_seg_of_nifti_cases_asks_for_the_study(qtbot, page, asked, tmp_pat
     page.options.formats[ExportFormat.DICOM_SEG].click()
     assert "choose their study" in page.target.text()
     assert not page.start.isEnabled()
-    page.options.study.setText(str(tmp_path))
+    page.options.fields["study"].setText(str(tmp_path))
     go_to(qtbot, page, tmp_path / "out")
     page.start.click()
     qtbot.waitUntil(lambda: bool(asked))
@@ -244,13 +244,13 @@ def test_dicom_seg_of_nifti_cases_asks_for_the_study(qtbot, page, asked, tmp_pat
 
 def test_a_dicom_seg_names_the_patient_only_if_that_is_ticked(qtbot, page, asked, tmp_path):
     options = page.options
-    assert not options.identified.isVisible()
+    assert not options.fields["identified"].isVisible()
     options.formats[ExportFormat.DICOM_SEG].setChecked(True)
-    options.study.setText(str(tmp_path))
-    assert options.identified.isVisible()
-    assert not options.identified.isChecked()
+    options.fields["study"].setText(str(tmp_path))
+    assert options.fields["identified"].isVisible()
+    assert not options.fields["identified"].isChecked()
     assert "the case id replaces the patient" in page.what.text()
-    options.identified.setChecked(True)
+    options.fields["identified"].setChecked(True)
     assert "WITH the patient's name" in page.what.text()
     assert options.selection().settings.identified_seg
     options.formats[ExportFormat.DICOM_SEG].setChecked(False)
@@ -280,8 +280,7 @@ def test_every_control_has_a_name_and_a_tooltip(page):
     options = page.options
     for widget in (
         page.sets, page.out, page.replace, page.start, page.open_folder, page.target, page.what,
-        *options.formats.values(), options.profile, options.with_images, options.fuse,
-        options.maker, options.study,
+        *options.formats.values(), *options.fields.values(),
     ):  # fmt: skip
         assert widget.objectName().startswith("export_")
         assert widget.toolTip()

@@ -942,7 +942,7 @@ def test_the_export_knows_the_study_that_the_case_came_from(qtbot, dock, tmp_pat
     settle(qtbot, dock)
     click(dock.import_page.start)
     settle(qtbot, dock)
-    assert dock.export_page.options.study.text() == str(folder)
+    assert dock.export_page.options.fields["study"].text() == str(folder)
 
 
 def test_closing_lets_go_of_what_was_unpacked(dock, imports, looked):

@@ -5,6 +5,7 @@ import pytest
 from napari.layers import Image
 from tests.widgets.test_wheel import turn
 
+from napari_mamamia.core.edits import Edit
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.measurement import MeasureKind, Measurement
 from napari_mamamia.io.workspace.measurements import append_measurement
@@ -97,6 +98,9 @@ def test_the_phase_shown_is_one_of_the_case_beside_a_longer_series(opened):
     for point, phase in ((-2, 0), (0, 0), (count - 1, count - 1), (count + 1, count - 1)):
         dims.set_point(dims.ndim - 4, point)
         assert opened.scene.phase == phase
+    for asked, reached in ((-1, 0), (count, count - 1), (count + 3, count - 1)):
+        opened.scene.go_to_phase(asked)
+        assert dims.point[dims.ndim - 4] == reached, "no phase of the case is beyond"
 
 
 @pytest.mark.parametrize(
@@ -291,3 +295,12 @@ def test_the_newest_step_is_the_first_line_and_the_start_the_last(qtbot):
     history.show_steps((), 0, "empty mask", can_undo=False, can_redo=False)
     assert (model.rowCount(), model.position_of(0)) == (1, 0)
     assert model.index(0, 0).data() == "start: empty mask"
+    steps = (Edit("outline"), Edit("grow"), Edit("smooth"))
+    history.show_steps(steps, 2, "empty mask", can_undo=True, can_redo=True)
+    assert [model.position_of(row) for row in range(model.rowCount())] == [3, 2, 1, 0]
+    names = [model.index(row, 0).data() for row in range(model.rowCount())]
+    assert "smooth" in names[0]
+    assert names[-1] == "start: empty mask"
+    for row, position in ((0, 3), (3, 0)):
+        history.view.clicked.emit(model.index(row, 0))
+        assert wanted[-1] == position

@@ -324,17 +324,6 @@ def test_a_step_of_the_cross_hair_slices_each_layer_once_in_each_view(open_three
     assert sorted(map(id, sliced)) == sorted(map(id, layers))
 
 
-def test_a_copy_makes_no_thumbnail_and_the_main_layer_does(open_three):
-    dock = open_three()
-    made = []
-    for model in dock.planes.views():
-        find_layer(model.layers, Role.REFERENCE).events.thumbnail.connect(
-            lambda event, at=model: made.append(at)
-        )
-    dock.planes.links.go_to((3, 10, 13))
-    assert made == [dock.viewer]
-
-
 def test_a_layer_that_moves_while_slices_wait_has_its_new_size_afterwards():
     viewer = ViewerModel()
     still, moved = viewer.add_labels(MASKS["hole"]), viewer.add_labels(MASKS["hole"])

@@ -191,16 +191,16 @@ def test_no_option_of_the_command_is_named_in_the_window(qtbot, opened, page, fa
 
 def test_how_a_mask_was_made_can_be_said_where_no_record_tells(qtbot, opened, page, fake, tmp_path):
     opened.session.set_dicom_study(tmp_path)
-    page.dicom.click()
-    assert page.maker.isVisibleTo(page)
-    page.maker.setCurrentIndex(page.maker.findData(SegmentMaker.MANUAL))
+    page.fields["dicom"].click()
+    assert page.fields["maker"].isVisibleTo(page)
+    page.fields["maker"].setCurrentIndex(page.fields["maker"].findData(SegmentMaker.MANUAL))
     page.start.click()
     qtbot.waitUntil(lambda: "written" in page.result.text())
     assert fake.requests[0][2].dicom.maker is SegmentMaker.MANUAL
 
 
 def test_dicom_needs_the_study_that_an_import_fills_in(qtbot, opened, page, fake, tmp_path):
-    page.dicom.click()
+    page.fields["dicom"].click()
     assert not page.start.isEnabled()
     assert "choose its study" in page.problem.text()
     opened.session.set_dicom_study(tmp_path)
@@ -221,13 +221,13 @@ def test_who_gave_no_name_is_asked_first(qtbot, opened, page, fake):
 
 
 def test_a_folder_of_ones_own_stays_and_none_is_asked_for(qtbot, opened, page, tmp_path):
-    page.parent_folder.setText("")
-    page.parent_folder.textEdited.emit("")
+    page.fields["parent"].setText("")
+    page.fields["parent"].textEdited.emit("")
     assert not page.start.isEnabled()
-    page.parent_folder.setText(str(tmp_path))
+    page.fields["parent"].setText(str(tmp_path))
     opened.cases_flow.open_neighbour(1)
     qtbot.waitUntil(lambda: opened.session.case_id == "A_2")
-    assert page.parent_folder.text() == str(tmp_path)
+    assert page.fields["parent"].text() == str(tmp_path)
 
 
 def test_a_blind_reading_shuts_the_page_and_the_service(opened, page):

@@ -270,30 +270,6 @@ def test_a_mask_stepped_through_as_an_outline_is_filled_with_the_voxels_of_its_s
     np.testing.assert_array_equal(painted, draw_anew(viewer))
 
 
-def test_small_pictures_wait_for_the_list_that_shows_them_and_are_those_of_its_slice(
-    qtbot, shared_dock
-):
-    scene, viewer = shared_dock.scene, shared_dock.viewer
-    listed = main_view(viewer).window().findChild(QDockWidget, "layer list")
-    show(scene, FIRST)
-    phases = scene.layer(Role.PHASE)
-    made = []
-    phases.events.thumbnail.connect(made.append)
-    listed.show()
-    viewer.dims.set_current_step(1, 2)
-    assert made == []
-    qtbot.waitUntil(lambda: len(made) == 1)
-    listed.hide()
-    viewer.dims.set_current_step(1, 7)
-    qtbot.waitUntil(lambda: not scene.stack._thumbnails._timer.isActive())
-    assert len(made) == 1
-    listed.show()
-    qtbot.waitUntil(lambda: len(made) == 2)
-    seen = phases.thumbnail.copy()
-    type(phases)._update_thumbnail(phases)
-    np.testing.assert_array_equal(phases.thumbnail, seen)
-
-
 def test_without_napari_s_private_parts_nothing_is_changed():
     bare = SimpleNamespace(layer=SimpleNamespace())
     for patch in (step_lightly, keep_lightly, place_once):

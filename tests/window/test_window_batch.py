@@ -170,7 +170,7 @@ def test_two_models_are_compared_filtered_reviewed_and_tagged(
     control(ready, "batch_add_model")
     line = ready.batch_page.models.lines[1]
     line.folder.setEditText(str(second))
-    ready.batch_page.options.resamples.setValue(20)
+    ready.batch_page.options.fields["n_resamples"].setValue(20)
     picture(window, "36_batch_two_models")
     control(ready, "batch_start")
     qtbot.waitUntil(lambda: not ready.jobs.is_running("batch"), timeout=120_000)

@@ -33,7 +33,9 @@ def page(qtbot, window, docked, small_data_set):
 def test_two_sets_become_a_verified_bundle(qtbot, window, page, picture, control, docked, tmp_path):
     picture(window, "export_1_ready")
     page.sets.item(1).setCheckState(Qt.CheckState.Checked)
-    page.options.profile.setCurrentIndex(page.options.profile.findData(OrientationProfile.LAS_PSR))
+    page.options.fields["profile"].setCurrentIndex(
+        page.options.fields["profile"].findData(OrientationProfile.LAS_PSR)
+    )
     page.options.formats[ExportFormat.CHALLENGE].click()
     page.out.setText(str(tmp_path / "bundle"))
     control(docked, "export_start")

@@ -158,7 +158,7 @@ def test_from_a_dropped_study_to_a_verified_dicom_seg(
     qtbot.waitUntil(lambda: export.sets.count() == 2, timeout=15_000)
     assert [chosen.title for chosen in export.chosen()] == ["refined by Ana"]
     click_box(export.options.formats[ExportFormat.DICOM_SEG])
-    assert export.options.study.text() == str(study)
+    assert export.options.fields["study"].text() == str(study)
     type_into(export.out, str(tmp_path / "bundle"))
     qtbot.waitUntil(export.start.isEnabled, timeout=15_000)
     control(docked, "export_start")

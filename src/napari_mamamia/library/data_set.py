@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from operator import index
@@ -375,6 +375,14 @@ class DataSet:
         }
         return [rows.get(case_key(case_id), {}) for case_id in self.case_ids]
 
+    @property
+    def patients(self) -> "tuple[Patient, ...]":
+        """The persons with their visits in order of time; each visit holds its exams.
+
+        Two names that a table says are one person are one `Patient`.
+        """
+        return _list_patients(self)
+
     def _select(self, case_ids: Sequence[str]) -> "DataSet":
         data_set = self._opened.data_set
         cases = tuple(data_set.case(self._find_spelling(case_id)) for case_id in case_ids)
@@ -403,6 +411,58 @@ class DataSet:
             return case_id
         spelled = {case_key(name): name for name in self.case_ids}
         return spelled.get(case_key(case_id), case_id)
+
+
+@dataclass(frozen=True, slots=True)
+class PatientVisit:
+    """The exams of one patient at one time.
+
+    `name` is the visit as the data set names it, "" where it names none; `index` its number in time
+    from 0, None where nothing tells the order. `cases` are its exams, one for each side.
+    """
+
+    name: str
+    index: int | None
+    cases: DataSet
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """A person with all exams; `names` are several where a table says that they are one person."""
+
+    names: tuple[str, ...]
+    visits: tuple[PatientVisit, ...]
+    cases: DataSet
+
+    @property
+    def name(self) -> str:
+        """The first name."""
+        return self.names[0]
+
+
+def _list_patients(data_set: DataSet) -> tuple[Patient, ...]:
+    """Return the persons of a data set in its order, with their visits in order of time."""
+    persons: dict[str, list[str]] = {}
+    files_of = {files.case_id: files for files in data_set.opened.data_set.cases}
+    for case_id, files in files_of.items():
+        persons.setdefault(files.person_key, []).append(case_id)
+    patients = []
+    for case_ids in persons.values():
+        visits: dict[tuple[str, int | None], list[str]] = {}
+        for case_id in case_ids:
+            visit = files_of[case_id].visit
+            key = ("", None) if visit is None else (visit.name, visit.index)
+            visits.setdefault(key, []).append(case_id)
+        names = dict.fromkeys(files_of[case_id].patient or case_id for case_id in case_ids)
+        ordered = sorted(visits.items(), key=lambda item: (item[0][1] is None, item[0][1] or 0))
+        patients.append(
+            Patient(
+                tuple(names),
+                tuple(PatientVisit(*key, data_set[ids]) for key, ids in ordered),
+                data_set[case_ids],
+            )
+        )
+    return tuple(patients)
 
 
 def _make_row(row: CaseRow) -> dict[str, Any]:

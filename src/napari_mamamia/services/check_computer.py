@@ -96,9 +96,9 @@ def _check_memory() -> Finding:
     if total is None:
         return Finding("memory", "unknown on this system", State.NOTE)
     state = State.OK if total >= _LEAST_MEMORY else State.NOTE
-    left = "" if free is None else f", {free / _GB:.1f} GB free"
+    free_text = "" if free is None else f", {free / _GB:.1f} GB free"
     hint = "" if total >= _LEAST_MEMORY else ", less than the 8 GB that large cases need"
-    return Finding("memory", f"{total / _GB:.1f} GB{left}{hint}", state)
+    return Finding("memory", f"{total / _GB:.1f} GB{free_text}{hint}", state)
 
 
 def graphics() -> Iterator[Finding]:

@@ -100,6 +100,12 @@ class CaseFiles:
     split: str = ""
 
     @property
+    def person_key(self) -> str:
+        """What exams of one person share: the person that a table names, else the patient."""
+        named = self.person if self.person not in ("", "0") else ""
+        return f"person {named}" if named else self.patient or self.case_id
+
+    @property
     def is_series(self) -> bool:
         """Whether all phases are in one 4-D file, which is best read in one pass."""
         if any(source.frames for source in self.phases):

@@ -25,6 +25,7 @@ from napari_mamamia.io.files.sources import (
     Visit,
 )
 from napari_mamamia.io.layouts.layout import ImageKind, Layout, TableRule
+from napari_mamamia.io.layouts.manifest import list_missing_series
 from napari_mamamia.io.layouts.matching import (
     ExamPaths,
     MaskPath,
@@ -101,6 +102,8 @@ def build_data_set(matches: Matches, tree: Tree) -> DataSet:
     cases = _number_visits(layout, tree, matches, cases, warnings)
     cases = _mark_twins(cases, root)
     warnings += _describe_lost(matches, tree)
+    warnings += list_missing_series(tree)
+    warnings += _find_parted_persons(cases)
     return DataSet(
         root,
         LayoutKind.PATTERN,
@@ -639,6 +642,21 @@ def _read_job_names(layout: Layout, tree: Tree, warnings: list[str]) -> list[str
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             warnings.append(f"the names in {path} were not read: {error}")
     return list(names)
+
+
+def _find_parted_persons(cases: Sequence[CaseFiles]) -> list[str]:
+    """Return a warning where exams of one person are in different parts of the data set."""
+    parts: dict[str, set[str]] = {}
+    for case in cases:
+        if case.split:
+            parts.setdefault(case.person_key, set()).add(case.split)
+    parted = sorted(key for key, names in parts.items() if len(names) > 1)
+    if not parted:
+        return []
+    return [
+        f"{len(parted)} patients have exams in several parts of the split, such as "
+        f"{name_some(parted, 3)}: what is learned from one part is tested on the same person"
+    ]
 
 
 # -------------------------------------------------------------------- what is left

@@ -140,8 +140,6 @@ class Layout:
         A JSON file of grand-challenge jobs that has the names of cases.
     channel_names
         A JSON file of nnU-Net that says what each channel is.
-    manifest
-        A table of what was downloaded, one row for each series.
     ignored
         Files that are passed over without a word, such as copies.
     words
@@ -165,7 +163,6 @@ class Layout:
     refused: tuple[tuple[PathPattern, str], ...] = ()
     names: PathPattern | None = None
     channel_names: PathPattern | None = None
-    manifest: PathPattern | None = None
     ignored: tuple[PathPattern, ...] = ()
     words: tuple[tuple[str, str], ...] = ()
 
@@ -246,7 +243,6 @@ def _parse_layout(name: str, table: Mapping[str, Any]) -> Layout:
         settings.each("refuse", lambda rule: (rule.pattern("path"), rule.text("why"))),
         settings.one("names", lambda names: names.pattern("path")),
         settings.one("channel_names", lambda names: names.pattern("path")),
-        settings.one("manifest", lambda manifest: manifest.pattern("path")),
         tuple(map(PathPattern, settings.texts("ignore"))),
         _parse_words(settings.take("words", dict, {})),
     )

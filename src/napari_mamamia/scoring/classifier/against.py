@@ -77,6 +77,13 @@ def bayes_factor(
     Both arrays (B,) hold a number, larger is better, on the same resamples; a draw that is nan in
     one is not counted. Source of the draws: T. Schaffter et al. 2020, supplement.
 
+    Parameters
+    ----------
+    draws, other_draws
+        Numbers (B,) of two models in the same resamples.
+    names
+        Names of the two models.
+
     Examples
     --------
     >>> bayes_factor(np.array([0.8, 0.7, 0.9, 0.8]), np.array([0.7, 0.7, 0.8, 0.7])).k
@@ -94,10 +101,10 @@ def bayes_factor(
 def bayes_factors(draws: NDArray[np.float64], names: Sequence[str]) -> tuple[BayesFactor, ...]:
     """Return the factor of each ordered pair of models, from `draws` (B, k)."""
     return tuple(
-        bayes_factor(draws[:, one], draws[:, other], (names[one], names[other]))
-        for one in range(len(names))
+        bayes_factor(draws[:, row], draws[:, other], (names[row], names[other]))
+        for row in range(len(names))
         for other in range(len(names))
-        if one != other
+        if row != other
     )
 
 
@@ -107,6 +114,13 @@ def challengescoring_factors(draws: NDArray[np.float64], reference: int) -> tupl
     Its K has no direction, ties count for the model that is not the reference, and K depends on
     which model the reference is. `draws` (B, k) hold a number, larger is better; the reference's
     own K is nan. Source: Sage-Bionetworks/challengescoring, ``computeBayesFactor``.
+
+    Parameters
+    ----------
+    draws
+        Numbers (B, k) of k models in B resamples.
+    reference
+        Index of the reference.
 
     Examples
     --------
@@ -147,15 +161,26 @@ def robust_leader(
 
     Of equal numbers the first model's counts. Source: T. Schaffter et al. 2020, supplement: a model
     that is robustly better than the second wins, otherwise partial AUC decides among the tied.
+
+    Parameters
+    ----------
+    names
+        Names of the k models.
+    aucs, partial_aucs
+        AUCs and partial AUCs, (k,).
+    draws
+        AUCs in each resample, (B, k).
+    rule
+        When one model is robustly better.
     """
     if np.isnan(aucs).all() or np.isnan(draws).all():
         return None
     best = int(np.nanargmax(aucs))
     tied = [
-        place
-        for place in range(len(names))
-        if place == best
-        or not (isnan(aucs[place]) or rule.holds(bayes_factor(draws[:, best], draws[:, place])))
+        index
+        for index in range(len(names))
+        if index == best
+        or not (isnan(aucs[index]) or rule.holds(bayes_factor(draws[:, best], draws[:, index])))
     ]
     second = max((p for p in range(len(names)) if p != best), key=lambda p: aucs[p], default=best)
     if second not in tied:
@@ -186,7 +211,19 @@ def pair_models(
     names: Sequence[str],
     draws: NDArray[np.float64],
 ) -> tuple[PairedModels, ...]:
-    """Return every pair of models with scores (k, n), and `draws` (B, k) of their AUCs."""
+    """Return every pair of models with scores (k, n), and `draws` (B, k) of their AUCs.
+
+    Parameters
+    ----------
+    label
+        0 or 1 of each case, (n,).
+    scores
+        Scores (k, n).
+    names
+        Names of the k models.
+    draws
+        AUCs in each resample, (B, k).
+    """
     pairs = [
         PairedModels(
             names[a],
@@ -235,6 +272,17 @@ def against_reader(
     """Compare a model that calls scores of `cut` and above positive with a reader.
 
     Cases with a recall of nan are left out. Source: Q. McNemar, Psychometrika 12 (1947) 153, exact.
+
+    Parameters
+    ----------
+    label
+        0 or 1 of each case, (n,).
+    score
+        The model's scores, (n,).
+    recall
+        The reader's 0 or 1, nan if unknown, (n,).
+    cut
+        The smallest score that the model calls positive.
     """
     from scipy.stats import binomtest
 
@@ -286,6 +334,13 @@ def climb(
     Blum, M. Hardt, ICML 2015; Sage-Bionetworks/challengescoring, ``BootLadderBoot`` (its factor has
     no direction, its second condition adds it, as here).
 
+    Parameters
+    ----------
+    attempts
+        Numbers (B,) of each attempt, in order.
+    rule
+        When an attempt is robustly better.
+
     Examples
     --------
     >>> first, worse = np.array([0.7, 0.8, 0.7, 0.8]), np.array([0.6, 0.9, 0.6, 0.7])
@@ -305,9 +360,5 @@ def _list_rungs(attempts: Sequence[NDArray[np.float64]], rule: BayesRule) -> Ite
             is_new = rule.holds(factor) and float(np.nanmean(draws)) > float(np.nanmean(best))
         if best is None or is_new:
             best = draws
-        yield Rung(number, _mean_shown(best), k, is_new)
-
-
-def _mean_shown(draws: NDArray[np.float64]) -> float:
-    defined = draws[~np.isnan(draws)][:LADDER_SHOWN]
-    return float(defined.mean()) if defined.size else nan
+        defined = best[~np.isnan(best)][:LADDER_SHOWN]
+        yield Rung(number, float(defined.mean()) if defined.size else nan, k, is_new)

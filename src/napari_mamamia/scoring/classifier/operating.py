@@ -98,9 +98,9 @@ class RocPoints:
         before = np.maximum(index - 1, 0)
         low, high = self.positives[rows, before], self.positives[rows, index]
         false_low, false_high = self.negatives[rows, before], self.negatives[rows, index]
-        part = np.clip(np.nan_to_num(ratio(needed - low, high - low), nan=1.0), 0.0, 1.0)
-        part = np.where(high - needed <= _ROUNDING, 1.0, part)
-        between = false_low + part * (false_high - false_low)
+        fraction = np.clip(np.nan_to_num(ratio(needed - low, high - low), nan=1.0), 0.0, 1.0)
+        fraction = np.where(high - needed <= _ROUNDING, 1.0, fraction)
+        between = false_low + fraction * (false_high - false_low)
         n_negative = np.where(self.n_positive > 0, self.n_negative, 0.0)
         return 1 - ratio(false_high, n_negative), 1 - ratio(between, n_negative)
 
@@ -162,14 +162,23 @@ class SortedCases:
         points = self.points()
         if not points.n_positive[0]:
             return float("nan")
-        place = int(points.place(sensitivity)[0])
-        return float(self.thresholds[place - 1]) if place else float("inf")
+        index = int(points.place(sensitivity)[0])
+        return float(self.thresholds[index - 1]) if index else float("inf")
 
 
 def operating_point(
     label: NDArray[np.float64], score: NDArray[np.float64], sensitivity: float = SENSITIVITY
 ) -> OperatingPoint:
     """Return the specificities at a sensitivity, 0 to 1; nan if a class is missing.
+
+    Parameters
+    ----------
+    label
+        0 or 1 of each case, (n,).
+    score
+        Scores, (n,).
+    sensitivity
+        The sensitivity to reach, 0 to 1.
 
     Examples
     --------
@@ -189,6 +198,15 @@ def partial_auc(
     """Return the area above a sensitivity; nan if a class is missing.
 
     Neither McClish's corrected value nor the area over specificities (scikit-learn's ``max_fpr``).
+
+    Parameters
+    ----------
+    label
+        0 or 1 of each case, (n,).
+    score
+        Scores, (n,).
+    above
+        Lower end of the sensitivities.
 
     Examples
     --------
@@ -226,7 +244,15 @@ class ReaderPoint:
 
 
 def reader_point(label: NDArray[np.float64], recall: NDArray[np.float64]) -> ReaderPoint:
-    """Return a reader's sensitivity and specificity; cases with nan are left out."""
+    """Return a reader's sensitivity and specificity; cases with nan are left out.
+
+    Parameters
+    ----------
+    label
+        0 or 1 of each case, (n,).
+    recall
+        The reader's 0 or 1, nan if unknown, (n,).
+    """
     is_known = ~np.isnan(recall)
     yes, no = is_known & (label == 1), is_known & (label == 0)
     both = ratio(

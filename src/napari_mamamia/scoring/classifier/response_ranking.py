@@ -100,15 +100,19 @@ def rank_responses(
     scored = [
         (model, score_response(model.predictions, groupings, rules, weight)) for model in models
     ]
-    ranked = [(one, numbers) for one, numbers in scored if not np.isnan(numbers.ranking_score)]
+    ranked = [
+        (candidate, numbers) for candidate, numbers in scored if not np.isnan(numbers.ranking_score)
+    ]
     if not ranked:
         return None
-    names = tuple(one.name for one, _ in ranked)
+    names = tuple(candidate.name for candidate, _ in ranked)
     scores = np.array([numbers.ranking_score for _, numbers in ranked])
     ranks = rank_scores(scores)
     stable, draws = None, np.empty((0, len(names)))
     if n_resamples:
-        draws = _draw_scores([one for one, _ in ranked], groupings, rules, n_resamples, seed)
+        draws = _draw_scores(
+            [candidate for candidate, _ in ranked], groupings, rules, n_resamples, seed
+        )
         stable = stability_of(ranks, rank_scores(draws))
     return ResponseRanking(
         names,
@@ -144,6 +148,15 @@ def find_groups(
     """Return, for each rule, the best of k scores and all that it is not robustly better than.
 
     `draws` (B, k) are the scores in each resample. Of equal scores the first model's counts.
+
+    Parameters
+    ----------
+    names
+        Names of the k models.
+    scores
+        Ranking scores, (k,).
+    draws
+        Ranking scores in each resample, (B, k).
     """
     best = int(np.argmax(scores))
     groups = []
@@ -174,8 +187,8 @@ def _compare_aucs(
         tuple(case for case, is_known in zip(first.case_ids, has_label.tolist(), strict=True)
               if is_known),
         first.label[has_label],
-        tuple(one.name for one in able),
-        np.stack([one.predictions.score[has_label] for one in able]),
+        tuple(candidate.name for candidate in able),
+        np.stack([candidate.predictions.score[has_label] for candidate in able]),
         (0,) * len(able),
     )  # fmt: skip
     return score_classifiers(cases, ClassifierRules(n_draws=n_resamples, seed=seed)), notes

@@ -72,12 +72,12 @@ def score_classifiers(
         raise ValueError("expected at least one case with a label, but found none")
     reader = None if cases.recall is None else reader_point(cases.label, cases.recall)
     of_reader = () if reader is None or np.isnan(reader.sensitivity) else (reader.sensitivity,)
-    asked = tuple(dict.fromkeys((*rules.sensitivities, *of_reader)))
+    sensitivities = tuple(dict.fromkeys((*rules.sensitivities, *of_reader)))
     ready = [SortedCases.of(cases.label, scores) for scores in cases.scores]
-    drawn = _Drawn.of(cases, ready, rules, asked, reader, draws)
+    drawn = _Drawn.of(cases, ready, rules, sensitivities, reader, draws)
     models = tuple(
-        _score_model(cases, index, one, rules, asked, reader, drawn)
-        for index, one in enumerate(ready)
+        _score_model(cases, index, sorted_cases, rules, sensitivities, reader, drawn)
+        for index, sorted_cases in enumerate(ready)
     )
     aucs = drawn.numbers[:, :, 0]
     own_aucs = np.array([model.auc for model in models])
@@ -87,7 +87,7 @@ def score_classifiers(
         len(cases.ids),
         cases.n_positive,
         rules.above,
-        asked,
+        sensitivities,
         models,
         reader,
         bayes_factors(aucs, cases.models),
@@ -97,7 +97,7 @@ def score_classifiers(
         len(aucs),
         int(np.isnan(aucs[:, 0]).sum()),
         cases.clusters.n if cases.clusters else len(cases.ids),
-        tuple(_list_notes(cases, asked, reader)),
+        tuple(_list_notes(cases, sensitivities, reader)),
     )
 
 
@@ -132,7 +132,7 @@ class _Drawn:
                 targets[list(asked).index(reader.sensitivity)] = sensitivity
             blocks.append(
                 np.stack(
-                    [_numbers_of(one.points(weights), rules.above, targets) for one in ready],
+                    [_numbers_of(model.points(weights), rules.above, targets) for model in ready],
                     axis=1,
                 )
             )
@@ -209,7 +209,7 @@ def _numbers_of(
     for target in targets:
         unknown = np.isnan(target) | np.zeros(len(points.positives), dtype=bool)
         both = points.specificity(np.nan_to_num(target))
-        columns += [np.where(unknown, nan, one) for one in both]
+        columns += [np.where(unknown, nan, column) for column in both]
     return np.stack(columns, axis=1)
 
 

@@ -24,6 +24,13 @@ def seeded_weights(n_cases: int, n_resamples: int, seed: int) -> Iterator[NDArra
     """Yield how often each case counts in the resamples of a seed, in blocks (b, n).
 
     Resample k is row k of `numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))`.
+
+    Parameters
+    ----------
+    n_cases, n_resamples
+        Number of cases and of resamples.
+    seed
+        Seed of the resamples.
     """
     held: list[NDArray[np.int64]] = []
     rows = max(1, _PLACES // n_cases)
@@ -40,6 +47,15 @@ def named_weights(
     cases: Sequence[str], draws: NamedDraws, where: str = ""
 ) -> Iterator[NDArray[np.int64]]:
     """Yield how often each case counts in named resamples; names of other tables are ignored.
+
+    Parameters
+    ----------
+    cases
+        Names of the table's cases.
+    draws
+        The resamples.
+    where
+        Name of the table, for messages.
 
     Raises
     ------
@@ -63,7 +79,15 @@ def named_weights(
 
 
 def check_draws(tables: Sequence[Sequence[str]], draws: NamedDraws) -> None:
-    """Raise ValueError unless there is a resample, and each names only cases of the tables."""
+    """Raise ValueError unless there is a resample, and each names only cases of the tables.
+
+    Parameters
+    ----------
+    tables
+        Names of the cases of each table.
+    draws
+        The resamples.
+    """
     if not draws.rows:
         raise ValueError(
             "expected a resample in each row, but found no row: write some, or use a seed"
@@ -90,8 +114,21 @@ def weights_of(
     """Return the resamples of a table's kept cases as weights, in blocks; none without resamples.
 
     Errors as `named_weights`, raised during iteration.
+
+    Parameters
+    ----------
+    cases
+        Names of the table's cases.
+    kept
+        Indices of the cases that count.
+    settings
+        Number of resamples and seed.
+    draws
+        Resamples by name; None draws them with the seed.
+    where
+        Name of the table, for messages.
     """
-    names = [cases[place] for place in kept]
+    names = [cases[index] for index in kept]
     if draws is not None:
         return named_weights(names, draws, where)
     if not settings.n_resamples:

@@ -35,22 +35,38 @@ def rank_cases(merits: Merits, settings: RankSettings) -> NDArray[np.float64]:
     A missing value that counts as the worst is ranked last; under ``worst-rank-challenger`` its
     rank is the largest rank of the case plus 1 (with average ties and k missing values, plus the
     mean of 1 to k).
+
+    Parameters
+    ----------
+    merits
+        The table ready for ranking.
+    settings
+        Rules for ties and missing values.
     """
     ranks = rank_scores(merits.compared, settings.ties, is_exact=True)
     rule = settings.missing
-    lost = np.isneginf(merits.values)
-    if rule is None or rule.kind is not MissingKind.WORST_RANK_CHALLENGER or not lost.any():
+    is_worst = np.isneginf(merits.values)
+    if rule is None or rule.kind is not MissingKind.WORST_RANK_CHALLENGER or not is_worst.any():
         return ranks
-    highest = np.where(lost, 0.0, ranks).max(axis=1)
-    n_lost = lost.sum(axis=1)
+    highest = np.where(is_worst, 0.0, ranks).max(axis=1)
+    n_lost = is_worst.sum(axis=1)
     after = np.ones(len(ranks)) if settings.ties is RankTies.MIN else (n_lost + 1) / 2
-    return np.where(lost, (highest + after)[:, None], ranks)
+    return np.where(is_worst, (highest + after)[:, None], ranks)
 
 
 def rank_scores(
     scores: NDArray[np.float64], ties: RankTies = RankTies.MIN, *, is_exact: bool = False
 ) -> NDArray[np.float64]:
     """Return the ranks along the last axis, 1 for the largest; nan and -inf are last.
+
+    Parameters
+    ----------
+    scores
+        Scores; larger is better.
+    ties
+        The rank of equal scores.
+    is_exact
+        Whether scores equal to 10 decimals may differ.
 
     Examples
     --------
@@ -130,9 +146,18 @@ def weighted_mean(
     A mean is -inf if any value with a weight above 0 is. `is_exact` sums in a longer float and in
     the order of the cases, so that equal columns have
     means that are equal to the last bit.
+
+    Parameters
+    ----------
+    weights
+        How often each case counts, (b, n).
+    values
+        Values (n, m).
+    is_exact
+        Whether to sum in the order of the cases.
     """
-    lost = np.isneginf(values)
-    plain = np.where(lost, 0.0, values)
+    is_worst = np.isneginf(values)
+    plain = np.where(is_worst, 0.0, values)
     totals = weights.sum(axis=1, keepdims=True)
     if is_exact:
         step = max(1, _PLACES // values.size)
@@ -145,8 +170,8 @@ def weighted_mean(
         means = (sums / totals).astype(np.float64)
     else:
         means = weights.astype(np.float64) @ plain / totals
-    if lost.any():
-        counts = weights.astype(np.float64) @ lost.astype(np.float64)
+    if is_worst.any():
+        counts = weights.astype(np.float64) @ is_worst.astype(np.float64)
         means = np.where(counts > 0, -np.inf, means)
     return np.asarray(means, dtype=np.float64)
 
@@ -157,11 +182,20 @@ def weighted_quantile(
     """Return the quantile of each column of values (n, m), repeated by their weights.
 
     Linear between order statistics (type 7, as in R and numpy), of each resample (b, m).
+
+    Parameters
+    ----------
+    weights
+        How often each case counts, (b, n).
+    values
+        Values (n, m).
+    share
+        The quantile, 0 to 1.
     """
     columns = np.ascontiguousarray(weights.T, dtype=np.int32)
-    place = (columns.sum(axis=0) - 1) * share
-    below = np.floor(place).astype(np.int64)
-    between = place - below
+    position = (columns.sum(axis=0) - 1) * share
+    below = np.floor(position).astype(np.int64)
+    between = position - below
     quantiles = np.empty((len(weights), values.shape[1]))
     for column, column_values in enumerate(values.T):
         order = np.argsort(column_values, kind="stable")

@@ -96,7 +96,7 @@ class TableRanking:
 
     def by(self, method: RankMethod) -> MethodRanking:
         """Return the result of one method."""
-        return next(one for one in self.methods if one.method is method)
+        return next(ranked for ranked in self.methods if ranked.method is method)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,6 +132,17 @@ def rank_tables(
 
     Without `draws`, tables of the same cases share their resamples.
 
+    Parameters
+    ----------
+    tables
+        Tables of the same algorithms.
+    settings
+        Methods and rules.
+    draws
+        Resamples by name; None draws them with the settings' seed.
+    composite
+        The challenge's own score of a single table.
+
     Raises
     ------
     ValueError
@@ -146,8 +157,8 @@ def rank_tables(
     seeds: dict[tuple[str, ...], int] = {}
     ranked = []
     for table in tables:
-        place = seeds.setdefault(table.cases, len(seeds))
-        table_settings = replace(settings, seed=nth_seed(settings.seed, place))
+        number = seeds.setdefault(table.cases, len(seeds))
+        table_settings = replace(settings, seed=nth_seed(settings.seed, number))
         ranked.append(
             rank_table(table, table_settings, draws, composite if len(tables) == 1 else None)
         )
@@ -211,7 +222,7 @@ def rank_table(
     counted = set(merits.kept.tolist())
     return TableRanking(
         table,
-        tuple(table.cases[place] for place in merits.kept),
+        tuple(table.cases[case_index] for case_index in merits.kept),
         tuple(case for index, case in enumerate(table.cases) if index not in counted),
         merits.filled,
         scorer.case_ranks,
@@ -223,21 +234,23 @@ def rank_table(
 
 def combine(ranked: Sequence[TableRanking], settings: RankSettings) -> OverallRanking:
     """Return all tables together; see `OverallRanking`."""
-    shares = site_shares([one.table.site for one in ranked])
+    shares = site_shares([table.table.site for table in ranked])
     methods = []
     for index, first in enumerate(ranked[0].methods):
-        parts = [one.methods[index] for one in ranked]
-        means = np.einsum("t,tm->m", shares, np.stack([one.ranks for one in parts]))
+        methods_of = [one.methods[index] for one in ranked]
+        means = np.einsum("t,tm->m", shares, np.stack([method.ranks for method in methods_of]))
         ranks = rank_scores(-means, settings.ties, is_exact=settings.is_exact)
-        drawn = [one.stability.ranks for one in parts if one.stability is not None]
+        drawn = [method.stability.ranks for method in methods_of if method.stability is not None]
         stable = None
-        if len(drawn) == len(parts):
-            mean_ranks = sum(share * one for share, one in zip(shares, drawn, strict=True))
+        if len(drawn) == len(methods_of):
+            mean_ranks = sum(
+                share * table_ranks for share, table_ranks in zip(shares, drawn, strict=True)
+            )
             stable = stability_of(
                 ranks, rank_scores(-mean_ranks, settings.ties, is_exact=settings.is_exact)
             )
         methods.append(MethodRanking(first.method, means, ranks, stable))
-    filled = np.sum([one.filled for one in ranked], axis=0)
+    filled = np.sum([table.filled for table in ranked], axis=0)
     return OverallRanking(ranked[0].table.algorithms, tuple(methods), filled)
 
 
@@ -261,17 +274,28 @@ def find_lead_changes(
     """Return, for the methods that rank means, the fewest cases that the lead depends on.
 
     Empty if several algorithms lead, or no other can draw level.
+
+    Parameters
+    ----------
+    table
+        The table.
+    merits
+        The table ready for ranking.
+    case_ranks
+        Ranks in each case, (n, m).
+    ranked
+        The algorithms by each method.
     """
     of_method = {RankMethod.MEAN: merits.values, RankMethod.RANK_MEAN: -case_ranks}
     changes = []
-    for one in ranked:
-        values = of_method.get(one.method)
-        leaders = np.flatnonzero(one.ranks == one.ranks.min())
-        if values is None or leaders.size > 1 or len(one.ranks) < 2:
+    for method in ranked:
+        values = of_method.get(method.method)
+        leaders = np.flatnonzero(method.ranks == method.ranks.min())
+        if values is None or leaders.size > 1 or len(method.ranks) < 2:
             continue
         leader = int(leaders[0])
         best: tuple[int, NDArray[np.intp]] | None = None
-        for other in range(len(one.ranks)):
+        for other in range(len(method.ranks)):
             cases = _cases_ahead(values[:, leader], values[:, other], merits.is_exact)
             if (
                 other != leader
@@ -280,9 +304,9 @@ def find_lead_changes(
             ):
                 best = other, cases
         if best is not None:
-            names = tuple(table.cases[merits.kept[place]] for place in best[1])
+            names = tuple(table.cases[merits.kept[index]] for index in best[1])
             pair = table.algorithms[leader], table.algorithms[best[0]]
-            changes.append(LeadChange(one.method, *pair, names))
+            changes.append(LeadChange(method.method, *pair, names))
     return tuple(changes)
 
 
@@ -294,9 +318,9 @@ def _cases_ahead(
         apart = np.where(leader == other, 0.0, leader - other)
     order = np.argsort(-apart, kind="stable")
     # The sum of the remaining cases after each removal.
-    left = np.cumsum(apart[order][::-1])[::-1]
-    left = comparable(np.append(left[1:], 0.0), is_exact)
-    places = np.flatnonzero(left[:-1] <= 0)
+    remaining = np.cumsum(apart[order][::-1])[::-1]
+    remaining = comparable(np.append(remaining[1:], 0.0), is_exact)
+    places = np.flatnonzero(remaining[:-1] <= 0)
     return order[: places[0] + 1] if places.size else None
 
 

@@ -23,6 +23,13 @@ def better_p_values(merits: Merits, weights: NDArray[np.int64]) -> NDArray[np.fl
     are dropped, ties share mean ranks; normal approximation with corrections for ties and
     continuity, as R's wilcox.test(paired=TRUE, exact=FALSE); without a difference p is 1. A value
     of -inf, worse than all by rule, makes the largest difference.
+
+    Parameters
+    ----------
+    merits
+        The table ready for ranking.
+    weights
+        How often each case counts, (b, n).
     """
     values, n_draws = merits.values, len(weights)
     m = values.shape[1]
@@ -85,6 +92,15 @@ def significant_wins(
     """Return the share of the others that each algorithm beats significantly, (b, m).
 
     `p_values` as of `better_p_values`. Holm corrects over all ordered pairs of a resample.
+
+    Parameters
+    ----------
+    p_values
+        P-values (b, m, m) of `better_p_values`.
+    alpha
+        Significance level.
+    is_holm
+        Whether to correct by Holm.
     """
     n_draws, m, _ = p_values.shape
     if m < 2:

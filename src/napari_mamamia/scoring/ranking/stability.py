@@ -59,11 +59,19 @@ class CoveringIntervals:
 
 
 def stability_of(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> Stability:
-    """Return the stability of the full ranks (m,) under resampled ranks (B, m)."""
+    """Return the stability of the full ranks (m,) under resampled ranks (B, m).
+
+    Parameters
+    ----------
+    full
+        The full ranks, (m,).
+    ranks
+        Ranks in each resample, (B, m).
+    """
     tau = kendall_tau_b(full, ranks)
     low, median, high = np.quantile(ranks, [(1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2], axis=0)
     is_first = ranks == ranks.min(axis=1, keepdims=True)
-    wins = np.stack([(one[:, None] < ranks).mean(axis=0) for one in ranks.T])
+    wins = np.stack([(row[:, None] < ranks).mean(axis=0) for row in ranks.T])
     np.fill_diagonal(wins, np.nan)
     return Stability(ranks, tau, summarise_tau(tau), low, high, median, is_first.mean(axis=0), wins)
 
@@ -80,6 +88,13 @@ def summarise_tau(tau: NDArray[np.float64]) -> TauSummary:
 
 def kendall_tau_b(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return tau-b of each row of ranks (B, m) with the full ones (m,); nan where all are equal.
+
+    Parameters
+    ----------
+    full
+        The full ranks, (m,).
+    ranks
+        Ranks in each resample, (B, m).
 
     Examples
     --------
@@ -157,8 +172,8 @@ def _pair_errors(values: NDArray[np.float64], weights: Weights) -> NDArray[np.fl
     second = np.zeros((len(weights), m * m))
     step = max(1, _PLACES // (m * m))
     for start in range(0, len(values), step):
-        part = centred[start : start + step]
-        products = (part[:, :, None] * part[:, None, :]).reshape(len(part), -1)
+        block = centred[start : start + step]
+        products = (block[:, :, None] * block[:, None, :]).reshape(len(block), -1)
         second += weights[:, start : start + step] @ products
     second = second.reshape(-1, m, m) / totals
     covariance = second - first[:, :, None] * first[:, None, :]

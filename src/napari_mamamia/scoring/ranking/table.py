@@ -64,7 +64,7 @@ class MissingRule:
                 return cls(MissingKind(name))
         except ValueError:
             pass
-        names = ", ".join(one for one in MissingKind if one is not MissingKind.VALUE)
+        names = ", ".join(kind for kind in MissingKind if kind is not MissingKind.VALUE)
         raise ValueError(
             f"expected value:X with a number X, {names}, but found {text!r}: choose one"
         )
@@ -138,7 +138,7 @@ class RankingTable:
     @property
     def name(self) -> str:
         """Return task, metric and site as far as set, such as "dsc at DUKE"; "" for none."""
-        before = " ".join(part for part in (self.task, self.metric) if part)
+        before = " ".join(name for name in (self.task, self.metric) if name)
         return f"{before} at {self.site}".strip() if self.site else before
 
     @property
@@ -209,7 +209,7 @@ def is_larger_better(metric: str) -> bool | None:
     (True, False, None)
     """
     words = re.findall(r"[a-z0-9]+", metric.casefold())
-    spec = next((one for one in METRICS if one.name == "_".join(words)), None)
+    spec = next((candidate for candidate in METRICS if candidate.name == "_".join(words)), None)
     if spec is not None and spec.better is not Better.NEITHER:
         return spec.better is Better.HIGHER
     if _LOWER.intersection(words):
@@ -219,6 +219,13 @@ def is_larger_better(metric: str) -> bool | None:
 
 def fill_missing(table: RankingTable, settings: RankSettings) -> Merits:
     """Return a table without missing values, by the rule of the settings.
+
+    Parameters
+    ----------
+    table
+        The table.
+    settings
+        The rule for missing values.
 
     Raises
     ------

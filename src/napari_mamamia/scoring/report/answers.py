@@ -13,7 +13,7 @@ from napari_mamamia.scoring.cohort.results import (
     ResponseResult,
     n_text,
 )
-from napari_mamamia.scoring.report.certainty import judge_certainty, show_interval
+from napari_mamamia.scoring.report.certainty import describe_stability, judge_certainty
 from napari_mamamia.scoring.report.content import RankedModels
 from napari_mamamia.scoring.report.models import say_weights
 from napari_mamamia.scoring.report.text import Answer, number, p_said, range_text
@@ -22,13 +22,21 @@ from napari_mamamia.scoring.report.text import Answer, number, p_said, range_tex
 def answer_comparison(
     comparison: ModelComparison, ranks: RankedModels | None
 ) -> tuple[Answer, ...]:
-    """Return who leads the models by their masks, how certain that is, and what would change it."""
+    """Return who leads the models by their masks, how certain that is, and what would change it.
+
+    Parameters
+    ----------
+    comparison
+        The comparison of the models.
+    ranks
+        Their ranks in resamples; None without them.
+    """
     ordered = sorted(
         (one for one in comparison.ranking if one.rank == one.rank), key=lambda one: one.rank
     )
     if not ordered:
         return (Answer("Who leads", (_say_unranked(comparison),)),)
-    leaders = [one for one in ordered if one.rank == ordered[0].rank]
+    leaders = [model for model in ordered if model.rank == ordered[0].rank]
     names = ", ".join(leader.name for leader in leaders)
     verb = "leads" if len(leaders) == 1 else "share the first rank"
     first = leaders[0]
@@ -38,10 +46,10 @@ def answer_comparison(
     )
     answers = [Answer("Who leads", (who,))]
     sure = [*_say_ranks(ranks, leaders), *_say_test(comparison, ordered)]
-    answers += [Answer("How sure", tuple(sure))] if sure else []
+    answers += [Answer("How certain", tuple(sure))] if sure else []
     changes = [text for text in (say_weights(comparison.sweep, comparison.weight_of_fairness),)
                if text and len(ordered) > 1]  # fmt: skip
-    by_performance = [one.name for one in ordered if one.rank_by_performance == 1]
+    by_performance = [model.name for model in ordered if model.rank_by_performance == 1]
     if by_performance and by_performance != [leader.name for leader in leaders]:
         changes.append(f"By performance alone: {', '.join(by_performance)}.")
     return (*answers, *((Answer("What would change it", tuple(changes)),) if changes else ()))
@@ -49,12 +57,12 @@ def answer_comparison(
 
 def _say_unranked(comparison: ModelComparison) -> str:
     """Return the best performance if no ranking score is defined, and the reason."""
-    best = [one for one in comparison.ranking if one.rank_by_performance == 1]
-    reasons = list(dict.fromkeys(one.reason for one in comparison.ranking if one.reason))
+    best = [model for model in comparison.ranking if model.rank_by_performance == 1]
+    reasons = list(dict.fromkeys(model.reason for model in comparison.ranking if model.reason))
     why = f" ({reasons[0]})" if reasons else ""
     if not best:
         return f"No model has a ranked number{why}."
-    names = ", ".join(one.name for one in best)
+    names = ", ".join(model.name for model in best)
     return (
         f"No model has a ranking score{why}. Best performance: {names}, "
         f"{number(best[0].performance)}."
@@ -62,19 +70,10 @@ def _say_unranked(comparison: ModelComparison) -> str:
 
 
 def _say_ranks(ranks: RankedModels | None, leaders: Sequence[RankedModel]) -> list[str]:
-    stable = None if ranks is None else ranks.method.stability
-    if ranks is None or stable is None or len(leaders) > 1 or len(ranks.names) < 2:
+    if ranks is None or len(leaders) > 1 or len(ranks.names) < 2:
         return []
-    index = ranks.names.index(leaders[0].name)
-    others = np.where(np.arange(len(ranks.names)) == index, -1.0, stable.first)
-    rival = int(np.argmax(others))
-    return [
-        f"{judge_certainty(ranks.method, leaders[0].n)} first in "
-        f"{100 * stable.first[index]:.0f} % of {ranks.n_draws:,} resamples of the cases, rank "
-        f"{show_interval(stable, index)} "
-        f"in 95 % of them; next {ranks.names[rival]}, first in "
-        f"{100 * others[rival]:.0f} %."
-    ]
+    text = describe_stability(ranks.names, ranks.method, ranks.n_draws)
+    return [f"{judge_certainty(ranks.method, leaders[0].n)} {text}."] if text else []
 
 
 def _say_test(comparison: ModelComparison, ordered: Sequence[RankedModel]) -> list[str]:
@@ -123,7 +122,15 @@ def _say_sweep(inputs: Sequence[ModelScore], weight: float) -> tuple[str, ...]:
 def answer_responses(
     ranking: ResponseRanking, results: Sequence[tuple[str, ResponseResult]]
 ) -> tuple[Answer, ...]:
-    """Return who leads the responses, how certain that is, and what would change it."""
+    """Return who leads the responses, how certain that is, and what would change it.
+
+    Parameters
+    ----------
+    ranking
+        The ranking of the models.
+    results
+        The numbers of each model, by name.
+    """
     names, ranks = ranking.names, ranking.method.ranks
     leaders = [names[index] for index in np.flatnonzero(ranks == ranks.min()).tolist()]
     score = float(ranking.method.scores[int(np.argmin(ranks))])
@@ -133,11 +140,11 @@ def answer_responses(
     )
     answers = [Answer("Responses: who leads", (who,))]
     sure = [*_say_stability(ranking, leaders), *_say_groups(ranking), *_say_aucs(ranking)]
-    answers += [Answer("How sure", tuple(sure))] if sure else []
+    answers += [Answer("How certain", tuple(sure))] if sure else []
     weight = results[0][1].cohort.weight_of_fairness
     inputs = [
-        ModelScore(name, float(one.cohort.balanced_accuracy), float(one.cohort.fairness))
-        for name, one in results
+        ModelScore(name, float(result.cohort.balanced_accuracy), float(result.cohort.fairness))
+        for name, result in results
         if name in names
     ]
     changes = _say_sweep(inputs, weight)
@@ -145,18 +152,12 @@ def answer_responses(
 
 
 def _say_stability(ranking: ResponseRanking, leaders: Sequence[str]) -> list[str]:
-    stable = ranking.method.stability
-    if stable is None or len(leaders) > 1 or len(ranking.names) < 2:
+    stability = describe_stability(ranking.names, ranking.method, ranking.n_draws)
+    if not stability or len(leaders) > 1 or len(ranking.names) < 2:
         return []
-    index = ranking.names.index(leaders[0])
     order = np.argsort(ranking.method.ranks, kind="stable")
     rival = ranking.names[int(order[1])]
-    verdict = judge_certainty(ranking.method, ranking.n_cases)
-    text = (
-        f"{verdict} first in {100 * stable.first[index]:.0f} % of "
-        f"{ranking.n_draws:,} resamples of the cases, rank {show_interval(stable, index)} "
-        f"in 95 % of them."
-    )
+    text = f"{judge_certainty(ranking.method, ranking.n_cases)} {stability}."
     factor = ranking.factor(leaders[0], rival)
     if factor is not None:
         text += f" K of {factor.name}: {factor.text}."
@@ -167,8 +168,10 @@ def _say_groups(ranking: ResponseRanking) -> list[str]:
     texts = []
     for group in ranking.groups:
         others = [name for name in group.tied if name != group.best]
-        shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
-        verdict = f"tied with {shown}" if others else "robustly first"
+        leaders = ", ".join(others[:3]) + (
+            f" and {len(others) - 3} more" if len(others) > 3 else ""
+        )
+        verdict = f"tied with {leaders}" if others else "robustly first"
         texts.append(f"{group.rule.value}: {group.best} is {verdict}")
     return [f"By Bayes factor: {'; '.join(texts)}."] if texts else []
 

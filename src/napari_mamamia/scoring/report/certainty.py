@@ -1,5 +1,6 @@
 """The certainty of a first rank in words."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from napari_mamamia.scoring.ranking.ranking import MethodRanking
 from napari_mamamia.scoring.ranking.stability import Stability
 
-_SURE: Final = 0.95
+_CERTAIN: Final = 0.95
 _LIKELY: Final = 0.75
 """Shares of resamples from which a lead is called certain, or likely. Our choice."""
 FEWEST_CASES: Final = 5
@@ -19,12 +20,46 @@ def judge_certainty(lead: MethodRanking, n_cases: int) -> str:
 
     The lead is certain if it is first in 95 % of the resamples, and likely in 75 %. With fewer than
     `FEWEST_CASES` cases no lead is certain: their resamples agree by chance.
+
+    Parameters
+    ----------
+    lead
+        The algorithms by the method that leads.
+    n_cases
+        Number of cases.
     """
     stable = lead.stability
     if n_cases < FEWEST_CASES:
-        return f"Open ({few_cases(n_cases)}):"
+        return f"Undecided ({few_cases(n_cases)}):"
     share = 0.0 if stable is None else float(stable.first[int(np.argmin(lead.ranks))])
-    return "Sure:" if share >= _SURE else "Likely:" if share >= _LIKELY else "Open:"
+    return "Certain:" if share >= _CERTAIN else "Likely:" if share >= _LIKELY else "Undecided:"
+
+
+def describe_stability(names: Sequence[str], lead: MethodRanking, n_draws: int) -> str:
+    """Return how often the leader and its rival are first in the resamples, "" without them.
+
+    Parameters
+    ----------
+    names
+        Names of the algorithms.
+    lead
+        The algorithms by the method that leads.
+    n_draws
+        Number of resamples.
+    """
+    stable = lead.stability
+    if stable is None:
+        return ""
+    index = int(np.argmin(lead.ranks))
+    others = np.where(np.arange(len(names)) == index, -1.0, stable.first)
+    rival = int(np.argmax(others))
+    text = (
+        f"first in {100 * stable.first[index]:.0f} % of {n_draws:,} resamples of the cases, rank "
+        f"{show_interval(stable, index)} in 95 % of them"
+    )
+    if others[rival] > 0:
+        text += f"; next {names[rival]}, first in {100 * others[rival]:.0f} %"
+    return text
 
 
 def few_cases(n_cases: int) -> str:
@@ -41,7 +76,17 @@ def few_cases(n_cases: int) -> str:
 
 
 def show_interval(stable: Stability, at: int, between: str = " to ") -> str:
-    """Return the smallest range of whole ranks (halves, if tied) that contains the interval."""
+    """Return the smallest range of whole ranks (halves, if tied) that contains the interval.
+
+    Parameters
+    ----------
+    stable
+        The stability of the ranks.
+    at
+        Index of the algorithm.
+    between
+        Text between the two ends.
+    """
     low, high = np.floor(2 * stable.low[at]) / 2, np.ceil(2 * stable.high[at]) / 2
     if not np.any(stable.ranks[:, at] % 1):
         low, high = np.floor(low), np.ceil(high)

@@ -39,7 +39,21 @@ def classifier_page(
     source: str,
     cases: ClassifierCases,
 ) -> Page:
-    """Return the page of classifiers; it begins with `notes` as warnings."""
+    """Return the page of classifiers; it begins with `notes` as warnings.
+
+    Parameters
+    ----------
+    result
+        The numbers.
+    notes
+        Warnings at the beginning.
+    unit
+        "exam" or "case".
+    source
+        Name of the table.
+    cases
+        Labels and scores, for the curves.
+    """
     best = max(result.models, key=lambda model: (not np.isnan(model.auc), model.auc))
     sections = [
         PageSection("Models", (models_table(result),), _draw_curves(cases, result)),
@@ -255,14 +269,14 @@ def _group_tables(result: ClassifierResult) -> Iterator[ReportTable]:
 def _draw_curves(cases: ClassifierCases, result: ClassifierResult) -> tuple[ReportFigure, ...]:
     if not 0 < result.n_positive < result.n:
         return ()
-    order = sorted(range(len(result.models)), key=lambda place: -result.models[place].auc)
+    order = sorted(range(len(result.models)), key=lambda index: -result.models[index].auc)
     curves = []
-    for place in order[:_DRAWN]:
-        points = SortedCases.of(cases.label, cases.scores[place]).points()
+    for model_index in order[:_DRAWN]:
+        points = SortedCases.of(cases.label, cases.scores[model_index]).points()
         steps = np.unique(np.linspace(0, points.positives.shape[1] - 1, _POINTS).astype(int))
         curves.append(
             RocCurve(
-                cases.models[place],
+                cases.models[model_index],
                 points.negatives[0, steps] / points.n_negative[0],
                 points.positives[0, steps] / points.n_positive[0],
             )

@@ -64,7 +64,7 @@ class ReportTable:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A question of the reader, such as "How sure?", and sentences that answer it."""
+    """A question of the reader, such as "How certain", and sentences that answer it."""
 
     question: str
     sentences: tuple[str, ...]

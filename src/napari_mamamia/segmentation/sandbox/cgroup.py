@@ -54,6 +54,13 @@ def control_group(processes: int, memory_bytes: int) -> Iterator[Group]:
     """Create a group with at most this many processes and this much memory, swap included.
 
     It is removed at the end; its processes must have ended by then.
+
+    Parameters
+    ----------
+    processes
+        Largest number of processes.
+    memory_bytes
+        Largest memory, swap included.
     """
     group = _new_group(processes + _SLACK, memory_bytes)
     try:
@@ -92,13 +99,13 @@ def _list_parents() -> Iterator[Path]:
     In version 2 a group with processes cannot have limited groups below it. So the groups above are
     tried, the nearest first.
     """
-    own = ""
+    group = ""
     with suppress(OSError):
         lines = _OWN.read_text("utf-8", errors="replace").splitlines()
-        own = next((line[3:] for line in lines if line.startswith("0::/")), "")
-    if own and (_ROOT / "cgroup.controllers").exists():
-        place = _ROOT / own.lstrip("/")
-        for parent in (place, *place.parents):
+        group = next((line[3:] for line in lines if line.startswith("0::/")), "")
+    if group and (_ROOT / "cgroup.controllers").exists():
+        folder = _ROOT / group.lstrip("/")
+        for parent in (folder, *folder.parents):
             with suppress(OSError):
                 if "memory" in (parent / "cgroup.subtree_control").read_text("ascii").split():
                     yield parent
@@ -118,10 +125,10 @@ def _write(file: Path, number: int) -> bool:
 
 def _sweep_groups(root: Path) -> None:
     """Remove groups left by killed processes of ours; the kernel keeps those in use."""
-    for left in root.glob("mamamia-*-*"):
-        if not Path("/proc", left.name.split("-")[1]).exists():
+    for folder in root.glob("mamamia-*-*"):
+        if not Path("/proc", folder.name.split("-")[1]).exists():
             with suppress(OSError):
-                left.rmdir()
+                folder.rmdir()
 
 
 def _remove_group(group: Path) -> None:

@@ -200,6 +200,13 @@ def printable(text: str, most: int = 500) -> str:
 
     A terminal would execute some control characters.
 
+    Parameters
+    ----------
+    text
+        The text.
+    most
+        Largest number of characters.
+
     Examples
     --------
     >>> printable(f"bad{chr(27)}[2J  news")

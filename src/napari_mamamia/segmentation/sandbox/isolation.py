@@ -108,7 +108,15 @@ def has_graphics_card() -> bool:
 def find_isolation(
     kinds: Sequence[IsolationKind] = tuple(IsolationKind)[:-1], image: str = CHALLENGE_IMAGE
 ) -> IsolationCheck:
-    """Return which of `kinds` work here; each is tested by a trial run."""
+    """Return which of `kinds` work here; each is tested by a trial run.
+
+    Parameters
+    ----------
+    kinds
+        The kinds to test.
+    image
+        The container image for docker and podman.
+    """
     tries = {
         IsolationKind.BUBBLEWRAP: lambda: _try_bubblewrap(),
         IsolationKind.PODMAN: lambda: _try_container(IsolationKind.PODMAN, image),
@@ -130,6 +138,17 @@ def bubblewrap_command(
 
     The sandbox's root is empty except for ``/usr`` with its libraries, five entries of ``/etc``,
     graphics cards, and the files of `sandbox`. Source of the options: bwrap(1), 0.8.
+
+    Parameters
+    ----------
+    program
+        Path of bubblewrap.
+    sandbox
+        The files.
+    command
+        The command to run.
+    filter_file
+        Number of the open file with the filter; None for none.
     """
     size = str(sandbox.scratch_bytes)
     line = [
@@ -137,7 +156,7 @@ def bubblewrap_command(
         *_list_system_options(),
         *_kernel_files(),
         *_graphics_cards(),
-        *(word for place in SCRATCH for word in ("--size", size, "--tmpfs", place)),
+        *(word for folder in SCRATCH for word in ("--size", size, "--tmpfs", folder)),
         # After the temporary folders, one of which is in /dev.
         *("--remount-ro", "/dev"),
     ]
@@ -154,6 +173,17 @@ def container_command(
     """Return the command line that runs `command` in a container called `name`.
 
     Source of the options: docker-run(1), podman-run(1).
+
+    Parameters
+    ----------
+    isolation
+        The kind of container and its image.
+    sandbox
+        The files.
+    command
+        The command to run.
+    name
+        Name of the container.
     """
     line = [
         *(isolation.program, "run", "--rm", "--interactive", "--name", name, "--pull", "never"),
@@ -167,8 +197,8 @@ def container_command(
         line += ["--userns", "keep-id"]
     if any(Path("/dev").glob("nvidia[0-9]*")):
         line += ["--gpus", "all"]
-    for place in SCRATCH[:2]:
-        line += ["--tmpfs", f"{place}:size={sandbox.scratch_bytes},mode=1777"]
+    for folder in SCRATCH[:2]:
+        line += ["--tmpfs", f"{folder}:size={sandbox.scratch_bytes},mode=1777"]
     for outside, inside in sandbox.readable:
         line += ["--mount", f"type=bind,source={outside},target={inside},readonly"]
     line += ["--mount", f"type=bind,source={sandbox.output[0]},target={sandbox.output[1]}"]

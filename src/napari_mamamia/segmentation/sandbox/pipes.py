@@ -51,11 +51,11 @@ class LogPipe(threading.Thread):
         with suppress(OSError, ValueError), opened_to_add(self._path) as file:
             # Not `read`, which waits for a whole block while the log stays empty.
             while block := os.read(self._stream.fileno(), _BLOCK):
-                part = block[: self._left]
-                file.write(part)
+                kept_bytes = block[: self._left]
+                file.write(kept_bytes)
                 file.flush()
-                self._left -= len(part)
-                self.dropped_bytes += len(block) - len(part)
+                self._left -= len(kept_bytes)
+                self.dropped_bytes += len(block) - len(kept_bytes)
 
 
 class EventPipe(threading.Thread):
@@ -97,6 +97,21 @@ def verdict(
     """Return how the run ended and the reason in three parts.
 
     `largest` names the kind of memory with the largest use.
+
+    Parameters
+    ----------
+    ending
+        The limit that was exceeded; None if the process ended by itself.
+    events
+        Events of the runner.
+    code
+        Exit code of the process.
+    limits
+        The limits of the run.
+    wording
+        Nouns for the messages.
+    largest
+        The kind of memory with the largest use.
     """
     most = f" (mostly {largest})" if largest and ending is Ending.MEMORY else ""
     texts = {

@@ -168,11 +168,11 @@ def lay_out(
     program = python.program if python else "python"
     order = _make_order(submission, patients, paths, task, roots[0], roots[1])
     if cuda_on_processor:
-        place = work / "cuda"
-        place.mkdir()
-        shutil.copyfile(_CUDA_FILE, place / "sitecustomize.py")
-        readable = (*readable, (place, _CUDA)) if closed else ()
-        order["cuda_on_processor"] = _CUDA if closed else str(place)
+        folder = work / "cuda"
+        folder.mkdir()
+        shutil.copyfile(_CUDA_FILE, folder / "sitecustomize.py")
+        readable = (*readable, (folder, _CUDA)) if closed else ()
+        order["cuda_on_processor"] = _CUDA if closed else str(folder)
     command = (program, "-I", "-B", "-u", roots[2])
     return Layout(readable, (output, _OUTPUT), command, json.dumps(order))
 
@@ -184,6 +184,19 @@ def lay_out_module(
 
     The module's ``main`` is called with `order`, extended by the paths in the sandbox of the file
     (``given``) and of the output folder (``output``).
+
+    Parameters
+    ----------
+    module
+        The module's file.
+    given
+        The file to read.
+    order
+        The order for the module's ``main``.
+    work
+        An empty folder.
+    python
+        The Python to run it.
     """
     output = work / "output"
     output.mkdir(parents=True)
@@ -239,8 +252,8 @@ def _list_readable(
     places.mkdir()
     entries = tuple(submission.entries())
     for entry in entries:
-        place = places / entry.name
-        place.mkdir() if entry.is_dir() else place.touch()
+        target = places / entry.name
+        target.mkdir() if entry.is_dir() else target.touch()
     for name in submission.layouts:
         (places / name).mkdir(exist_ok=True)
     yield places, INGESTED

@@ -103,6 +103,13 @@ def call_filter(machine: str = "", spared: Sequence[str] = ()) -> bytes | None:
 
     Refused calls return an error, as on a system that lacks them; nothing is killed. The calls in
     `spared` are allowed.
+
+    Parameters
+    ----------
+    machine
+        The architecture; "" for this one.
+    spared
+        Names of calls to allow.
     """
     # Programs of 32 bits use other numbers for calls.
     if sys.maxsize < 2**32:

@@ -75,7 +75,7 @@ def tree_use(pid: int, in_memory: Sequence[str] = ()) -> TreeUse:
         "threads": facts["Threads"] * THREAD_BYTES,
     }
     if in_memory and (root := _find_room(tree)):
-        held["scratch files"] = sum(_folder_bytes(f"{root}/root{place}") for place in in_memory)
+        held["scratch files"] = sum(_folder_bytes(f"{root}/root{folder}") for folder in in_memory)
         held["sockets"] = _socket_bytes(root / "net")
     return TreeUse(tree, len(tree) + n_ended, held, facts["RssShmem"] * _KIBIBYTE)
 

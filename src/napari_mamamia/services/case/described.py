@@ -21,6 +21,7 @@ def describe_data_set(opened: OpenDataSet) -> str:
     content = {
         "layout": data_set.layout or str(data_set.kind),
         "patients": sorted({_patient(case) for case in data_set.cases}),
+        "n_persons": len({case.person_key for case in data_set.cases}),
         "n_exams": len(data_set.cases),
         "n_visits": sum(case.visit is not None for case in data_set.cases),
         "exams": [_describe_case(data_set, case, opened) for case in data_set.cases],

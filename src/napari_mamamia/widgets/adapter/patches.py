@@ -37,8 +37,6 @@ PATCHES: Final[Mapping[str, str]] = MappingProxyType(
         "follow_lightly": "a fifteenth of a step",
         "set_sliders_once": "a fifteenth of a step",
         "place_once": "no transform per slice",
-        "skip_thumbnail": "0.3 ms per step and layer",
-        "resting_thumbnails": "0.3 ms per step and layer",
         "sliced_once": "one slicing for several changes",
         "measured_once": "3 to 8 ms per new or moved layer",
         "sliced_later": "15 to 30 ms per new layer",

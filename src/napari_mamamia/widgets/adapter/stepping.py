@@ -8,19 +8,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
-from weakref import WeakSet, proxy, ref
+from weakref import proxy, ref
 
 import numpy as np
 from napari.layers import Image, Labels, Layer
-from qtpy.QtCore import QTimer
-from qtpy.QtWidgets import QDockWidget
 
-from napari_mamamia.widgets.adapter.patches import is_on, patch
+from napari_mamamia.widgets.adapter.patches import patch
 from napari_mamamia.widgets.adapter.sliders import set_sliders_once
 
 _IN_PLANE: Final = 2
-_THUMBNAIL_MS: Final = 250
-"""Chosen by eye: the layer list is updated when the wheel rests."""
 
 
 @patch
@@ -297,64 +293,3 @@ def _place_if_new(
         return
     real(visual)
     last[:] = [layer.extent, node, key]
-
-
-@patch
-def skip_thumbnail(layer: Layer) -> None:
-    """Make no thumbnail of a layer that no layer list shows, 0.3 ms at each step.
-
-    napari makes one at each slice (napari 0.9.2, `napari/layers/base/base.py`,
-    ``_update_thumbnail``).
-    """
-    if hasattr(layer, "_update_thumbnail"):
-        patched: Any = layer
-        patched._update_thumbnail = _do_nothing
-
-
-class RestingThumbnails:
-    """Makes the thumbnails of the layer list only when the wheel rests and the list is visible.
-
-    napari makes one at each slice of each layer, 0.3 ms (napari 0.9.2,
-    `napari/layers/base/base.py`, ``_update_thumbnail``), even while the list is hidden.
-
-    Parameters
-    ----------
-    view
-        The `QtViewer`; None without a window: then napari makes them as usual.
-    """
-
-    def __init__(self, view: Any) -> None:
-        self._view = None if view is None else ref(view)
-        self._stale: WeakSet[Any] = WeakSet()
-        self._list: QDockWidget | None = None
-        is_used = view is not None and is_on("resting_thumbnails")
-        self._timer = QTimer(view) if is_used else None
-        if self._timer is not None:
-            self._timer.setSingleShot(True)
-            self._timer.setInterval(_THUMBNAIL_MS)
-            self._timer.timeout.connect(self._draw_stale)
-
-    def take(self, layer: Layer) -> None:
-        """Make the thumbnails of a layer from now on."""
-        if self._timer is not None and hasattr(layer, "_update_thumbnail"):
-            patched: Any = layer
-            patched._update_thumbnail = partial(self._note_stale, ref(layer))
-
-    def _note_stale(self, layer_ref: Any) -> None:
-        layer = layer_ref()
-        if layer is not None and self._timer is not None:
-            self._stale.add(layer)
-            with suppress(RuntimeError):  # the view and its timer are deleted
-                self._timer.start()
-
-    def _draw_stale(self) -> None:
-        view = None if self._view is None else self._view()
-        if self._list is None and view is not None:
-            self._list = view.window().findChild(QDockWidget, "layer list")
-            if self._list is not None and self._timer is not None:
-                self._list.visibilityChanged.connect(self._timer.start)
-        if self._list is not None and not self._list.isVisible():
-            return
-        stale, self._stale = self._stale, WeakSet()
-        for layer in stale:
-            type(layer)._update_thumbnail(layer)

@@ -1,21 +1,12 @@
 """Further settings of a batch: cases that count, processes, intervals, existing results."""
 
 import os
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtCore import Qt
-from qtpy.QtWidgets import (
-    QComboBox,
-    QFileDialog,
-    QLabel,
-    QLineEdit,
-    QSpinBox,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtWidgets import QLabel, QToolButton, QVBoxLayout, QWidget
 
 from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.errors import MissingExtraError
@@ -27,12 +18,11 @@ from napari_mamamia.services.batch.work import Place
 from napari_mamamia.widgets.controls.controls import (
     column,
     label,
-    named,
-    row,
     row_name,
     set_level,
     tool_button,
 )
+from napari_mamamia.widgets.controls.form import Browse, Form, option
 
 NAMES: Final = (
     tr("Reference"),
@@ -45,43 +35,36 @@ NAMES: Final = (
 )
 """The widest labels in front of the fields, so that all fields start at the same position."""
 
-_MOST_SECONDS: Final = 86_400
-_MOST_RESAMPLES: Final = 100_000
-_MOST_LEAST: Final = 10_000
-_MOST_SEED: Final = 2**31 - 1
+_CORES: Final = os.cpu_count() or 1
 _EXISTING: Final = (
-    (tr("Ask"), Existing.REFUSE, tr("Nothing is written before you choose.")),
+    (Existing.REFUSE, tr("Ask"), tr("Nothing is written before you choose.")),
+    (Existing.RESUME, tr("Continue"), tr("Only new, changed and failed cases are scored.")),
     (
-        tr("Continue"),
-        Existing.RESUME,
-        tr("Only new, changed and failed cases are scored."),
-    ),
-    (
-        tr("Overwrite"),
         Existing.OVERWRITE,
+        tr("Overwrite"),
         tr("Files with the same names are overwritten; others stay."),
     ),
 )
 _UNUSABLE: Final = (
     (
-        tr("as the profile defines"),
         None,
+        tr("as the profile defines"),
         tr("Least favourable or worst score, as the profile defines."),
     ),
     (
-        tr("reject the submission"),
         UnusableRule.REJECT,
+        tr("reject the submission"),
         tr("A single such case, and there is no ranked number."),
     ),
     (
-        tr("least favourable"),
         UnusableRule.LEAST_FAVOURABLE,
+        tr("least favourable"),
         tr("The case gets the values that make the ranking score lowest."),
     ),
-    (tr("worst score"), UnusableRule.WORST_SCORE, tr("Dice 0 and the worst NormHD.")),
+    (UnusableRule.WORST_SCORE, tr("worst score"), tr("Dice 0 and the worst NormHD.")),
     (
-        tr("leave out: not for ranking"),
         UnusableRule.LEAVE_OUT,
+        tr("leave out: not for ranking"),
         tr("The case does not count, so leaving out hard cases would improve the score."),
     ),
 )
@@ -93,6 +76,109 @@ class Where(StrEnum):
     HERE = "in this program"
     WORKERS = "in several processes"
     CLUSTER = "on a cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSettings:
+    """Cases, processes, intervals and existing results of a batch."""
+
+    case_list: Path | None = option(
+        None,
+        tr("Cases"),
+        "batch_cases",
+        tr(
+            "The cases that count: a file with one id per line, or a table with case_id and "
+            "optionally sha256. If empty: all cases with a reference."
+        ),
+        placeholder=tr("all with a reference"),
+        browse=Browse(
+            "batch_choose_cases",
+            tr("Choose a list of cases"),
+            tr("Choose a list of cases"),
+            tr("Lists of cases (*.txt *.csv *.xlsx *.ods);;All files (*)"),
+        ),
+    )
+    unusable: UnusableRule | None = option(
+        None,
+        tr("Unusable"),
+        "batch_unusable",
+        tr("How cases without a usable prediction count."),
+        choices=_UNUSABLE,
+    )
+    where: Where = option(
+        Where.HERE,
+        tr("Scored"),
+        "batch_place",
+        tr("Where the cases are scored; the numbers are the same."),
+        choices=tuple((where, tr(where.value), "") for where in Where),
+    )
+    workers: int = option(
+        _CORES,
+        tr("Processes"),
+        "batch_workers",
+        tr("Number of processes that score at the same time."),
+        bounds=(1, _CORES),
+        unit=tr(" of {cores}", cores=_CORES),
+    )
+    scheduler: str = option(
+        "",
+        tr("Address"),
+        "batch_scheduler",
+        tr("Address of a dask scheduler, tcp://host:port."),
+        placeholder=tr("tcp://host:8786"),
+    )
+    limit_s: int = option(
+        0,
+        tr("Time limit"),
+        "batch_limit",
+        tr("A case that takes longer is stopped and becomes a failed row."),
+        bounds=(0, 86_400),
+        unit=" s",
+        lowest=tr("none"),
+    )
+    n_resamples: int = option(
+        N_RESAMPLES,
+        tr("Bootstrap"),
+        "batch_bootstrap",
+        tr("Number of bootstrap resamples for the intervals."),
+        bounds=(0, 100_000),
+        lowest=tr("no intervals"),
+    )
+    seed: int = option(
+        SEED,
+        tr("Seed"),
+        "batch_seed",
+        tr("Seed of resamples and permutations."),
+        bounds=(0, 2**31 - 1),
+    )
+    minimum_group: int = option(
+        MINIMUM_GROUP,
+        tr("Smallest group"),
+        "batch_least_group",
+        tr(
+            "Smaller groups are left out of intervals, tests and sentences, and listed; the "
+            "score still counts them."
+        ),
+        bounds=(2, 10_000),
+        unit=tr(" cases"),
+    )
+    existing: Existing = option(
+        Existing.REFUSE,
+        tr("Existing results"),
+        "batch_existing",
+        tr("What to do if the output folder already holds results."),
+        choices=_EXISTING,
+    )
+
+    @property
+    def place(self) -> Place | None:
+        """Where the batch runs; None means in this program without a time limit."""
+        limit = float(self.limit_s) or None
+        if self.where is Where.WORKERS:
+            return Place(workers=self.workers, time_limit_s=limit)
+        if self.where is Where.CLUSTER:
+            return Place(scheduler=self.scheduler, time_limit_s=limit)
+        return Place(time_limit_s=limit) if limit else None
 
 
 class BatchOptions(QWidget):
@@ -112,12 +198,18 @@ class BatchOptions(QWidget):
             self._toggle_body,
         )
         self.more.setCheckable(True)
-        self.body = self._make_body()
+        self.form = Form(BatchSettings, NAMES)
+        self.fields, self.settings = self.form.fields, self.form.settings
+        self.place_note = label("batch_place_note", tip=tr("Requirements of this place."))
+        rows = list(self.form.rows.values())
+        rows.insert(list(self.form.rows).index("limit_s"), self.place_note)
+        self.body = column(*rows)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
         layout.addWidget(self.more)
         layout.addWidget(self.body)
+        self.fields["where"].currentIndexChanged.connect(lambda _at: self._follow_place())
         self._follow_place()
         self.body.hide()
 
@@ -126,154 +218,20 @@ class BatchOptions(QWidget):
         self._has_cluster = installed
         self._follow_place()
 
-    @property
-    def where(self) -> Where:
-        """The place where the cases are scored."""
-        return Where(self.place.currentData())
-
     def problem(self) -> str:
         """Return why a run cannot start with these settings, "" if it can."""
-        if self.where is not Where.HERE and not self._has_cluster:
+        chosen = self.settings()
+        if chosen.where is not Where.HERE and not self._has_cluster:
             return str(MissingExtraError("distributed", "cluster"))
-        address = self.address.text().strip()
-        if self.where is Where.CLUSTER and "://" not in address:
+        if chosen.where is Where.CLUSTER and "://" not in chosen.scheduler:
             return tr(
                 "expected the address of a dask scheduler such as tcp://host:8786, got {address}: "
                 "copy it from the first lines of the scheduler's output",
-                address=address or "nothing",
+                address=chosen.scheduler or "nothing",
             )
         return ""
 
-    def place_of_work(self) -> Place | None:
-        """Return where the batch runs; None means in this program without a time limit."""
-        limit = float(self.limit.value()) or None
-        if self.where is Where.WORKERS:
-            return Place(workers=self.workers.value(), time_limit_s=limit)
-        if self.where is Where.CLUSTER:
-            return Place(scheduler=self.address.text().strip(), time_limit_s=limit)
-        return Place(time_limit_s=limit) if limit else None
-
-    @property
-    def chosen_existing(self) -> Existing:
-        """The choice for an output folder that already holds results."""
-        return Existing(self.existing.currentData())
-
-    @property
-    def case_list(self) -> Path | None:
-        """The file that lists the cases that count, None for all with a reference."""
-        text = self.listed.text().strip()
-        return Path(text).expanduser() if text else None
-
-    @property
-    def unusable_rule(self) -> UnusableRule | None:
-        """The rule for cases without a usable prediction; None for the profile's rules."""
-        chosen = self.unusable.currentData()
-        return None if chosen is None else UnusableRule(chosen)
-
     # -------------------------------------------------------------------- inner
-
-    def _make_which(self) -> QWidget:
-        tip = tr(
-            "The cases that count: a file with one id per line, or a table with case_id and "
-            "optionally sha256. If empty: all cases with a reference."
-        )
-        self.listed: QLineEdit = named(QLineEdit(), "batch_cases", tip)
-        self.listed.setPlaceholderText(tr("all with a reference"))
-        choose = tool_button(
-            "batch_choose_cases", "…", tr("Choose a list of cases"), self._choose_case_list
-        )
-        choose.setProperty("framed", True)
-        self.unusable: QComboBox = named(
-            QComboBox(),
-            "batch_unusable",
-            tr("How cases without a usable prediction count."),
-        )
-        for text, rule, tip in _UNUSABLE:
-            self.unusable.addItem(text, None if rule is None else rule.value)
-            self.unusable.setItemData(self.unusable.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
-        return column(
-            row(name_of(tr("Cases")), self.listed, choose),
-            row(name_of(tr("Unusable")), self.unusable, 1),
-        )
-
-    def _choose_case_list(self) -> None:
-        start = self.listed.text() or str(Path.home())
-        kinds = tr("Lists of cases (*.txt *.csv *.xlsx *.ods);;All files (*)")
-        chosen, _ = QFileDialog.getOpenFileName(self, tr("Choose a list of cases"), start, kinds)
-        if chosen:
-            self.listed.setText(chosen)
-
-    def _make_body(self) -> QWidget:
-        self.place: QComboBox = named(
-            QComboBox(), "batch_place", tr("Where the cases are scored; the numbers are the same.")
-        )
-        for where in Where:
-            self.place.addItem(tr(where.value), where.value)
-        self.place.currentIndexChanged.connect(lambda _at: self._follow_place())
-        cores = os.cpu_count() or 1
-        self.workers = _make_spin_box(
-            "batch_workers", tr("Number of processes that score at the same time."), 1, cores
-        )
-        self.workers.setValue(cores)
-        self.workers.setSuffix(tr(" of {cores}", cores=cores))
-        self.address: QLineEdit = named(
-            QLineEdit(), "batch_scheduler", tr("Address of a dask scheduler, tcp://host:port.")
-        )
-        self.address.setPlaceholderText(tr("tcp://host:8786"))
-        self.place_note = label("batch_place_note", tip=tr("Requirements of this place."))
-        self.limit = _make_spin_box(
-            "batch_limit",
-            tr("A case that takes longer is stopped and becomes a failed row."),
-            0,
-            _MOST_SECONDS,
-        )
-        self.limit.setSuffix(" s")
-        self.limit.setSpecialValueText(tr("none"))
-        self.resamples = _make_spin_box(
-            "batch_bootstrap",
-            tr("Number of bootstrap resamples for the intervals."),
-            0,
-            _MOST_RESAMPLES,
-        )
-        self.resamples.setValue(N_RESAMPLES)
-        self.resamples.setSpecialValueText(tr("no intervals"))
-        self.least = _make_spin_box(
-            "batch_least_group",
-            tr(
-                "Smaller groups are left out of intervals, tests and sentences, and listed; the "
-                "score still counts them."
-            ),
-            2,
-            _MOST_LEAST,
-        )
-        self.least.setValue(MINIMUM_GROUP)
-        self.least.setSuffix(tr(" cases"))
-        self.seed = _make_spin_box(
-            "batch_seed", tr("Seed of resamples and permutations."), 0, _MOST_SEED
-        )
-        self.seed.setValue(SEED)
-        self.existing: QComboBox = named(
-            QComboBox(),
-            "batch_existing",
-            tr("What to do if the output folder already holds results."),
-        )
-        for text, policy, tip in _EXISTING:
-            self.existing.addItem(text, policy.value)
-            self.existing.setItemData(self.existing.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
-        self._workers_line = row(name_of(tr("Processes")), self.workers, 1)
-        self._address_line = row(name_of(tr("Address")), self.address)
-        return column(
-            self._make_which(),
-            row(name_of(tr("Scored")), self.place, 1),
-            self._workers_line,
-            self._address_line,
-            self.place_note,
-            row(name_of(tr("Time limit")), self.limit, 1),
-            row(name_of(tr("Bootstrap")), self.resamples, 1),
-            row(name_of(tr("Seed")), self.seed, 1),
-            row(name_of(tr("Smallest group")), self.least, 1),
-            row(name_of(tr("Existing results")), self.existing, 1),
-        )
 
     def _toggle_body(self) -> None:
         on = self.more.isChecked()
@@ -281,9 +239,9 @@ class BatchOptions(QWidget):
         self.more.setText(self.more.text().replace("▸" if on else "▾", "▾" if on else "▸"))
 
     def _follow_place(self) -> None:
-        where = self.where
-        self._workers_line.setVisible(where is Where.WORKERS)
-        self._address_line.setVisible(where is Where.CLUSTER)
+        where = self.settings().where
+        self.form.rows["workers"].setVisible(where is Where.WORKERS)
+        self.form.rows["scheduler"].setVisible(where is Where.CLUSTER)
         missing = where is not Where.HERE and not self._has_cluster
         if missing:
             self.place_note.setText(str(MissingExtraError("distributed", "cluster")))
@@ -296,13 +254,6 @@ class BatchOptions(QWidget):
             )
         self.place_note.setVisible(missing or where is Where.CLUSTER)
         set_level(self.place_note, "warning" if missing else "hint")
-
-
-def _make_spin_box(name: str, tip: str, least: int, most: int) -> QSpinBox:
-    spin_box: QSpinBox = named(QSpinBox(), name, tip)
-    spin_box.setRange(least, most)
-    spin_box.setGroupSeparatorShown(False)
-    return spin_box
 
 
 def name_of(text: str) -> QLabel:

@@ -1,19 +1,13 @@
 """Page Batch: score whole folders of masks, with case count, rate and remaining time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from qtpy.QtCore import Qt, QUrl, Signal
 from qtpy.QtGui import QDesktopServices
-from qtpy.QtWidgets import (
-    QComboBox,
-    QFileDialog,
-    QLineEdit,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtWidgets import QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
@@ -24,7 +18,7 @@ from napari_mamamia.services.score.clinical_summary import ClinicalSummary
 from napari_mamamia.services.score.models import PredictionFolder
 from napari_mamamia.services.score.settings import ScoreSettings
 from napari_mamamia.widgets.batch.models import ModelsField
-from napari_mamamia.widgets.batch.options import BatchOptions, name_of
+from napari_mamamia.widgets.batch.options import NAMES, BatchOptions, name_of
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
@@ -35,6 +29,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     tool_button,
 )
+from napari_mamamia.widgets.controls.form import Browse, Form, option
 from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 
@@ -98,6 +93,46 @@ _PROFILE_TEXTS: Final = {
     "official-code": tr("The definitions of the challenge's published scripts, with their quirks."),
     "paper": tr("The equations as printed in the challenge's paper."),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFolders:
+    """Reference, clinical table, profile and output folder of a batch."""
+
+    reference: Path | None = option(
+        None,
+        tr("Reference"),
+        "batch_reference",
+        tr("Folder of reference masks, ID.nii.gz."),
+        browse=Browse("batch_choose_reference", tr("Choose a folder"), tr("Choose a folder")),
+    )
+    clinical: Path | None = option(
+        None,
+        tr("Clinical"),
+        "batch_clinical",
+        tr("Table with age, menopausal status and breast density, for fairness (optional)."),
+        placeholder=tr("none: fairness stays undefined"),
+        browse=Browse(
+            "batch_choose_clinical",
+            tr("Choose a table (.xlsx, .ods, .csv)"),
+            tr("Choose the clinical table"),
+            tr("Tables (*.xlsx *.ods *.csv)"),
+        ),
+    )
+    profile: Profile = option(
+        PROFILES[0],
+        tr("Profile"),
+        "batch_profile",
+        tr("Definitions of all numbers."),
+        choices=tuple((profile, profile.name, "") for profile in PROFILES),
+    )
+    out: Path | None = option(
+        None,
+        tr("Results to"),
+        "batch_out",
+        tr("Folder for tables, summary and report."),
+        browse=Browse("batch_choose_out", tr("Choose a folder"), tr("Choose a folder")),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +211,7 @@ class BatchPage(QWidget):
     @property
     def table(self) -> Path | None:
         """The clinical table named in the form."""
-        text = self.clinical.text().strip()
-        return Path(text).expanduser() if text else None
+        return self.form.settings().clinical
 
     def set_running(self, running: bool) -> None:
         """Show Cancel and the progress instead of Start."""
@@ -217,44 +251,29 @@ class BatchPage(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _make_form(self) -> QWidget:
-        self.reference = self._make_field(
-            "batch_reference", tr("Folder of reference masks, ID.nii.gz.")
-        )
+        self.form = Form(BatchFolders, NAMES)
+        fields, rows = self.form.fields, self.form.rows
+        self.reference, self.clinical = fields["reference"], fields["clinical"]
+        self.profile, self.out = fields["profile"], fields["out"]
         self.models = ModelsField()
         self.models.changed.connect(self._offer_out)
-        self.clinical = self._make_field(
-            "batch_clinical",
-            tr("Table with age, menopausal status and breast density, for fairness (optional)."),
-        )
-        self.clinical.setPlaceholderText(tr("none: fairness stays undefined"))
         self.clinical_summary = BatchClinical()
         self.clinical.textChanged.connect(self._take_table)
         self.clinical_summary.confirmed.connect(self.table_changed)
-        self.profile: QComboBox = named(
-            QComboBox(), "batch_profile", tr("Definitions of all numbers.")
-        )
-        for profile in PROFILES:
-            self.profile.addItem(profile.name, profile)
         self.profile.currentIndexChanged.connect(lambda _at: self._describe_profile())
         self.profile_text = label("batch_profile_text", tip=tr("Meaning of this profile."))
-        self.out = self._make_field("batch_out", tr("Folder for tables, summary and report."))
         self.out.textChanged.connect(lambda _text: self.show_taken(False))
         self.options = BatchOptions()
-        choose = self._make_choose_button
         return column(
             heading(tr("Score folders of masks")),
-            row(
-                name_of(tr("Reference")),
-                self.reference,
-                choose("reference", self.reference.setText),
-            ),
+            rows["reference"],
             row(name_of(tr("Model")), name_of(tr("Its masks")), 1),
             self.models,
-            row(name_of(tr("Clinical")), self.clinical, self._choose_table()),
+            rows["clinical"],
             self.clinical_summary,
-            row(name_of(tr("Profile")), self.profile, 1),
+            rows["profile"],
             self.profile_text,
-            row(name_of(tr("Results to")), self.out, choose("out", self.out.setText)),
+            rows["out"],
             self.options,
         )
 
@@ -334,44 +353,14 @@ class BatchPage(QWidget):
         self.end = column(self.result, row(self.show_table, self.open_report, self.open_folder, 1))
         return self.end
 
-    def _make_field(self, name: str, tip: str) -> QLineEdit:
-        field: QLineEdit = named(QLineEdit(), name, tip)
-        field.textChanged.connect(lambda text: field.setToolTip(f"{tip}\n{text}".strip()))
-        return field
-
-    def _make_choose_button(self, name: str, take: Callable[[str], object]) -> QWidget:
-        def browse() -> None:
-            chosen = QFileDialog.getExistingDirectory(self, tr("Choose a folder"), self._start_at())
-            if chosen:
-                take(chosen)
-
-        return _make_small_button(f"batch_choose_{name}", tr("Choose a folder"), browse)
-
-    def _choose_table(self) -> QWidget:
-        def browse() -> None:
-            chosen, _ = QFileDialog.getOpenFileName(
-                self,
-                tr("Choose the clinical table"),
-                self._start_at(),
-                tr("Tables (*.xlsx *.ods *.csv)"),
-            )
-            if chosen:
-                self.clinical.setText(chosen)
-
-        return _make_small_button(
-            "batch_choose_clinical", tr("Choose a table (.xlsx, .ods, .csv)"), browse
-        )
-
-    def _start_at(self) -> str:
-        return self.reference.text() or str(Path.home())
-
     def _describe_profile(self) -> None:
-        profile: Profile = self.profile.currentData()
+        profile = self.form.settings().profile
         self.profile_text.setText(_PROFILE_TEXTS.get(profile.name, profile.source))
 
     def _offer_out(self) -> None:
         """Name the output folder after the model, unless the user named one."""
-        self.models.start_at = self._start_at()
+        start_at = self.reference.text() or str(Path.home())
+        self.models.start_at = self.form.start_at = start_at
         if self._scores is None or self.out.text() not in ("", self._offered_out):
             return
         models = self.models.models()
@@ -382,32 +371,46 @@ class BatchPage(QWidget):
         self.out.setText(self._offered_out)
 
     def _request_start(self, existing: Existing | None) -> None:
-        models = self.models.models()
-        fields = {
-            "reference folder": self.reference.text().strip(),
-            "prediction folder": "there" if models else "",
-            "folder for the results": self.out.text().strip(),
-        }
-        empty = [name for name, text in fields.items() if not text]
-        if empty or self.options.problem():
-            choose = tr("Choose the {names} first.", names=" and the ".join(empty))
-            self.say(choose if empty else self.options.problem(), "warning")
+        models, chosen, options = (
+            self.models.models(),
+            self.form.settings(),
+            self.options.settings(),
+        )
+        if chosen.reference is None or chosen.out is None or not models:
+            needed = {
+                "reference folder": chosen.reference,
+                "prediction folder": models,
+                "folder for the results": chosen.out,
+            }
+            empty = " and the ".join(name for name, value in needed.items() if not value)
+            self.say(tr("Choose the {names} first.", names=empty), "warning")
+            return
+        if self.options.problem():
+            self.say(self.options.problem(), "warning")
             return
         try:
-            settings = self._read_settings()
+            settings = ScoreSettings(
+                profile=chosen.profile,
+                clinical=chosen.clinical,
+                columns=self.clinical_summary.columns,
+                n_resamples=options.n_resamples,
+                seed=options.seed,
+                minimum_group=options.minimum_group,
+                unusable=options.unusable,
+            )
         except ValueError as error:  # a rule that needs a worst value, which the profile lacks
             self.say(tr("Nothing was started: {error}", error=error), "warning")
             return
         self.show_taken(False)
         self.start_wanted.emit(
             BatchRequest(
-                Path(fields["reference folder"]).expanduser(),
+                chosen.reference,
                 models,
-                Path(fields["folder for the results"]).expanduser(),
+                chosen.out,
                 settings,
-                self.options.place_of_work(),
-                existing or self.options.chosen_existing,
-                self.options.case_list,
+                options.place,
+                existing or options.existing,
+                options.case_list,
             )
         )
 
@@ -415,23 +418,6 @@ class BatchPage(QWidget):
         self.clinical_summary.forget()
         self.table_changed.emit()
 
-    def _read_settings(self) -> ScoreSettings:
-        return ScoreSettings(
-            profile=self.profile.currentData(),
-            clinical=self.table,
-            columns=self.clinical_summary.columns,
-            n_resamples=self.options.resamples.value(),
-            seed=self.options.seed.value(),
-            minimum_group=self.options.least.value(),
-            unusable=self.options.unusable_rule,
-        )
-
     def _open_folder(self) -> None:
         if self._folder is not None:
             QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._folder)))
-
-
-def _make_small_button(name: str, tip: str, browse: Callable[[], object]) -> QWidget:
-    small_button = tool_button(name, "…", tip, browse)
-    small_button.setProperty("framed", True)
-    return small_button

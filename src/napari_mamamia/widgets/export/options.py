@@ -1,18 +1,15 @@
 """Options of an export: formats, orientation, images, fusing, the DICOM study."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from qtpy.QtCore import QModelIndex, Qt, Signal
 from qtpy.QtWidgets import (
     QAbstractItemView,
-    QComboBox,
     QFileDialog,
     QGridLayout,
     QHeaderView,
-    QLineEdit,
-    QSizePolicy,
-    QSpinBox,
     QTableView,
     QVBoxLayout,
     QWidget,
@@ -33,6 +30,7 @@ from napari_mamamia.widgets.controls.controls import (
     row_name,
     set_level,
 )
+from napari_mamamia.widgets.controls.form import Browse, Form, option
 from napari_mamamia.widgets.controls.table_fit import TableFit
 from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.controls.titled_rows import TitledRows
@@ -199,7 +197,6 @@ _NAMES: Final = (
     tr("Orientation"),
     tr("Labels"),
 )
-_MOST_PHASES: Final = 99
 _PROFILES: Final = (
     (OrientationProfile.AS_IS, tr("unchanged"), tr("Masks have exactly the grid of their images.")),
     (
@@ -231,6 +228,61 @@ _MAKERS: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class ExportChoice:
+    """The options of an export besides formats and label rules."""
+
+    profile: OrientationProfile = option(
+        OrientationProfile.AS_IS,
+        tr("Orientation"),
+        "export_profile",
+        tr("Orientation of the masks."),
+        choices=_PROFILES,
+    )
+    with_images: bool = option(
+        False, "", "export_images", tr("Also writes the phases."), text=tr("images too")
+    )
+    fuse: FuseRule = option(
+        FuseRule.NONE,
+        tr("Several"),
+        "export_fuse",
+        tr("How several sets of masks are combined."),
+        choices=_FUSES,
+    )
+    n_channels: int = option(
+        0,
+        tr("Phases"),
+        "export_channels",
+        tr("Number of phases for nnU-Net, from the first on."),
+        lowest=tr("all"),
+    )
+    study: Path | None = option(
+        None,
+        tr("Study"),
+        "export_study",
+        tr("DICOM folder that the segmentations refer to."),
+        placeholder=tr("DICOM folder of the case"),
+        browse=Browse("export_study_browse", tr("Choose the DICOM folder"), tr("DICOM study")),
+    )
+    maker: SegmentMaker = option(
+        SegmentMaker.FROM_PROVENANCE,
+        tr("Made by"),
+        "export_maker",
+        tr("How the masks were made, for DICOM."),
+        choices=_MAKERS,
+    )
+    identified: bool = option(
+        False,
+        tr("Patient"),
+        "export_identified_seg",
+        tr(
+            "Keeps the patient's name and the study's UIDs in the DICOM SEG, for sending "
+            "it back to the PACS. Otherwise the case id replaces them."
+        ),
+        text=tr("with the patient's name"),
+    )
+
+
 class ExportOptions(QWidget):
     """The options; `changed` is emitted after every change."""
 
@@ -242,111 +294,64 @@ class ExportOptions(QWidget):
         self._is_dicom = False
         self._n_sets = 0
         self._n_masks = 0
-        self.formats = self._make_formats()
-        self.profile = self._make_choice(
-            "export_profile", tr("Orientation of the masks"), _PROFILES
-        )
-        self.with_images: CheckBox = self._make_check_box(
-            "export_images", tr("images too"), tr("Also writes the phases.")
-        )
-        self.fuse = self._make_choice(
-            "export_fuse", tr("How several sets of masks are combined"), _FUSES
-        )
-        self.maker = self._make_choice(
-            "export_maker", tr("How the masks were made, for DICOM"), _MAKERS
-        )
-        self.channels: QSpinBox = named(
-            QSpinBox(), "export_channels", tr("Number of phases for nnU-Net, from the first on")
-        )
-        self.channels.setRange(0, _MOST_PHASES)
-        self.channels.setSpecialValueText(tr("all"))
-        self.study: QLineEdit = named(
-            QLineEdit(), "export_study", tr("DICOM folder that the segmentations refer to")
-        )
-        self.study.setPlaceholderText(tr("DICOM folder of the case"))
-        browse = button(
-            "export_study_browse", "…", tr("Choose the DICOM folder"), self._browse_study
-        )
+        self.formats = {
+            name: self._make_format(name, spec.title, spec.tip)
+            for name, spec in EXPORT_FORMATS.items()
+        }
+        self.form = Form(ExportChoice, _NAMES)
+        self.fields, rows = self.form.fields, self.form.rows
         self.labels = ExportLabels()
         label_row, label_rows = self.labels.parts()
-        self._fuse_row = _named_row(tr("Several"), self.fuse)
-        self._channels_row = _named_row(tr("Phases"), self.channels, _make_stretch())
-        self._study_row = _named_row(tr("Study"), self.study, browse)
-        self.identified: CheckBox = self._make_check_box(
-            "export_identified_seg",
-            tr("with the patient's name"),
-            tr(
-                "Keeps the patient's name and the study's UIDs in the DICOM SEG, for sending "
-                "it back to the PACS. Otherwise the case id replaces them."
-            ),
-        )
-        self._dicom_rows = column(
-            self._study_row,
-            _named_row(tr("Made by"), self.maker),
-            _named_row(tr("Patient"), self.identified, _make_stretch()),
-        )
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(6)
         for part in (
             self._format_grid(),
-            _named_row(tr("Orientation"), self.profile, self.with_images),
-            _named_row(tr("Labels"), label_row),
+            row(rows["profile"], rows["with_images"]),
+            row(row_name(tr("Labels"), _NAMES), label_row),
             label_rows,
-            self._fuse_row,
-            self._channels_row,
-            self._dicom_rows,
+            column(*list(rows.values())[2:]),
         ):
             layout.addWidget(part)
-        for box in (*self.formats.values(), self.with_images, self.identified):
-            box.toggled.connect(lambda _on: self._follow_choice())
-        for choice in (self.profile, self.fuse, self.maker):
-            choice.currentIndexChanged.connect(lambda _at: self._follow_choice())
-        self.channels.valueChanged.connect(lambda _n: self._follow_choice())
-        self.study.textChanged.connect(lambda _text: self._follow_choice())
+        self.form.changed.connect(self._follow_choice)
         self.labels.changed.connect(self._follow_choice)
         self._follow_choice()
 
     def show_kind(self, *, is_dicom: bool) -> None:
-        """Show whether the cases are DICOM, which need no study to refer to."""
+        """Set whether the cases are DICOM, which needs no study to refer to."""
         self._is_dicom = is_dicom
         self._follow_choice()
 
     def show_study(self, folder: Path | None) -> None:
         """Fill in the DICOM study that the cases were imported from, if there is one."""
         if folder is not None:
-            self.study.setText(str(folder))
+            self.fields["study"].setText(str(folder))
 
     def show_sets(self, n_sets: int, n_masks: int) -> None:
-        """Show how many sets of masks are chosen, and how many files; two sets can be fused."""
+        """Set how many sets of masks are chosen, and how many files; two sets can be fused."""
         self._n_sets, self._n_masks = n_sets, n_masks
         self._follow_choice()
 
     def selection(self) -> ExportSelection:
-        """Return the choices without the masks; hidden options have their defaults."""
-        formats = tuple(name for name, box in self.formats.items() if box.isChecked())
-        seg = ExportFormat.DICOM_SEG in formats
-        study = self.study.text().strip()
-        several = self._n_sets > 1
+        """Return the choice without its masks; hidden options have their default values."""
+        chosen = self.form.settings()
         label_file = self.labels.found
         settings = ExportSettings(
             masks=(),
-            formats=formats,
-            profile=OrientationProfile(self.profile.currentData()),
-            with_images=self.with_images.isChecked(),
-            fuse=FuseRule(self.fuse.currentData()) if several else FuseRule.NONE,
-            study=Path(study) if seg and study and not self._is_dicom else None,
-            segment_maker=SegmentMaker(self.maker.currentData())
-            if seg
-            else SegmentMaker.FROM_PROVENANCE,
-            n_channels=self.channels.value() or None,
+            formats=tuple(name for name, box in self.formats.items() if box.isChecked()),
+            profile=chosen.profile,
+            with_images=chosen.with_images,
+            fuse=chosen.fuse,
+            study=chosen.study,
+            segment_maker=chosen.maker,
+            n_channels=chosen.n_channels or None,
             rules=() if label_file is None else label_file.rules,
-            identified_seg=seg and self.identified.isChecked(),
+            identified_seg=chosen.identified,
         )
         return ExportSelection(settings, self._n_masks, self._n_sets, self._is_dicom)
 
     def problem(self) -> str:
-        """Return why masks cannot be written with these choices, "" if they can."""
+        """Return why masks cannot be written like this, "" if they can."""
         selection = self.selection()
         if not selection.settings.formats:
             return tr("Choose a format first.")
@@ -356,22 +361,20 @@ class ExportOptions(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _follow_choice(self) -> None:
-        seg = self.formats[ExportFormat.DICOM_SEG].isChecked()
-        self._dicom_rows.setVisible(seg)
-        self._channels_row.setVisible(self.formats[ExportFormat.NNUNET].isChecked())
-        self._study_row.setVisible(seg and not self._is_dicom)
-        self._fuse_row.setVisible(self._n_sets > 1)
+        is_seg, rows = self.formats[ExportFormat.DICOM_SEG].isChecked(), self.form.rows
+        rows["maker"].setVisible(is_seg)
+        rows["identified"].setVisible(is_seg)
+        rows["study"].setVisible(is_seg and not self._is_dicom)
+        rows["n_channels"].setVisible(self.formats[ExportFormat.NNUNET].isChecked())
+        rows["fuse"].setVisible(self._n_sets > 1)
         self.changed.emit()
 
-    def _make_formats(self) -> dict[ExportFormat, CheckBox]:
-        boxes = {}
-        for name, spec in EXPORT_FORMATS.items():
-            box = self._make_check_box(
-                f"export_format_{name.replace('-', '_')}", tr(spec.title), tr(spec.tip)
-            )
-            box.setChecked(name is ExportFormat.NIFTI)
-            boxes[name] = box
-        return boxes
+    def _make_format(self, name: ExportFormat, title: str, tip: str) -> CheckBox:
+        object_name = f"export_format_{name.replace('-', '_')}"
+        box: CheckBox = named(CheckBox(tr(title)), object_name, tr(tip))
+        box.setChecked(name is ExportFormat.NIFTI)
+        box.toggled.connect(lambda _on: self._follow_choice())
+        return box
 
     def _format_grid(self) -> QWidget:
         holder = QWidget()
@@ -381,31 +384,3 @@ class ExportOptions(QWidget):
         for k, box in enumerate(self.formats.values()):
             grid.addWidget(box, k // 3, k % 3)
         return holder
-
-    def _make_check_box(self, name: str, text: str, tip: str) -> CheckBox:
-        check_box: CheckBox = named(CheckBox(text), name, tip)
-        return check_box
-
-    def _make_choice(
-        self, name: str, tip: str, items: tuple[tuple[object, str, str], ...]
-    ) -> QComboBox:
-        combo: QComboBox = named(QComboBox(), name, tip)
-        for k, (value, text, hint) in enumerate(items):
-            combo.addItem(tr(text), value)
-            combo.setItemData(k, hint, Qt.ItemDataRole.ToolTipRole)
-        return combo
-
-    def _browse_study(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, tr("DICOM study"), self.study.text())
-        if chosen:
-            self.study.setText(chosen)
-
-
-def _make_stretch() -> QWidget:
-    spacer = QWidget()
-    spacer.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-    return spacer
-
-
-def _named_row(text: str, *widgets: QWidget) -> QWidget:
-    return row(row_name(text, _NAMES), *widgets)

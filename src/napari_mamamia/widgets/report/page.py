@@ -6,7 +6,7 @@ from typing import Final
 
 from qtpy.QtCore import QUrl, Signal
 from qtpy.QtGui import QDesktopServices
-from qtpy.QtWidgets import QComboBox, QFileDialog, QLabel, QLineEdit
+from qtpy.QtWidgets import QComboBox, QLabel
 
 from napari_mamamia.core.choices import SegmentMaker
 from napari_mamamia.core.texts import tr, tr_n
@@ -18,17 +18,71 @@ from napari_mamamia.widgets.controls.controls import (
     named,
     row,
     set_level,
-    tool_button,
 )
+from napari_mamamia.widgets.controls.form import Browse, Form, option
 from napari_mamamia.widgets.controls.page import Page
-from napari_mamamia.widgets.controls.targets import CheckBox
 
-_MAKERS: Final = {
-    SegmentMaker.FROM_PROVENANCE: tr("as recorded"),
-    SegmentMaker.MANUAL: tr("manually"),
-    SegmentMaker.SEMIAUTOMATIC: tr("semi-automatically"),
-    SegmentMaker.AUTOMATIC: tr("by a model"),
-}
+_MAKERS: Final = (
+    (SegmentMaker.FROM_PROVENANCE, tr("as recorded"), ""),
+    (SegmentMaker.MANUAL, tr("manually"), ""),
+    (SegmentMaker.SEMIAUTOMATIC, tr("semi-automatically"), ""),
+    (SegmentMaker.AUTOMATIC, tr("by a model"), ""),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """Formats and folders of a report."""
+
+    pdf: bool = option(
+        False,
+        "",
+        "report_pdf",
+        tr("Writes each page as PDF too, to print or to send."),
+        text=tr("PDF, A4"),
+    )
+    dicom: bool = option(
+        False,
+        "",
+        "report_dicom",
+        tr(
+            "Writes a structured report (TID 1500), segmentation and key images, for cases "
+            "from DICOM."
+        ),
+        text=tr("DICOM SR, SEG and key images"),
+    )
+    study: Path | None = option(
+        None,
+        tr("Study"),
+        "report_study",
+        tr("DICOM folder that the case was imported from."),
+        placeholder=tr("DICOM folder of the case"),
+        browse=Browse("report_study_browse", tr("Choose the DICOM folder"), tr("DICOM study")),
+    )
+    maker: SegmentMaker = option(
+        SegmentMaker.FROM_PROVENANCE,
+        tr("Masks were made"),
+        "report_maker",
+        tr("How masks without a record were made, as DICOM requires."),
+        choices=_MAKERS,
+    )
+    identified: bool = option(
+        False,
+        "",
+        "report_identified",
+        tr(
+            "Keeps the name and UIDs of the study; otherwise the case id replaces the "
+            "patient's name."
+        ),
+        text=tr("with the patient's name, for your PACS"),
+    )
+    parent: Path | None = option(
+        None,
+        tr("To"),
+        "report_out",
+        tr("Folder for the reports; each report gets a new folder in it, and nothing is replaced."),
+        browse=Browse("report_browse", tr("Choose another folder"), tr("Report to")),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,57 +119,10 @@ class ReportPage(Page):
         )
         self.cases.addItem(tr("The open case"))
         self.cases.currentIndexChanged.connect(lambda _at: self._follow_choice())
-        self.pdf: CheckBox = named(
-            CheckBox(tr("PDF, A4")),
-            "report_pdf",
-            tr("Writes each page as PDF too, to print or to send."),
-        )
-        self.dicom: CheckBox = named(
-            CheckBox(tr("DICOM SR, SEG and key images")),
-            "report_dicom",
-            tr(
-                "Writes a structured report (TID 1500), segmentation and key images, for cases "
-                "from DICOM."
-            ),
-        )
-        self.dicom.toggled.connect(lambda _on: self._follow_choice())
-        self.study: QLineEdit = named(
-            QLineEdit(), "report_study", tr("DICOM folder that the case was imported from.")
-        )
-        self.study.setPlaceholderText(tr("DICOM folder of the case"))
-        self.study.textChanged.connect(lambda _text: self._follow_choice())
-        browse_study = button(
-            "report_study_browse", "…", tr("Choose the DICOM folder"), self._browse_study
-        )
-        self._study_row = row(QLabel(tr("Study")), self.study, browse_study)
-        self.maker: QComboBox = named(
-            QComboBox(),
-            "report_maker",
-            tr("How masks without a record were made, as DICOM requires."),
-        )
-        for maker, words in _MAKERS.items():
-            self.maker.addItem(words, maker)
-        self._maker_row = row(QLabel(tr("Masks were made")), self.maker, 1)
-        self.identified: CheckBox = named(
-            CheckBox(tr("with the patient's name, for your PACS")),
-            "report_identified",
-            tr(
-                "Keeps the name and UIDs of the study; otherwise the case id replaces the "
-                "patient's name."
-            ),
-        )
-        self.parent_folder: QLineEdit = named(
-            QLineEdit(),
-            "report_out",
-            tr(
-                "Folder for the reports; each report gets a new folder in it, and nothing is "
-                "replaced."
-            ),
-        )
-        self.parent_folder.textEdited.connect(self._take_own_parent)
-        self.parent_folder.textChanged.connect(lambda _text: self._follow_choice())
-        browse = tool_button("report_browse", "…", tr("Choose another folder"), self._browse_parent)
-        browse.setProperty("framed", True)
+        self.form = Form(ReportOptions)
+        self.fields = self.form.fields
+        self.form.changed.connect(self._follow_choice)
+        self.fields["parent"].textEdited.connect(self._take_own_parent)
         self.problem = label("report_problem", tip=tr("Why no report can be written yet."))
         set_level(self.problem, "warning")
         self.start = button(
@@ -136,12 +143,7 @@ class ReportPage(Page):
             row(QLabel(tr("Of")), self.cases, 1),
             self.mask,
             self.gaps,
-            self.pdf,
-            self.dicom,
-            self._study_row,
-            self._maker_row,
-            self.identified,
-            row(QLabel(tr("To")), self.parent_folder, browse),
+            *self.form.rows.values(),
         )
         for part in (self.problem, self.start):
             self.body.addWidget(part)
@@ -166,13 +168,13 @@ class ReportPage(Page):
         if n_cases > 1:
             self.cases.addItem(tr_n("{n} case", "All {n} cases, with a table", n_cases))
         if not self._is_own_parent:
-            self.parent_folder.setText(str(parent))
+            self.fields["parent"].setText(str(parent))
         self._follow_choice()
 
     def show_study(self, folder: Path | None) -> None:
         """Fill in the DICOM study that the cases were imported from, if there is one."""
         if folder is not None:
-            self.study.setText(str(folder))
+            self.fields["study"].setText(str(folder))
 
     def show_result(self, text: str, path: Path | None, level: str = "hint") -> None:
         """Show the result; the button opens `path`, None for no button."""
@@ -195,19 +197,19 @@ class ReportPage(Page):
 
     def _follow_choice(self) -> None:
         """Show the fields that the choice needs, and whether a report can be written."""
-        is_dicom = bool(self.dicom.isChecked())
+        is_dicom, rows = self.fields["dicom"].isChecked(), self.form.rows
         for part in (self.mask, self.gaps):
             part.setVisible(bool(part.text()) and not self._is_of_all)
-        self._study_row.setVisible(is_dicom and not self._is_dicom)
-        self._maker_row.setVisible(is_dicom)
-        self.identified.setVisible(is_dicom)
-        problem = ""
-        if is_dicom and not self._is_dicom and not self.study.text().strip():
+        rows["study"].setVisible(is_dicom and not self._is_dicom)
+        rows["maker"].setVisible(is_dicom)
+        rows["identified"].setVisible(is_dicom)
+        chosen, problem = self.form.settings(), ""
+        if is_dicom and not self._is_dicom and chosen.study is None:
             problem = tr(
                 "DICOM reports refer to DICOM images, but this case has none: choose its study, "
                 "or leave DICOM out."
             )
-        elif not self.parent_folder.text().strip():
+        elif chosen.parent is None:
             problem = tr("Choose a folder for the report.")
         self.problem.setText(problem)
         self.problem.setVisible(bool(problem))
@@ -216,29 +218,15 @@ class ReportPage(Page):
     def _take_own_parent(self, _text: str) -> None:
         self._is_own_parent = True
 
-    def _browse_parent(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, tr("Report to"), self.parent_folder.text())
-        if chosen:
-            self._is_own_parent = True
-            self.parent_folder.setText(chosen)
-
-    def _browse_study(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, tr("DICOM study"), self.study.text())
-        if chosen:
-            self.study.setText(chosen)
-
     def _request_report(self) -> None:
-        dicom = None
-        if self.dicom.isChecked():
-            dicom = DicomChoice(
-                None if self._is_dicom else Path(self.study.text().strip()),
-                bool(self.identified.isChecked()),
-                SegmentMaker(self.maker.currentData()),
-                n_cases=self._n_cases if self._is_of_all else 1,
-            )
-        extras = ReportExtras(bool(self.pdf.isChecked()), dicom)
-        parent = Path(self.parent_folder.text().strip())
-        self.report_wanted.emit(ReportRequest(self._is_of_all, extras, parent))
+        chosen, dicom = self.form.settings(), None
+        if chosen.parent is None:
+            return
+        if chosen.dicom:
+            n_cases = self._n_cases if self._is_of_all else 1
+            dicom = DicomChoice(chosen.study, chosen.identified, chosen.maker, n_cases=n_cases)
+        extras = ReportExtras(chosen.pdf, dicom)
+        self.report_wanted.emit(ReportRequest(self._is_of_all, extras, chosen.parent))
 
     def _open_result(self) -> None:
         if self._result is not None:

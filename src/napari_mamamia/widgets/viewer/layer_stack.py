@@ -26,7 +26,7 @@ from napari_mamamia.widgets.adapter.drawing import (
 )
 from napari_mamamia.widgets.adapter.labels import late_drawing, trim_contours
 from napari_mamamia.widgets.adapter.outlines import stock_line
-from napari_mamamia.widgets.adapter.stepping import RestingThumbnails, keep_lightly, step_lightly
+from napari_mamamia.widgets.adapter.stepping import keep_lightly, step_lightly
 from napari_mamamia.widgets.base.blinding import ROLES, why_hidden
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
@@ -181,7 +181,6 @@ class LayerStack:
         self._is_batched = False
         self._retired: list[Any] = []
         self.spares = SpareLayers(viewer)
-        self._thumbnails = RestingThumbnails(main_view(viewer))
         self.blinding = NOT_BLIND
         self.redrawn: list[Callable[[Role, Part | None], None]] = []
         step_lightly(viewer)
@@ -273,7 +272,6 @@ class LayerStack:
         if layer is None:
             layer = create_layer(made)
             style(layer)
-        self._thumbnails.take(layer)
         return layer
 
     def remove(self, layers: list[Any]) -> None:

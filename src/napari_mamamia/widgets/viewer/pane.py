@@ -12,7 +12,7 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import redraw_part
 from napari_mamamia.widgets.adapter.drawing import sliced_once
 from napari_mamamia.widgets.adapter.labels import late_drawing, trim_contours
-from napari_mamamia.widgets.adapter.stepping import keep_lightly, skip_thumbnail, step_lightly
+from napari_mamamia.widgets.adapter.stepping import keep_lightly, step_lightly
 from napari_mamamia.widgets.base.layers import METADATA_KEY, Role, find_layers, tag_of
 from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.pane_sides import (
@@ -189,7 +189,6 @@ class LayerCopies:
             keywords["visible"] = layer.visible or self._is_always_shown(layer)
         copy: Any = Layer.create(self._data_of(layer), keywords, "labels" if is_mask else "image")
         copy.editable = False
-        skip_thumbnail(copy)
         keep_lightly(copy)
         if is_mask:
             late_drawing(copy)

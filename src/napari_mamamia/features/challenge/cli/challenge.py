@@ -236,7 +236,7 @@ def rank(
     ranking = run(partial(rank_challenge, folder, out, existing=existing))
     board = ranking.board
     mentioned = set()
-    for one in board.boards:
+    for ranked in board.boards:
         heads = ("rank", "team", "n", "score", "performance", "fairness")
         numbers = [
             (
@@ -248,11 +248,11 @@ def rank(
                     for value in (row.score, row.performance, row.fairness)
                 ),
             )
-            for row in one.rows
+            for row in ranked.rows
         ]
-        title = f"{board.challenge}, {one.task}: {one.ranked_by} (profile {board.profile})"
+        title = f"{board.challenge}, {ranked.task}: {ranked.ranked_by} (profile {board.profile})"
         print_table(title, heads, numbers, to_the_right=heads[2:], is_folded=True)
-        for row in one.rows:
+        for row in ranked.rows:
             # A team that is refused in all tasks is listed once.
             if row.rank is not None or (row.team, row.reason) not in mentioned:
                 print(describe_row(row))

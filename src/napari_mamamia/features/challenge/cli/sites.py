@@ -111,7 +111,7 @@ def merge(
             f"{model.name} {model.metric}: {shown(pooled.mean, 3)} ({shown(pooled.low, 3)} to "
             f"{shown(pooled.high, 3)}, random effects, {pooled.k} sites), worst {model.worst_site}"
         )
-    for one in merged.ranking:
-        print(f"rank {one.rank:.0f}  {one.name}, mean rank over sites {one.mean_rank:.3f}")
+    for ranked in merged.ranking:
+        print(f"rank {ranked.rank:.0f}  {ranked.name}, mean rank over sites {ranked.mean_rank:.3f}")
     for note in merged.notes:
         print(f"note: {note}")

@@ -246,6 +246,15 @@ def read_challenge(folder: Path) -> OpenChallenge:
 def write_challenge(folder: Path, challenge: Challenge, places: ChallengePlaces) -> None:
     """Write ``places.json``, then ``challenge.json``, which is never replaced.
 
+    Parameters
+    ----------
+    folder
+        The challenge's folder.
+    challenge
+        Its definition.
+    places
+        The paths of its data.
+
     Raises
     ------
     SaveConflictError
@@ -268,7 +277,15 @@ def relative_place(path: Path | None, folder: Path) -> str:
 
 
 def find_changes(place: Path | None, files: Mapping[str, FrozenFile]) -> dict[str, str]:
-    """Return, by key, what is wrong with each missing, unreadable or changed file below `place`."""
+    """Return, by key, what is wrong with each missing, unreadable or changed file below `place`.
+
+    Parameters
+    ----------
+    place
+        The folder of the files; None if there is none.
+    files
+        The frozen files by key.
+    """
     problems = {}
     for key, file in files.items():
         path = None if place is None else place / file.name

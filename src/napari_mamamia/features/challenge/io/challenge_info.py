@@ -31,6 +31,13 @@ def challenge_facts(path: Path, case_id: str) -> str:
     else is left out, above all the patient's age, the response and the tumour's subtype. A key that
     the file lacks is missing.
 
+    Parameters
+    ----------
+    path
+        The patient info file.
+    case_id
+        The case, for messages.
+
     Raises
     ------
     FormatError

@@ -87,13 +87,13 @@ def find_submissions(folder: Path, names: tuple[str, ...] = ()) -> TeamList:
     CaseError
         If a name in `names` cannot name a folder, or has no submission.
     """
-    asked = {case_key(file_name(name, "the name of a team")) for name in names}
+    selected = {case_key(file_name(name, "the name of a team")) for name in names}
     by_key: dict[str, list[HandedIn]] = {}
     problems: list[tuple[str, str]] = []
     for path in _list_entries(folder):
         stem = path.name if path.is_dir() and not path.is_symlink() else path.stem
         key = case_key(readable_name(stem))
-        if asked and key not in asked:
+        if selected and key not in selected:
             continue
         try:
             by_key.setdefault(key, []).append(_name_team(stem, path))
@@ -104,9 +104,11 @@ def find_submissions(folder: Path, names: tuple[str, ...] = ()) -> TeamList:
         if len(same) == 1:
             teams.append(same[0])
             continue
-        both = " and ".join(name_some([one.path.name for one in same]).rsplit(", ", 1))
+        both = " and ".join(
+            name_some([submission.path.name for submission in same]).rsplit(", ", 1)
+        )
         text = f"expected one submission per team, but found {both}: keep or rename one"
-        problems += dict.fromkeys((one.team, text) for one in same)
+        problems += dict.fromkeys((submission.team, text) for submission in same)
     there = {case_key(team.team) for team in teams} | {case_key(name) for name, _ in problems}
     missing = [name for name in names if case_key(file_name(name)) not in there]
     if missing:
@@ -143,6 +145,13 @@ def digest_of(path: Path, limits: ChallengeLimits) -> str:
     For a zip archive or a table it is that of the file, for a folder that of its list of names and
     checksums.
 
+    Parameters
+    ----------
+    path
+        A folder, a zip archive or a table.
+    limits
+        Limits of its size and number of files.
+
     Raises
     ------
     FormatError
@@ -157,6 +166,15 @@ def digest_of(path: Path, limits: ChallengeLimits) -> str:
 @reads("a submission", "ask the team for a clean copy")
 def seal_submission(path: Path, target: Path, limits: ChallengeLimits) -> SealedFiles:
     """Copy a submission to the new folder `target`; a zip archive is unpacked.
+
+    Parameters
+    ----------
+    path
+        A folder, a zip archive or a table.
+    target
+        The new folder.
+    limits
+        Limits of its size and number of files.
 
     Raises
     ------
@@ -212,13 +230,21 @@ def inner_folder(folder: Path, names: tuple[str, ...] = ()) -> Path:
 def find_handed_masks(
     folder: Path, case_ids: tuple[str, ...]
 ) -> tuple[MaskListing, tuple[str, ...]]:
-    """Return the masks of the given cases, and the names of the masks of other cases."""
+    """Return the masks of the given cases, and the names of the masks of other cases.
+
+    Parameters
+    ----------
+    folder
+        The folder with the content.
+    case_ids
+        The cases of the challenge.
+    """
     listing = list_masks(folder, case_ids)
-    known = {case_key(case_id) for case_id in case_ids}
+    keys = {case_key(case_id) for case_id in case_ids}
     unknown = [
         path.relative_to(folder).as_posix()
         for case_id, path in listing.masks.items()
-        if case_key(case_id) not in known
+        if case_key(case_id) not in keys
     ]
     return listing, tuple(unknown)
 
@@ -276,14 +302,14 @@ def _list_folder(folder: Path, limits: ChallengeLimits) -> tuple[list[str], tupl
         folders[:] = [name for name in inner if name not in links] if depth < _DEEPEST else []
         for name in sorted([*links, *(name for name in files if not _is_noise(name))]):
             path = here / name
-            shown = readable_name(path.relative_to(folder).as_posix())
+            readable = readable_name(path.relative_to(folder).as_posix())
             status = path.lstat()
             if not stat.S_ISREG(status.st_mode):
-                left_out.append(f"{shown} is a link or not a regular file")
+                left_out.append(f"{readable} is a link or not a regular file")
             elif name != readable_name(name):
-                left_out.append(f"{shown} has a name that is not UTF-8")
+                left_out.append(f"{readable} has a name that is not UTF-8")
             else:
-                names.append(shown)
+                names.append(readable)
                 n_bytes += status.st_size
         if len(names) > limits.submission_files or n_bytes > limits.submission_bytes:
             raise _over_limit(folder, limits)
@@ -325,7 +351,7 @@ def _unpack_zip(path: Path, target: Path, budget: _Budget) -> tuple[str, ...]:
         _check_members(path, members, budget.limits)
         left_out = []
         for number, member in enumerate(sorted(members, key=lambda member: member.filename)):
-            if any(_is_noise(part) for part in PurePosixPath(member.filename).parts):
+            if any(_is_noise(name) for name in PurePosixPath(member.filename).parts):
                 left_out.append(f"{member.filename} does not belong to a submission")
                 continue
             report_progress(number, len(members), f"Unpacking {member.filename}")
@@ -365,8 +391,8 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo], limits: Challenge
             largest = max(some, key=lambda member: member.file_size)
             raise FormatError(
                 f"expected files compressed at most {ratio} times in {path.name}, but {what} would "
-                f"unpack to {sum(one.file_size for one in some) / 10**6:,.0f} MB from "
-                f"{sum(one.compress_size for one in some) / 10**6:,.1f} MB (the largest is "
+                f"unpack to {sum(info.file_size for info in some) / 10**6:,.0f} MB from "
+                f"{sum(info.compress_size for info in some) / 10**6:,.1f} MB (the largest is "
                 f"{largest.filename!r}): it was not unpacked; ask the team for an archive without "
                 "it, or for a folder"
             )

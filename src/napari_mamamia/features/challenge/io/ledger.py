@@ -104,7 +104,17 @@ class LedgerWriter:
         self._writer: EventWriter | None = None
 
     def begin(self, team: str, digest: str, kind: str) -> str:
-        """Record the beginning of an attempt, return its line's hash; errors as `EventWriter`."""
+        """Record the beginning of an attempt, return its line's hash; errors as `EventWriter`.
+
+        Parameters
+        ----------
+        team
+            The team.
+        digest
+            SHA-256 of the submission.
+        kind
+            The kind of submission.
+        """
         return self._append_line(
             {"kind": _BEGUN, "team": team, "digest": digest, "submission": kind}
         )
@@ -116,7 +126,17 @@ class LedgerWriter:
         reason: str,
         files: Iterable[tuple[str, str]] = (),
     ) -> None:
-        """Record the outcome of the attempt whose first line has the hash `event`."""
+        """Record the outcome of the attempt whose first line has the hash `event`.
+
+        Parameters
+        ----------
+        event
+            Hash of the attempt's first line.
+        outcome, reason
+            The outcome, and the reason for it.
+        files
+            Name and SHA-256 of each result.
+        """
         body = {"kind": _ENDED, "begun": event, "outcome": outcome.value, "reason": reason}
         self._append_line({**body, "files": dict(files)})
 
@@ -145,6 +165,13 @@ class LedgerWriter:
 
 def read_ledger(folder: Path, origin: str) -> Ledger:
     """Return the attempts of the challenge whose file has the SHA-256 `origin`.
+
+    Parameters
+    ----------
+    folder
+        The folder of the ledger.
+    origin
+        SHA-256 of ``challenge.json``.
 
     Raises
     ------

@@ -122,10 +122,10 @@ def look_inside(sealed: Path) -> Contents:
         If a table or ``mamamia_submission.json`` cannot be read.
     """
     folder = inner_folder(sealed)
-    programs = [one for one in (folder, *_list_folders(folder)) if (one / _MODEL).is_file()]
-    asked = _read_asked(folder / _ASKED) if (folder / _ASKED).is_file() else AskedRun()
+    programs = [path for path in (folder, *_list_folders(folder)) if (path / _MODEL).is_file()]
+    request = _read_asked(folder / _ASKED) if (folder / _ASKED).is_file() else AskedRun()
     if len(programs) == 1:
-        return Contents(SubmissionKind.PROGRAM, programs[0], image=asked.image)
+        return Contents(SubmissionKind.PROGRAM, programs[0], image=request.image)
     if programs:
         names = name_some([program.name for program in programs])
         return _say_nothing(folder, f"expected one {_MODEL}, but found it in {names}: submit one")
@@ -152,7 +152,19 @@ def _read_asked(path: Path) -> AskedRun:
 def seal_manifest(
     team: str, sealed: SealedFiles, contents: Contents, limits: tuple[float, int]
 ) -> Manifest:
-    """Return the manifest of an inspected copy; `limits` are seconds and bytes."""
+    """Return the manifest of an inspected copy; `limits` are seconds and bytes.
+
+    Parameters
+    ----------
+    team
+        The team.
+    sealed
+        The copy.
+    contents
+        The content of the copy.
+    limits
+        Seconds and bytes for a program.
+    """
     is_program = contents.kind is SubmissionKind.PROGRAM
     return Manifest(
         team,
@@ -209,15 +221,15 @@ def _sort_tables(folder: Path) -> tuple[Path | None, Path | None, str]:
 
     A submission has at most one of each. A folder with many tables is refused before they are read.
     """
-    found = find_tables(folder)
-    if len(found) > _MOST_TABLES:
-        names = name_some([table.name for table in found])
-        problem = f"expected one table, but found {len(found):,} ({names}): submit one table"
+    table_files = find_tables(folder)
+    if len(table_files) > _MOST_TABLES:
+        names = name_some([table.name for table in table_files])
+        problem = f"expected one table, but found {len(table_files):,} ({names}): submit one table"
         return None, None, problem
     responses: list[Path] = []
     scores: list[Path] = []
     problems: list[str] = []
-    for table in found:
+    for table in table_files:
         reasons = []
         for reader, sort in ((read_response_table, responses), (read_score_table, scores)):
             try:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import FormatError, Remedy
 from napari_mamamia.core.names import name_some
 from napari_mamamia.core.progress import paced
+from napari_mamamia.io.data_set.rank_files import CaseNumbers
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.cells import parse_id
@@ -45,23 +46,11 @@ _REMEDY: Final = "correct it, or save it again as .xlsx or CSV UTF-8"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ValueTable:
-    """Values (n, m) float64 of cases by algorithms, nan if one is missing."""
-
-    task: str
-    metric: str
-    site: str
-    algorithms: tuple[str, ...]
-    cases: tuple[str, ...]
-    values: NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class ValueTables:
     """The tables of a file, all of the same algorithms; `keys` are the columns that split them."""
 
     keys: tuple[str, ...]
-    tables: tuple[ValueTable, ...]
+    tables: tuple[CaseNumbers, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -133,6 +122,13 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
 
     Without `columns` it is dsc, value or score, or the only one besides the case. Errors as
     `read_value_tables`.
+
+    Parameters
+    ----------
+    path
+        The table.
+    columns
+        Names of the columns; () for the default.
     """
     wanted = [needed(name) for name in dict.fromkeys(map(spelled, columns))]
     besides = (optional("profile"), optional("status"))
@@ -253,7 +249,7 @@ def _read_wide(table: Table, names: dict[str, str], not_ranked: Sequence[str]) -
 
 def _part_cells(
     path: Path, cells: Sequence[_Cell], names: Mapping[str, str]
-) -> tuple[ValueTable, ...]:
+) -> tuple[CaseNumbers, ...]:
     algorithms = {
         name: index for index, name in enumerate(dict.fromkeys(c.algorithm for c in cells))
     }
@@ -275,7 +271,7 @@ def _part_cells(
             rows[place] = cell.row
             values[place] = cell.value
         ids = tuple(names[case] for case in cases)
-        tables.append(ValueTable(task, metric, site, tuple(algorithms), ids, values))
+        tables.append(CaseNumbers(task, metric, site, tuple(algorithms), ids, values))
     for name, algorithm in algorithms.items():
         if all(np.isnan(table.values[:, algorithm]).all() for table in tables):
             raise FormatError(

@@ -166,5 +166,13 @@ def site_key(path: Path) -> bytes:
 
 
 def case_code(case_id: str, key: bytes) -> str:
-    """Return the code of a case: 128 bits of HMAC-SHA-256 under the site's key."""
+    """Return the code of a case: 128 bits of HMAC-SHA-256 under the site's key.
+
+    Parameters
+    ----------
+    case_id
+        The case; letter case is ignored.
+    key
+        The site's key.
+    """
     return hmac.new(key, case_key(case_id).encode(), hashlib.sha256).hexdigest()[:_CODE_DIGITS]

@@ -98,8 +98,8 @@ def ranking_sections(content: LeaderboardContent) -> tuple[PageSection, ...]:
         sections.append(PageSection("All together", (table,), figures, says=tuple(texts.pop(0))))
     elif content.overall:
         texts.pop(0)
-    for one, sentences in list(zip(ranking.tables, texts, strict=False))[:_MOST_TABLES]:
-        sections += _describe_table(one, sentences, content, several)
+    for ranked, sentences in list(zip(ranking.tables, texts, strict=False))[:_MOST_TABLES]:
+        sections += _describe_table(ranked, sentences, content, several)
     if sites is not None and len(sites.sites) > 1:
         sections.append(_describe_sites(ranking, sites))
     return tuple(sections)
@@ -116,10 +116,10 @@ def _describe_table(
         f"{len(names)} algorithms on {len(one.cases):,} cases"
 f"{table.phrase}: {'larger' if table.is_larger_better else 'smaller'} is better",
     )  # fmt: skip
-    stem = "-".join(part for part in (table.task, table.metric, table.site) if part) or "table"
+    stem = "-".join(name for name in (table.task, table.metric, table.site) if name) or "table"
     # One of several tables only gets the figure of its ranks: a page of ten is long enough.
-    shown = one.methods[:1] if several else one.methods
-    figures = tuple(draw_stability(stem, names, shown, n_draws))[: 1 if several else None]
+    methods = one.methods[:1] if several else one.methods
+    figures = tuple(draw_stability(stem, names, methods, n_draws))[: 1 if several else None]
     title = table.phrase.strip().removeprefix("by ") if several else "Leaderboard"
     yield PageSection(f"{title[:1].upper()}{title[1:]}", (board,), figures, says=tuple(sentences))
     if several or len(names) < 2:
@@ -178,12 +178,12 @@ def _make_board(
 def _describe_pairs(one: TableRanking) -> PageSection:
     lead, names = one.methods[0], one.table.algorithms
     order = np.argsort(lead.ranks, kind="stable")
-    shown = [names[index] for index in order.tolist()]
+    ordered = [names[index] for index in order.tolist()]
     p_values = one.significance[np.ix_(order, order)]
     tables = [
         make_matrix(
             "p-values: row better than column",
-            shown,
+            ordered,
             [["" if np.isnan(p) else p_text(p) for p in row] for row in p_values.tolist()],
             "One-sided Wilcoxon signed-rank tests, corrected by Holm over all ordered pairs.",
         )
@@ -193,7 +193,7 @@ def _describe_pairs(one: TableRanking) -> PageSection:
         tables.append(
             make_matrix(
                 f"Share of resamples in which the row has a better rank by {lead.method}, %",
-                shown,
+                ordered,
                 [["" if np.isnan(w) else f"{100 * w:.0f}" for w in row] for row in wins.tolist()],
                 "Ties count for neither.",
             )
@@ -202,7 +202,7 @@ def _describe_pairs(one: TableRanking) -> PageSection:
         "significance",
         f"Dark: the row is better than the column, p at most {ALPHA:g} after Holm. Pale: "
         "no significant difference in these cases.",
-        Drawing(significance_map, (shown, p_values, ALPHA), has_png=False),
+        Drawing(significance_map, (ordered, p_values, ALPHA), has_png=False),
     )
     if len(names) <= _MOST_SPREAD:
         return PageSection("Pairwise comparison", tuple(tables), (figure,))
@@ -217,7 +217,17 @@ def _shorten_name(name: str) -> str:
 def make_matrix(
     title: str, names: Sequence[str], cells: Sequence[Sequence[str]], note: str
 ) -> ReportTable:
-    """Return a square table with the same names for rows and columns."""
+    """Return a square table with the same names for rows and columns.
+
+    Parameters
+    ----------
+    title, note
+        Title of the table, and a note below it.
+    names
+        Names of the rows and columns.
+    cells
+        Texts by row and column.
+    """
     columns = (Column("", is_number=False), *(Column(_shorten_name(name)) for name in names))
     rows = tuple(Row((name, *row)) for name, row in zip(names, cells, strict=True))
     return ReportTable(title, columns, rows, (note,))
@@ -226,7 +236,7 @@ def make_matrix(
 def _describe_cases(one: TableRanking, seed: int) -> PageSection:
     lead, names = one.methods[0], one.table.algorithms
     order = np.argsort(lead.ranks, kind="stable")
-    shown = [names[index] for index in order.tolist()]
+    ordered = [names[index] for index in order.tolist()]
     ranks = one.case_ranks[:, order]
     m = len(names)
     full = np.clip(np.ceil(ranks).astype(np.intp) - 1, 0, m - 1)
@@ -235,7 +245,7 @@ def _describe_cases(one: TableRanking, seed: int) -> PageSection:
     columns = (Column("Algorithm", is_number=False), *(Column(head) for head in heads))
     rows = tuple(
         Row((name, *(f"{n:,}" if n else "" for n in row)))
-        for name, row in zip(shown, counts.tolist(), strict=True)
+        for name, row in zip(ordered, counts.tolist(), strict=True)
     )
     table = ReportTable(
         "Number of cases with each rank", columns, rows,
@@ -245,7 +255,7 @@ def _describe_cases(one: TableRanking, seed: int) -> PageSection:
         ReportFigure(
             "rank-counts",
             "Cases by rank: dark where an algorithm often had that rank.",
-            Drawing(rank_counts, (shown, counts), has_png=False),
+            Drawing(rank_counts, (ordered, counts), has_png=False),
         )
     ]
     if m <= _MOST_ON_PODIUM:
@@ -255,7 +265,7 @@ def _describe_cases(one: TableRanking, seed: int) -> PageSection:
                 "podium",
                 "Each case is a line over the algorithms in their order in that case; ties "
                 f"are broken at random (seed {seed}).",
-                Drawing(podium, (shown, ranks, values, seed), has_png=False),
+                Drawing(podium, (ordered, ranks, values, seed), has_png=False),
             )
         )
     return PageSection("Cases", (table,), tuple(figures))
@@ -278,13 +288,13 @@ def _describe_sites(ranking: Ranking, sites: SitesResult) -> PageSection:
                 "Ranks by fets-2022 without a site",
                 names,
                 [f"without {site}" for site, _ in sites.left_out],
-                [one.ranks for _, one in sites.left_out],
+                [ranks.ranks for _, ranks in sites.left_out],
             )
         )
     figures = []
     for index, means in enumerate(sites.means):
         tables.append(_tabulate_means(names, means))
-        what = " ".join(part for part in (means.task, means.metric) if part) or "value"
+        what = " ".join(name for name in (means.task, means.metric) if name) or "value"
         is_larger = larger.get((means.task, means.metric), True)
         figures.append(
             ReportFigure(
@@ -310,7 +320,7 @@ def _tabulate_ranks(
 
 
 def _tabulate_means(names: Sequence[str], means: SiteMeans) -> ReportTable:
-    what = " ".join(part for part in (means.task, means.metric) if part) or "value"
+    what = " ".join(key for key in (means.task, means.metric) if key) or "value"
     heads = [
         f"{site} (n = {n_cases})"
         for site, n_cases in zip(means.sites, means.n.max(axis=1).tolist(), strict=True)

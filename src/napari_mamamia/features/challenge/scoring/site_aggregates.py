@@ -50,7 +50,7 @@ def aggregate(values: NDArray[np.float64]) -> Aggregate:
     >>> aggregate(np.array([1.0, 2.0, 3.0, 4.0])).q25
     1.75
     """
-    q25, median, q75 = (float(one) for one in np.quantile(values, (0.25, 0.5, 0.75)))
+    q25, median, q75 = (float(quartile) for quartile in np.quantile(values, (0.25, 0.5, 0.75)))
     sd = float(np.std(values, ddof=1)) if values.size > 1 else float("nan")
     return Aggregate(values.size, float(np.mean(values)), sd, q25, median, q75)
 
@@ -74,7 +74,7 @@ def withheld_groups(sizes: Sequence[int], smallest: int = SMALLEST_GROUP) -> tup
         (index for index, size in enumerate(sizes) if size >= smallest),
         key=lambda place: (sizes[place], place),
     )
-    while small and sum(sizes[place] for place in small) < smallest and others:
+    while small and sum(sizes[group] for group in small) < smallest and others:
         small.append(others.pop(0))
     return tuple(sorted(small))
 

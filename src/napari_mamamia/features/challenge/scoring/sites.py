@@ -88,6 +88,13 @@ def rank_sites(tables: Sequence[RankingTable], rule: SiteRule = SiteRule.FETS_20
 
     Missing values are last in their case; ``fets-2022-R`` replaces them by 0 (1000 where less is
     better).
+
+    Parameters
+    ----------
+    tables
+        Tables of the same algorithms, one for each site and metric.
+    rule
+        The published rule.
     """
     of_tables = [_mean_case_ranks(table, rule) for table in tables]
     if rule is SiteRule.BRATS:
@@ -116,8 +123,11 @@ def describe_sites(tables: Sequence[RankingTable], smallest: int = 0) -> SitesRe
     counted = [table for table in tables if sizes[table.site] >= smallest]
     if not any(sites) or not counted:
         return None
-    left = tuple(dict.fromkeys(table.site for table in counted))
-    without = [(site, [one for one in counted if one.site != site]) for site in left]
+    site_names = tuple(dict.fromkeys(table.site for table in counted))
+    without = [
+        (site, [kept_table for kept_table in counted if kept_table.site != site])
+        for site in site_names
+    ]
     return SitesResult(
         tables[0].algorithms,
         sites,

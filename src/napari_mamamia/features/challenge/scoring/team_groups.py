@@ -37,6 +37,15 @@ def tabulate_groups(
     """Return a table of the groups of each variable, for the algorithm with index `at`.
 
     The groupings have their codes in the order of the counted cases.
+
+    Parameters
+    ----------
+    one
+        The ranking of a table.
+    at
+        Index of the algorithm.
+    groupings
+        Groups of the counted cases.
     """
     values = one.values[:, at]
     bounds = _find_bounds(one.table.metric)
@@ -51,7 +60,7 @@ def _find_bounds(metric: str) -> tuple[float, float]:
     """Return the range of a metric's mean, which no interval exceeds."""
     if metric == "performance":
         return 0.0, 1.0
-    spec = next((one for one in METRICS if one.name == metric), None)
+    spec = next((candidate for candidate in METRICS if candidate.name == metric), None)
     if spec is None:
         return -np.inf, np.inf
     return 0.0, 1.0 if not spec.unit and spec.better is Better.HIGHER else np.inf
@@ -66,26 +75,26 @@ def _tabulate_groups(
 ) -> ReportTable:
     inside = [values[(grouping.codes == code) & ~np.isnan(values)] for code in
               range(len(grouping.labels))]  # fmt: skip
-    counted = [one for one in inside if one.size >= LEAST]
+    counted = [indices for indices in inside if indices.size >= LEAST]
     moments = _find_moments(counted)
     ends = iter(() if moments is None else _mean_ends(moments))
     rows = []
-    for label, one in zip(grouping.labels, inside, strict=True):
-        low, high = next(ends) if one.size >= LEAST else (np.nan, np.nan)
+    for label, indices in zip(grouping.labels, inside, strict=True):
+        low, high = next(ends) if indices.size >= LEAST else (np.nan, np.nan)
         low, high = max(low, bounds[0]), min(high, bounds[1])
-        mean = float(one.mean()) if one.size else np.nan
+        mean = float(indices.mean()) if indices.size else np.nan
         cells = (
             label,
-            f"{one.size:,}",
+            f"{indices.size:,}",
             number(mean, 4),
             range_text(low, high, 4),
         )
-        rows.append(Row(cells, is_small=one.size < LEAST))
+        rows.append(Row(cells, is_small=indices.size < LEAST))
     columns = (Column("Group", is_number=False), Column("n"), Column("Mean"), Column("95 %"))
     notes = [f"Groups under {LEAST} cases (grey) have no interval and are not compared."]
     if moments is not None and len(counted) > 1:
-        labels = [name for name, one in zip(grouping.labels, inside, strict=True)
-                  if one.size >= LEAST]  # fmt: skip
+        labels = [name for name, indices in zip(grouping.labels, inside, strict=True)
+                  if indices.size >= LEAST]  # fmt: skip
         notes.insert(0, _say_gap(moments, labels, is_larger_better=is_larger_better))
     n_outside = int((grouping.codes < 0).sum())
     if n_outside:

@@ -107,12 +107,25 @@ def team_page(
 
     `links` lead from the leaderboard to all teams' pages, in the order of the board; `content` is
     None, or lacks the team, if it has no ranks.
+
+    Parameters
+    ----------
+    content
+        The content of the leaderboard; None without ranks.
+    name
+        The team.
+    details
+        Its attempts, groups and cases.
+    links
+        Pages of the teams, by team.
+    title
+        Title of the ranking.
     """
     answers, sections = list(details.answers), []
     if content is not None and name in content.ranking.tables[0].table.algorithms:
-        place = _Place.of(content, name)
-        answers += place.answers()
-        sections += list(_describe_place(place, details, _beside(links)))
+        standing = _Place.of(content, name)
+        answers += standing.answers()
+        sections += list(_describe_place(standing, details, _beside(links)))
     page = Page(
         f"{name}: {title or (content.title if content else 'leaderboard')}",
         (*details.facts, _FOR_WHOM),
@@ -182,17 +195,19 @@ class _Place:
     def neighbours(self) -> list[int]:
         """Return the teams ranked directly before and after it, and the leader."""
         order = np.argsort(self.lead.ranks, kind="stable").tolist()
-        place = order.index(self.at)
-        near = [order[one] for one in (0, place - 1, place + 1) if 0 <= one < len(order)]
-        return [one for one in dict.fromkeys(near) if one != self.at]
+        position = order.index(self.at)
+        near = [
+            order[index] for index in (0, position - 1, position + 1) if 0 <= index < len(order)
+        ]
+        return [index for index in dict.fromkeys(near) if index != self.at]
 
     def answers(self) -> Iterator[Answer]:
         """Yield the team's rank and its certainty as text."""
         lead, at, n = self.lead, self.at, len(self.names)
         shares = int((lead.ranks == lead.ranks[at]).sum()) - 1
         tied = f", shared with {shares} other{'s' if shares > 1 else ''}" if shares else ""
-        place = f"Rank {lead.ranks[at]:g} of {n} by {lead.method.value}{tied}"
-        yield Answer("Place", (f"{place}; score {number(lead.scores[at], 4)}.",))
+        rank_text = f"Rank {lead.ranks[at]:g} of {n} by {lead.method.value}{tied}"
+        yield Answer("Place", (f"{rank_text}; score {number(lead.scores[at], 4)}.",))
         stable, n_draws = lead.stability, self.content.ranking.n_draws
         if stable is not None:
             low, _, high = show_interval(stable, at, "|").partition("|")
@@ -201,7 +216,7 @@ class _Place:
                 f"In 95 % of {n_draws:,} resamples of the cases its rank is {ends}; it is first in "
                 f"{100 * stable.first[at]:.0f} %."
             )
-            yield Answer("How sure", (sure,))
+            yield Answer("How certain", (sure,))
         others = [method for method in self.methods[1:] if method.ranks[at] != lead.ranks[at]]
         if others:
             texts = ", ".join(f"{other.ranks[at]:g} by {other.method.value}" for other in others)
@@ -232,26 +247,28 @@ def _describe_place(
         yield PageSection(title, (first,), folded=folded)
         return
     worst = []
-    for one in ranked[:_MOST_TABLES]:
-        rows = _list_cases(one, place.at, details)
-        worst.append(_tabulate_cases(one, rows[:_CASES_OF_SEVERAL], details))
+    for table in ranked[:_MOST_TABLES]:
+        rows = _list_cases(table, place.at, details)
+        worst.append(_tabulate_cases(table, rows[:_CASES_OF_SEVERAL], details))
     yield PageSection("Cases", tuple(worst))
 
 
 def _tabulate_methods(place: _Place, n_noted: int) -> ReportTable:
     """Return the ranks by each method; `n_noted` of the filled values have a note of their own."""
-    at, rows = place.at, []
+    team, rows = place.at, []
     for method in place.methods:
         stable = method.stability
         sure = (UNKNOWN, UNKNOWN)
         if stable is not None:
-            sure = (show_interval(stable, at), f"{100 * stable.first[at]:.0f}")
-        score = number(method.scores[at], 4)
-        rows.append(Row((method.method.value, f"{method.ranks[at]:g}", *sure, score)))
+            sure = (show_interval(stable, team), f"{100 * stable.first[team]:.0f}")
+        score = number(method.scores[team], 4)
+        rows.append(Row((method.method.value, f"{method.ranks[team]:g}", *sure, score)))
     heads = ("Rank", "Rank, 95 %", "First, %", "Score")
     columns = (Column("Method", is_number=False), *(Column(text) for text in heads))
     rule, n_filled = place.content.ranking.settings.missing, max(place.filled, n_noted)
-    before = int(sum(table.table.stand_ins[:, at].sum() for table in place.content.ranking.tables))
+    before = int(
+        sum(table.table.stand_ins[:, team].sum() for table in place.content.ranking.tables)
+    )
     counted = f", counted as {rule.text}" if rule is not None and n_filled > before else ""
     filled = f" {n_filled:,} of its values were filled in{counted}." if n_filled else ""
     notes = (
@@ -261,13 +278,13 @@ def _tabulate_methods(place: _Place, n_noted: int) -> ReportTable:
 
 
 def _tabulate_tables(place: _Place) -> ReportTable:
-    rows, at = [], place.at
+    rows, team = [], place.at
     for table in place.content.ranking.tables:
         lead = table.methods[0]
         stable = lead.stability
-        sure = UNKNOWN if stable is None else show_interval(stable, at)
-        cells = (table.table.name, f"{len(table.cases):,}", f"{table.filled[at]:,}")
-        rows.append(Row((*cells, f"{lead.ranks[at]:g}", sure, number(lead.scores[at], 4))))
+        sure = UNKNOWN if stable is None else show_interval(stable, team)
+        cells = (table.table.name, f"{len(table.cases):,}", f"{table.filled[team]:,}")
+        rows.append(Row((*cells, f"{lead.ranks[team]:g}", sure, number(lead.scores[team], 4))))
     heads = ("Cases", "Filled", "Rank", "Rank, 95 %", "Score")
     columns = (Column("Table", is_number=False), *(Column(text) for text in heads))
     method = place.content.ranking.tables[0].methods[0].method.value
@@ -321,7 +338,9 @@ def _compare_cases(one: TableRanking, at: int, other: int) -> list[str]:
 
 
 def _compare_tables(ranked: Sequence[TableRanking], at: int, other: int) -> list[str]:
-    apart = np.array([one.methods[0].ranks[at] - one.methods[0].ranks[other] for one in ranked])
+    apart = np.array(
+        [table.methods[0].ranks[at] - table.methods[0].ranks[other] for table in ranked]
+    )
     return [
         f"{int(count):,}" for count in ((apart < 0).sum(), (apart == 0).sum(), (apart > 0).sum())
     ]
@@ -334,12 +353,12 @@ def _list_cases(one: TableRanking, at: int, details: TeamDetails) -> tuple[Row, 
     merits = sign * np.nan_to_num(values[:, at], nan=-sign * np.inf)
     best = np.nanmax(np.column_stack([sign * values, np.full(len(values), -np.inf)]), axis=1)
     rows = []
-    for place in np.argsort(merits, kind="stable")[:_MOST_CASES].tolist():
-        case, value = one.cases[place], float(values[place, at])
+    for index in np.argsort(merits, kind="stable")[:_MOST_CASES].tolist():
+        case, value = one.cases[index], float(values[index, at])
         note = details.notes.get(case, "")
-        parts = [number(part.get(case, nan), 3) for _, part in details.parts]
-        cells = [case, number(value, 4), *parts, f"{one.case_ranks[place, at]:g}"]
-        cells.append(number(float(sign * best[place]), 4))
+        parts = [number(column.get(case, nan), 3) for _, column in details.parts]
+        cells = [case, number(value, 4), *parts, f"{one.case_ranks[index, at]:g}"]
+        cells.append(number(float(sign * best[index]), 4))
         rows.append(Row((*cells, note or ("no value submitted" if isnan(value) else ""))))
     return tuple(rows)
 
@@ -353,7 +372,7 @@ def _tabulate_cases(one: TableRanking, rows: tuple[Row, ...], details: TeamDetai
         Column("Filled, with reason", is_number=False),
     )
     n_cases = len(one.cases)
-    shown = f"The worst {len(rows):,} of {n_cases:,}" if len(rows) < n_cases else f"All {n_cases:,}"
+    title = f"The worst {len(rows):,} of {n_cases:,}" if len(rows) < n_cases else f"All {n_cases:,}"
     notes = ["Rank: within the case, 1 is best. Best: the best value of any team."]
     notes += [f"Left out for all teams: {len(one.dropped):,} cases."] if one.dropped else []
-    return ReportTable(f"{shown} cases{one.table.phrase}, worst first", columns, rows, tuple(notes))
+    return ReportTable(f"{title} cases{one.table.phrase}, worst first", columns, rows, tuple(notes))

@@ -180,9 +180,9 @@ class CasesModel(QAbstractTableModel):
 
     def find_cell(self, row: int, column: int) -> tuple[str, str]:
         """Return the case and the team of a cell; "" for the team of another column."""
-        case_id, at = self.case_ids()[row], column - len(_BEFORE)
+        case_id, index = self.case_ids()[row], column - len(_BEFORE)
         grid = self._grid
-        return case_id, "" if at < 0 or grid is None else grid.teams[self._columns[at]]
+        return case_id, "" if index < 0 or grid is None else grid.teams[self._columns[index]]
 
     def column_of(self, team: str) -> int | None:
         """Return a team's column, None if it has none."""
@@ -254,8 +254,8 @@ class CasesModel(QAbstractTableModel):
         return _as_text(self._find_value(grid, index), grid.digits)
 
     def _choose_brush(self, grid: CaseGrid, index: QModelIndex) -> QBrush | None:
-        at = self._order[index.row()], self._columns[index.column() - len(_BEFORE)]
-        badness = float(grid.badness[at])
+        cell = self._order[index.row()], self._columns[index.column() - len(_BEFORE)]
+        badness = float(grid.badness[cell])
         if math.isnan(badness):
             return _make_hatch()
         step = round(badness * _STEPS)

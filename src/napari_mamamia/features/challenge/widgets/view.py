@@ -137,8 +137,8 @@ class LeaderboardTab(QWidget):
         self._board = board
         set_primary(self.open, board is None)
         self.masks_line.hide()
-        for part in (self._tables, self._choices, self.legend):
-            part.setVisible(board is not None)
+        for widget in (self._tables, self._choices, self.legend):
+            widget.setVisible(board is not None)
         self._show_notes(() if board is None else board.notes)
         if board is None:
             self._show_table(None)
@@ -314,8 +314,8 @@ class LeaderboardTab(QWidget):
         layout.addWidget(title)
         layout.addWidget(self._choices)
         layout.addWidget(self._tables, stretch=1)
-        for part in (self.masks_line, self.cases_note, self.legend, self.notes):
-            layout.addWidget(part)
+        for widget in (self.masks_line, self.cases_note, self.legend, self.notes):
+            layout.addWidget(widget)
         layout.addStretch()
 
     def _show_notes(self, notes: Sequence[str]) -> None:
@@ -337,8 +337,8 @@ class LeaderboardTab(QWidget):
         names = [] if table is None else [method.name for method in table.methods]
         leads = "" if table is None else table.leads
         first = next((name for name in (chosen, leads) if name in names), None)
-        at = 0 if first is None else names.index(first)
-        _fill_combo(self.methods, list(map(_explain_method, names)), at)
+        first_index = 0 if first is None else names.index(first)
+        _fill_combo(self.methods, list(map(_explain_method, names)), first_index)
         for index, name in enumerate(names):
             self.methods.setItemData(index, name)
         has_grid = table is not None and table.grid is not None
@@ -349,15 +349,15 @@ class LeaderboardTab(QWidget):
         self._show_method()
 
     def _show_method(self) -> None:
-        table, at = self._table, max(self.methods.currentIndex(), 0)
-        self.teams_model.show_table(table, at)
+        table, index = self._table, max(self.methods.currentIndex(), 0)
+        self.teams_model.show_table(table, index)
         teams = [line.team.name for line in self.teams_model.rows]
         rule = self._board.rule if self._board is not None else ""
         self.cases_model.show_grid(None if table is None else table.grid, teams, rule)
         if table is None:
             return
         self._fit_cases()
-        self.sentence.setText(say_lead(table, at))
+        self.sentence.setText(say_lead(table, index))
         self.methods.setToolTip(
             tr(
                 "Selects the ranking method.\n{current_text}",

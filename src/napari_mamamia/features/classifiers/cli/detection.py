@@ -200,14 +200,14 @@ def _print_detection(summary: "DetectionSummary") -> None:
     heads = ("size", "reading", "lesions", "found", "false", "FROC")
     rows = (
         (
-            one.name,
-            one.reading,
-            f"{one.n_lesions}",
-            f"{one.n_true_positives}",
-            f"{one.n_false_positives}",
-            shown(one.froc, 4),
+            stratum.name,
+            stratum.reading,
+            f"{stratum.n_lesions}",
+            f"{stratum.n_true_positives}",
+            f"{stratum.n_false_positives}",
+            shown(stratum.froc, 4),
         )
-        for one in result.strata
+        for stratum in result.strata
     )
     print_table("By axial box side", heads, rows, to_the_right=heads[2:])
     if result.centres:

@@ -113,6 +113,13 @@ def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
     The reference must be complete: one bad row, a repeated lesion or one of an unlisted case
     refuses the table. A table with only a header has no lesion.
 
+    Parameters
+    ----------
+    path
+        The table.
+    cases
+        The list of cases.
+
     Raises
     ------
     FormatError
@@ -136,6 +143,13 @@ def read_predicted_boxes(path: Path, cases: DetectionCases) -> BoxTable:
 
     A row that cannot be read affects only itself: it is a failure with its number, and a box whose
     edges are nan and whose score is inf, so that damage is never better than a wrong box.
+
+    Parameters
+    ----------
+    path
+        The table.
+    cases
+        The list of cases.
 
     Raises
     ------

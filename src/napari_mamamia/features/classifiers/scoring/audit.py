@@ -129,9 +129,22 @@ def audit(
     keeps a patient's rows in one fold. A column is also tested for whether it has a value, and a
     column of many texts by its letters and digits, since ids and dates consist of them; the order
     of the rows is a column too. A column is not tested against the target of its own name.
+
+    Parameters
+    ----------
+    columns
+        The columns to test.
+    targets
+        Name, and 0, 1 or nan of each row, of each target.
+    groups
+        The patients of the rows.
+    seed
+        Seed of the permutations and simulations.
+    n_permutations
+        Number of permutations of the joint test.
     """
     skipped: list[str] = []
-    ready = [one for column in columns for one in _prepare_column(column, skipped)]
+    ready = [prepared for column in columns for prepared in _prepare_column(column, skipped)]
     ready.append(MetadataColumn("(order of the rows)", np.arange(len(groups.of_row), dtype=float)))
     rng = np.random.default_rng(seed)
     tested = [
@@ -143,10 +156,10 @@ def audit(
     corrected = holm(np.array([leak.p_value for leak in tested]))
     leaks = [replace(leak, p_holm=float(p)) for leak, p in zip(tested, corrected, strict=True)]
     joint = [
-        one
+        joint_leak
         for name, target in targets
         if (
-            one := _test_together(
+            joint_leak := _test_together(
                 [column for column in ready if column.name != name],
                 name,
                 target,
@@ -172,6 +185,15 @@ def duplicates(
 
     With `apart`, such as the part of a split, only values whose rows differ in it.
 
+    Parameters
+    ----------
+    kind
+        What the values are, such as "patient".
+    values
+        A value for each row.
+    apart
+        A second value for each row; None for none.
+
     Examples
     --------
     >>> duplicates("patient", ["a", "b", "a"], ["train", "train", "test"])
@@ -184,7 +206,7 @@ def duplicates(
     return tuple(
         Duplicate(kind, value, tuple(places))
         for value, places in rows.items()
-        if len(places) > 1 and (apart is None or len({apart[place] for place in places}) > 1)
+        if len(places) > 1 and (apart is None or len({apart[index] for index in places}) > 1)
     )
 
 
@@ -204,7 +226,7 @@ def _prepare_column(column: MetadataColumn, skipped: list[str]) -> list[Metadata
         if n_values > _MOST_VALUES:
             ready = list(_take_apart(column, skipped))
     if 0 < is_there.sum() < is_there.size:
-        texts = ["present" if one else "missing" for one in is_there]
+        texts = ["present" if is_present else "missing" for is_present in is_there]
         ready.append(MetadataColumn(f"{column.name} (missing)", None, tuple(texts)))
     return ready
 
@@ -230,11 +252,11 @@ def _test_column(
         use = ~np.isnan(column.numbers) & ~np.isnan(target)
         return _test_numbers(column.name, name, column.numbers[use], target[use])
     use = np.array([bool(text) for text in column.texts]) & ~np.isnan(target)
-    values, place = np.unique(np.array(column.texts, dtype=str)[use], return_inverse=True)
+    values, codes = np.unique(np.array(column.texts, dtype=str)[use], return_inverse=True)
     yes = target[use] == 1
     if values.size < 2 or not 0 < yes.sum() < yes.size:
         return None
-    counts = np.stack([np.bincount(place[part], minlength=values.size) for part in (yes, ~yes)])
+    counts = np.stack([np.bincount(codes[side], minlength=values.size) for side in (yes, ~yes)])
     effect = float(np.sqrt(_chi_square(counts[None])[0] / yes.size))
     if values.size == 2:
         ratio, p_value = fisher(counts.tolist())
@@ -342,13 +364,13 @@ def _spread_out(column: MetadataColumn, rows: NDArray[np.intp]) -> NDArray[np.fl
         if not there.size:
             return np.zeros((rows.size, 0))
         edges = np.unique(np.quantile(there, np.linspace(0, 1, _BINS + 1)[1:-1]))
-        place = np.where(np.isnan(numbers), -1, np.searchsorted(edges, numbers))
-        return _mark_places(place, np.arange(edges.size + 1))
-    values, place, counts = np.unique(
+        codes = np.where(np.isnan(numbers), -1, np.searchsorted(edges, numbers))
+        return _mark_places(codes, np.arange(edges.size + 1))
+    values, codes, counts = np.unique(
         np.array(column.texts, dtype=str)[rows], return_inverse=True, return_counts=True
     )
     most = np.argsort(-counts, kind="stable")[:_JOINT_VALUES]
-    return _mark_places(place, np.arange(values.size)[most])
+    return _mark_places(codes, np.arange(values.size)[most])
 
 
 def _mark_places(place: NDArray[np.intp], places: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -67,6 +67,15 @@ def deal_patients(
     a stratum are assigned at random with `seed`. Source: L. R. Ford, D. R. Fulkerson, Flows in
     Networks (1962); L. H. Cox, L. R. Ernst, INFOR 20 (1982) 423 (controlled rounding).
 
+    Parameters
+    ----------
+    columns
+        Strata in order of importance, a value for each patient.
+    parts
+        The parts and their shares.
+    seed
+        Seed of the assignment.
+
     Raises
     ------
     ValueError
@@ -120,8 +129,8 @@ def require_apart(patients: Sequence[str], parts: Sequence[str]) -> None:
 
 
 def _exact_shares(parts: Sequence[PartShare]) -> list[Fraction]:
-    given = [Fraction(str(part.share)) for part in parts]
-    if len(given) < 2 or min(given) <= 0:
+    fractions = [Fraction(str(part.share)) for part in parts]
+    if len(fractions) < 2 or min(fractions) <= 0:
         raise ValueError(
             "expected at least two parts with shares above 0, but found "
             f"{', '.join(f'{part.name}={part.share:g}' for part in parts) or 'none'}"
@@ -130,8 +139,8 @@ def _exact_shares(parts: Sequence[PartShare]) -> list[Fraction]:
         raise ValueError(
             "expected a different name for each part, but found two parts with one name"
         )
-    total = sum(given)
-    return [share / total for share in given]
+    total = sum(fractions)
+    return [share / total for share in fractions]
 
 
 class _Flow:
@@ -183,8 +192,8 @@ def _round_flow(
             nested[leaf[:depth]] = nested.get(leaf[:depth], 0) + size
     cells = np.empty((len(leaves), len(shares)), dtype=np.intp)
     for index, share in enumerate(shares):
-        for place, (leaf, size) in enumerate(zip(leaves, sizes, strict=True)):
-            cells[place, index] = flow.add(("row", leaf), (index, leaf), share * size)
+        for leaf_index, (leaf, size) in enumerate(zip(leaves, sizes, strict=True)):
+            cells[leaf_index, index] = flow.add(("row", leaf), (index, leaf), share * size)
         for node, size in nested.items():
             end = (index, node[:-1]) if node else "all"
             flow.add((index, node), end, share * size)
@@ -212,7 +221,7 @@ def _measure_balance(
                     column,
                     str(value),
                     tuple(inside.tolist()),
-                    tuple(float(one) for one in apart),
+                    tuple(float(difference) for difference in apart),
                 )
             )
     return rows

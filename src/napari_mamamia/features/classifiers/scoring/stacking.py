@@ -62,6 +62,19 @@ def fit_elastic_net(
     moves by `tolerance`.
     Source: J. Friedman et al., Journal of Statistical Software 33 (2010) 1.
 
+    Parameters
+    ----------
+    columns
+        Scores (n, k).
+    label
+        0 or 1 of each case, (n,).
+    alpha
+        Share of the absolute (L1) penalty, 0 to 1.
+    penalty
+        Weight of the penalty, 0 or above.
+    tolerance
+        Largest change of a coefficient at which steps end.
+
     Raises
     ------
     ValueError
@@ -204,6 +217,13 @@ def _penalised_loss(
 def deviance(label: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return -2 log likelihood of each case, (n,); probabilities are kept 1e-15 away from 0 and 1.
 
+    Parameters
+    ----------
+    label
+        0 or 1 of each case, (n,).
+    chance
+        Probabilities of 1, (n,).
+
     Examples
     --------
     >>> round(float(deviance(np.array([1.0]), np.array([0.5]))[0]), 6)
@@ -222,6 +242,17 @@ def deal_folds(
     `strata` has a value for each row; a subject's stratum is the largest of its rows. The order of
     subjects is drawn with `seed`, and the folds are filled in turn from stratum to stratum, so that
     sizes differ by one subject at most.
+
+    Parameters
+    ----------
+    subjects
+        Subjects of the rows.
+    strata
+        Stratum of each row.
+    n_folds
+        Number of folds.
+    seed
+        Seed of the order of subjects.
 
     Raises
     ------
@@ -286,6 +317,19 @@ def fit_stack(
     number here is optimistic. For each outer fold alpha and penalty are chosen by the mean deviance
     over inner folds of the other cases; folds by subject, stratified.
 
+    Parameters
+    ----------
+    columns
+        Scores (n, k).
+    label
+        0 or 1 of each case, (n,).
+    names
+        Names of the columns.
+    subjects, strata
+        Subject and stratum of each row.
+    rules
+        Folds, grid and criterion.
+
     Raises
     ------
     ValueError
@@ -330,11 +374,11 @@ def _choose_model(
     }
     alpha = min(losses, key=lambda loss: float(losses[loss].mean(axis=0).min()))
     means = losses[alpha].mean(axis=0)
-    place = int(np.argmin(means))
+    best = int(np.argmin(means))
     if rules.one_se:
-        error = losses[alpha][:, place].std(ddof=1) / np.sqrt(n_inner)
-        place = int(np.flatnonzero(means <= means[place] + error)[0])
-    return whole.path(alpha, grids[alpha][: place + 1])[-1]
+        error = losses[alpha][:, best].std(ddof=1) / np.sqrt(n_inner)
+        best = int(np.flatnonzero(means <= means[best] + error)[0])
+    return whole.path(alpha, grids[alpha][: best + 1])[-1]
 
 
 def _fold_losses(

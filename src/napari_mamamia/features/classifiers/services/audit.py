@@ -85,6 +85,17 @@ def audit_table(
 ) -> AuditSummary:
     """Audit a table, remove nothing: write ``audit.json``, ``leaks.csv`` and ``report.html``.
 
+    Parameters
+    ----------
+    table, columns
+        The table and its columns.
+    out
+        Output folder.
+    seed
+        Seed of the permutations.
+    existing
+        What to do with other results in `out`.
+
     Raises
     ------
     FormatError

@@ -236,7 +236,7 @@ def _describe_stacks(
                 ),
                 "alpha": stack.model.alpha,
                 "penalty": stack.model.penalty,
-                "constant": [stack.columns[place] for place in stack.model.constant],
+                "constant": [stack.columns[column] for column in stack.model.constant],
                 "chosen_by_fold": [
                     {"alpha": alpha, "penalty": penalty} for alpha, penalty in stack.chosen
                 ],

@@ -42,7 +42,19 @@ def pair_masks(
     case_ids: Sequence[str],
     unknown: tuple[str, ...] = (),
 ) -> FoundPairs:
-    """Return reference and mask of each case; None for a mask that was not submitted."""
+    """Return reference and mask of each case; None for a mask that was not submitted.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    handed
+        The submitted masks.
+    case_ids
+        The cases.
+    unknown
+        Names of masks of other cases, for messages.
+    """
     references = {case.case_id: case.reference for case in opened.challenge.cases}
     root = opened.reference
     pairs: Pairs = {}
@@ -101,6 +113,13 @@ def read_responses(opened: OpenChallenge, table: Path) -> HandedResponses:
 
     Otherwise nothing is scored: under any rule for missing responses, a team could gain by leaving
     out cases of some groups.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    table
+        The submitted table.
     """
     case_ids = opened.challenge.case_ids
     try:
@@ -137,6 +156,13 @@ def response_cells(rows: Sequence[ResponseRow]) -> list[tuple[str, str, str | fl
 
 def read_given_scores(opened: OpenChallenge, table: Path) -> tuple[CaseScore, ...]:
     """Return the scores of a table, one for each frozen case; a case without a row is missing.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    table
+        The submitted table.
 
     Raises
     ------

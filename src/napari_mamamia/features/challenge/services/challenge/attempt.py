@@ -86,6 +86,15 @@ word with digits.
 def tail_of_log(text: str, case_ids: Iterable[str], n_lines: int) -> str:
     r"""Return the last lines of a log without ids of cases and secrets.
 
+    Parameters
+    ----------
+    text
+        The log.
+    case_ids
+        Ids to replace.
+    n_lines
+        Number of lines to return.
+
     Examples
     --------
     >>> tail_of_log("start\nDUKE_001 failed: password=hunter2\n", ("DUKE_001",), 1)
@@ -112,7 +121,20 @@ def write_letter(
     case_ids: Sequence[str],
     n_lines: int,
 ) -> None:
-    """Write ``for_team/contract.csv`` and, for a program, ``for_team/log_tail.txt`` anew.
+    """Write ``for_team/contract.csv`` and, for a program, ``for_team/log_tail.txt``.
+
+    Parameters
+    ----------
+    folder
+        The attempt's folder.
+    log
+        The program's log, "" for other submissions.
+    breaches
+        Cases that violate the contract, with reasons.
+    case_ids
+        All cases, whose ids are replaced.
+    n_lines
+        Number of lines of the log.
 
     Raises
     ------
@@ -131,7 +153,7 @@ def write_letter(
 
 
 def write_contract(path: Path, rows: Iterable[tuple[str, str]]) -> None:
-    """Write the table of contract violations anew; its columns are case and problem."""
+    """Write the table of contract violations: case and problem; replace an older one."""
     text = StringIO()
     write_csv([("case", "problem"), *rows], text)
     write_text_atomically(path, text.getvalue(), overwrite=True)
@@ -199,6 +221,17 @@ def evaluate(
     """Score a sealed submission into its folder: ``scores``, ``responses``, ``run``, ``for_team``.
 
     An interrupted run of the same submission is continued.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    folder
+        The attempt's folder, with the sealed copy.
+    manifest, contents
+        The manifest and the content of the copy.
+    settings
+        How programs are run and cases scored.
 
     Raises
     ------
@@ -275,15 +308,15 @@ def _run_program(
         limits=RunLimits(limits.case_seconds, limits.memory_bytes),
         image=contents.image or settings.program.image,
     )
-    asked = express if settings.is_express else (*express, *rest)
+    case_ids = express if settings.is_express else (*express, *rest)
     data_set = open_data_set(opened.images)
     ran = run_submission(
-        data_set, contents.folder, folder / RUN, run_settings, asked, Existing.RESUME
+        data_set, contents.folder, folder / RUN, run_settings, case_ids, Existing.RESUME
     )
-    log = _read_logs(folder / RUN / LOGS, [failure.case_id for failure in ran.failures] or asked)
+    log = _read_logs(folder / RUN / LOGS, [failure.case_id for failure in ran.failures] or case_ids)
     write_letter(folder, log, ran.failures, challenge.case_ids, limits.log_lines)
     if ran.stopped or settings.is_express:
-        reason = ran.stopped or _say_express(len(ran.failures), len(asked))
+        reason = ran.stopped or _say_express(len(ran.failures), len(case_ids))
         files = _sum_results(folder, [RUN + "/failures.csv"])
         return Evaluation(AttemptOutcome.STOPPED, reason, ran.failures, ran.notes, files)
     responses = folder / RUN / TABLE if challenge.task.wants_responses else None
@@ -350,19 +383,19 @@ def _score_masks(
     opened: OpenChallenge, folder: Path, team: str, masks: Path, settings: ProgramSettings
 ) -> tuple[ModelScores, tuple[str, ...]]:
     """Score every frozen case, including those without a mask, and write ``scores``."""
-    challenge, place = opened.challenge, folder / SCORES
-    asked = challenge.express if settings.is_express else challenge.case_ids
+    challenge, scores_folder = opened.challenge, folder / SCORES
+    case_ids = challenge.express if settings.is_express else challenge.case_ids
     handed, unknown = find_handed_masks(masks, challenge.case_ids)
-    pairs = pair_masks(opened, handed, asked, unknown)
+    pairs = pair_masks(opened, handed, case_ids, unknown)
     rules = score_settings(opened)
     if settings.is_express:
         plain = replace(rules, clinical=None, n_resamples=0)
         return score_readable(partial(score_pairs, team, pairs, plain, None), pairs.pairs), ()
-    cohort, store = read_table(opened.clinical, rules.columns), place / STORE_NAME
+    cohort, store = read_table(opened.clinical, rules.columns), scores_folder / STORE_NAME
     more: dict[str, Any] = {"place": settings.place, "store": store, "existing": Existing.RESUME}
     score = partial(score_pairs, team, pairs, rules, cohort, **more)
     model = score_readable(score, pairs.pairs)
-    write_scores(model, place, overwrite=True)
+    write_scores(model, scores_folder, overwrite=True)
     return model, unknown
 
 
@@ -427,7 +460,7 @@ def _list_program_files(folder: Path) -> str:
 def _walk_plain(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    return sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else []
+    return sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else []
 
 
 def _sum_results(folder: Path, names: Iterable[str]) -> tuple[tuple[str, str], ...]:

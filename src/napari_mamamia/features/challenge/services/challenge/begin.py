@@ -107,6 +107,13 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
 
     Each reference is read once. The clinical table is copied to ``clinical``.
 
+    Parameters
+    ----------
+    folder
+        A new or empty folder.
+    settings
+        Settings of the challenge.
+
     Raises
     ------
     CaseError
@@ -152,7 +159,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
         software=software_version(),
         created=now_utc(),
     )
-    reference = settings.reference or _folder_of_references(references)
+    reference = settings.reference or next((path.parent for _, path in references.values()), None)
     places = ChallengePlaces(
         relative_place(reference, folder), relative_place(settings.images, folder)
     )
@@ -211,10 +218,6 @@ def _find_references(
     return {case_key(case_id): (case_id, path) for case_id, path in masks.items()}
 
 
-def _folder_of_references(references: dict[str, tuple[str, Path]]) -> Path | None:
-    return next((path.parent for _, path in references.values()), None)
-
-
 def _choose_cases(
     settings: ChallengeSettings, references: dict[str, tuple[str, Path]]
 ) -> tuple[str, ...]:
@@ -271,19 +274,23 @@ def _choose_express(
     """Return the cases of the express lane, the hard one, a small tumour, first."""
     if settings.express:
         spelled = {case_key(case_id): case_id for case_id in case_ids}
-        missing = [one for one in settings.express if case_key(one) not in spelled]
+        missing = [
+            express_id for express_id in settings.express if case_key(express_id) not in spelled
+        ]
         if missing:
             raise CaseError(
                 "expected cases of the challenge for the express lane, but found "
                 f"{name_some(missing)}: choose from its list"
             )
-        return tuple(dict.fromkeys(spelled[case_key(one)] for one in settings.express))
+        return tuple(
+            dict.fromkeys(spelled[case_key(express_id)] for express_id in settings.express)
+        )
     order = sorted(
         case_ids,
         key=lambda case_identifier: (volumes.get(case_identifier, 0.0) or np.inf, case_identifier),
     )
     places = (0, (len(order) - 1) // 2, len(order) - 1)
-    return tuple(dict.fromkeys(order[place] for place in places))[:N_EXPRESS]
+    return tuple(dict.fromkeys(order[index] for index in places))[:N_EXPRESS]
 
 
 def _copy_clinical(

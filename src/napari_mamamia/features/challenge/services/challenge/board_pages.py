@@ -89,9 +89,9 @@ def _make_leaderboard(
 ) -> Page:
     board = ranking.board
     sections = []
-    for one in board.boards:
-        sections.append(_describe_board(one, ranking, links))
-        if one.task == SEGMENTATION and content is not None:
+    for task_board in board.boards:
+        sections.append(_describe_board(task_board, ranking, links))
+        if task_board.task == SEGMENTATION and content is not None:
             first, *more = ranking_sections(content)
             sections += [replace(first, title="Ranks by every method", says=()), *more]
     responses = ranking.responses
@@ -137,8 +137,8 @@ def _answer_masks(ranking: ChallengeRanking) -> Iterator[Answer]:
     weight = rules_of(ranking.board.profile).weight_of_fairness
     changes = answer_weights(ranking.models, weight) if ranking.groupings else ()
     is_first, is_changed = ranking.responses is not None, False
-    for one in answer_first(ranking.summary):
-        question, sentences = one.question, one.sentences
+    for answer in answer_first(ranking.summary):
+        question, sentences = answer.question, answer.sentences
         if question == "What would change it":
             sentences, is_changed = (*changes, *sentences), True
         if question == "Who leads" and ranking.board.ladder:
@@ -234,13 +234,13 @@ def _describe_responses(ranking: ResponseRanking) -> Iterator[PageSection]:
     tables: list[ReportTable] = []
     if ranking.factors:
         order = np.argsort(ranking.method.ranks, kind="stable").tolist()
-        shown = [names[index] for index in order]
-        cells = [[_find_factor(ranking, row, column) for column in shown] for row in shown]
+        ordered = [names[index] for index in order]
+        cells = [[_find_factor(ranking, row, column) for column in ordered] for row in ordered]
         note = (
             "Resamples in which the row's ranking score is larger, divided by the others "
             "(ties count against the row). Rules: K>3, K>=19 (one-sided 5 %), K>=39 (two-sided)."
         )
-        tables.append(make_matrix("Bayes factor K: row over column", shown, cells, note))
+        tables.append(make_matrix("Bayes factor K: row over column", ordered, cells, note))
     if tables or figures:
         is_open = len(names) <= _MOST_PAIRS
         yield PageSection(
@@ -271,7 +271,7 @@ def _describe_team(ranking: ChallengeRanking, team: str) -> TeamDetails:
         f"{describe_row(row).removeprefix(f'{team}: ')}."
         for board, row in rows
     ]
-    answers = [Answer("Handed in", tuple(texts))]
+    answers = [Answer("Submitted", tuple(texts))]
     sections = []
     model = dict(ranking.models).get(team)
     counted = model.segmentation.counted if model and model.segmentation else None
@@ -300,10 +300,10 @@ def _explain_cases(model: ModelScores, counted: CountedCases) -> dict[str, str]:
     """Return, by case, why it has no usable prediction and which score it gets."""
     reasons = {row.case_id: row.reason for row in model.rows}
     notes = {}
-    for one in counted.unusable:
-        detail = hide_places(reasons.get(one.case_id, ""))
+    for case in counted.unusable:
+        detail = hide_places(reasons.get(case.case_id, ""))
         why = f": {detail}" if detail else ""
-        notes[one.case_id] = f"{SAID[one.reason]}, counts as {one.rule.value}{why}"
+        notes[case.case_id] = f"{SAID[case.reason]}, counts as {case.rule.value}{why}"
     return notes
 
 
@@ -332,24 +332,19 @@ def _describe_answers(result: ResponseResult) -> Iterator[PageSection]:
     yield PageSection("Responses: cases", (ReportTable(title, columns, tuple(rows)),))
 
 
-def _show_time(text: str) -> str:
-    """Return a time of the ledger, ISO 8601 in UTC, to the minute."""
-    return f"{text[:16].replace('T', ' ')} UTC"
-
-
 def _tabulate_attempts(ranking: ChallengeRanking, team: str) -> ReportTable:
     attempts = ranking.ledger.of_team(team) if ranking.ledger else ()
-    shown = {(row.digest, row.attempt) for board in ranking.board.boards for row in board.rows
+    displayed = {(row.digest, row.attempt) for board in ranking.board.boards for row in board.rows
              if row.team == team}  # fmt: skip
     rows = []
     for attempt in attempts:
-        is_shown = bool(attempt.number) and (attempt.digest, attempt.number) in shown
+        is_shown = bool(attempt.number) and (attempt.digest, attempt.number) in displayed
         what = f"{attempt.outcome.value}{', shown' if is_shown else ''}"
         start = (
             f"{attempt.number or UNKNOWN}",
             attempt.kind,
             attempt.digest[:16],
-            _show_time(attempt.begun),
+            f"{attempt.begun[:16].replace('T', ' ')} UTC",
             what,
         )
         cells = (*start, hide_places(attempt.reason))

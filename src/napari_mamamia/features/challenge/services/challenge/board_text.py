@@ -12,10 +12,10 @@ def describe_row(row: BoardRow) -> str:
     """Return a team's n and attempts as text: "n 60, 38 unusable; 7th attempt"."""
     n = f"n {row.n}" + (f", {row.n_unusable} unusable" if row.n_unusable else "")
     attempt = say_attempt(row)
-    given = "; scores as given" if row.is_as_given else ""
+    origin = "; scores as given" if row.is_as_given else ""
     reason = f"; not ranked: {row.reason}" if row.rank is None else ""
     guarded = f"; {text}" if (text := say_guarded(row)) else ""
-    return f"{row.team}: {n}; {attempt}{given}{guarded}{reason}"
+    return f"{row.team}: {n}; {attempt}{origin}{guarded}{reason}"
 
 
 def say_guarded(row: BoardRow) -> str:

@@ -43,6 +43,15 @@ def picture_team(
     Masks are read only when the pictures are drawn. There are none if the team submitted no masks,
     or its sealed masks are missing or changed.
 
+    Parameters
+    ----------
+    opened
+        The challenge.
+    row
+        The team on the leaderboard.
+    scores
+        Scores of its cases.
+
     Raises
     ------
     MamamiaError
@@ -78,6 +87,15 @@ def draw_pair(
     """Return the slice in which a team's mask and the reference differ most, with both outlined.
 
     If the masks are missing or changed, the figure is empty; `verify` reports them.
+
+    Parameters
+    ----------
+    team, case_id
+        The team and the case, for messages.
+    files
+        Reference and mask of the case.
+    settings
+        Settings of the scores.
 
     Raises
     ------

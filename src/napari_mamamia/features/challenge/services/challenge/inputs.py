@@ -12,7 +12,15 @@ from napari_mamamia.services.score.settings import ScoreSettings
 
 
 def find_changed_inputs(opened: OpenChallenge, *, with_images: bool = False) -> tuple[str, ...]:
-    """Return what differs from the frozen references, clinical table and, if requested, images."""
+    """Return what differs from the frozen references, clinical table and, if requested, images.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    with_images
+        Whether to compare the images too.
+    """
     challenge = opened.challenge
     references = {
         case.case_id: case.reference for case in challenge.cases if case.reference is not None
@@ -48,7 +56,15 @@ def find_changed_inputs(opened: OpenChallenge, *, with_images: bool = False) -> 
 
 
 def require_inputs(opened: OpenChallenge, *, with_images: bool = False) -> None:
-    """Raise `FormatError` if an input differs from its frozen state."""
+    """Raise `FormatError` if an input differs from its frozen state.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    with_images
+        Whether to compare the images too.
+    """
     changes = find_changed_inputs(opened, with_images=with_images)
     if changes:
         more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""

@@ -86,6 +86,15 @@ def merge_sites(
 ) -> MergedSites:
     """Merge the files of sites; write ``sites.json`` and ``site_heat_map.csv``.
 
+    Parameters
+    ----------
+    paths
+        The files of the sites.
+    out
+        Output folder.
+    existing
+        What to do with other results in `out`.
+
     Raises
     ------
     CaseError
@@ -239,7 +248,12 @@ def join_sites(files: Sequence[SiteFile]) -> MergedSites:
         tuple(_join_model(name, digests[name], metric, sites, whole) for name, metric in pairs),
         _rank_models(names, metrics, full, whole),
         tuple(
-            (site, _rank_models(names, metrics, [one for one in full if one != site], whole))
+            (
+                site,
+                _rank_models(
+                    names, metrics, [full_file for full_file in full if full_file != site], whole
+                ),
+            )
             for site in full
             if len(full) > 1
         ),
@@ -342,6 +356,6 @@ def _rank_models(
     means = np.mean(of_tables, axis=0)
     places = ranks(-means)
     return tuple(
-        SiteRank(name, float(mean), float(place))
-        for name, mean, place in zip(names, means, places, strict=True)
+        SiteRank(name, float(mean), float(rank))
+        for name, mean, rank in zip(names, means, places, strict=True)
     )

@@ -27,6 +27,15 @@ def rank_challenge(
     Writes ``leaderboard.json``, the pages, for masks the files of `rank`, and for responses
     ``rank_responses.json``.
 
+    Parameters
+    ----------
+    folder
+        The challenge.
+    out
+        Output folder.
+    existing
+        What to do with other results in `out`.
+
     Raises
     ------
     CaseError

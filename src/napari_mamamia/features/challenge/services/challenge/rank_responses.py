@@ -1,6 +1,6 @@
 """The responses (pCR) of a challenge: each team's scores, and the ranking of the teams."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
 from pathlib import Path
@@ -49,6 +49,17 @@ def rank_team_responses(
 ) -> RankedResponses:
     """Return each team's last scored responses, ranked.
 
+    Parameters
+    ----------
+    opened
+        The challenge.
+    ledger
+        Its ledger.
+    attempts
+        The displayed attempts with responses.
+    cohort
+        The clinical table.
+
     Raises
     ------
     FormatError
@@ -65,12 +76,12 @@ def rank_team_responses(
         np.array([nan if row.score is None or row.reason else row.score for row in rows])
     )
     ranked = [
-        replace(row, rank=None if isnan(place) else int(place))
-        for row, place in zip(rows, places.tolist(), strict=True)
+        replace(row, rank=None if isnan(rank) else int(rank))
+        for row, rank in zip(rows, places.tolist(), strict=True)
     ]
     models = [
-        NamedPredictions(one.team, result.predictions)
-        for one, result in results
+        NamedPredictions(scored.team, result.predictions)
+        for scored, result in results
         if not result.predictions.constant
     ]
     case_ids = results[0][1].predictions.case_ids
@@ -78,7 +89,9 @@ def rank_team_responses(
     ranking = rank_responses(models, groupings, rules, challenge.n_resamples, seed)
     by = "ranking score: balanced accuracy and equalised odds"
     board = Board(CLASSIFICATION, by, tuple(ranked))
-    return RankedResponses(board, tuple((one.team, result) for one, result in results), ranking)
+    return RankedResponses(
+        board, tuple((scored.team, result) for scored, result in results), ranking
+    )
 
 
 def _score_team(opened: OpenChallenge, attempt: Attempt, cohort: Cohort) -> ResponseResult:
@@ -132,7 +145,9 @@ def responses_content(ranking: ResponseRanking) -> dict[str, Any]:
     aucs = ranking.aucs
     return {
         **methods_content(ranking.names, (ranking.method,)),
-        "bayes_factors": dict(_list_factors(ranking)),
+        "bayes_factors": {
+            factor.name: {"k": factor.k, "draws": factor.n_draws} for factor in ranking.factors
+        },
         "robust": ranking.groups,
         "n_cases": ranking.n_cases,
         "draws": ranking.n_draws,
@@ -155,11 +170,6 @@ def responses_content(ranking: ResponseRanking) -> dict[str, Any]:
         },
         "notes": ranking.notes,
     }
-
-
-def _list_factors(ranking: ResponseRanking) -> Iterator[tuple[str, dict[str, float | int]]]:
-    for factor in ranking.factors:
-        yield factor.name, {"k": factor.k, "draws": factor.n_draws}
 
 
 def write_responses(ranking: ResponseRanking, out: Path, *, overwrite: bool = False) -> None:

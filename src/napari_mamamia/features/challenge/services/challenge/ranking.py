@@ -100,7 +100,17 @@ class ChallengeRanking:
 
 
 def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeRanking:
-    """Return the leaderboard of the ledger's attempts; nothing is written."""
+    """Return the leaderboard of the ledger's attempts; nothing is written.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    ledger
+        Its ledger.
+    out
+        Folder of the leaderboard, for relative paths.
+    """
     challenge = opened.challenge
     scored = [attempt for attempt in ledger.attempts if attempt.outcome is AttemptOutcome.SCORED]
     if not scored:
@@ -121,7 +131,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
     groupings: tuple[Grouping, ...] = ()
     pictures: dict[str, tuple[ReportFigure, ...]] = {}
     table = f"{SCORES}/{SCORE_TABLE}"
-    masks = [one for one in scored if table in dict(one.files)]
+    masks = [scored_attempt for scored_attempt in scored if table in dict(scored_attempt.files)]
     if masks:
         entries = _choose_entries(opened, ledger, masks, cohort)
         board, read = _rank_masks(opened, ledger, entries, cohort)
@@ -141,7 +151,11 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
                 cases = ranked.tables[0].cases
                 people = matched(list(cases), cohort)
                 groupings = group_cases(cases, people, rules_of(challenge.profile))
-    responses = [one for one in scored if f"{RESPONSES}/{RESPONSE_TABLE}" in dict(one.files)]
+    responses = [
+        scored_attempt
+        for scored_attempt in scored
+        if f"{RESPONSES}/{RESPONSE_TABLE}" in dict(scored_attempt.files)
+    ]
     if responses and cohort is not None:
         answers = rank_team_responses(opened, ledger, responses, cohort)
         boards.append(_add_unscored(answers.board, ledger))
@@ -166,8 +180,9 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
 
 def _add_unscored(board: Board, ledger: Ledger) -> Board:
     """Return a board in order; teams without a score in its task come last."""
-    shown = {row.team for row in board.rows}
-    others = [team for team in _list_teams(ledger) if team not in shown]
+    ranked = {row.team for row in board.rows}
+    teams = dict.fromkeys(attempt.team for attempt in ledger.attempts)
+    others = [team for team in teams if team not in ranked]
     rows = [*board.rows, *(_make_unscored_row(ledger, team) for team in others)]
     return replace(board, rows=tuple(_sort_rows(rows)))
 
@@ -188,8 +203,8 @@ def _choose_entries(
         models = [_read_model(opened, attempt, cohort) for attempt in attempts]
         draws = [_draw_scores(opened, model, cohort) for model in models]
         rungs = climb(draws)
-        place = max(index for index, rung in enumerate(rungs) if rung.is_new)
-        entries.append(_Entry(attempts[place], count, models[place], rungs[-1].shown))
+        last_new = max(index for index, rung in enumerate(rungs) if rung.is_new)
+        entries.append(_Entry(attempts[last_new], count, models[last_new], rungs[-1].shown))
     return entries
 
 
@@ -228,8 +243,8 @@ def _rank_masks(
     scores = np.array([_score_entry(entry, by_performance=by_performance) for entry in entries])
     places = ranks(scores)
     rows = [
-        _make_row(entry, score, place, guarded_score(entry.model, cohort))
-        for entry, score, place in zip(entries, scores.tolist(), places.tolist(), strict=True)
+        _make_row(entry, score, rank, guarded_score(entry.model, cohort))
+        for entry, score, rank in zip(entries, scores.tolist(), places.tolist(), strict=True)
     ]
     ranked_by = (
         "performance, because there is no clinical table" if by_performance else "ranking score"
@@ -237,14 +252,14 @@ def _rank_masks(
     if opened.challenge.ladder:
         ranked_by += ", displayed by the ladder"
     board = _add_unscored(Board(SEGMENTATION, ranked_by, tuple(rows)), ledger)
-    everyone = {case_id for one in able for case_id in count_model(one.model).case_ids}
+    everyone = {case_id for entry in able for case_id in count_model(entry.model).case_ids}
     cases = [case_id for case_id in opened.challenge.case_ids if case_id in everyone]
     if not able or not cases:
         return board, ReadInputs((), (), None, None, ("no team has a ranked number",))
     values = np.stack([_case_values(count_model(one.model), cases) for one in able], axis=1)
-    given = np.stack([_find_given(count_model(one.model), cases) for one in able], axis=1)
+    is_given = np.stack([_find_given(count_model(one.model), cases) for one in able], axis=1)
     names = tuple(one.attempt.team for one in able)
-    table = RankingTable(names, tuple(cases), values, True, metric="performance", given=given)
+    table = RankingTable(names, tuple(cases), values, True, metric="performance", given=is_given)
     composite = make_composite([one.model for one in able], cases, cohort)
     return board, ReadInputs((table,), (), None, composite, ())
 
@@ -287,7 +302,7 @@ def _make_row(entry: _Entry, score: float, place: float, guarded: float) -> Boar
     counted, attempt = count_model(entry.model), entry.attempt
     numbers = entry.model.segmentation
     cohort = None if numbers is None else numbers.cohort
-    reasons = Counter(one.reason.value for one in counted.unusable)
+    reasons = Counter(case.reason.value for case in counted.unusable)
     return BoardRow(
         attempt.team,
         None if isnan(place) else int(place),
@@ -305,10 +320,6 @@ def _make_row(entry: _Entry, score: float, place: float, guarded: float) -> Boar
         (counted.rejected or (cohort.reason if cohort else "")) if isnan(place) else "",
         find_number(guarded),
     )
-
-
-def _list_teams(ledger: Ledger) -> list[str]:
-    return list(dict.fromkeys(attempt.team for attempt in ledger.attempts))
 
 
 def _make_unscored_row(ledger: Ledger, team: str) -> BoardRow:

@@ -133,6 +133,15 @@ def run_challenge(
 ) -> ChallengeRun:
     """Score the teams' submissions and record them in the ledger.
 
+    Parameters
+    ----------
+    folder
+        The challenge.
+    teams
+        Only these teams; () for all.
+    settings
+        How programs are run; None for the defaults.
+
     Raises
     ------
     CaseError
@@ -174,10 +183,10 @@ def _take_turn(
     opened: OpenChallenge, handed: HandedIn, writer: LedgerWriter, settings: ProgramSettings
 ) -> TeamOutcome:
     """Process one team's submission while no other process does."""
-    place = opened.folder / RESULTS / handed.team
-    place.mkdir(parents=True, exist_ok=True)
-    with wait_for_turn(place):
-        sweep_below(place)
+    folder = opened.folder / RESULTS / handed.team
+    folder.mkdir(parents=True, exist_ok=True)
+    with wait_for_turn(folder):
+        sweep_below(folder)
         return _take_submission(opened, handed, writer, settings)
 
 

@@ -97,6 +97,21 @@ def evaluate_site(
     A case without a usable mask of a model counts as the worst. A case whose reference cannot be
     read, or exists twice, does not count for any model and is reported.
 
+    Parameters
+    ----------
+    reference
+        Folder of the reference masks.
+    predictions
+        Folders of the models' masks.
+    out
+        The file to write.
+    site
+        What is shared.
+    settings
+        Definitions of the scores.
+    overwrite
+        Whether to replace `out`.
+
     Raises
     ------
     CaseError
@@ -175,25 +190,25 @@ def _find_digest(model: PredictionFolder, pairs: Pairs, given: Mapping[str, str]
             f"expected masks of one model in {model.folder}, but found those of {len(from_files)}: "
             "use one folder per model"
         )
-    asked = given.get(model.name, "").lower()
-    if asked and (len(asked) != 64 or set(asked) - _HEX):
+    digest = given.get(model.name, "").lower()
+    if digest and (len(digest) != 64 or set(digest) - _HEX):
         raise CaseError(
-            f"expected 64 hexadecimal digits as the digest of {model.name}, but found {asked!r}: "
+            f"expected 64 hexadecimal digits as the digest of {model.name}, but found {digest!r}: "
             "give the SHA-256 of the model"
         )
     from_masks = next(iter(from_files), "")
-    if asked and from_masks and asked != from_masks:
+    if digest and from_masks and digest != from_masks:
         raise CaseError(
-            f"expected the masks of {model.name} to be of the model {asked[:12]}…, but their own "
+            f"expected the masks of {model.name} to be of the model {digest[:12]}…, but their own "
             f"files say {from_masks[:12]}…: omit the digest, or check which model was run"
         )
-    if not asked and not from_masks:
+    if not digest and not from_masks:
         raise CaseError(
             f"expected to know which model made the masks of {model.name}, but no file next to "
             "them says so: give the model's SHA-256, the same at every site",
             remedies=(Remedy("digest", (f"{model.name}=SHA256",)),),
         )
-    return asked or from_masks
+    return digest or from_masks
 
 
 def _describe_site(
@@ -215,7 +230,7 @@ def _describe_site(
             f"expected {SMALLEST_GROUP} cases or more with a tumour in their reference for "
             f"aggregates, one or more for cases, but found {len(counted)}: nothing was written"
         )
-    models = [(model.name, [model.rows[place] for place in places]) for model in scored]
+    models = [(model.name, [model.rows[row_index] for row_index in places]) for model in scored]
     values = {
         metric: np.array([[_take_value(row, metric) for row in rows] for _, rows in models])
         for metric, _ in METRICS
@@ -252,7 +267,15 @@ def _describe_site(
 def number_models(
     names: Sequence[str], values: Mapping[str, NDArray[np.float64]]
 ) -> list[SiteNumber]:
-    """Return the numbers of models over all cases, from the metrics (m, n) of each."""
+    """Return the numbers of models over all cases, from the metrics (m, n) of each.
+
+    Parameters
+    ----------
+    names
+        Names of the models.
+    values
+        Metrics (m, n) of m models and n cases, by name.
+    """
     numbers = []
     for metric, is_larger_better in METRICS:
         mean_ranks = _rank_cases(values[metric], is_larger_better).mean(axis=1)
@@ -288,11 +311,11 @@ def _code_rows(
         SiteRow(
             case_code(row.case_id, key),
             name,
-            tuple(float(values[metric][index][at]) for metric, _ in METRICS),
+            tuple(float(values[metric][index][row_index]) for metric, _ in METRICS),
             row.status is ScoreStatus.OK,
         )
         for index, (name, own_rows) in enumerate(models)
-        for at, row in enumerate(own_rows)
+        for row_index, row in enumerate(own_rows)
     ]
     return tuple(sorted(rows, key=lambda row: (row.model, row.code)))
 
@@ -315,8 +338,10 @@ def _rank_cases(values: NDArray[np.float64], is_larger_better: bool) -> NDArray[
 
 
 def _make_number(model: str, metric: str, values: NDArray[np.float64]) -> SiteNumber:
-    one = aggregate(values)
-    return SiteNumber(model, metric, one.n, one.mean, one.sd, one.q25, one.median, one.q75)
+    numbers = aggregate(values)
+    return SiteNumber(
+        model, metric, numbers.n, numbers.mean, numbers.sd, numbers.q25, numbers.median, numbers.q75
+    )
 
 
 def _tell_groups(
@@ -339,9 +364,9 @@ def _tell_groups(
         if cases.size and index not in hidden and index < len(grouping.labels)
     ]
     texts = [
-        f"{grouping.variable} {labels[place]}: fewer than {SMALLEST_GROUP} cases, or it would "
+        f"{grouping.variable} {labels[group]}: fewer than {SMALLEST_GROUP} cases, or it would "
         "reveal a smaller group"
-        for place in sorted(hidden)
+        for group in sorted(hidden)
     ]
     return groups, texts
 

@@ -88,6 +88,17 @@ def find_changed_pages(
     """Yield each page that differs from a regenerated one, with the first differing line.
 
     With `is_quick` figures are not drawn again: only texts and tables are compared.
+
+    Parameters
+    ----------
+    board
+        The leaderboard.
+    again
+        The ranking computed again.
+    folder
+        Folder of the leaderboard.
+    is_quick
+        Whether to compare only texts and tables.
     """
     as_written = replace(again.board, created=board.created, software=board.software)
     pages = challenge_pages(replace(again, board=as_written))
@@ -144,6 +155,13 @@ class Difference:
 
 def verify_challenge(path: Path, *, is_quick: bool = False) -> tuple[Difference, ...]:
     """Return the differences in a challenge, or in a leaderboard and its challenge.
+
+    Parameters
+    ----------
+    path
+        Folder of a challenge or of a leaderboard.
+    is_quick
+        Whether to compare only hashes, ranks and texts.
 
     Raises
     ------
@@ -229,7 +247,7 @@ def _compare_content(then: Any, now: Any, where: str) -> list[str]:
         pairs = enumerate(zip(then, now, strict=True))
         inner = [_compare_content(a, b, f"{where}/{index}") for index, (a, b) in pairs]
         return [text for texts in inner for text in texts][:3]
-    is_number = all(isinstance(one, int | float) for one in (then, now))
+    is_number = all(isinstance(value, int | float) for value in (then, now))
     if is_number and isclose(then, now, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
         return []
     return [] if then == now else [f"{where or 'value'}: {then} there, {now} now"]
@@ -242,6 +260,15 @@ def verify_folder(
 
     With `is_quick` only hashes are compared; otherwise every scored case is scored again from the
     sealed copies.
+
+    Parameters
+    ----------
+    opened
+        The challenge.
+    ledger
+        Its ledger.
+    is_quick
+        Whether to compare only hashes.
     """
     differences = [
         Difference("challenge", text)

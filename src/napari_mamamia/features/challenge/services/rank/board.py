@@ -189,7 +189,15 @@ def _as_number(value: float | None) -> float:
 
 
 def list_ranked(table: BoardTable, method: int) -> tuple[RankedAlgorithm, ...]:
-    """Return the teams by one method, best first; those without a rank come last."""
+    """Return the teams by one method, best first; those without a rank come last.
+
+    Parameters
+    ----------
+    table
+        A table of the ranking.
+    method
+        Index of the method.
+    """
     return tuple(
         sorted(
             table.methods[method].algorithms,
@@ -199,7 +207,15 @@ def list_ranked(table: BoardTable, method: int) -> tuple[RankedAlgorithm, ...]:
 
 
 def say_lead(table: BoardTable, method: int) -> str:
-    """Return a sentence on who leads by a method and how certain the lead is."""
+    """Return a sentence on who leads by a method and how certain the lead is.
+
+    Parameters
+    ----------
+    table
+        A table of the ranking.
+    method
+        Index of the method.
+    """
     teams = list_ranked(table, method)
     by = f"by {table.methods[method].name}"
     if len(teams) == 1:
@@ -232,6 +248,15 @@ def order_cases(grid: CaseGrid, by: str, *, upwards: bool = False) -> tuple[int,
 
     The widest spread or the worst value comes first. Cases without a value of a team come before
     all others; equal values are sorted by the mean of the teams. `upwards` reverses the order.
+
+    Parameters
+    ----------
+    grid
+        Values by case and team.
+    by
+        A `CaseOrder`, or the name of a team.
+    upwards
+        Whether to reverse the order.
     """
     n = len(grid.cases)
     if by == CaseOrder.LISTED:
@@ -244,7 +269,7 @@ def order_cases(grid: CaseGrid, by: str, *, upwards: bool = False) -> tuple[int,
         bad = comparable(_fill_gaps(grid.badness, 2.0), is_exact=False)
         worst = bad[:, grid.teams.index(by)] if by in grid.teams else bad.max(axis=1)
         order = np.lexsort((np.arange(n), -bad.mean(axis=1), -worst))
-    return tuple(int(place) for place in (order[::-1] if upwards else order))
+    return tuple(int(index) for index in (order[::-1] if upwards else order))
 
 
 class _Keyed(Protocol):
@@ -275,8 +300,8 @@ def _make_table(
 ) -> BoardTable:
     terms = _find_part(details.tables, one, tables)
     cells = _find_part(numbers, one, tables)
-    part = terms or cells
-    task, metric, site = part.key if part is not None else one.key
+    columns = terms or cells
+    task, metric, site = columns.key if columns is not None else one.key
     before = " ".join(word for word in (task, metric) if word)
     title = f"{before} at {site}".strip() if site else before or "all cases"
     table = BoardTable(title, one.methods, one.filled)
@@ -297,7 +322,7 @@ def _find_part(parts: Sequence[_K], one: RankedTable, tables: Sequence[RankedTab
     """Return the key in `parts` of a table; a single table matches any single key."""
     if len(tables) == 1:
         return parts[0] if len(parts) == 1 else None
-    return next((part for part in parts if part.key == one.key), None)
+    return next((candidate for candidate in parts if candidate.key == one.key), None)
 
 
 def _make_grid(numbers: CaseNumbers, is_larger_better: bool, are_ranks: bool) -> CaseGrid:

@@ -173,8 +173,8 @@ def read_inputs(inputs: RankInputs) -> ReadInputs:
             ],
         )
     else:
-        tables, said = _read_algorithms(inputs)
-        notes += said
+        tables, warnings = _read_algorithms(inputs)
+        notes += warnings
         keys = ("metric",) if len(tables) > 1 else ()
         cohort = read_table(inputs.clinical, inputs.columns)
         if cohort is not None:
@@ -202,7 +202,7 @@ def _read_algorithms(inputs: RankInputs) -> tuple[list[RankingTable], list[str]]
                 "them as NAME=FILE"
             )
     read = [read_case_columns(algorithm.path, inputs.metrics) for algorithm in inputs.algorithms]
-    if len({one.columns for one in read}) > 1:
+    if len({table_columns.columns for table_columns in read}) > 1:
         seen = "; ".join(
             f"{algorithm.path.name}: {', '.join(columns.columns)}"
             for algorithm, columns in zip(inputs.algorithms, read, strict=True)
@@ -211,33 +211,35 @@ def _read_algorithms(inputs: RankInputs) -> tuple[list[RankingTable], list[str]]
             f"expected one metric in all tables, but found {seen}: choose the column",
             remedies=(Remedy("metric", ("COLUMN",)),),
         )
-    profiles = dict.fromkeys(profile for one in read for profile in one.profiles)
+    profiles = dict.fromkeys(
+        profile for table_columns in read for profile in table_columns.profiles
+    )
     if len(profiles) > 1:
         raise FormatError(
             f"expected scores under one profile, but found {', '.join(profiles)}: score all "
             "algorithms under one of them"
         )
-    for one, columns in zip(inputs.algorithms, read, strict=True):
+    for source, columns in zip(inputs.algorithms, read, strict=True):
         if np.isnan(columns.values).all():
             raise FormatError(
-                f"expected a value of {one.name} in {one.path} for one case or more, but found "
-                "none: add its values, or leave the algorithm out"
+                f"expected a value of {source.name} in {source.path} for one case or more, but "
+                "found none: add its values, or leave the algorithm out"
             )
     spellings = _spell_cases(read)
     values = np.full((len(read[0].columns), len(spellings), len(read)), np.nan)
-    given = np.ones(values.shape[1:], dtype=np.bool_)
+    is_given = np.ones(values.shape[1:], dtype=np.bool_)
     places = {case: index for index, case in enumerate(spellings)}
-    for at, columns in enumerate(read):
+    for column, columns in enumerate(read):
         rows = [places[case_key(case)] for case in columns.cases]
-        values[:, rows, at] = columns.values.T
-        given[rows, at] = _find_given(columns)
+        values[:, rows, column] = columns.values.T
+        is_given[rows, column] = _find_given(columns)
     tables = [
         RankingTable(
-            tuple(names), tuple(spellings.values()), values[index], metric=metric, given=given
+            tuple(names), tuple(spellings.values()), values[index], metric=metric, given=is_given
         )
         for index, metric in enumerate(read[0].columns)
     ]
-    return tables, [note for one in read for note in one.notes]
+    return tables, [note for table_columns in read for note in table_columns.notes]
 
 
 def _find_given(columns: CaseColumns) -> list[bool]:
@@ -353,8 +355,8 @@ def _make_composite(
     for own_rows in rows:
         counted = count_cases(own_rows, inputs.profile)
         groupings = group_cases_job(counted.case_ids, inside, rules) if counted.n else ()
-        at = np.array([places[case] for case in counted.case_ids], dtype=np.intp)
-        models.append((counted, groupings, at))
+        indices = np.array([places[case] for case in counted.case_ids], dtype=np.intp)
+        models.append((counted, groupings, indices))
 
     def composite(weights: NDArray[np.int64]) -> NDArray[np.float64]:
         weight = rules.weight_of_fairness

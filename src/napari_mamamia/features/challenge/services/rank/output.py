@@ -43,7 +43,17 @@ class RankSummary:
 def rank_content(
     ranking: Ranking, read: ReadInputs, sites: SitesResult | None, overall: OverallRanking | None
 ) -> Content:
-    """Return the content of ``rank.json``: one table, or a list of them and the overall ranking."""
+    """Return the content of ``rank.json``: one table, or a list of them and the overall ranking.
+
+    Parameters
+    ----------
+    ranking
+        The ranking.
+    read
+        Its inputs.
+    sites, overall
+        Results over sites and over all tables; None without several.
+    """
     with_draws = read.draws is not None
     if not read.keys:
         return _table_content(ranking.tables[0], with_draws)
@@ -66,7 +76,19 @@ def rank_content(
 def details_content(
     ranking: Ranking, read: ReadInputs, sites: SitesResult | None, notes: Sequence[str]
 ) -> Content:
-    """Return the content of ``rank_details.json``: settings, and the data of the figures."""
+    """Return the content of ``rank_details.json``: settings, and the data of the figures.
+
+    Parameters
+    ----------
+    ranking
+        The ranking.
+    read
+        Its inputs.
+    sites
+        Results over sites; None without them.
+    notes
+        Notes for the reader.
+    """
     return {
         "settings": _settings_content(ranking.settings, ranking.n_draws),
         "notes": list(notes),
@@ -106,7 +128,7 @@ def rank_rows(ranking: Ranking, overall: OverallRanking | None) -> Iterator[list
     heads = ["task", "metric", "site", "algorithm", "n_cases", "n_filled"]
     for method in methods:
         name = method.method.value
-        heads += [f"{name} {part}" for part in ("rank", "score", "first", "low", "high")]
+        heads += [f"{name} {heading}" for heading in ("rank", "score", "first", "low", "high")]
     yield list(heads)
     for table in ranking.tables:
         keys = [table.table.task, table.table.metric, table.table.site]
@@ -115,9 +137,9 @@ def rank_rows(ranking: Ranking, overall: OverallRanking | None) -> Iterator[list
             yield [*keys, name, *counts, *_cells_of(table.methods, index)]
     if overall is not None:
         n = len({(table.table.site, case) for table in ranking.tables for case in table.cases})
-        for at, name in enumerate(overall.algorithms):
-            counts = [n, int(overall.filled[at])]
-            yield ["overall", "", "", name, *counts, *_cells_of(overall.methods, at)]
+        for row, name in enumerate(overall.algorithms):
+            counts = [n, int(overall.filled[row])]
+            yield ["overall", "", "", name, *counts, *_cells_of(overall.methods, row)]
 
 
 def case_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
@@ -133,11 +155,11 @@ def value_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
 
     A value that a rule gave is nan, an empty cell.
     """
-    for one in tables:
-        table = one.table
+    for ranked in tables:
+        table = ranked.table
         keys = [table.task, table.metric, table.site]
-        given = np.where(table.stand_ins, np.nan, table.values)
-        for case, values in zip(table.cases, given.tolist(), strict=True):
+        own_values = np.where(table.stand_ins, np.nan, table.values)
+        for case, values in zip(table.cases, own_values.tolist(), strict=True):
             yield [*keys, case, *values]
 
 
@@ -147,7 +169,7 @@ def _cells_of(methods: Sequence[MethodRanking], at: int) -> list[str | float]:
         cells += [float(method.ranks[at]), float(method.scores[at])]
         stable = method.stability
         parts = (stable.first, stable.low, stable.high) if stable else ()
-        cells += [float(part[at]) for part in parts] or [np.nan] * 3
+        cells += [float(numbers[at]) for numbers in parts] or [np.nan] * 3
     return cells
 
 
@@ -163,7 +185,17 @@ def _table_content(one: TableRanking, with_draws: bool) -> Content:
 def methods_content(
     names: Sequence[str], methods: Sequence[MethodRanking], with_draws: bool = False
 ) -> Content:
-    """Return ranks, scores and stability by method and name, for ``rank.json``."""
+    """Return ranks, scores and stability by method and name, for ``rank.json``.
+
+    Parameters
+    ----------
+    names
+        Names of the algorithms.
+    methods
+        The algorithms by each method.
+    with_draws
+        Whether to include the ranks of each resample.
+    """
     content: Content = {
         "methods": {method.method.value: _by_name(names, method.ranks) for method in methods},
         "scores": {method.method.value: _by_name(names, method.scores) for method in methods},
@@ -209,7 +241,9 @@ def _sites_content(sites: SitesResult) -> Content:
     return {
         "site_rules": {rule.rule: _by_name(names, rule.ranks) for rule in sites.rules},
         "site_rule_scores": {rule.rule: _by_name(names, rule.mean_ranks) for rule in sites.rules},
-        "leave_one_site_out": {site: _by_name(names, one.ranks) for site, one in sites.left_out},
+        "leave_one_site_out": {
+            site: _by_name(names, ranks.ranks) for site, ranks in sites.left_out
+        },
         "worst_site": [
             {
                 **_key_texts(mean.task, mean.metric),

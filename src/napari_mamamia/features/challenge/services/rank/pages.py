@@ -36,6 +36,15 @@ def ranking_pages(summary: RankSummary, groupings: tuple[Grouping, ...] = ()) ->
 def write_pages(pages: Mapping[str, Page], out: Path, *, overwrite: bool = False) -> None:
     """Write pages by their names below `out`; remove the pages of teams no longer ranked.
 
+    Parameters
+    ----------
+    pages
+        The pages by name.
+    out
+        Output folder.
+    overwrite
+        Whether to replace existing pages.
+
     Raises
     ------
     SaveConflictError, SaveError

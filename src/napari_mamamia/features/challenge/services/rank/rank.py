@@ -113,6 +113,15 @@ def setting_parameters(
 def write_ranking(summary: RankSummary, read: ReadInputs, *, overwrite: bool = False) -> None:
     """Write the five data files of a ranking.
 
+    Parameters
+    ----------
+    summary
+        The results.
+    read
+        The inputs.
+    overwrite
+        Whether to replace existing files.
+
     Raises
     ------
     SaveConflictError, SaveError
@@ -155,8 +164,8 @@ def _find_gains(ranking: Ranking) -> list[str]:
     if rule is None or rule.kind is not MissingKind.VALUE:
         return []
     notes = []
-    for one in ranking.tables:
-        table, values = one.table, one.table.values
+    for ranked in ranking.tables:
+        table, values = ranked.table, ranked.table.values
         worst = np.nanmin(values) if table.is_larger_better else np.nanmax(values)
         is_better = rule.value > worst if table.is_larger_better else rule.value < worst
         if np.isnan(values).any() and is_better:

@@ -12,6 +12,15 @@ def find_team_folder(team: str, known: Mapping[str, Path], predictions: Path | N
     The folder is, in this order: the one that the user set (`known`, by team); the one next to
     another team's folder, if both folders are named like their teams; that of a model of this name
     in `predictions`.
+
+    Parameters
+    ----------
+    team
+        The team.
+    known
+        Folders set by the user, by team.
+    predictions
+        Folder of the models of the data set; None without one.
     """
     if team in known:
         return known[team]
@@ -20,7 +29,7 @@ def find_team_folder(team: str, known: Mapping[str, Path], predictions: Path | N
         return None
     beside = [folder.parent for other, folder in known.items() if folder.name == other]
     places = [*dict.fromkeys(beside), *([predictions] if predictions is not None else [])]
-    return next((place / team for place in places if (place / team).is_dir()), None)
+    return next((parent / team for parent in places if (parent / team).is_dir()), None)
 
 
 def find_team_mask(folder: Path, case_id: str) -> Path | None:

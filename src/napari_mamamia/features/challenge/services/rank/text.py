@@ -12,7 +12,12 @@ from napari_mamamia.features.challenge.services.rank.output import RankSummary
 from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.ranking.ranking import MethodRanking, TableRanking
 from napari_mamamia.scoring.ranking.table import ALPHA, MissingRule
-from napari_mamamia.scoring.report.certainty import few_cases, judge_certainty, show_interval
+from napari_mamamia.scoring.report.certainty import (
+    describe_stability,
+    few_cases,
+    judge_certainty,
+    show_interval,
+)
 from napari_mamamia.scoring.report.text import Answer, number
 
 
@@ -53,7 +58,19 @@ def leaderboard_content(
     links: Mapping[str, str] | None = None,
     groupings: tuple[Grouping, ...] = (),
 ) -> LeaderboardContent:
-    """Return the content of a ranking's page; `links` lead from an algorithm to its own page."""
+    """Return the content of a ranking's page; `links` lead from an algorithm to its own page.
+
+    Parameters
+    ----------
+    summary
+        The results.
+    title
+        Title of the page; "" for the default.
+    links
+        Pages of the algorithms, by name.
+    groupings
+        Groups of the cases.
+    """
     ranking, overall = summary.ranking, summary.overall
     tables = [table.table for table in ranking.tables]
     metrics = ", ".join(dict.fromkeys(table.metric for table in tables if table.metric))
@@ -103,7 +120,7 @@ def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
         return (Answer("Who leads", _say_agreement(names, methods)),)
     lead = methods[0]
     n_cases = len(first.cases) if overall is None else _count_cases(summary)
-    n = f"{n_cases:,} case{'' if n_cases == 1 else 's'}"
+    n = count_of(n_cases, "case")
     if overall is not None:
         n = f"mean rank over {len(summary.ranking.tables)} tables"
     leaders = _find_leaders(names, lead)
@@ -112,10 +129,10 @@ def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
     sure = list(_say_agreement(names, methods))
     if lead.stability is not None and len(leaders) == 1:
         certainty = _say_certainty(names, lead, summary.ranking.n_draws)
-        sure.insert(0, f"{judge_certainty(lead, n_cases)} {certainty.removeprefix(': ')}.")
+        sure.insert(0, f"{judge_certainty(lead, n_cases)} {certainty}.")
     elif lead.stability is not None and len(leaders) < len(names):
         shares = [(leader, lead.stability.first[names.index(leader)]) for leader in leaders]
-        texts = [f"{one} {100 * share:.0f} %" for one, share in shares]
+        texts = [f"{name} {100 * share:.0f} %" for name, share in shares]
         sure.insert(
             0,
             "Undecided: share of resamples of the cases in which each is first: "
@@ -126,7 +143,7 @@ def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
         changes = [f"W{text[1:]}" for text in _say_changes(first)]
     else:
         changes = _say_sites_left_out(summary)
-    answers = [Answer("Who leads", (who,)), Answer("How sure", tuple(sure))]
+    answers = [Answer("Who leads", (who,)), Answer("How certain", tuple(sure))]
     if changes:
         answers.append(Answer("What would change it", tuple(changes)))
     return tuple(answers)
@@ -134,7 +151,7 @@ def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
 
 def _describe_table(summary: RankSummary, one: TableRanking) -> RankBlock:
     table = one.table
-    better = "more" if table.is_larger_better else "less"
+    better = "larger" if table.is_larger_better else "smaller"
     n_algorithms = len(table.algorithms)
     title = (
         f"{count_of(n_algorithms, 'algorithm')}, "
@@ -214,7 +231,8 @@ def _say_lead(
     lead = methods[0]
     who = _say_leaders(names, lead)
     if len(_find_leaders(names, lead)) == 1:
-        who = f"{who.removesuffix('.')}{_say_certainty(names, lead, n_draws)}."
+        certainty = _say_certainty(names, lead, n_draws)
+        who = f"{who.removesuffix('.')}: {certainty}." if certainty else who
         few = few_cases(n_cases)
         who += f" The certainty is undecided: {few}." if few and lead.stability else ""
     return [who, *_say_agreement(names, methods)]
@@ -241,7 +259,7 @@ def _say_agreement(names: Sequence[str], methods: Sequence[MethodRanking]) -> tu
     for who, how in others.items():
         verb = "puts" if len(how) == 1 else "put"
         if len(who) == len(names):
-            lines.append(f"{', '.join(how)} {verb} nobody apart.")
+            lines.append(f"{', '.join(how)} {verb} all on one rank.")
         else:
             lines.append(
                 f"{', '.join(how)} {verb} {name_some(who, 3)} first: the methods do not agree."
@@ -257,20 +275,9 @@ def _say_agreement(names: Sequence[str], methods: Sequence[MethodRanking]) -> tu
 
 
 def _say_certainty(names: Sequence[str], lead: MethodRanking, n_draws: int) -> str:
-    stable = lead.stability
-    if stable is None:
-        return ""
-    index = int(np.argmin(lead.ranks))
-    others = np.where(np.arange(len(names)) == index, -1.0, stable.first)
-    rival = int(np.argmax(others))
-    text = (
-        f": first in {100 * stable.first[index]:.0f} % of {n_draws:,} resamples of the cases, rank "
-        f"{show_interval(stable, index, ' to ')} in 95 % of them"
-    )
-    if others[rival] > 0:
-        text += f"; next {names[rival]}, first in {100 * others[rival]:.0f} %"
-    tau = stable.kendall
-    if not np.isnan(tau.median):
+    text = describe_stability(names, lead, n_draws)
+    tau = None if lead.stability is None else lead.stability.kendall
+    if tau is not None and not np.isnan(tau.median):
         text += f"; Kendall's tau-b {tau.median:.2f} ({tau.q25:.2f} to {tau.q75:.2f})"
     return text
 
@@ -311,8 +318,8 @@ def _say_sites_left_out(summary: RankSummary) -> list[str]:
     full = sites.rules[0].ranks
     changed = [
         site
-        for site, one in sites.left_out
-        if not np.array_equal(one.ranks == one.ranks.min(), full == full.min())
+        for site, ranks in sites.left_out
+        if not np.array_equal(ranks.ranks == ranks.ranks.min(), full == full.min())
     ]
     if not changed:
         return ["Leaving out any one site does not change the first rank."]

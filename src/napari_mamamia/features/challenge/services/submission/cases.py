@@ -89,6 +89,13 @@ def run_on_cases(run: SubmissionRun, part: Part) -> tuple[CaseOutcome, ...]:
     """Run the submission once on a part and save the outputs that satisfy the contract.
 
     A run that does not finish gives a failure for each of its cases, even if it wrote files.
+
+    Parameters
+    ----------
+    run
+        The parts of the run that all cases share.
+    part
+        The cases.
     """
     with own_folder(run.out.resolve()) as work:
         ready: list[tuple[CaseFiles, Patient, Grid]] = []
@@ -123,13 +130,13 @@ def run_on_cases(run: SubmissionRun, part: Part) -> tuple[CaseOutcome, ...]:
 
 
 def write_responses(responses: Iterable[Response], out: Path) -> None:
-    """Write ``predictions.csv`` anew: patient_id, pcr, score."""
+    """Write ``predictions.csv``, replacing an older one: patient_id, pcr, score."""
     rows = [(r.case_id, str(r.pcr), repr(r.score)) for r in responses]
     _write_table(out / TABLE, [("patient_id", "pcr", "score"), *rows])
 
 
 def write_failures(failures: Iterable[CaseFailure], out: Path) -> None:
-    """Write ``failures.csv`` anew: case_id, cause, reason."""
+    """Write ``failures.csv``, replacing an older one: case_id, cause, reason."""
     rows = [(f.case_id, f.cause.value, f.reason) for f in failures]
     _write_table(out / "failures.csv", [("case_id", "cause", "reason"), *rows])
 

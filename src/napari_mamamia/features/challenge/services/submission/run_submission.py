@@ -169,10 +169,10 @@ def _run_parts(
             write_responses((*responses, *new_responses), run.out)
         write_failures((outcome.failure for outcome in all_outcomes if outcome.failure), run.out)
         if part.is_express and broken:
-            left = len(waiting) - len(all_outcomes)
+            n_waiting = len(waiting) - len(all_outcomes)
             return all_outcomes, (
                 f"stopped in the express lane at {broken[0].case_id}: "
-                f"{count_of(left, 'other case')} not run"
+                f"{count_of(n_waiting, 'other case')} not run"
             )
     return all_outcomes, ""
 

@@ -35,6 +35,13 @@ def take_responses(
 ) -> tuple[tuple[Response, ...], tuple[str, ...]]:
     """Return the predicted responses of ``predictions.csv`` in its order, and notes.
 
+    Parameters
+    ----------
+    output
+        The submission's output folder.
+    case_ids
+        The cases that it was run on.
+
     Raises
     ------
     ModelError

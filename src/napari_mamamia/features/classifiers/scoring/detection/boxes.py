@@ -95,6 +95,13 @@ def risk_of_size(sizes_mm: Numbers, model: RiskModel = RiskModel.SOPIK_2018) -> 
     `SOPIK_2018` is p/0.641 limited to 1 with p = 2.28e-7 s^3 - 8.75e-5 s^2 + 1.23e-2 s + 1.37e-3
     (Bounias et al., Eq. 6); `VERSCHRAEGEN_2005` is exp(-exp(-(s - 15)/10)).
 
+    Parameters
+    ----------
+    sizes_mm
+        Axial box sides.
+    model
+        The published model.
+
     Examples
     --------
     >>> risk_of_size(np.array([10.0, 30.0, 150.0])).round(6).tolist()
@@ -112,6 +119,13 @@ def box_overlaps(lesions: Lesions, predictions: PredictedBoxes) -> Overlaps:
     """Return intersection over union of every pair of one case that shares volume.
 
     Both volumes are products of the sides; boxes that only touch share nothing.
+
+    Parameters
+    ----------
+    lesions
+        The lesions of all cases.
+    predictions
+        The predicted boxes of all cases.
     """
     parts = list(_overlap_blocks(lesions, predictions))
     if not parts:

@@ -57,6 +57,13 @@ class Curve:
         """Return the sensitivity at some rates of false positives per case.
 
         At a jump it is the upper one; beyond the last point it is that of the last point.
+
+        Parameters
+        ----------
+        rates
+            False positives per case.
+        reading
+            How to read between two points.
         """
         return _read_curve(self.fp_per_case, self.sensitivity, rates, reading)
 
@@ -101,6 +108,17 @@ class Events:
 
         Only the lesions in `sought` (None: all) count. Lesions and boxes must have their risks;
         boxes without scores share one threshold.
+
+        Parameters
+        ----------
+        matches
+            The result of matching.
+        lesions, boxes
+            Lesions and boxes with their risks.
+        n_cases
+            Number of cases.
+        sought
+            Which lesions count; None for all.
         """
         sought = np.ones(lesions.cases.size, dtype=np.bool_) if sought is None else sought
         places = np.flatnonzero(matches.found_by >= 0)
@@ -139,6 +157,15 @@ class Events:
         """Return the scores of some kinds for each row of `weights` (b, cases): (b, kinds).
 
         Weights are how often each case counts.
+
+        Parameters
+        ----------
+        kinds
+            The kinds of curves.
+        weights
+            How often each case counts, (b, cases).
+        reading
+            How to read between two points.
         """
         return self.sums(self.bends).scores(kinds, weights, reading)
 
@@ -236,15 +263,15 @@ def _divide_by(values: Numbers, by: Numbers) -> Numbers:
 
 
 def _read_curve(x: Numbers, y: Numbers, rates: Numbers, reading: CurveReading) -> Numbers:
-    place = np.searchsorted(x, rates, side="right") - 1
+    index = np.searchsorted(x, rates, side="right") - 1
     if np.isnan(x[0]):
         return np.full(rates.shape, np.nan)
-    lower = y[place]
+    lower = y[index]
     if reading is CurveReading.STEP:
         return lower
-    behind = np.minimum(place + 1, x.size - 1)
-    width = x[behind] - x[place]
-    share = np.divide(rates - x[place], width, out=np.zeros(rates.shape), where=width > 0)
+    behind = np.minimum(index + 1, x.size - 1)
+    width = x[behind] - x[index]
+    share = np.divide(rates - x[index], width, out=np.zeros(rates.shape), where=width > 0)
     values: Numbers = lower + share * (y[behind] - lower)
     return values
 
@@ -261,5 +288,5 @@ def average_precision_of_lesions(events: Events) -> float:
     hits = np.cumsum(events.hits)[events.ends]
     precision = hits / (events.ends + 1.0)
     highest = np.maximum.accumulate(precision[::-1])[::-1]
-    place = np.searchsorted(hits / n_lesions, _RECALLS, side="left")
-    return float(np.append(highest, 0.0)[place].mean())
+    index = np.searchsorted(hits / n_lesions, _RECALLS, side="left")
+    return float(np.append(highest, 0.0)[index].mean())

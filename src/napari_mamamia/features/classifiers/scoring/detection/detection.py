@@ -56,6 +56,13 @@ def score_detection(
 
     A lesion or box without a given risk has that of its size. Scores are nan, with a reason, if
     boxes have no scores or there is no lesion; without a true positive they are 0.
+
+    Parameters
+    ----------
+    data
+        Lesions and predicted boxes of all cases.
+    settings
+        Definitions; None for the defaults.
     """
     settings = settings or DetectionSettings()
     report_progress(0, 5, _TEXT)
@@ -97,13 +104,13 @@ def score_detection(
 def _with_risks(data: DetectionInput, settings: DetectionSettings) -> tuple[DetectionInput, str]:
     """Return the input with a risk for each lesion and box, and the source of the risks."""
     lesions, boxes = data.lesions, data.boxes
-    given = np.concatenate([lesions.risks, boxes.risks])
+    risks = np.concatenate([lesions.risks, boxes.risks])
     of_lesions = _fill_gaps(lesions.risks, risk_of_size(lesions.sizes_mm, settings.risk))
     of_boxes = _fill_gaps(boxes.risks, risk_of_size(boxes.sizes_mm, settings.risk))
     filled = replace(
         data, lesions=replace(lesions, risks=of_lesions), boxes=replace(boxes, risks=of_boxes)
     )
-    return filled, settings.risk.value if np.isnan(given).all() else GIVEN
+    return filled, settings.risk.value if np.isnan(risks).all() else GIVEN
 
 
 def _fill_gaps(values: Numbers, instead: Numbers) -> Numbers:
@@ -169,23 +176,23 @@ def _score_stratum(
     low_mm: float,
     high_mm: float,
 ) -> Stratum:
-    sought = _is_within(data.lesions.sizes_mm, low_mm, high_mm)
+    in_range = _is_within(data.lesions.sizes_mm, low_mm, high_mm)
     sizes = data.boxes.sizes_mm
     # A box that could not be read counts in every stratum.
     within = _is_within(sizes, low_mm, high_mm) | np.isnan(sizes)
     overlaps = data.overlaps
     if reading == DISCARD:
-        there = sought[overlaps.lesions]
+        there = in_range[overlaps.lesions]
         overlaps = replace(
             overlaps,
             predictions=overlaps.predictions[there],
             lesions=overlaps.lesions[there],
             values=overlaps.values[there],
         )
-    matches = match_lesions(overlaps, data.boxes.scores, sought.size, settings.rule, sought)
+    matches = match_lesions(overlaps, data.boxes.scores, in_range.size, settings.rule, in_range)
     matches = replace(matches, is_false=matches.is_false & within)
-    events = Events.of(matches, data.lesions, data.boxes, data.n_cases, sought)
-    n_lesions = int(np.count_nonzero(sought))
+    events = Events.of(matches, data.lesions, data.boxes, data.n_cases, in_range)
+    n_lesions = int(np.count_nonzero(in_range))
     has_curve = data.has_scores and n_lesions > 0
     return Stratum(
         name,
@@ -212,6 +219,15 @@ def case_scores(data: DetectionInput, rule: CaseScoreRule, label: Numbers) -> Nu
 
     The lowest is 0, or below all scores if some are negative. A box that could not be read counts
     against the prediction: the highest score for a case without a lesion, none with one.
+
+    Parameters
+    ----------
+    data
+        Lesions and predicted boxes of all cases.
+    rule
+        How the scores of boxes are combined.
+    label
+        1 for a case with a lesion, else 0.
     """
     boxes = data.boxes
     usable = np.isfinite(boxes.scores)
@@ -321,9 +337,9 @@ def _make_intervals(
     has_acceleration = n_cases * n_events <= _LEFT_OUT
     if has_acceleration:
         parts = []
-        for at in range(0, n_cases, rows):
+        for start in range(0, n_cases, rows):
             report_progress(4, 5, _TEXT)
-            parts.append(numbers(_without_each(n_cases, at, rows)))
+            parts.append(numbers(_without_each(n_cases, start, rows)))
         left_out = np.concatenate(parts)
     estimates = np.array([scores[kind] for kind in kinds])
     resampled = bootstrap(

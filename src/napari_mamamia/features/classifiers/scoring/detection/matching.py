@@ -77,7 +77,7 @@ def match_lesions(
     order = _order_pairs(boxes, lesions, values, scores, sought)
     boxes, lesions, values = boxes[order], lesions[order], values[order]
     if rule.matching is LesionMatching.ANY_OVERLAP:
-        chosen = _first_of_each(lesions)
+        _, chosen = np.unique(lesions, return_index=True)
     elif rule.matching is LesionMatching.HUNGARIAN:
         chosen = _assign_pairs(boxes, lesions, values, sought)
     else:
@@ -107,11 +107,6 @@ def _order_pairs(
     rank[np.argsort(-scores, kind="stable")] = np.arange(scores.size)
     keys = (-lesions, -values, ~sought[lesions], rank[boxes])
     return np.lexsort(keys)
-
-
-def _first_of_each(lesions: Places) -> Places:
-    _, first = np.unique(lesions, return_index=True)
-    return first
 
 
 def _take_greedily(boxes: Places, lesions: Places) -> Places:
@@ -171,7 +166,7 @@ def _assign_component(
     one_more = min(shape) + 1.0
     gain = np.zeros(shape)
     gain[rows, columns] = values[pairs] + one_more + one_more**2 * is_wanted[pairs]
-    place = np.full(shape, -1, dtype=np.intp)
-    place[rows, columns] = pairs
-    chosen: Places = place[linear_sum_assignment(gain, maximize=True)]
+    index_of = np.full(shape, -1, dtype=np.intp)
+    index_of[rows, columns] = pairs
+    chosen: Places = index_of[linear_sum_assignment(gain, maximize=True)]
     return chosen[chosen >= 0]

@@ -71,21 +71,23 @@ def parts_of_case(
         If the masks and the map are not on one grid.
     """
     rules = rules or PartRules()
-    given = prediction
+    original = prediction
     prediction = _lay_on(reference, prediction, "the prediction")
     if probability is not None:
         probability = _lay_on(reference, probability, "the probability")
     box = reference.box.union(prediction.box)
-    masks = [foreground(one.cut(box), rules.label) for one in (reference, prediction)]
+    masks = [foreground(labels.cut(box), rules.label) for labels in (reference, prediction)]
     lesions, parts = parts_of(masks[0]), parts_of(masks[1])
     numbers = _part_numbers(parts, masks[1])
     scores = np.full(parts.n, np.nan)
     if probability is not None:
         scores = np.full(parts.n, -np.inf)
         np.maximum.at(scores, numbers, probability.cut(box)[masks[1]].astype(np.float64))
-    edges = [_edges_mm(one, box, reference.grid, rules.box) for one in (lesions, parts)]
+    edges = [
+        _edges_mm(components, box, reference.grid, rules.box) for components in (lesions, parts)
+    ]
     overlaps = _measure_overlaps(lesions, parts, masks, edges, rules.overlap)
-    return CaseParts(edges[0], edges[1], scores, overlaps, prediction is not given)
+    return CaseParts(edges[0], edges[1], scores, overlaps, prediction is not original)
 
 
 def _lay_on(reference: LabelMap, other: LabelMap, name: str) -> LabelMap:

@@ -55,6 +55,21 @@ def write_detection_page(
 ) -> Path:
     """Write the page of a model: ``report.html`` and the folder ``figures`` in `out`.
 
+    Parameters
+    ----------
+    result
+        The numbers.
+    name
+        Name of the model.
+    out
+        Output folder.
+    failures, warnings
+        Failures and notes to list.
+    overwrite
+        Whether to replace existing files.
+    draw
+        Draws the figures; for tests.
+
     Raises
     ------
     SaveConflictError
@@ -228,15 +243,15 @@ def _strata_table(result: DetectionResult) -> ReportTable:
     rows = tuple(
         Row(
             (
-                one.name,
-                one.reading,
-                f"{one.n_lesions}",
-                f"{one.n_true_positives}",
-                f"{one.n_false_positives}",
-                number(one.froc),
+                stratum.name,
+                stratum.reading,
+                f"{stratum.n_lesions}",
+                f"{stratum.n_true_positives}",
+                f"{stratum.n_false_positives}",
+                number(stratum.froc),
             )
         )
-        for one in result.strata
+        for stratum in result.strata
     )
     notes = (
         "coco-ignore: a box on a lesion of the other stratum does not count. discard-then-match: "

@@ -14,7 +14,6 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.features.classifiers.io.detection_files import (
-    BoxTable,
     DetectionCases,
     read_detection_cases,
     read_lesions,
@@ -82,8 +81,8 @@ class DetectionMasks:
     @property
     def folders(self) -> tuple[Path, ...]:
         """Return the input folders."""
-        given = (self.reference, self.prediction, self.probability)
-        return tuple(folder for folder in given if folder is not None)
+        folders = (self.reference, self.prediction, self.probability)
+        return tuple(folder for folder in folders if folder is not None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,7 +118,8 @@ def read_tables(tables: DetectionTables) -> ReadDetection:
         warnings.append(
             f"predicted boxes that repeat an earlier row: {boxes.n_repeated}; each counts as a box"
         )
-    lesions, predictions = _as_lesions(truth), _as_boxes(boxes)
+    lesions = Lesions(truth.cases, truth.edges_mm, truth.risks)
+    predictions = PredictedBoxes(boxes.cases, boxes.edges_mm, boxes.scores, boxes.risks)
     data = DetectionInput(
         cases.ids,
         lesions,
@@ -131,14 +131,6 @@ def read_tables(tables: DetectionTables) -> ReadDetection:
     return ReadDetection(data, boxes.failures, tuple(warnings))
 
 
-def _as_lesions(table: BoxTable) -> Lesions:
-    return Lesions(table.cases, table.edges_mm, table.risks)
-
-
-def _as_boxes(table: BoxTable) -> PredictedBoxes:
-    return PredictedBoxes(table.cases, table.edges_mm, table.scores, table.risks)
-
-
 def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection:
     """Return the components of all masks, case by case.
 
@@ -146,6 +138,13 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
     read, its case is left out. A prediction that is missing, cannot be read or is on another grid
     never scores better than a bad one: its lesions are missed, and at every threshold it has as
     many false positives as the largest number of boxes of any other case, at least one.
+
+    Parameters
+    ----------
+    masks
+        The folders.
+    matching
+        The matching rule, which decides the kind of overlap.
 
     Raises
     ------
@@ -188,7 +187,7 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
             f"({failures[-1].reason}): copy them again"
         )
     data = _join_cases(read, rules.overlap, bool(listed.centres), maps is not None)
-    turned = [one.case_id for one in read if one.parts.is_reordered]
+    turned = [case.case_id for case in read if case.parts.is_reordered]
     warnings = listed.notes
     if turned:
         warnings = (
@@ -267,14 +266,14 @@ def _without_boxes(reference: LabelMap, rules: PartRules) -> CaseParts:
 def _join_cases(
     read: Sequence[_ReadCase], kind: LesionOverlap, has_centres: bool, has_scores: bool
 ) -> DetectionInput:
-    n_worst = max(1, *(len(one.parts.scores) for one in read), 1)
+    n_worst = max(1, *(len(case.parts.scores) for case in read), 1)
     worst = np.inf if has_scores else np.nan
     lesion_cases, box_cases, scores, edges, boxes, overlaps = [], [], [], [], [], []
     n_lesions = n_boxes = 0
-    for index, one in enumerate(read):
-        parts = one.parts
+    for index, case in enumerate(read):
+        parts = case.parts
         own_scores, own_edges = parts.scores, parts.box_edges_mm
-        if not one.is_usable:
+        if not case.is_usable:
             own_scores, own_edges = np.full(n_worst, worst), np.full((n_worst, 6), np.nan)
         lesion_cases.append(np.full(len(parts.lesion_edges_mm), index))
         box_cases.append(np.full(len(own_scores), index))
@@ -289,7 +288,7 @@ def _join_cases(
         np.concatenate(columns) for columns in zip(*overlaps, strict=True)
     )
     return DetectionInput(
-        tuple(one.case_id for one in read),
+        tuple(case.case_id for case in read),
         Lesions(np.concatenate(lesion_cases), np.concatenate(edges), np.full(n_lesions, np.nan)),
         PredictedBoxes(
             np.concatenate(box_cases),
@@ -298,6 +297,6 @@ def _join_cases(
             np.full(n_boxes, np.nan),
         ),
         Overlaps(predictions, lesions, values, kind),
-        tuple(one.centre for one in read) if has_centres else (),
+        tuple(case.centre for case in read) if has_centres else (),
         has_scores,
     )

@@ -40,6 +40,17 @@ def write_detection(
 ) -> None:
     """Write the numbers and the three tables.
 
+    Parameters
+    ----------
+    result
+        The numbers.
+    failures, warnings
+        Failures and notes to list.
+    out
+        Output folder.
+    overwrite
+        Whether to replace existing files.
+
     Raises
     ------
     SaveConflictError
@@ -58,7 +69,15 @@ def write_detection(
 def detection_content(
     result: DetectionResult, failures: Sequence[CaseFailure], warnings: Sequence[str]
 ) -> Content:
-    """Return the content of ``detection.json``; nan becomes null."""
+    """Return the content of ``detection.json``; nan becomes null.
+
+    Parameters
+    ----------
+    result
+        The numbers.
+    failures, warnings
+        Failures and notes to list.
+    """
     data, settings = result.data, result.settings
     has_threshold = settings.rule.matching is not LesionMatching.ANY_OVERLAP
     froc = result.curve()
@@ -128,12 +147,12 @@ def detection_content(
 
 def _strata_content(result: DetectionResult) -> Content:
     content: Content = {}
-    for one in result.strata:
-        content.setdefault(one.name, {})[one.reading] = {
-            "n_lesions": one.n_lesions,
-            "n_true_positives": one.n_true_positives,
-            "n_false_positives": one.n_false_positives,
-            "froc": one.froc,
+    for stratum in result.strata:
+        content.setdefault(stratum.name, {})[stratum.reading] = {
+            "n_lesions": stratum.n_lesions,
+            "n_true_positives": stratum.n_true_positives,
+            "n_false_positives": stratum.n_false_positives,
+            "froc": stratum.froc,
         }
     return content
 

@@ -81,7 +81,21 @@ def save_detection(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> DetectionSummary:
-    """Write results that were computed already to `out`, as `score_detection` does."""
+    """Write results that were computed already to `out`, as `score_detection` does.
+
+    Parameters
+    ----------
+    source
+        The inputs.
+    read
+        Their content.
+    result
+        The numbers.
+    out
+        Output folder.
+    existing
+        What to do with other results in `out`.
+    """
     _claim_folder(source, result.settings, out, existing)
     return _write_results(source, read, result, out, existing)
 
