@@ -63,7 +63,7 @@ OWN = {
     "features.challenge.services.challenge.attempt._read_logs": "any bytes are a log",
     "features.challenge.services.challenge.begin._copy_clinical": "a copy of a read table",
     "features.review.services.plan_study.split_cases": "typed in this window",
-    "features.review.services.countersigning._find_ending": "`reader` is a person",
+    "features.review.services.countersigning._find_key_to_revoke": "`reader` is a person",
     "features.review.services.consensus._make_file": "bytes just written",
     "features.review.services.export.study_export._copy_files": "any bytes, copied as they are",
     "features.review.services.export.study_export._read_back": "what was just written",

@@ -477,9 +477,9 @@ def test_whatever_letters_a_case_id_has_its_files_are_its_key_s(tmp_path):
 
 
 def test_ids_and_readers_that_stand_twice_are_refused(tmp_path):
-    with pytest.raises(CaseError, match="case id once, but found 'A' 2 times"):
+    with pytest.raises(CaseError, match="case id once, got 'A' 2 times"):
         study(cases=("A", "A"))
-    with pytest.raises(CaseError, match="reader once, but found 'ana' 2 times"):
+    with pytest.raises(CaseError, match="reader once, got 'ana' 2 times"):
         study(readers=("ana", "Ana"))
 
 
@@ -515,7 +515,7 @@ def test_a_folder_without_a_study_is_said_so(tmp_path):
 def test_a_key_signs_with_its_passphrase_only(tmp_path):
     path = tmp_path / "key.json"
     public = keys.make_key(path, "correct horse")
-    message = countersign_message("o", "ana", public, "l")
+    message = countersign_message("o", "ana", public, "l", "")
     signature = keys.sign_with(path, "correct horse", message)
     assert keys.signature_fits(public, signature, message)
     assert not keys.signature_fits(public, signature, message + b".")

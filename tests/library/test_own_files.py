@@ -3,6 +3,10 @@
 import nibabel
 import numpy as np
 import pytest
+import SimpleITK
+import torch.utils.data as torch_data
+import torchio as tio
+from monai import transforms
 
 import napari_mamamia as mm
 
@@ -140,17 +144,15 @@ def test_mask_is_an_array_where_that_is_safe(mask):
 
 
 def test_simpleitk_has_the_same_voxels_at_the_same_places(files, signal):
-    sitk = pytest.importorskip("SimpleITK")
     image = mm.Case.from_files(files["phases"]).to_simpleitk()[1]
-    own = sitk.ReadImage(str(files["phases"][1]))
-    assert np.array_equal(sitk.GetArrayFromImage(image), signal[1])
+    own = SimpleITK.ReadImage(str(files["phases"][1]))
+    assert np.array_equal(SimpleITK.GetArrayFromImage(image), signal[1])
     for voxel in ((0, 0, 0), (19, 15, 5), (7, 2, 3)):
         ours, theirs = (each.TransformIndexToPhysicalPoint(voxel) for each in (image, own))
         assert ours == pytest.approx(theirs, abs=1e-4)
 
 
 def test_monai_item_equals_what_monai_reads(files):
-    transforms = pytest.importorskip("monai.transforms")
     item = mm.Case.from_files(files["phases"], files["mask"]).to_monai()
     load = transforms.LoadImage(reader="NibabelReader", ensure_channel_first=True, dtype=None)
     phase, label = load(str(files["phases"][2])), load(str(files["mask"]))
@@ -160,7 +162,6 @@ def test_monai_item_equals_what_monai_reads(files):
 
 
 def test_torchio_subject_equals_what_torchio_reads(files):
-    tio = pytest.importorskip("torchio")
     subject = mm.Case.from_files(files["phases"], files["mask"]).to_torchio()
     theirs = tio.ScalarImage(files["phases"][1])
     assert np.array_equal(subject["dce"].data[1], theirs.data[0])
@@ -169,7 +170,6 @@ def test_torchio_subject_equals_what_torchio_reads(files):
 
 
 def test_xarray_has_axes_in_mm_and_times(files, signal):
-    pytest.importorskip("xarray")
     array = mm.Case.from_files(files["phases"], times_s=[0, 90, 180]).to_xarray()
     assert array.dims == ("phase", "z", "y", "x")
     assert float(array.sel(z=5.1, method="nearest")[0, 3, 4]) == signal[0, 2, 3, 4]
@@ -177,7 +177,6 @@ def test_xarray_has_axes_in_mm_and_times(files, signal):
 
 
 def test_torch_loader_reads_the_chosen_phases(files, signal):
-    torch_data = pytest.importorskip("torch.utils.data")
     case = mm.Case.from_files(files["phases"], files["mask"])
     loader = torch_data.DataLoader(mm.DataSet.from_cases([case]).to_torch((0, 2)))
     batch = next(iter(loader))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
-from napari_mamamia.features.review.rules.assignment import deal_cases, order_of_looks
+from napari_mamamia.features.review.rules.assignment import deal_cases, list_reading_order
 
 
 def deal(n_cases, n_readers, per_case=2, **more):
@@ -81,7 +81,7 @@ def test_hidden_repeats_come_late_and_never_at_once():
 
 def test_of_second_looks_everybody_is_first_about_as_often():
     dealt = deal(40, 4, seed=3, mode=ReadingMode.SECOND_LOOK)
-    looks = order_of_looks(dealt.tasks, ReadingMode.SECOND_LOOK)
+    looks = list_reading_order(dealt.tasks, ReadingMode.SECOND_LOOK)
     firsts = Counter(readers[0] for readers in looks.values())
     assert all(len(set(readers)) == 2 for readers in looks.values())
     assert max(firsts.values()) - min(firsts.values()) <= 2

@@ -47,7 +47,7 @@ def test_a_queue_is_made_from_the_folder_of_scores(tmp_path, scores):
     ids = [place.case_id for place in result.queue.places]
     # without a prediction first, then the step 0.30 to 0.35 with its missed lesions first
     assert ids == ["gone", "B_1", "A_2", "B_2", "A_1", "=cmd()|'x'"]
-    assert result.queue.places[1].why == "Dice 0.310; 2 lesion(s) missed"
+    assert result.queue.places[1].why == "Dice 0.310; 2 lesions missed"
     assert result.notes == (f"stranger is in {signs} but has no score: left out",)
     assert read_queue(tmp_path / "q" / "queue.json") == result.queue
     with (tmp_path / "q" / "queue.csv").open(newline="") as stream:
@@ -89,7 +89,7 @@ def test_what_was_read_is_followed_to_files(tmp_path, scores):
     ("text", "message"),
     [
         ("case_id,doubt\nA,1\nA,2\n", "'A' in lines 2 and 3"),
-        ("case_id,doubt\nA,much\n", "doubt of .*line 2, got 'much'"),
+        ("case_id,doubt\nA,much\n", "doubt of .*line 2, but found 'much'"),
         ("case_id,doubt\nA,inf\n", "a number in column doubt"),
         ("case_id,other_side\nA,perhaps\n", "yes or no in column other_side"),
         ("case_id,nothing\nA,1\n", "one of missed_lesions"),

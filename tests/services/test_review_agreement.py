@@ -37,7 +37,7 @@ from napari_mamamia.features.review.services.check_study import find_status, ver
 from napari_mamamia.features.review.services.compare import compare_readings
 from napari_mamamia.features.review.services.look import load_state
 from napari_mamamia.features.review.services.session import ReviewSession
-from napari_mamamia.features.review.services.unblinding import require_sight
+from napari_mamamia.features.review.services.unblinding import require_unblinding
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.files.chained_lines import canonical
 from napari_mamamia.io.forms.form_file import parse_form
@@ -398,12 +398,12 @@ def test_who_reads_blind_sees_no_numbers_without_an_event_and_a_reason(masks, tm
     folder = made(tmp_path, blinding=ALL_HIDDEN)
     store = FolderStore(folder, tmp_path / "home", host="H", session="1")
     for who in ("lea", "jo"):
-        require_sight(store, who, "", tmp_path)
+        require_unblinding(store, who, "", tmp_path)
     before = len(store.read().chains)
     with pytest.raises(CaseError, match="Ana is neither lead nor adjudicator"):
-        require_sight(store, "ana", " ", tmp_path)
+        require_unblinding(store, "ana", " ", tmp_path)
     assert len(store.read().chains) == before
-    require_sight(store, "ana", "the pilot is over", tmp_path)
+    require_unblinding(store, "ana", "the pilot is over", tmp_path)
     assert load_state(store).refused == ()
     table, _ = save_audit(store, tmp_path / "audit")
     assert "the pilot is over" in table.read_text("utf-8")
@@ -446,12 +446,12 @@ def test_a_lead_who_still_reads_is_blind_too(tmp_path):
     of = replace(of, readers=tuple(readers), tasks=(*of.tasks, Task("lea", "c0001")))
     store = TableStore(new_tables(), of)
     with pytest.raises(CaseError, match="Lea Lead has open readings in this study"):
-        require_sight(store, "lea", "", tmp_path)
+        require_unblinding(store, "lea", "", tmp_path)
     session = ReviewSession(store, "lea", tmp_path)
     session.claim(Task("lea", "c0001"))
     session.start(Task("lea", "c0001"))
     session.finish(Task("lea", "c0001"), None)
-    require_sight(store, "lea", "", tmp_path)
+    require_unblinding(store, "lea", "", tmp_path)
 
 
 def test_files_of_an_earlier_agreement_are_replaced(masks, tmp_path):

@@ -651,7 +651,7 @@ def test_of_two_leads_the_one_who_is_struck_first_can_answer_and_the_site_is_tol
         countersigning.countersign(jo, "ana", jo.state.keys[2].key, WORDS)
     ending = countersigning.revoke(jo, "lea", theirs, "laptop stolen", WORDS)
     assert not ending.is_ended
-    assert "neither counts" in countersigning.describe_ending(jo.refresh(), theirs, ending)
+    assert "neither counts" in countersigning.describe_revocation(jo.refresh(), theirs, ending)
     jo.close()
     assert sum(one.startswith("conflict") for one in asker.problems(share)) == 2
     assert len(find_status(FolderStore(share, tmp_path / "s")).conflicts) == 2

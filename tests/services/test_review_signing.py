@@ -20,7 +20,7 @@ from napari_mamamia.features.review.services.client import StudyClient
 from napari_mamamia.features.review.services.judging import accept_case, list_decided, reopen_case
 from napari_mamamia.features.review.services.signing import (
     countersign_key,
-    look_at_signing,
+    load_signing_status,
     make_own_key,
     sign_things,
 )
@@ -66,7 +66,7 @@ def desks(tmp_path):
 
 def list_meanings(client):
     client.session.refresh()
-    return [one.meaning.value for one in look_at_signing(client).things]
+    return [one.meaning.value for one in load_signing_status(client).things]
 
 
 def test_a_reader_signs_as_author_a_judge_as_reviewer_and_approver_and_nobody_else(desks):
@@ -80,13 +80,13 @@ def test_a_reader_signs_as_author_a_judge_as_reviewer_and_approver_and_nobody_el
     assert list_meanings(ana) == ["author"]
     for client, n_things in ((jo, 1), (lea, 2), (ana, 1)):
         make_own_key(client, WORDS)
-        things = look_at_signing(client).things
+        things = load_signing_status(client).things
         sign_things(client, things[:n_things], WORDS)
     assert list_meanings(jo) == ["approver"]
     assert list_meanings(lea) == list_meanings(ana) == []
     # the lead's own key is the first that counts; the others' wait for the lead's word
     assert desks.of("Lea Lead").session.state.case("c0001").state is CaseState.SIGNED
-    (thing,) = look_at_signing(jo).things
+    (thing,) = load_signing_status(jo).things
     # whose reading was taken stays hidden, as it was to the judge
     who = "signed by Jo Judge (reviewer); Lea Lead (reviewer); Lea Lead (approver)"
     assert thing.text == f"A · a reading, by Jo Judge; {who}"
@@ -103,13 +103,13 @@ def test_a_key_waits_until_a_lead_types_the_digits_that_its_owner_reads_out(desk
     desks.read_all()
     ana, lea, jo = (desks.of(who) for who in ("Ana", "Lea Lead", "Jo Judge"))
     digits = make_own_key(ana, WORDS)
-    text = sign_things(ana, look_at_signing(ana).things, WORDS)
+    text = sign_things(ana, load_signing_status(ana).things, WORDS)
     assert digits in text
-    assert not look_at_signing(ana).counts
+    assert not load_signing_status(ana).counts
     lea.session.refresh()
     jo.session.refresh()
-    assert look_at_signing(lea).waiting == ("Ana",)
-    assert look_at_signing(jo).waiting == ()  # no lead
+    assert load_signing_status(lea).waiting == ("Ana",)
+    assert load_signing_status(jo).waiting == ()  # no lead
     with pytest.raises(CaseError, match="make it first"):
         countersign_key(lea, "Ana", digits, WORDS)
     make_own_key(lea, "a lead's own words")
@@ -125,8 +125,8 @@ def test_a_key_waits_until_a_lead_types_the_digits_that_its_owner_reads_out(desk
     countersign_key(lea, "Ana", digits, "a lead's own words")
     lea.session.refresh()
     ana.session.refresh()
-    assert look_at_signing(lea).waiting == ("Jo Judge",)
-    assert look_at_signing(ana).counts
+    assert load_signing_status(lea).waiting == ("Jo Judge",)
+    assert load_signing_status(ana).counts
     (signature,) = ana.session.state.case("c0001").signatures
     assert signature.counts
     assert verify_study(desks.of("Jo Judge").store).problems == ()
@@ -134,7 +134,7 @@ def test_a_key_waits_until_a_lead_types_the_digits_that_its_owner_reads_out(desk
 
 def test_without_a_key_or_with_a_wrong_passphrase_nothing_is_signed(desks):
     client = desks.read("Ana")
-    things = look_at_signing(client).things
+    things = load_signing_status(client).things
     with pytest.raises(CaseError, match="make your key first"):
         sign_things(client, things, WORDS)
     make_own_key(client, WORDS)
@@ -149,18 +149,18 @@ def test_a_new_key_takes_the_place_of_a_lost_one_unless_its_passphrase_is_refuse
     before = make_own_key(client, WORDS)
     with pytest.raises(CaseError, match="8 characters"):
         make_own_key(client, "short")
-    assert look_at_signing(client).digits == before
+    assert load_signing_status(client).digits == before
     assert make_own_key(client, "other small words") != before
     client.session.key_file.write_text("{}")  # damaged: told as none, and a new one can be made
-    assert look_at_signing(client).digits == ""
+    assert load_signing_status(client).digits == ""
     make_own_key(client, WORDS)
-    assert sign_things(client, look_at_signing(client).things, WORDS)
+    assert sign_things(client, load_signing_status(client).things, WORDS)
 
 
 def test_what_changed_since_it_was_signed_is_signed_anew(desks):
     client = desks.read("Ana")
     make_own_key(client, WORDS)
-    sign_things(client, look_at_signing(client).things, WORDS)
+    sign_things(client, load_signing_status(client).things, WORDS)
     (task,) = [task for task, _ in client.session.queue()]
     client.read_again(task, "one more look")
     assert list_meanings(client) == []  # nothing stands that could be signed
@@ -180,7 +180,7 @@ def test_a_judge_accepts_what_agrees_and_reopens_what_is_decided(desks):
     accept_case(jo, "c0001")
     make_own_key(desks.of("Lea Lead"), WORDS)
     lea = desks.of("Lea Lead")
-    sign_things(lea, look_at_signing(lea).things[:1], WORDS)
+    sign_things(lea, load_signing_status(lea).things[:1], WORDS)
     jo.session.refresh()
     assert [(one.case_id, one.state) for one in list_decided(jo)] == [("A", CaseState.SIGNED)]
     assert list_decided(ana) == ()

@@ -30,7 +30,7 @@ from napari_mamamia.features.review.services.make_study import (
 from napari_mamamia.features.review.services.plan_study import describe_draft
 from napari_mamamia.features.review.services.pseudonymizer import Pseudonymizer, make_pseudonymizer
 from napari_mamamia.features.review.services.session import ReviewSession
-from napari_mamamia.features.review.services.unblinding import require_sight
+from napari_mamamia.features.review.services.unblinding import require_unblinding
 from napari_mamamia.services.case.data_set import open_data_set
 
 IDS = ("DUKE_001", "DUKE_002", "ISPY2_9", "NACT_3", "own_4")
@@ -167,10 +167,10 @@ def test_status_and_verify_tell_the_sites_to_a_lead_alone(folder, tmp_path):
     assert [one.kind for one in check.problems] == ["mask"]
     assert "DUKE" not in repr((check.problems, check.notes))
     with pytest.raises(CaseError, match="expected the name of the person"):
-        require_sight(store, "", "", tmp_path / "home")
-    require_sight(store, "Lea", "", tmp_path / "home")
+        require_unblinding(store, "", "", tmp_path / "home")
+    require_unblinding(store, "Lea", "", tmp_path / "home")
     with pytest.raises(CaseError, match="is neither lead nor adjudicator"):
-        require_sight(store, "Ana", "", tmp_path / "home")
+        require_unblinding(store, "Ana", "", tmp_path / "home")
 
 
 def test_the_command_tells_sites_to_who_may_know_them(folder, tmp_path):

@@ -19,7 +19,7 @@ from napari_mamamia.features.review.rules.form_words import (
 )
 from napari_mamamia.features.review.services.client import open_client
 from napari_mamamia.features.review.services.judging import open_dispute
-from napari_mamamia.features.review.services.overseeing import tell_agreement
+from napari_mamamia.features.review.services.overseeing import describe_agreement
 from napari_mamamia.features.review.services.report.study_report import (
     ReportChoice,
     make_study_page,
@@ -107,7 +107,7 @@ def test_the_list_of_disputes_the_judge_agreement_report_and_audit_page_use_the_
     assert open_dispute(client, "c0001").because == row.because
     client.close()
     lead = open_client(folder, "Lea Lead").client
-    told = "\n".join(tell_agreement(lead))
+    told = "\n".join(describe_agreement(lead))
     lead.close()
     run = CliRunner().invoke
     printed = run(app, ["review", "agreement", str(folder), "--out", str(tmp_path / "a")]).output

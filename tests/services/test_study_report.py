@@ -25,7 +25,10 @@ from napari_mamamia.features.review.services.agreement.agree import measure_agre
 from napari_mamamia.features.review.services.agreement.agreement_output import save_agreement
 from napari_mamamia.features.review.services.client import StudyClient
 from napari_mamamia.features.review.services.look import load_state
-from napari_mamamia.features.review.services.overseeing import look_at_quality, tell_agreement
+from napari_mamamia.features.review.services.overseeing import (
+    describe_agreement,
+    load_quality_status,
+)
 from napari_mamamia.features.review.services.report import study_report
 from napari_mamamia.features.review.services.report.reader_codes import make_labels
 from napari_mamamia.features.review.services.report.study_report import (
@@ -253,7 +256,7 @@ def test_time_is_of_all_readings_and_of_each_reader_when_asked(page, store):
     part = section(page, "Time")
     # 0.5, 3 and 10 minutes; the other reader's time was not measured
     assert cells(part.tables[0]) == [("all", "3", "3.0", "1.8 to 6.5", "0.2")]
-    assert "3 reading(s) have no time" in part.tables[0].notes[1]
+    assert "3 readings without a time" in part.tables[0].notes[1]
     assert [n for _, n in cells(part.tables[1])] == ["1", "0", "1", "0", "1", "0", "0", "0"]
     by_reader = section(make_study_page(store, replace(QUICK, by_reader=True)).page, "Time")
     assert len(by_reader.tables[0].rows) == 2
@@ -275,7 +278,7 @@ def test_readings_on_another_form_are_counted(store):
     readings = tuple(one._replace(answers=told) for one in view.readings)
     state = replace(state, cases=(replace(view, readings=readings),))
     assert count_other_forms(state, form) == (
-        "2 reading(s) were answered on another version of the form breast-mri-2013",
+        "2 readings answered on another version of the form breast-mri-2013",
     )
     assert count_other_forms(state, None) == ()
 
@@ -367,7 +370,7 @@ def sit_down_as_lea(home, folder, here):
 def test_a_lead_sees_the_queue_and_its_curve_while_the_study_is_read(home, tmp_path):
     client = sit_down_as_lea(home, home / "STUDY", tmp_path)
     client.look()
-    look = look_at_quality(client)
+    look = load_quality_status(client)
     assert [(one.case_id, one.has_error) for one in look.rows] == [
         (CASES[1], True),  # the random part first
         (CASES[0], False),
@@ -376,20 +379,20 @@ def test_a_lead_sees_the_queue_and_its_curve_while_the_study_is_read(home, tmp_p
     ]
     assert look.points == ((0, 0), (1, 0), (2, 1), (3, 1))  # as they were read
     assert look.says[0] == "1 error in 3 of 4 cases"
-    assert tell_agreement(client)[0].startswith("3 of 4 case(s) were read by two or more")
+    assert describe_agreement(client)[0].startswith("3 of 4 case(s) were read by two or more")
 
 
 def test_a_blind_reader_sees_neither_agreement_nor_what_others_found(home, tmp_path):
     client = StudyClient(home / "STUDY", "ana", tmp_path)
     client.look()
-    assert look_at_quality(client) is None
-    (line,) = tell_agreement(client)
+    assert load_quality_status(client) is None
+    (line,) = describe_agreement(client)
     assert "only to leads and adjudicators" in line
 
 
 def test_a_queue_that_was_changed_is_told_and_not_followed(home, tmp_path):
     shutil.copytree(home / "STUDY", tmp_path / "STUDY")
     (tmp_path / "STUDY" / ORDER).write_text("{}")
-    look = look_at_quality(sit_down_as_lea(home, tmp_path / "STUDY", tmp_path / "home"))
+    look = load_quality_status(sit_down_as_lea(home, tmp_path / "STUDY", tmp_path / "home"))
     assert look.rows == ()
     assert "as it was frozen" in look.says[0]

@@ -11,7 +11,7 @@ from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.form import FieldScope
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.findings.gap_views import GapList
-from napari_mamamia.widgets.findings.gaps import Gap, say_gaps
+from napari_mamamia.widgets.findings.gaps import Gap, describe_gaps
 
 LESION = Place(FieldScope.LESION, "1")
 
@@ -176,5 +176,5 @@ def test_enter_on_a_line_leads_on_like_a_click(qtbot):
 
 def test_as_sentences_what_is_missing_comes_first():
     gaps = (Gap("Side", "side", LESION), Gap("it is not so", contradicts=True))
-    assert say_gaps(gaps) == "Missing: Side. it is not so"
-    assert say_gaps(()) == ""
+    assert describe_gaps(gaps) == "Missing: Side. it is not so"
+    assert describe_gaps(()) == ""

@@ -51,7 +51,7 @@ IMAGES_AND_SETTINGS = {
     *("review.decide_dispute", "review.set_down", "review.leave_out", "review.measure_lesions"),
     # Filled into what is handed in, and shown to nobody who reads blind.
     "review.fill_hidden",
-    *("review.plan_study", "review.list_case_ids", "review.freeze_wished"),
+    *("review.plan_study", "review.list_case_ids", "review.freeze_with_keys"),
     "review.load_first_snapshot",
     # Which views a case has and other exams of the patient: images, opened by their own service.
     *("find_breast_box", "plan_hanging", "find_priors", "read_prior", "review.find_breasts"),
@@ -65,12 +65,12 @@ IMAGES_AND_SETTINGS = {
     # Page Export asks it by itself: what lies in the folder that it would write to.
     "look_at_target",
     # These ask `overseeing.why_blind` themselves: of a lead, whose window is as blind as any.
-    "review.look_at_quality",
-    "review.tell_agreement",
+    "review.load_quality_status",
+    "review.describe_agreement",
     "review.accept_case",
     "review.reopen_case",
     "review.list_decided",
-    "review.look_at_signing",
+    "review.load_signing_status",
     "review.make_own_key",
     "review.sign_things",
     "review.countersign_key",

@@ -209,9 +209,9 @@ _MEASURES: Final[Mapping[Measure, Callable[[LesionFacts], str]]] = {
 
 
 def _find_unasked(
-    form: Form, answers: Answers, asked: Iterable[AskedQuestion]
+    form: Form, answers: Answers, question: Iterable[AskedQuestion]
 ) -> Iterator[Contradiction]:
-    places = {(one.field.id, one.place) for one in asked}
+    places = {(one.field.id, one.place) for one in question}
     for item in answers.items:
         field = form.field(item.field)
         if field is None or not item.values or item.is_computed or (field.id, item.place) in places:
@@ -235,48 +235,52 @@ def _say_condition(form: Form, condition: Condition) -> str:
     return f"{other.text} is {' or '.join(term.text for term in terms if term is not None)}"
 
 
-def _find_wrong_values(one: AskedQuestion) -> Iterator[Contradiction]:
+def _find_wrong_values(question: AskedQuestion) -> Iterator[Contradiction]:
     try:
-        values = normalise_values(one.field, one.values)
+        values = normalise_values(question.field, question.values)
     except ValueError as error:
-        yield Contradiction(one.field.id, one.place, f"{one.field.text}: {error}")
+        yield Contradiction(question.field.id, question.place, f"{question.field.text}: {error}")
         return
-    low, high = one.field.low, one.field.high
+    low, high = question.field.low, question.field.high
     for value in values if low is not None or high is not None else ():
         number = Decimal(value)
         if (low is not None and number < Decimal(low)) or (
             high is not None and number > Decimal(high)
         ):
             ends = (low, "no lower limit"), (high, "no upper limit")
-            limits = " to ".join(_say_limit(one.field, *end) for end in ends)
-            shown = f"{show_number(one.field, value)} lies outside {limits}"
-            text = f"{one.field.text}: {shown} {name_unit(one.field)}".rstrip()
-            yield Contradiction(one.field.id, one.place, text)
+            limits = " to ".join(_say_limit(question.field, *end) for end in ends)
+            shown = f"{show_number(question.field, value)} lies outside {limits}"
+            text = f"{question.field.text}: {shown} {name_unit(question.field)}".rstrip()
+            yield Contradiction(question.field.id, question.place, text)
 
 
 def _say_limit(field: Field, value: float | None, words: str) -> str:
     return words if value is None else show_number(field, f"{value:g}")
 
 
-def _find_other_side(one: AskedQuestion, facts: CaseFacts) -> Iterator[Contradiction]:
+def _find_other_side(question: AskedQuestion, facts: CaseFacts) -> Iterator[Contradiction]:
     """Yield answers about a lesion's side that contradict the position of its mask."""
-    if one.field.measure is not Measure.SIDE or one.answer is None or one.answer.is_computed:
+    if (
+        question.field.measure is not Measure.SIDE
+        or question.answer is None
+        or question.answer.is_computed
+    ):
         return
-    lesion = facts.lesion(one.place.name)
+    lesion = facts.lesion(question.place.name)
     sides = {Side.RIGHT.value, Side.LEFT.value, Side.BOTH.value}
-    if lesion is None or lesion.side is None or not set(one.values) & sides:
+    if lesion is None or lesion.side is None or not set(question.values) & sides:
         return
-    if lesion.side.value not in one.values:
-        chosen = " and ".join(one.values)
-        text = f"{one.field.text}: {chosen}, but the mask of lesion {lesion.name} lies "
+    if lesion.side.value not in question.values:
+        chosen = " and ".join(question.values)
+        text = f"{question.field.text}: {chosen}, but the mask of lesion {lesion.name} lies "
         place = "on both sides" if lesion.side is Side.BOTH else f"on the {lesion.side} side"
-        yield Contradiction(one.field.id, one.place, text + place)
+        yield Contradiction(question.field.id, question.place, text + place)
 
 
-def _find_other_hours(asked: Iterable[AskedQuestion]) -> Iterator[Contradiction]:
+def _find_other_hours(question: Iterable[AskedQuestion]) -> Iterator[Contradiction]:
     """Yield clock positions that contradict the quadrant and side of the same lesion."""
     by_place: dict[Place, dict[Measure, AskedQuestion]] = {}
-    for one in asked:
+    for one in question:
         if one.field.measure in (Measure.SIDE, Measure.QUADRANT, Measure.CLOCK) and one.values:
             by_place.setdefault(one.place, {})[one.field.measure] = one
     for place, answered in by_place.items():
@@ -291,20 +295,22 @@ def _find_other_hours(asked: Iterable[AskedQuestion]) -> Iterator[Contradiction]
             yield Contradiction(clock.field.id, place, f"{text} is {hours[0]} to {hours[-1]}")
 
 
-def _find_mask_rules(one: AskedQuestion, facts: CaseFacts) -> Iterator[Contradiction]:
+def _find_mask_rules(question: AskedQuestion, facts: CaseFacts) -> Iterator[Contradiction]:
     if facts.lesions is None:
         return
-    terms = [one.field.term(value) for value in one.values]
-    drawn = _list_drawn(one.place, facts.lesions)
-    lesion = _name_lesion(one.place)
+    terms = [question.field.term(value) for value in question.values]
+    drawn = _list_drawn(question.place, facts.lesions)
+    lesion = _name_lesion(question.place)
     for term in terms:
         if term is None:
             continue
-        words = f"{one.field.text}: {term.text}, but the mask has"
+        words = f"{question.field.text}: {term.text}, but the mask has"
         if term.mask is MaskRule.FORBIDDEN and drawn:
-            yield Contradiction(one.field.id, one.place, f"{words} {lesion}")
+            yield Contradiction(question.field.id, question.place, f"{words} {lesion}")
         if term.mask is MaskRule.NEEDED and not drawn:
-            yield Contradiction(one.field.id, one.place, f"{words} no {lesion.removeprefix('a ')}")
+            yield Contradiction(
+                question.field.id, question.place, f"{words} no {lesion.removeprefix('a ')}"
+            )
 
 
 def _list_drawn(place: Place, lesions: Iterable[LesionFacts]) -> list[str]:

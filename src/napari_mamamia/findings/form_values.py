@@ -123,15 +123,15 @@ def normalise_answers(form: Form, answers: Answers) -> Answers:
     return Answers(tuple(items), form.name, form.edition, form.sha256, answers.anchors)
 
 
-def _normalise_one(field: Field, one: Answer) -> tuple[str, ...]:
+def _normalise_one(field: Field, answer: Answer) -> tuple[str, ...]:
     try:
-        return normalise_values(field, one.values)
+        return normalise_values(field, answer.values)
     except ValueError as error:
-        raise FormatError(f"{field.text} ({name_question(one)}): {error}") from error
+        raise FormatError(f"{field.text} ({name_question(answer)}): {error}") from error
 
 
-def _rank_place(one: Answer) -> tuple[int, str]:
-    name = one.place.name
+def _rank_place(answer: Answer) -> tuple[int, str]:
+    name = answer.place.name
     return (_SIDES.index(name) if name in _SIDES else len(name), name)
 
 
@@ -283,10 +283,8 @@ def pair_categories(
         JSON texts of the two readings' answers.
     lesions
         Number in the other reading by number in the first, for each lesion that both marked;
-        answers
-        about other lesions are not compared. None if no mask matches the lesions: then their
-        answers
-        are compared if each reader described a single lesion.
+        answers about other lesions are not compared. None if no mask matches the lesions: then
+        their answers are compared if each reader described a single lesion.
     """
     records = [_parse_record(text) for text in (one, other)]
     if lesions is None:
@@ -352,7 +350,7 @@ def _parse_values(value: Any) -> tuple[str, ...] | None:
     return None
 
 
-def name_question(one: Answer) -> str:
+def name_question(answer: Answer) -> str:
     """Return the key of an answer's question and place in events.
 
     Examples
@@ -360,7 +358,7 @@ def name_question(one: Answer) -> str:
     >>> name_question(Answer("bpe", ("mild",)))
     'bpe'
     """
-    return one.field if one.place == WHOLE_CASE else f"{one.field}@{one.place.name}"
+    return answer.field if answer.place == WHOLE_CASE else f"{answer.field}@{answer.place.name}"
 
 
 def _parse_key(key: str) -> tuple[str, Place]:
@@ -432,22 +430,22 @@ def list_answer_rows(form: Form | None, answers: Answers) -> tuple[AnswerRow, ..
     )
 
 
-def _make_row(form: Form, field: Field | None, one: Answer, value: str) -> AnswerRow:
+def _make_row(form: Form, field: Field | None, answer: Answer, value: str) -> AnswerRow:
     term = None if field is None else field.term(value)
     codes = "" if term is None or field is None else join_codes(term.codes or _own(field, value))
     return AnswerRow(
         form.name,
         form.edition,
-        str(one.place.scope),
-        one.place.name,
-        one.field,
+        str(answer.place.scope),
+        answer.place.name,
+        answer.field,
         "" if field is None else field.text,
         "" if field is None else join_codes(field.codes),
         value,
         value if term is None else term.text,
         codes,
         "" if field is None else field.unit,
-        one.is_computed,
+        answer.is_computed,
         field is not None and (term is not None or not field.is_choice),
     )
 

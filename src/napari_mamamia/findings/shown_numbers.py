@@ -50,7 +50,7 @@ def read_number(field: Field, text: str) -> str:
         return text
 
 
-def say_row(form: Form, row: AnswerRow) -> str:
+def format_answer_row(form: Form, row: AnswerRow) -> str:
     """Return the answer of a table row with its unit, for display."""
     field = form.field(row.field)
     if field is None or field.unit != row.unit:  # from another version of the form: unchanged

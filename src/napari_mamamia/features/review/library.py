@@ -15,7 +15,7 @@ from napari_mamamia.features.review.services.agreement.agree import (
 from napari_mamamia.features.review.services.check_study import StudyStatus
 from napari_mamamia.features.review.services.compare import load_stored_labels
 from napari_mamamia.features.review.services.look import read_whole, replay_reading
-from napari_mamamia.features.review.services.unblinding import require_sight
+from napari_mamamia.features.review.services.unblinding import require_unblinding
 from napari_mamamia.io.files.user_folders import review_folder
 from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import PathLike, path_of
@@ -120,13 +120,12 @@ class ReviewStudy:
         ------
         CaseError
             If the study is blind and no person is named, a reason is needed and missing, or the
-            passphrase
-            of a key that counts is wrong.
+            passphrase of a key that counts is wrong.
         FormatError
             If the study cannot be read to the end.
         """
         ask = partial(str, passphrase)
-        require_sight(self._store, reader, unblind, review_folder(), ask, "agreement")
+        require_unblinding(self._store, reader, unblind, review_folder(), ask, "agreement")
         job = partial(measure_agreement, self._store, n_resamples=bootstrap, seed=seed)
         return drive(job, progress)
 

@@ -11,7 +11,7 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom
 from napari_mamamia.io.dicom.probe import is_dicom_file
 from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.privacy.identifiers import Identifier, folded, looks_personal, signs_of
+from napari_mamamia.io.privacy.identifiers import Identifier, find_personal, folded, signs_of
 
 _GROUP: Final = 0x0010
 _IDS: Final = frozenset(
@@ -255,7 +255,7 @@ def _told_by_bytes(element: Any) -> Iterator[Identifier]:
 
 def _told_by_text(element: Any, text: str) -> Iterator[Identifier]:
     """Yield names in a text of unknown meaning; in private elements also dates and numbers."""
-    for identifier in looks_personal(element.keyword or _describe_element(element), text):
+    for identifier in find_personal(element.keyword or _describe_element(element), text):
         if identifier.kind == "person" or element.tag.is_private:
             yield identifier
 

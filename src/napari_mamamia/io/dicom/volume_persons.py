@@ -14,7 +14,7 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.persons import Persons, kind_of, telling
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
-from napari_mamamia.io.privacy.identifiers import Identifier, looks_personal
+from napari_mamamia.io.privacy.identifiers import Identifier, find_personal
 from napari_mamamia.io.volumes.formats import file_stem
 from napari_mamamia.io.volumes.nifti_header import known_fields
 from napari_mamamia.io.volumes.streams import open_stream
@@ -147,6 +147,6 @@ def _metaimage_texts(path: Path) -> Iterator[tuple[str, str]]:
 def _in_texts(texts: Iterable[tuple[str, str]]) -> Iterator[Identifier]:
     """Yield the identifiers in a free text: itself, and names, dates and numbers in it."""
     for element, text in texts:
-        yield from looks_personal(element, text)
+        yield from find_personal(element, text)
         if text.strip():
             yield Identifier(element, text.strip(), "text", certain=False)

@@ -232,24 +232,24 @@ def without_signs(text: str, signs: Iterable[Sign | Among]) -> str:
     return shown if not any(sign.is_in(folded(shown)) for sign in all_signs) else "***"
 
 
-def looks_personal(element: str, text: str) -> Iterator[Identifier]:
+def find_personal(element: str, text: str) -> Iterator[Identifier]:
     """Yield parts that resemble a name, date or number in a text of unknown meaning."""
     for kind, pattern in _PERSONAL.items():
         for match in pattern.finditer(text):
             yield Identifier(element, match[0], kind, certain=False)
 
 
-def _sign_names(one: Identifier) -> Iterator[Sign]:
-    for text in _list_spellings(one.text):
+def _sign_names(identifier: Identifier) -> Iterator[Sign]:
+    for text in _list_spellings(identifier.text):
         words = [w for w in re.findall(f"{_LETTER}+", text) if _is_word(w)]
         for word in dict.fromkeys(words):
             is_long = len(word) >= _LEAST_LETTERS or not word.isascii()
             if is_long and word not in OWN_WORDS and word not in PARTICLES:
-                yield _make_word_sign(one.element, word)
+                yield _make_word_sign(identifier.element, word)
         for first, second in permutations(dict.fromkeys(words[:_MOST_NAMES]), 2):
             least = 0 if len(first + second) >= _LEAST_RAW else 1
             yield Sign(
-                one.element,
+                identifier.element,
                 (first, second),
                 re.compile(f"(?<!{_LETTER}){first}{_BETWEEN}{{{least},3}}{second}(?!{_LETTER})"),
             )
@@ -283,16 +283,16 @@ def _make_word_sign(element: str, word: str) -> Sign:
     return Sign(element, (word,), re.compile(f"(?<!{edge}){re.escape(word)}(?!{edge})"))
 
 
-def _sign_ids(one: Identifier) -> Iterator[Sign | _Run]:
-    parts = re.findall(r"[^\W_]+", folded(one.text))
+def _sign_ids(identifier: Identifier) -> Iterator[Sign | _Run]:
+    parts = re.findall(r"[^\W_]+", folded(identifier.text))
     whole = "".join(parts)
     too_short = len(whole) < (_LEAST_NUMBER if whole.isdigit() else _LEAST_ID)
     if too_short or OWN_WORDS.issuperset(parts):
         return
-    yield _make_id_sign(one.element, parts)
+    yield _make_id_sign(identifier.element, parts)
     for part in parts if len(parts) > 1 else ():
         if len(part) >= _LEAST_NUMBER and part not in OWN_WORDS:
-            yield _make_id_sign(one.element, [part])
+            yield _make_id_sign(identifier.element, [part])
 
 
 def _make_id_sign(element: str, parts: list[str]) -> Sign | _Run:
@@ -307,15 +307,15 @@ def _make_id_sign(element: str, parts: list[str]) -> Sign | _Run:
     return Sign(element, tuple(parts), re.compile(f"(?<!{edge}){fraction}{body}(?!{edge})"))
 
 
-def _sign_dates(one: Identifier) -> Iterator[Sign]:
-    if pattern := _make_day_pattern(one.text):
-        yield Sign(one.element, (_day_digits(one.text)[:4],), re.compile(pattern))
+def _sign_dates(identifier: Identifier) -> Iterator[Sign]:
+    if pattern := _make_day_pattern(identifier.text):
+        yield Sign(identifier.element, (_day_digits(identifier.text)[:4],), re.compile(pattern))
 
 
-def _exam_days(one: Identifier) -> Iterator[Sign]:
-    if pattern := _make_day_pattern(one.text):
+def _exam_days(identifier: Identifier) -> Iterator[Sign]:
+    if pattern := _make_day_pattern(identifier.text):
         day_pattern = re.compile(pattern + _NOT_OUR_TIME)
-        yield Sign(one.element, (_day_digits(one.text)[:4],), day_pattern)
+        yield Sign(identifier.element, (_day_digits(identifier.text)[:4],), day_pattern)
 
 
 def _day_digits(text: str) -> str:
@@ -342,31 +342,33 @@ def _make_day_pattern(text: str) -> str:
     return rf"(?<!\d)(?<!\d\.)(?:{'|'.join(bodies)})(?!\d)"
 
 
-def _sign_phrases(one: Identifier) -> Iterator[Sign]:
+def _sign_phrases(identifier: Identifier) -> Iterator[Sign]:
     """Yield each sentence of a free text that is long enough not to match by chance."""
-    for sentence in re.split(r"[.;\r\n]+", folded(one.text)):
+    for sentence in re.split(r"[.;\r\n]+", folded(identifier.text)):
         words = re.findall(r"[^\W_]+", sentence)
         if len(words) >= _LEAST_WORDS and len("".join(words)) >= _LEAST_PHRASE:
             body = f"{_BETWEEN}{{0,3}}".join(map(re.escape, words))
-            yield Sign(one.element, tuple(words), re.compile(rf"(?<![^\W_]){body}(?![^\W_])"))
+            yield Sign(
+                identifier.element, tuple(words), re.compile(rf"(?<![^\W_]){body}(?![^\W_])")
+            )
 
 
-def _sign_places(one: Identifier) -> Iterator[Sign]:
-    for text in _list_spellings(one.text):
+def _sign_places(identifier: Identifier) -> Iterator[Sign]:
+    for text in _list_spellings(identifier.text):
         words = re.findall(r"[^\W_]+", text)
         if len("".join(words)) < _LEAST_PLACE:
             continue
         if not PLACE_WORDS.union(OWN_WORDS).issuperset(words):
             body = f"{_BETWEEN}{{0,3}}".join(map(re.escape, words))
-            yield Sign(one.element, tuple(words), re.compile(body))
+            yield Sign(identifier.element, tuple(words), re.compile(body))
         for word in words:
             is_long = word.isalpha() and len(word) >= _LEAST_PLACE
             if is_long and word not in PLACE_WORDS and word not in OWN_WORDS:
-                yield _make_word_sign(one.element, word)
+                yield _make_word_sign(identifier.element, word)
 
 
-def _sign_uids(one: Identifier) -> Iterator[_Run]:
-    uid = one.text.strip()
+def _sign_uids(identifier: Identifier) -> Iterator[_Run]:
+    uid = identifier.text.strip()
     if len(uid) >= _LEAST_UID:
         yield _Run(_RUN_OF_UID, uid)
 

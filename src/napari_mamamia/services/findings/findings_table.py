@@ -42,11 +42,10 @@ class FindingsTable:
     ----------
     columns
         Case, reader, lesion, time of the last answer, source of the measurements (``refined`` for
-        the
-        reader's own mask, ``record`` for those saved by the window), the lesion's centre in RAS mm;
-        then each question of the form (of a breast ``ID@right``, ``ID@left``), a choice followed by
-        its
-        ``.codes``; questions that are not in the form; and the answers filled in by the program.
+        the reader's own mask, ``record`` for those saved by the window), the lesion's centre in RAS
+        mm; then each question of the form (of a breast ``ID@right``, ``ID@left``), a choice
+        followed by its ``.codes``; questions that are not in the form; and the answers filled in by
+        the program.
     failures
         Cases whose mask could not be measured: their rows have the saved measurements.
     """
@@ -189,18 +188,18 @@ def _name_column(row: AnswerRow) -> str:
     return f"{row.field}@{row.place}" if row.scope == FieldScope.BREAST else row.field
 
 
-def _list_rows(one: _Described, columns: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
+def _list_rows(described: _Described, columns: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
     """Yield a row for each lesion of the mask or the answers, or one row without a lesion."""
-    names = dict.fromkeys(lesion.name for lesion in one.facts.lesions or ())
-    names |= dict.fromkeys(row.place for row in one.answers if row.scope == FieldScope.LESION)
+    names = dict.fromkeys(lesion.name for lesion in described.facts.lesions or ())
+    names |= dict.fromkeys(row.place for row in described.answers if row.scope == FieldScope.LESION)
     for name in names or {"": None}:
         answers = [
-            row for row in one.answers if row.scope != FieldScope.LESION or row.place == name
+            row for row in described.answers if row.scope != FieldScope.LESION or row.place == name
         ]
-        lesion = one.facts.lesion(name)
+        lesion = described.facts.lesion(name)
         centre = (_NOTHING,) * 3 if lesion is None or lesion.centre_mm is None else lesion.centre_mm
-        record = one.record
-        first = (record.case_id, record.reader, name, record.at, one.measured_from, *centre)
+        record = described.record
+        first = (record.case_id, record.reader, name, record.at, described.measured_from, *centre)
         cells: dict[str, Cell] = dict(zip(_FIRST, first, strict=True))
         for row in answers:
             _add_answer(cells, row)

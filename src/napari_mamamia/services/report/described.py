@@ -17,7 +17,7 @@ from napari_mamamia.findings.form_rules import (
     why_other_form,
 )
 from napari_mamamia.findings.form_values import AnswerRow, list_answer_rows
-from napari_mamamia.findings.shown_numbers import say_row
+from napari_mamamia.findings.shown_numbers import format_answer_row
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.workspace.findings import FindingsKey, FindingsRecord
 from napari_mamamia.io.workspace.workspace import Workspace
@@ -73,7 +73,7 @@ class Described:
 
     def say(self, rows: Sequence[AnswerRow]) -> str:
         """Return the answers to a question in words, with their unit."""
-        return ", ".join(say_row(self.form, row) for row in rows) or NOT_ANSWERED
+        return ", ".join(format_answer_row(self.form, row) for row in rows) or NOT_ANSWERED
 
     @property
     def lesions(self) -> tuple[str, ...]:

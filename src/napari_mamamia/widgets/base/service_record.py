@@ -25,16 +25,19 @@ from napari_mamamia.features.review.services.judging import (
     set_down,
 )
 from napari_mamamia.features.review.services.lesion_rows import list_lesions
-from napari_mamamia.features.review.services.overseeing import look_at_quality, tell_agreement
+from napari_mamamia.features.review.services.overseeing import (
+    describe_agreement,
+    load_quality_status,
+)
 from napari_mamamia.features.review.services.plan_study import (
-    freeze_wished,
+    freeze_with_keys,
     list_case_ids,
     plan_study,
 )
 from napari_mamamia.features.review.services.signing import (
     countersign_key,
     end_key,
-    look_at_signing,
+    load_signing_status,
     make_own_key,
     sign_things,
 )
@@ -272,7 +275,7 @@ class ReviewServices(ServiceSet):
     fill_hidden = staticmethod(fill_hidden)
     plan_study = staticmethod(plan_study)
     list_case_ids = staticmethod(list_case_ids)
-    freeze_wished = staticmethod(freeze_wished)
+    freeze_with_keys = staticmethod(freeze_with_keys)
     load_first_snapshot = staticmethod(load_first_snapshot)
     open_dispute = staticmethod(open_dispute)
     list_differences = staticmethod(list_differences)
@@ -284,13 +287,13 @@ class ReviewServices(ServiceSet):
     accept_case = staticmethod(accept_case)
     reopen_case = staticmethod(reopen_case)
     list_decided = staticmethod(list_decided)
-    look_at_signing = staticmethod(look_at_signing)
+    load_signing_status = staticmethod(load_signing_status)
     make_own_key = staticmethod(make_own_key)
     sign_things = staticmethod(sign_things)
     countersign_key = staticmethod(countersign_key)
     end_key = staticmethod(end_key)
-    look_at_quality = staticmethod(look_at_quality)
-    tell_agreement = staticmethod(tell_agreement)
+    load_quality_status = staticmethod(load_quality_status)
+    describe_agreement = staticmethod(describe_agreement)
 
 
 class FindingServices(ServiceSet):

@@ -32,8 +32,8 @@ from napari_mamamia.widgets.findings.gaps import Gap
 from napari_mamamia.widgets.findings.page import (
     MARK_KEYS,
     FindingsPage,
+    describe_mask_owner,
     list_marks,
-    say_whose,
 )
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.prompts import PromptTool
@@ -217,7 +217,7 @@ class FindingsFlow(WindowPart):
             self._take_facts(_NO_MASK, self._services.review.find_breasts(case.grid, record))
             return
         with_numbers = not self._session.blinding.hides(Hidden.NUMBERS)
-        whose = say_whose(mask.role, mask.name, with_numbers=with_numbers)
+        whose = describe_mask_owner(mask.role, mask.name, with_numbers=with_numbers)
         measure_lesions = self._services.review.measure_lesions
         self._jobs.start(
             "findings lesions",

@@ -39,21 +39,25 @@ def why_wrong(field: Field, values: tuple[str, ...]) -> str:
     )
 
 
-def say_answer(one: AskedQuestion) -> str:
+def format_answer(question: AskedQuestion) -> str:
     """Return an answer in a few words."""
-    terms = [term.text for value in one.values if (term := one.field.term(value)) is not None]
+    terms = [
+        term.text for value in question.values if (term := question.field.term(value)) is not None
+    ]
     if terms:
         return ", ".join(terms)
-    return f"{one.field.text.lower()} {write_value(one)} {name_unit(one.field)}".strip()
+    return (
+        f"{question.field.text.lower()} {write_value(question)} {name_unit(question.field)}".strip()
+    )
 
 
-def write_value(one: AskedQuestion) -> str:
+def write_value(question: AskedQuestion) -> str:
     """Return a number or text for display; measured values with few decimals.
 
     The record and tables keep six digits.
     """
-    is_measured = one.answer is not None and one.answer.is_computed
-    return show_number(one.field, next(iter(one.values), ""), is_measured=is_measured)
+    is_measured = question.answer is not None and question.answer.is_computed
+    return show_number(question.field, next(iter(question.values), ""), is_measured=is_measured)
 
 
 def _write_limit(field: Field, limit: float | None) -> str:
@@ -66,17 +70,21 @@ def describe_question(field: Field, place: Place) -> str:
     return f"{tr(field.text)} ({where.lower()})" if where else tr(field.text)
 
 
-def name_question(one: AskedQuestion) -> str:
+def name_question(question: AskedQuestion) -> str:
     """Return a question with its unit, with a star if an answer is required."""
-    unit = f" ({name_unit(one.field)})" if one.field.unit else ""
-    return f"{tr(one.field.text)}{unit}{' *' if one.is_required else ''}"
+    unit = f" ({name_unit(question.field)})" if question.field.unit else ""
+    return f"{tr(question.field.text)}{unit}{' *' if question.is_required else ''}"
 
 
-def explain_question(one: AskedQuestion) -> str:
+def explain_question(question: AskedQuestion) -> str:
     """Return a question with its place, whether it is required, and whether it was filled in."""
-    needed = tr(" (required)") if one.is_required else ""
-    text = f"{describe_question(one.field, one.place)}{needed}"
-    return f"{text}: {COMPUTED}" if one.answer is not None and one.answer.is_computed else text
+    needed = tr(" (required)") if question.is_required else ""
+    text = f"{describe_question(question.field, question.place)}{needed}"
+    return (
+        f"{text}: {COMPUTED}"
+        if question.answer is not None and question.answer.is_computed
+        else text
+    )
 
 
 def name_place(place: Place) -> str:
@@ -114,10 +122,10 @@ def list_lesion_notes(
     for name, whole in parted.items():
         # Until the new lesion has answers: then the reader knows which is which.
         if name in notes and name not in described and whole in described:
-            notes[name] = say_parted(whole)
+            notes[name] = describe_split(whole)
     return notes | dict(list_lost_texts(answers, facts))
 
 
-def say_parted(whole: str) -> str:
+def describe_split(whole: str) -> str:
     """Return a note that a lesion was split from another, which keeps its answers."""
     return tr("Split from lesion {whole}, which keeps its answers.", whole=whole)

@@ -17,7 +17,7 @@ from napari_mamamia.core.answers import (
     CaseFacts,
     Place,
 )
-from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form
+from napari_mamamia.core.form import FieldKind, FieldScope, Form
 from napari_mamamia.core.texts import tr
 from napari_mamamia.findings.form_rules import (
     AskedQuestion,
@@ -45,10 +45,10 @@ from napari_mamamia.widgets.findings.form_texts import (
     COMPUTED,
     describe_question,
     explain_question,
+    format_answer,
     list_lesion_notes,
     name_place,
     name_question,
-    say_answer,
     why_wrong,
     write_value,
 )
@@ -73,8 +73,7 @@ class FormView(QWidget):
         Prefix of the object names of its controls.
     place
         The only place to ask about; None asks about all. For a single place only the questions that
-        the
-        reader must answer are visible, and the others are folded.
+        the reader must answer are visible, and the others are folded.
     """
 
     answered = Signal()
@@ -318,15 +317,19 @@ class FormView(QWidget):
         self._draw_anew()
         self.answered.emit()
 
-    def _is_folded(self, one: AskedQuestion) -> bool:
+    def _is_folded(self, question: AskedQuestion) -> bool:
         """Return whether a question of a single place is optional for the reader."""
-        is_readers = one.field.measure is None and (one.is_required or bool(one.field.asked_if))
+        is_readers = question.field.measure is None and (
+            question.is_required or bool(question.field.asked_if)
+        )
         return self._place is not None and not is_readers
 
     def _make_fold(self, folded: list[AskedQuestion]) -> QWidget:
         """Return the folded questions, with computed answers below."""
         texts = [
-            say_answer(one) for one in folded if one.answer is not None and one.answer.is_computed
+            format_answer(one)
+            for one in folded
+            if one.answer is not None and one.answer.is_computed
         ]
         tip = tr("Filled in by the program: {computed}", computed=COMPUTED)
         summary = label(f"{self._prefix}_form_auto", f"{_AUTO}: {' · '.join(texts)}", tip)
@@ -350,19 +353,19 @@ class FormView(QWidget):
         show()  # only after it has a parent: a widget without one is a window
         return both
 
-    def _make_question(self, one: AskedQuestion) -> QWidget:
-        field = one.field
-        name = self._name_control(field, one.place)
-        title = QLabel(name_question(one))
+    def _make_question(self, question: AskedQuestion) -> QWidget:
+        field = question.field
+        name = "_".join(filter(None, (f"{self._prefix}_answer", field.id, question.place.name)))
+        title = QLabel(name_question(question))
         title.setWordWrap(True)
         auto = label(f"{name}_auto", _AUTO, tip=tr("Filled in: {computed}", computed=COMPUTED))
         auto.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         set_level(auto, "hint")
-        control = _MAKERS[field.kind](self, one, name, explain_question(one))
-        if one.answer is None or not one.answer.is_computed:
+        control = _MAKERS[field.kind](self, question, name, explain_question(question))
+        if question.answer is None or not question.answer.is_computed:
             auto.hide()
-        self._autos[field.id, one.place] = auto
-        self._controls[field.id, one.place] = control
+        self._autos[field.id, question.place] = auto
+        self._controls[field.id, question.place] = control
         if field.kind is FieldKind.MULTIPLE:
             return column(title, control)
         both = row(title, auto, control)
@@ -371,35 +374,35 @@ class FormView(QWidget):
         both.layout().setStretch(2, 1)
         return both
 
-    def _make_single(self, one: AskedQuestion, name: str, tip: str) -> QWidget:
+    def _make_single(self, question: AskedQuestion, name: str, tip: str) -> QWidget:
         box: QComboBox = named(ChoiceBox(), name, tip)
         box.setMinimumContentsLength(8)
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         box.addItem(_NONE, "")
-        for term in one.field.terms:
+        for term in question.field.terms:
             box.addItem(tr(term.text), term.id)
-        value = next(iter(one.values), "")
+        value = next(iter(question.values), "")
         if box.findData(value) < 0:  # a term of a later lexicon
             box.addItem(_OTHER_EDITION.format(value), value)
         box.setCurrentIndex(box.findData(value))
         box.activated.connect(
-            lambda _at: self._take_answer(one, *filter(None, (box.currentData(),)))
+            lambda _at: self._take_answer(question, *filter(None, (box.currentData(),)))
         )
         return box
 
-    def _make_multiple(self, one: AskedQuestion, name: str, tip: str) -> QWidget:
+    def _make_multiple(self, question: AskedQuestion, name: str, tip: str) -> QWidget:
         boxes: list[CheckBox] = []
-        for term in one.field.terms:
+        for term in question.field.terms:
             box: CheckBox = named(
                 CheckBox(tr(term.text)), f"{name}_{term.id}", f"{tip}: {tr(term.text)}"
             )
-            box.setChecked(term.id in one.values)
+            box.setChecked(term.id in question.values)
             boxes.append(box)
-        ids = [term.id for term in one.field.terms]
+        ids = [term.id for term in question.field.terms]
 
         def take() -> None:
             pairs = zip(ids, boxes, strict=True)
-            self._take_answer(one, *(term for term, box in pairs if box.isChecked()))
+            self._take_answer(question, *(term for term, box in pairs if box.isChecked()))
 
         for box in boxes:
             box.clicked.connect(take)
@@ -410,28 +413,25 @@ class FormView(QWidget):
             holder.setFocusProxy(boxes[0])
         return holder
 
-    def _make_text(self, one: AskedQuestion, name: str, tip: str) -> QWidget:
-        line: QLineEdit = named(QLineEdit(write_value(one)), name, tip)
-        line.textEdited.connect(lambda text: self._take_answer(one, *filter(None, (text,))))
+    def _make_text(self, question: AskedQuestion, name: str, tip: str) -> QWidget:
+        line: QLineEdit = named(QLineEdit(write_value(question)), name, tip)
+        line.textEdited.connect(lambda text: self._take_answer(question, *filter(None, (text,))))
         return line
-
-    def _name_control(self, field: Field, place: Place) -> str:
-        return "_".join(filter(None, (f"{self._prefix}_answer", field.id, place.name)))
 
     # ----------------------------------------------------------------- answering
 
-    def _take_answer(self, one: AskedQuestion, *values: str) -> None:
-        where = (one.field.id, one.place)
-        values = tuple(read_number(one.field, value) for value in values)
-        why = why_wrong(one.field, values)
+    def _take_answer(self, question: AskedQuestion, *values: str) -> None:
+        where = (question.field.id, question.place)
+        values = tuple(read_number(question.field, value) for value in values)
+        why = why_wrong(question.field, values)
         if why:
-            self._wrong[where] = f"{describe_question(one.field, one.place)}: {why}"
+            self._wrong[where] = f"{describe_question(question.field, question.place)}: {why}"
             values = ()
         else:
             self._wrong.pop(where, None)
         if where in self._autos:
             self._autos[where].hide()
-        self._answers = self._answers.put(Answer(one.field.id, values, one.place))
+        self._answers = self._answers.put(Answer(question.field.id, values, question.place))
         self._draw_if_new()
         self.answered.emit()
 

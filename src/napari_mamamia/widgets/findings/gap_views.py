@@ -10,7 +10,7 @@ from qtpy.QtWidgets import QListWidgetItem, QVBoxLayout, QWidget
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.controls.controls import label
 from napari_mamamia.widgets.controls.line_list import make_line_list
-from napari_mamamia.widgets.findings.gaps import Gap, say_gaps, say_missing
+from napari_mamamia.widgets.findings.gaps import Gap, describe_gaps, describe_missing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _MOST_NAMED: Final = 1
@@ -128,7 +128,7 @@ class AcceptChecks(WindowPart):
 
     def accept(self, go_on: Callable[[], object]) -> None:
         """Go to the next case, and show what the accepted one lacks, without waiting."""
-        case_id, gaps = self._session.case_id, say_gaps(self._list_gaps())
+        case_id, gaps = self._session.case_id, describe_gaps(self._list_gaps())
         go_on()
         if gaps:
             self._notifier.hint(tr("{case_id} is accepted. {gaps}", case_id=case_id, gaps=gaps))
@@ -162,7 +162,7 @@ def _list_brief(gaps: Sequence[Gap]) -> Iterator[tuple[str, Gap]]:
         end = tr(" and {more} more", more=more) if more else ""
         yield f"⚠ {first.text}{end}", first
     if missing:
-        yield say_missing([gap.text for gap in missing], _MOST_NAMED), missing[0]
+        yield describe_missing([gap.text for gap in missing], _MOST_NAMED), missing[0]
 
 
 def _count_gaps(gaps: Sequence[Gap]) -> str:

@@ -60,20 +60,20 @@ def list_gaps(
     return (*unanswered.values(), *not_kept, *lost, *contradictions)
 
 
-def say_gaps(gaps: Sequence[Gap]) -> str:
+def describe_gaps(gaps: Sequence[Gap]) -> str:
     """Return all gaps as sentences: missing, then contradictory; "" for none."""
-    missing = say_missing([gap.text for gap in gaps if not gap.contradicts])
+    missing = describe_missing([gap.text for gap in gaps if not gap.contradicts])
     return ". ".join(filter(None, (missing, *(gap.text for gap in gaps if gap.contradicts))))
 
 
-def say_missing(missing: Sequence[str], most: int = MOST_NAMED) -> str:
+def describe_missing(missing: Sequence[str], most: int = MOST_NAMED) -> str:
     """Return missing answers as one sentence that names the first ones, "" for none.
 
     Examples
     --------
-    >>> say_missing(["Finding (lesion 1)", "Side (lesion 1)"])
+    >>> describe_missing(["Finding (lesion 1)", "Side (lesion 1)"])
     'Missing: Finding (lesion 1), Side (lesion 1)'
-    >>> say_missing(["Finding", "Side", "Volume"], most=1)
+    >>> describe_missing(["Finding", "Side", "Volume"], most=1)
     'Missing: Finding and 2 more'
     """
     if not missing:

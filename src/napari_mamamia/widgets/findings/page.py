@@ -305,7 +305,7 @@ def list_marks(landmarks: Landmarks) -> tuple[ShownMark, ...]:
     )
 
 
-def say_whose(role: Role, name: str, *, with_numbers: bool) -> str:
+def describe_mask_owner(role: Role, name: str, *, with_numbers: bool) -> str:
     """Return whose mask the lesions belong to, or that nothing is filled in."""
     if not with_numbers:
         return tr("Nothing is filled in, because measurements are hidden in this reading.")
@@ -317,9 +317,11 @@ def say_whose(role: Role, name: str, *, with_numbers: bool) -> str:
     return tr("Lesions of {name}.", name=whose)
 
 
-def _describe_lesion(one: LesionFacts) -> str:
+def _describe_lesion(lesion: LesionFacts) -> str:
     """Return a lesion's number, position and size."""
-    clock = tr("{clock} o'clock", clock=one.clock) if one.clock else ""
-    size = "" if one.volume_mm3 is None else tr("{volume:.2f} ml", volume=one.volume_mm3 / 1000)
-    words = " ".join(filter(None, ("" if one.side is None else one.side.value, clock, size)))
-    return f"{one.name}: {words}" if words else one.name
+    clock = tr("{clock} o'clock", clock=lesion.clock) if lesion.clock else ""
+    size = (
+        "" if lesion.volume_mm3 is None else tr("{volume:.2f} ml", volume=lesion.volume_mm3 / 1000)
+    )
+    words = " ".join(filter(None, ("" if lesion.side is None else lesion.side.value, clock, size)))
+    return f"{lesion.name}: {words}" if words else lesion.name

@@ -12,7 +12,7 @@ from napari_mamamia.services.report.reading import ReportSource
 from napari_mamamia.services.report.report import CaseReport, ReportSummary
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.findings.flow import FindingsFlow
-from napari_mamamia.widgets.findings.gaps import say_gaps
+from napari_mamamia.widgets.findings.gaps import describe_gaps
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.report.page import ReportPage, ReportRequest
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -68,7 +68,7 @@ class ReportFlow(WindowPart):
                 opened.workspace.exports / FOLDER,
                 is_dicom=opened.data_set.kind is LayoutKind.DICOM,
             )
-        self.page.show_case(self._describe_mask(), say_gaps(self._findings.list_gaps()))
+        self.page.show_case(self._describe_mask(), describe_gaps(self._findings.list_gaps()))
 
     def _describe_mask(self) -> str:
         if self._session.mask(Role.REFINED) is not None:

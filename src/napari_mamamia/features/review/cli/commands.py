@@ -35,6 +35,7 @@ from napari_mamamia.features.review.core.review import (
     ConsensusRule,
     ReadingMode,
     ReviewFormat,
+    StudyPlan,
     Triggers,
 )
 
@@ -178,30 +179,20 @@ def init(
         raise typer.BadParameter(
             f"expected a ratio of 1 or more, or 0 for none, but found {volume_ratio:g}: give 1.5"
         )
-    extras = StudySetup(
-        data_set,
-        name or out.name,
-        StudyPeople(tuple(lead), tuple(reader), tuple(adjudicator or ())),
-        tuple(case or ()),
-        mode,
-        readings,
-        NOT_BLIND if open_ else Blinding(frozenset(blind)) if blind else STUDY_HIDDEN,
-        consensus,
-        Triggers(
-            dice_below or None,
-            volume_ratio or None,
-            hausdorff_above or None,
-            not any_lesions,
-            not any_answers,
-        ),
-        repeats,
-        seed,
-        honeypots,
-        protocol,
-        order,
+    triggers = Triggers(
+        dice_below or None,
+        volume_ratio or None,
+        hausdorff_above or None,
+        not any_lesions,
+        not any_answers,
     )
-    draft = run(partial(plan_study, extras))
-    print("\n".join((f"{extras.name}: mode {extras.mode}", *describe_draft(draft))))
+    blinding = NOT_BLIND if open_ else Blinding(frozenset(blind)) if blind else STUDY_HIDDEN
+    rules = (mode, readings, blinding, consensus, triggers, repeats, seed)
+    plan = run(partial(StudyPlan, name or out.name, *rules))
+    people = StudyPeople(tuple(lead), tuple(reader), tuple(adjudicator or ()))
+    setup = StudySetup(data_set, plan, people, tuple(case or ()), honeypots, protocol, order)
+    draft = run(partial(plan_study, setup))
+    print("\n".join((f"{plan.name}: mode {plan.mode}", *describe_draft(draft))))
     if not freeze:
         print("Nothing was written: add --freeze to begin with this.")
         return
@@ -242,7 +233,7 @@ def status(
     print(", ".join(f"{state} {count}" for state, count in result.states.items() if count))
     for site in result.sites:
         states = ", ".join(f"{state} {count}" for state, count in site.states.items())
-        print(f"site {site.site or 'not known'}: {site.n_cases} case(s): {states}")
+        print(f"site {site.site or 'not known'}: {count_of(site.n_cases, 'case')}: {states}")
     if result.n_waiting or result.n_refused:
         print(
             f"{count_of(result.n_waiting, 'event')} waiting for a mask, {result.n_refused} "
@@ -300,11 +291,11 @@ def audit(
 ) -> None:
     """Write the audit trail: every event in order, OUT/audit.csv and OUT/audit.html."""
     from napari_mamamia.features.review.services.audit import save_audit
-    from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL
+    from napari_mamamia.features.review.services.pseudonymizer import NO_PSEUDONYMS
     from napari_mamamia.features.review.services.study_form import load_study_form
 
     store = open_study(study, out)
-    pseudonymizer = NO_VEIL
+    pseudonymizer = NO_PSEUDONYMS
     if store.study.plan.blinding.hides(Hidden.OTHER_READERS):
         _require_sight(store, reader, unblind, passphrase_file, "audit")
     else:
@@ -472,25 +463,28 @@ app.command("capture")(capture)
 def _require_sight(
     store: "FolderStore", reader: str, reason: str, passphrase_file: Path | None, what: str
 ) -> None:
-    from napari_mamamia.features.review.services.unblinding import require_sight
+    from napari_mamamia.features.review.services.unblinding import require_unblinding
     from napari_mamamia.io.files.user_folders import review_folder
 
     ask = partial(read_passphrase, passphrase_file, is_new=False)
-    require_sight(store, reader, reason, review_folder(), ask, what)
+    require_unblinding(store, reader, reason, review_folder(), ask, what)
 
 
 def _find_pseudonymizer(
     store: "FolderStore", reader: str, reason: str, passphrase_file: Path | None, what: str
 ) -> "Pseudonymizer":
     """Return the pseudonymizer of a study whose site is hidden from this person."""
-    from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL, make_pseudonymizer
+    from napari_mamamia.features.review.services.pseudonymizer import (
+        NO_PSEUDONYMS,
+        make_pseudonymizer,
+    )
 
     if not store.study.hides_site:
-        return NO_VEIL
+        return NO_PSEUDONYMS
     if not reader:
         return make_pseudonymizer(store.study)
     _require_sight(store, reader, reason, passphrase_file, what)
-    return NO_VEIL
+    return NO_PSEUDONYMS
 
 
 def _print_problems(problems: "tuple[Problem, ...]") -> None:

@@ -58,7 +58,7 @@ def key(
         public = session.make_key(read_passphrase(passphrase_file))
         _end_session(session)
     print(f"Key of {reader}: {short_key(public)}\n{public}")
-    mine = next((one for one in session.refresh().keys if one.key == public), None)
+    mine = next((key for key in session.refresh().keys if key.key == public), None)
     if mine is not None and mine.ended:
         print(f"It was revoked {mine.ended}. Make a new one with --new.")
     elif mine is not None and mine.counts:
@@ -86,7 +86,7 @@ def countersign(
     passphrase = read_passphrase(passphrase_file, is_new=False)
     countersigning.countersign(session, person.reader_id, public, passphrase)
     _end_session(session)
-    print(countersigning.describe_word(session.refresh(), public))
+    print(countersigning.describe_countersignature(session.refresh(), public))
 
 
 def revoke(
@@ -111,16 +111,16 @@ def revoke(
 ) -> None:
     """Revoke a lost or stolen key; signatures proven to be earlier remain valid."""
     from napari_mamamia.features.review.services import countersigning
-    from napari_mamamia.features.review.services.look import find_ending_key, find_person
+    from napari_mamamia.features.review.services.look import find_key_to_revoke, find_person
 
     session = _begin_session(study, reader)
     person = find_person(session.state, of or reader)
-    public = find_ending_key(session.state, person.reader_id, digits)
+    public = find_key_to_revoke(session.state, person.reader_id, digits)
     passphrase = read_passphrase(passphrase_file, is_new=False)
     about = (person.reader_id, public, reason, passphrase, since)
     ending = countersigning.revoke(session, *about)
     _end_session(session)
-    print(countersigning.describe_ending(session.state, public, ending))
+    print(countersigning.describe_revocation(session.state, public, ending))
 
 
 def sign(
@@ -142,11 +142,11 @@ def sign(
 
 def _begin_session(study: Path, reader: str) -> "ReviewSession":
     from napari_mamamia.features.review.services.look import require_known
-    from napari_mamamia.features.review.services.unblinding import begin_covered
+    from napari_mamamia.features.review.services.unblinding import begin_pseudonymized
     from napari_mamamia.io.files.user_folders import review_folder
 
     store = open_study(study)
-    session = begin_covered(store, reader, review_folder())
+    session = begin_pseudonymized(store, reader, review_folder())
     require_known(store)
     return session
 

@@ -276,7 +276,7 @@ class Study:
         return self.number_of(key) if self.hides_site else self.case(key).case_id
 
     @property
-    def veiled(self) -> "Study":
+    def pseudonymized(self) -> "Study":
         """Return a copy with a number in place of each case id, without sites and file names."""
         cases = (StudyCase(case.key, self.number_of(case.key)) for case in self.cases)
         return replace(self, cases=tuple(cases))

@@ -35,7 +35,7 @@ class Claim:
     is_released: bool = False
 
 
-def take_claim(folder: Path, asked: Claim, lease_s: float) -> Claim:
+def take_claim(folder: Path, claim: Claim, lease_s: float) -> Claim:
     """Create a claim, or return that of another holder whose lease has not expired.
 
     Raises
@@ -43,22 +43,22 @@ def take_claim(folder: Path, asked: Claim, lease_s: float) -> Claim:
     SaveError, FormatError
         If the folder cannot be read or written.
     """
-    latest = _find_newest(folder, asked.place)
+    latest = _find_newest(folder, claim.place)
     if latest is not None:
-        if _is_same_holder(latest, asked):
-            mine = replace(asked, number=latest.number)
+        if _is_same_holder(latest, claim):
+            mine = replace(claim, number=latest.number)
             _write_claim(folder, mine, overwrite=True)
             return mine
         # A claim left by a crash of the same session on this computer is taken over.
-        is_earlier_self = (latest.reader, latest.host) == (asked.reader, asked.host)
+        is_earlier_self = (latest.reader, latest.host) == (claim.reader, claim.host)
         if not (latest.is_released or is_earlier_self) and latest.age_s <= lease_s:
             return latest
-        asked = replace(asked, number=latest.number + 1)
+        claim = replace(claim, number=latest.number + 1)
     try:
-        _write_claim(folder, asked, overwrite=False)
+        _write_claim(folder, claim, overwrite=False)
     except SaveConflictError:
-        return _find_newest(folder, asked.place) or asked
-    return asked
+        return _find_newest(folder, claim.place) or claim
+    return claim
 
 
 def renew_claim(folder: Path, claim: Claim) -> bool:

@@ -187,10 +187,10 @@ def require_whole_key(path: Path) -> str:
     Raises
     ------
     FormatError
-        If a byte was changed. Early files hold no checksum: only their structure is checked.
+        If a byte was changed.
     """
     content = _read_key_file(path)
-    if "sha256" in content and content["sha256"] != _hash_content(content):
+    if content.get("sha256") != _hash_content(content):
         raise FormatError(
             f"expected the key file {path} as it was written, but its content was changed: restore "
             "it from a copy, or make a new key"

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan, Task
 
 _TRIES: Final = 20
@@ -61,8 +62,7 @@ def deal_cases(
         Keys of cases and ids of readers, without duplicates.
     order
         Keys in the order in which every reader gets them, for example that of quality control;
-        empty
-        to shuffle.
+        empty to shuffle.
 
     Raises
     ------
@@ -71,8 +71,9 @@ def deal_cases(
     """
     if not cases or len(readers) < plan.n_readers:
         raise CaseError(
-            f"expected at least 1 case and {plan.n_readers} reader(s), got {len(cases)} and "
-            f"{len(readers)}: name more readers, or ask for fewer readings of a case"
+            f"expected at least 1 case and {count_of(plan.n_readers, 'reader')}, but found "
+            f"{len(cases)} and {len(readers)}: name more readers, or ask for fewer readings of a "
+            "case"
         )
     children = np.random.SeedSequence(plan.seed).spawn(_TRIES)
     places = {case: index for index, case in enumerate(order)}
@@ -85,7 +86,9 @@ def deal_cases(
     return next((deal for deal in deals if deal.is_connected), first)
 
 
-def order_of_looks(tasks: Iterable[Task], mode: ReadingMode) -> dict[tuple[str, int], list[str]]:
+def list_reading_order(
+    tasks: Iterable[Task], mode: ReadingMode
+) -> dict[tuple[str, int], list[str]]:
     """Return the readers of each (case, occasion), in reading order for the mode second-look."""
     looks: dict[tuple[str, int], list[str]] = {}
     for task in tasks:

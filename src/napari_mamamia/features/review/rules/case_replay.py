@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from napari_mamamia.features.review.core.review import Meaning, ReadingMode, Role, Study, StudyCase
@@ -329,7 +328,7 @@ class CaseReplay:
         self._conflicts = [
             (text, of)
             for text, of in self._conflicts
-            if not all(self._has_seen(event, one) for one in of)
+            if not all(self._has_seen(event, digest) for digest in of)
         ]
 
     def _has_seen(self, event: Event, digest: str) -> bool:
@@ -376,15 +375,9 @@ class CaseReplay:
         if thing is None:
             return "the signature is not of the current result"
         key, signature = read_text(event, "key"), read_text(event, "signature")
-        # Early signatures have no seal, or contain the case id although the site is hidden.
-        ids = dict.fromkeys((thing.case_id, self._case.case_id))
-        ways = (
-            replace(thing, case_id=identifier, seal=seal)
-            for identifier in ids
-            for seal in (thing.seal, "")
-        )
-        fit = next((way for way in ways if self._check(key, signature, way.message)), None)
-        return "the signature is invalid" if fit is None else self._add_signature(event, fit, key)
+        if not self._check(key, signature, thing.message):
+            return "the signature is invalid"
+        return self._add_signature(event, thing, key)
 
     def _add_signature(self, event: Event, thing: SignedThing, key: str) -> str:
         owner = next((one for one in self._keys if one.key == key), None)
@@ -402,7 +395,7 @@ class CaseReplay:
                 "the key was revoked" if owner.ended else "no lead has countersigned the key yet"
             )
         who = (event.reader, thing.name, thing.meaning, thing.at, event.hash, thing.subject)
-        rest = (thing.mask, key, thing.software, why_not, bool(thing.seal))
+        rest = (thing.mask, key, thing.software, why_not)
         self._signatures.append(Signature(*who, *rest))
         if thing.meaning is not Meaning.AUTHOR and not why_not:
             self._decided = _S.SIGNED

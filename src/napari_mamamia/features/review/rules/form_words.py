@@ -36,7 +36,7 @@ def word_reason(form: Form | None, reason: str) -> str:
     return f"{_word_place(field, place)}{numbers}: {' / '.join(texts)}"
 
 
-def tell_reasons(form: Form | None, view: CaseView) -> tuple[str, ...]:
+def describe_reasons(form: Form | None, view: CaseView) -> tuple[str, ...]:
     """Return the reasons for disagreement and the conflicts of a case in the form's wording."""
     because = view.comparison.because if view.comparison else ()
     return (*(word_reason(form, one) for one in because), *view.conflicts)

@@ -17,7 +17,7 @@ from typing import Final
 from napari_mamamia.features.review.core.review import Role, Study
 from napari_mamamia.features.review.rules.signatures import (
     Check,
-    KeyEnd,
+    KeyRevocation,
     countersign_message,
     key_message,
     seal_of,
@@ -99,7 +99,7 @@ class _Word:
     key: str
     by: str
     is_end: bool
-    about: KeyEnd | None = None
+    about: KeyRevocation | None = None
 
     @property
     def stand(self) -> tuple[str, ...]:
@@ -140,7 +140,8 @@ class KeyReplay:
         """Take an event in; return why it is refused regardless of all others, "" otherwise."""
         if act == Act.KEY:
             return self._add_key(event)
-        if self._is_own_end(event, act) or event.reader in self._leads:
+        is_own_end = act == Act.REVOKE and read_text(event, "by") == read_text(event, "key")
+        if is_own_end or event.reader in self._leads:
             self._unread.append((event, act))  # the key may be in a file that is read later
             return ""
         return "only a lead may countersign or revoke another key"
@@ -185,9 +186,6 @@ class KeyReplay:
             self._times[key] = event.at
         return ""
 
-    def _is_own_end(self, event: Event, act: str) -> bool:
-        return act == Act.REVOKE and read_text(event, "by") == read_text(event, "key")
-
     def _read_word(self, event: Event, *, is_end: bool) -> _Word | str:
         reader, key = read_text(event, "of"), read_text(event, "key")
         by, signature = read_text(event, "by"), read_text(event, "signature")
@@ -195,17 +193,18 @@ class KeyReplay:
             return _NO_KEY
         if self._owners.get(key) != reader:
             return "the key is unknown"
-        for seal in (seal_of(event.prev, event.seen), ""):
-            about = None
-            message = countersign_message(self._origin, reader, key, by, seal)
-            if is_end:
-                texts = (read_text(event, "since"), read_text(event, "reason"))
-                stand = read_list(event, "stand")
-                about = KeyEnd(self._origin, reader, key, by, *texts, stand, seal)
-                message = about.message
-            if self._check(by, signature, message):
-                return _Word(event, key, by, is_end, about)
-        return "the lead's signature is invalid"
+        seal = seal_of(event.prev, event.seen)
+        about = None
+        message = countersign_message(self._origin, reader, key, by, seal)
+        if is_end:
+            texts = (read_text(event, "since"), read_text(event, "reason"))
+            about = KeyRevocation(
+                self._origin, reader, key, by, *texts, read_list(event, "stand"), seal
+            )
+            message = about.message
+        if not self._check(by, signature, message):
+            return "the lead's signature is invalid"
+        return _Word(event, key, by, is_end, about)
 
     # ---------------------------------------------------------------- weighing
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.core.quality import RANDOM_SHARE, QualityCase, Queue, QueuePlace
 
 DICE_STEP: Final = 0.05
@@ -108,37 +109,37 @@ def find_volume_outliers(cases: Iterable[QualityCase]) -> frozenset[str]:
     return frozenset(outliers)
 
 
-def describe_case(one: QualityCase, is_outlier: bool) -> str:
+def describe_case(case: QualityCase, is_outlier: bool) -> str:
     """Return the disagreement of a case in words."""
     parts = [
-        one.remark,
-        "" if math.isnan(one.dice) else f"Dice {one.dice:.3f}",
-        f"{one.n_missed:.0f} lesion(s) missed" if one.n_missed > 0 else "",
-        "other side" if one.is_other_side else "",
-        f"number of lesions differs by {one.count_gap:.0f}" if one.count_gap > 0 else "",
-        "" if math.isnan(one.hd95_mm) else f"HD95 {one.hd95_mm:.1f} mm",
-        "" if math.isnan(one.doubt) else f"doubt {one.doubt:.3g}",
-        "touches the image border" if one.touches_border else "",
+        case.remark,
+        "" if math.isnan(case.dice) else f"Dice {case.dice:.3f}",
+        f"{count_of(round(case.n_missed), 'lesion')} missed" if case.n_missed > 0 else "",
+        "other side" if case.is_other_side else "",
+        f"number of lesions differs by {case.count_gap:.0f}" if case.count_gap > 0 else "",
+        "" if math.isnan(case.hd95_mm) else f"HD95 {case.hd95_mm:.1f} mm",
+        "" if math.isnan(case.doubt) else f"doubt {case.doubt:.3g}",
+        "touches the image border" if case.touches_border else "",
         "unusual volume for its site" if is_outlier else "",
     ]
     return "; ".join(part for part in parts if part)
 
 
-def _rank_case(one: QualityCase, is_outlier: bool) -> tuple[float | str, ...]:
+def _rank_case(case: QualityCase, is_outlier: bool) -> tuple[float | str, ...]:
     """Return the sort key of a case: smaller comes first; missing values come last."""
-    dice = 0.0 if math.isnan(one.dice) and one.remark else one.dice
+    dice = 0.0 if math.isnan(case.dice) and case.remark else case.dice
     step = _NEVER if math.isnan(dice) else math.floor(round(dice / DICE_STEP, 9))
     return (
         step,
-        _most_first(one.n_missed),
-        -float(one.is_other_side is True),
-        _most_first(one.count_gap),
-        _most_first(one.hd95_mm),
-        _most_first(one.doubt),
-        -float(one.touches_border is True),
+        _most_first(case.n_missed),
+        -float(case.is_other_side is True),
+        _most_first(case.count_gap),
+        _most_first(case.hd95_mm),
+        _most_first(case.doubt),
+        -float(case.touches_border is True),
         -float(is_outlier),
         _NEVER if math.isnan(dice) else dice,
-        one.case_id,
+        case.case_id,
     )
 
 

@@ -68,8 +68,7 @@ class CategoryAgreement:
         Whether the order is meaningful: it comes from the form, or all categories are numbers.
     fleiss, n_fleiss_left_out
         Fleiss' kappa over the units with the usual number of answers (`n_readers`), and the number
-        of
-        other units.
+        of other units.
     alpha, alpha_ordinal
         Krippendorff's alpha, nominal and ordinal; the latter is None without an order.
     n_alone

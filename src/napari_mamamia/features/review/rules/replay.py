@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from napari_mamamia.core.program.garbage import uncollected
 from napari_mamamia.features.review.core.review import Role, Study
-from napari_mamamia.features.review.rules.assignment import order_of_looks
+from napari_mamamia.features.review.rules.assignment import list_reading_order
 from napari_mamamia.features.review.rules.case_replay import CaseReplay
 from napari_mamamia.features.review.rules.key_replay import KEY_ACTS, KeyReplay, KeyTable, KeyView
 from napari_mamamia.features.review.rules.signatures import Check
@@ -161,7 +161,7 @@ def replay_events(
             for event in by_case[name]
         ]
         if memory.looks is None:
-            memory.looks = order_of_looks(study.tasks, study.plan.mode)
+            memory.looks = list_reading_order(study.tasks, study.plan.mode)
         roles = {reader.reader_id: frozenset(reader.roles) for reader in study.readers}
         folded = []
         for case in study.cases:
@@ -234,7 +234,7 @@ def came_late(
         known = known if begin is None else [begin.hash]
     past = list_past(by_hash, known)
     events = [event for event in state.case(case.key).events if event.hash in past]
-    looks = order_of_looks(state.study.tasks, state.study.plan.mode)
+    looks = list_reading_order(state.study.tasks, state.study.plan.mode)
     roles = {reader.reader_id: frozenset(reader.roles) for reader in state.study.readers}
     run = CaseReplay(state.study, origin, case, looks, roles, state.keys, has_mask, check)
     return not any(one is event for one, _ in run.take_in([*_order_events(events), event]))
@@ -292,10 +292,10 @@ def _follows_seen(order: Sequence[Event]) -> bool:
     """Return whether each event comes after those that its writer had seen."""
     places = dict(zip(map(_HASH, order), itertools.count()))
     return all(
-        places.get(one, -1) < index
+        places.get(digest, -1) < index
         for index, event in enumerate(order)
         if event.seen
-        for one in event.seen
+        for digest in event.seen
     )
 
 

@@ -16,9 +16,6 @@ Check: TypeAlias = Callable[[str, str, bytes], bool]
 """Function that verifies (public key, signature, message); key and signature as hexadecimal digits.
 """
 
-_PLAIN, _SEALED = 1, 2
-"""Versions of a message: without and with a seal."""
-
 
 @dataclass(frozen=True, slots=True)
 class SignedThing:
@@ -43,7 +40,7 @@ class SignedThing:
     at
         Time by the signer's clock: ISO 8601, UTC.
     seal
-        Digest of the events that the signer had seen, see `seal_of`; "" in early signatures.
+        Digest of the events that the signer had seen, see `seal_of`.
     """
 
     study: str
@@ -58,7 +55,7 @@ class SignedThing:
     subject: str
     software: str
     at: str
-    seal: str = ""
+    seal: str
 
     @property
     def message(self) -> bytes:
@@ -87,7 +84,7 @@ def enter_message(study: str, reader: str, host: str, session: str, seal: str) -
     return _make_message("enter", content)
 
 
-def countersign_message(study: str, reader: str, key: str, lead: str, seal: str = "") -> bytes:
+def countersign_message(study: str, reader: str, key: str, lead: str, seal: str) -> bytes:
     """Return the message with which a lead confirms that a public key belongs to a reader.
 
     Parameters
@@ -106,7 +103,7 @@ def countersign_message(study: str, reader: str, key: str, lead: str, seal: str 
 
 
 @dataclass(frozen=True, slots=True)
-class KeyEnd:
+class KeyRevocation:
     """The signed content of the revocation of a key.
 
     Parameters
@@ -144,11 +141,6 @@ class KeyEnd:
         return _make_message("revoke", {**content, "stand": list(self.stand)})
 
 
-def answers_hash(answers: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of answers in their canonical form."""
-    return hashlib.sha256(canonical(answers)).hexdigest()
-
-
 def short_key(key: str) -> str:
     """Return the fingerprint of a public key: 16 digits of its SHA-256 in groups of four.
 
@@ -162,8 +154,5 @@ def short_key(key: str) -> str:
 
 
 def _make_message(what: str, content: Mapping[str, Any]) -> bytes:
-    about = dict(content)
-    version = _SEALED if about.get("seal") else _PLAIN
-    if version == _PLAIN:
-        about.pop("seal", None)
-    return canonical({"what": f"napari-mamamia review {what} {version}", **about})
+    version = 2 if "seal" in content else 1
+    return canonical({"what": f"napari-mamamia review {what} {version}", **content})

@@ -92,8 +92,7 @@ class Decision:
 class Signature:
     """A signature, with the reason if it is not valid.
 
-    `hash` is of its own event, `subject` of the event that recorded the signed content; `seals`
-    says whether it covers all events that its writer had seen, which early signatures do not.
+    `hash` is of its own event, `subject` of the event that recorded the signed content.
     """
 
     reader: str
@@ -106,7 +105,6 @@ class Signature:
     key: str
     software: str
     why_not: str = ""
-    seals: bool = False
 
     @property
     def counts(self) -> bool:
@@ -135,7 +133,7 @@ class CaseView:
     def tips(self) -> tuple[str, ...]:
         """Return the hashes of the events that no other event follows."""
         last = {event[:3]: event.hash for event in self.events}
-        covered = {one for event in self.events for one in event.seen}
+        covered = {digest for event in self.events for digest in event.seen}
         return tuple(sorted(set(last.values()) - covered))
 
 

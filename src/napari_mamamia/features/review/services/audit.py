@@ -11,7 +11,7 @@ from napari_mamamia.features.review.io.store import EventStore
 from napari_mamamia.features.review.rules.form_words import word_answers, word_reason
 from napari_mamamia.features.review.rules.replay import ReviewState
 from napari_mamamia.features.review.services.look import read_whole, replay_reading
-from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL, Pseudonymizer
+from napari_mamamia.features.review.services.pseudonymizer import NO_PSEUDONYMS, Pseudonymizer
 from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.workspace.event_order import Event, merge_events
@@ -22,7 +22,7 @@ AUDIT: Final = "audit"
 def save_audit(
     store: EventStore,
     folder: Path,
-    pseudonymizer: Pseudonymizer = NO_VEIL,
+    pseudonymizer: Pseudonymizer = NO_PSEUDONYMS,
     form: Form | None = None,
 ) -> tuple[Path, Path]:
     """Write every event in order, as CSV and as one HTML page; return both paths.

@@ -23,7 +23,7 @@ from napari_mamamia.features.review.rules.replay import ReviewState, came_late
 from napari_mamamia.features.review.rules.signatures import enter_message, seal_of, short_key
 from napari_mamamia.features.review.rules.states import SIGNED_ACTS, Act, CaseState
 from napari_mamamia.features.review.services.look import read_whole, replay_reading
-from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL, Pseudonymizer
+from napari_mamamia.features.review.services.pseudonymizer import NO_PSEUDONYMS, Pseudonymizer
 from napari_mamamia.features.review.services.study_form import list_changed_files
 from napari_mamamia.io.files.chained_lines import scan_chained_lines
 from napari_mamamia.io.files.checksums import sha256_of_large
@@ -113,7 +113,7 @@ class StudyCheck:
     n_sealed: int = 0
 
 
-def find_status(store: EventStore, pseudonymizer: Pseudonymizer = NO_VEIL) -> StudyStatus:
+def find_status(store: EventStore, pseudonymizer: Pseudonymizer = NO_PSEUDONYMS) -> StudyStatus:
     """Return the status of a study, with pseudonyms if a pseudonymizer is given.
 
     Raises as `read_whole`.
@@ -178,7 +178,7 @@ def _cover_problems(
 
 
 def verify_study(
-    store: FolderStore, images: Path | None = None, pseudonymizer: Pseudonymizer = NO_VEIL
+    store: FolderStore, images: Path | None = None, pseudonymizer: Pseudonymizer = NO_PSEUDONYMS
 ) -> StudyCheck:
     """Verify a study's folder against all its hashes and rules.
 
@@ -200,11 +200,14 @@ def verify_study(
     problems += [Problem("file", *other_file) for other_file in other_files]
     problems += _list_misplaced(chains)
     problems += store.visit(lambda folder: list(_list_torn(folder / EVENTS)))
-    problems += [Problem("waiting", _place_of(state, one.event), one.why) for one in state.waiting]
+    problems += [
+        Problem("waiting", _place_of(state, refusal.event), refusal.why)
+        for refusal in state.waiting
+    ]
     events = merge_events(chains.values())
     by_hash = {event.hash: event for event in events}
     entries, unproven, keyless = _check_entries(state, store.origin, chains, by_hash)
-    late, refused = _part_refused(state, store.origin, by_hash, reading.masks, keyless)
+    late, refused = _split_refused(state, store.origin, by_hash, reading.masks, keyless)
     problems += refused
     problems += _list_conflicts(state)
     problems += _list_signature_problems(state)
@@ -219,7 +222,7 @@ def verify_study(
         signature for view in state.cases for signature in view.signatures if signature.counts
     ]
     # A signature does not cover its own event, whose other fields are not signed.
-    signing = [by_hash[signature.hash] for signature in signatures if signature.seals]
+    signing = [by_hash[signature.hash] for signature in signatures]
     n_sealed = len(list_past(by_hash, (one for event in signing for one in _list_before(event))))
     notes = [*_list_clocks(events), *_list_keys(state), *_list_unused_masks(reading.masks, events)]
     notes += [*unproven, *late, *_list_open_events(len(events), n_sealed)]
@@ -254,7 +257,7 @@ def _place_of(state: ReviewState, event: Event) -> str:
     return f"{event.reader}/{event.host}-{event.session} event {event.seq} ({act} {case_id})"
 
 
-def _part_refused(
+def _split_refused(
     state: ReviewState,
     origin: str,
     by_hash: Mapping[str, Event],
@@ -266,18 +269,16 @@ def _part_refused(
     Nothing counts as late in the sessions of `keyless`: their origin is not proven.
     """
     late, refused = [], []
-    for one in state.refused:
-        where = _place_of(state, one.event)
-        is_known = one.event[:3] not in keyless
+    for refusal in state.refused:
+        where = _place_of(state, refusal.event)
+        is_known = refusal.event[:3] not in keyless
         if is_known and came_late(
-            state, origin, one.event, by_hash, masks.__contains__, signature_fits
+            state, origin, refusal.event, by_hash, masks.__contains__, signature_fits
         ):
-            text = (
-                f"it came late and does not count: {one.why}; it was valid by what its writer knew"
-            )
+            text = f"it came late and does not count: {refusal.why}; its writer could not know"
             late.append(Problem("late", where, text))
         else:
-            refused.append(Problem("refused", where, one.why))
+            refused.append(Problem("refused", where, refusal.why))
     return late, refused
 
 
@@ -353,7 +354,7 @@ def _list_lost(reading: StoreReading) -> Iterator[Problem]:
     """Yield files whose writer had seen events that are now missing."""
     here = {event.hash for chain in reading.chains.values() for event in chain}
     for name, chain in reading.chains.items():
-        lost = {one for event in chain for one in event.seen} - here
+        lost = {digest for event in chain for digest in event.seen} - here
         if lost:
             text = (
                 f"{count_of(len(lost), 'event')} that its writer had seen missing: deleted, "

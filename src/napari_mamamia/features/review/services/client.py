@@ -132,7 +132,7 @@ class StudyClient:
             self.store.send()
             trouble = self.store.trouble
             self.store.keep_copy()
-            lost = self._keep_claims() if is_active else ()
+            lost = self._renew_claims() if is_active else ()
             state = session.refresh()
             rows = session.queue()
             ids = {case.key: case.case_id for case in state.study.cases}
@@ -166,12 +166,12 @@ class StudyClient:
             )
             return look if self.store.is_known else leave_out_unseen(look)
 
-    def _keep_claims(self) -> tuple[Claim, ...]:
+    def _renew_claims(self) -> tuple[Claim, ...]:
         """Renew claims now and then; return those that others took meanwhile."""
         if time.monotonic() - self._kept_at < _KEEP_EVERY_S:
             return ()
         self._kept_at = time.monotonic()
-        return self.session.keep_claims()
+        return self.session.renew_claims()
 
     # -------------------------------------------------------------------- reading
 
@@ -271,8 +271,7 @@ class StudyClient:
             The reading.
         mask
             The saved file and its SHA-256; None for an empty mask. The provenance of the mask is
-            stored
-            in the event.
+            stored in the event.
         draft
             Answers and working time.
 

@@ -8,11 +8,11 @@ from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.form import Form
 from napari_mamamia.features.review.core.review import Role, Task
 from napari_mamamia.features.review.io.client_files import NO_DRAFT, Draft
-from napari_mamamia.features.review.rules.form_words import tell_reasons
+from napari_mamamia.features.review.rules.form_words import describe_reasons
 from napari_mamamia.features.review.rules.replay import ReviewState
 from napari_mamamia.features.review.rules.states import CaseState
 from napari_mamamia.features.review.rules.views import CaseView, ReadingView
-from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL, Pseudonymizer
+from napari_mamamia.features.review.services.pseudonymizer import NO_PSEUDONYMS, Pseudonymizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class StudyTask:
     workspace: Path
     draft: Draft = NO_DRAFT
     held: str = ""
-    pseudonymizer: Pseudonymizer = NO_VEIL
+    pseudonymizer: Pseudonymizer = NO_PSEUDONYMS
 
 
 def leave_out_unseen(look: StudySnapshot) -> StudySnapshot:
@@ -170,7 +170,7 @@ def list_dispute_rows(
             view.key,
             state.study.case(view.key).case_id,
             view.state,
-            tell_reasons(form, view),
+            describe_reasons(form, view),
             state.name(view.adjudicator) if view.adjudicator else "",
         )
         for view in {view.key: view for view in views}.values()

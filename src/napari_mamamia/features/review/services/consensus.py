@@ -92,8 +92,7 @@ def make_consensus(
         The rule of consensus.
     third
         Reading that breaks the ties of `majority-third-reader` if the number of readings is even:
-        one
-        of the readings if there are four or more, or a further reading.
+        one of the readings if there are four or more, or a further reading.
 
     Raises
     ------

@@ -10,7 +10,11 @@ from napari_mamamia.features.review.core.review import Role
 from napari_mamamia.features.review.io.keys import read_public_key, sign_with
 from napari_mamamia.features.review.rules.key_replay import KEY_ACTS, KeyView
 from napari_mamamia.features.review.rules.replay import ReviewState
-from napari_mamamia.features.review.rules.signatures import KeyEnd, countersign_message, seal_of
+from napari_mamamia.features.review.rules.signatures import (
+    KeyRevocation,
+    countersign_message,
+    seal_of,
+)
 from napari_mamamia.features.review.rules.states import Act
 from napari_mamamia.features.review.services.look import require_reason
 from napari_mamamia.features.review.services.session import ReviewSession
@@ -40,7 +44,7 @@ def countersign(lead: ReviewSession, reader_id: str, key: str, passphrase: str) 
     return lead.add_to_study(Act.COUNTERSIGN, seen, **body)
 
 
-def describe_word(state: ReviewState, key: str) -> str:
+def describe_countersignature(state: ReviewState, key: str) -> str:
     """Return the effect of a countersignature, in words."""
     view = next(one for one in state.keys if one.key == key)
     name = state.name(view.reader)
@@ -55,7 +59,7 @@ def describe_word(state: ReviewState, key: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyEnding:
+class RevocationResult:
     """Result of a revocation.
 
     Parameters
@@ -81,7 +85,7 @@ def revoke(
     reason: str,
     passphrase: str,
     since: str = "",
-) -> KeyEnding:
+) -> RevocationResult:
     """Revoke a key, as a lead or with the key itself; signatures proven to be earlier remain valid.
 
     Parameters
@@ -96,16 +100,14 @@ def revoke(
         Of the own key.
     since
         Time from which the key does not count (ISO 8601; local time without a zone). Signatures
-        remain
-        valid if somebody else's event had seen them by then: the clock of the key's holder proves
-        nothing. "" for now: all visible signatures remain valid.
+        remain valid if somebody else's event had seen them by then: the clock of the key's holder
+        proves nothing. "" for now: all visible signatures remain valid.
 
     Raises
     ------
     CaseError
         Without a reason, for an invalid or future time, without permission, or if the passphrase of
-        the
-        own key is wrong.
+        the own key is wrong.
     FormatError
         If there is no own key on this computer.
     """
@@ -113,12 +115,12 @@ def revoke(
     moment = _parse_moment(since) if since.strip() else ""
     own_key = read_public_key(session.key_file)
     state = session.refresh()
-    target = _find_ending(state, session, key, own_key)
+    target = _find_key_to_revoke(state, session, key, own_key)
     events = [event for chain in session.store.read().chains.values() for event in chain]
     stand = _list_standing(state, target, events, moment)
     prev, seen = session.prepare_seal()
     about = (session.store.origin, reader_id, key, own_key, moment, reason.strip(), stand)
-    end = KeyEnd(*about, seal_of(prev, seen))
+    end = KeyRevocation(*about, seal_of(prev, seen))
     signature = sign_with(session.key_file, passphrase, end.message)
     body = {"of": reader_id, "key": key, "by": own_key, "signature": signature}
     more = {"since": moment, "reason": end.reason, "stand": list(stand)}
@@ -129,10 +131,12 @@ def revoke(
         signature for case in after.cases for signature in case.signatures if signature.key == key
     ]
     n_standing = sum(signature.counts for signature in signatures)
-    return KeyEnding(bool(view.ended), n_standing, len(signatures) - n_standing, view.against)
+    return RevocationResult(
+        bool(view.ended), n_standing, len(signatures) - n_standing, view.against
+    )
 
 
-def describe_ending(state: ReviewState, key: str, ending: KeyEnding) -> str:
+def describe_revocation(state: ReviewState, key: str, ending: RevocationResult) -> str:
     """Return the effect of a revocation, in words."""
     view = next(one for one in state.keys if one.key == key)
     name = state.name(view.reader)
@@ -151,7 +155,9 @@ def describe_ending(state: ReviewState, key: str, ending: KeyEnding) -> str:
     return f"The key of {name} is revoked: {signed}. A new key counts once a lead countersigns it."
 
 
-def _find_ending(state: ReviewState, session: ReviewSession, key: str, own_key: str) -> KeyView:
+def _find_key_to_revoke(
+    state: ReviewState, session: ReviewSession, key: str, own_key: str
+) -> KeyView:
     """Return the key to revoke; raise `CaseError` if this person may not revoke it."""
     target = next((one for one in state.keys if one.key == key), None)
     if target is None:
@@ -196,7 +202,7 @@ def _list_standing(
 ) -> tuple[str, ...]:
     """Return the hashes of the events signed with a key that remain valid."""
     by_hash = {event.hash: event for event in events}
-    refused = {one.event.hash for one in state.refused}
+    refused = {refusal.event.hash for refusal in state.refused}
     words = {
         digest
         for digest, event in by_hash.items()

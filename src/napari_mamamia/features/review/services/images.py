@@ -8,7 +8,7 @@ from napari_mamamia.core.progress import report_progress, saying
 from napari_mamamia.features.review.core.review import Study, StudyCase
 from napari_mamamia.features.review.io.client_files import ClientFiles
 from napari_mamamia.features.review.io.share import Share
-from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL, Pseudonymizer
+from napari_mamamia.features.review.services.pseudonymizer import NO_PSEUDONYMS, Pseudonymizer
 from napari_mamamia.io.files.checksums import sha256_of_large
 
 
@@ -21,7 +21,7 @@ def require_images(
     case: StudyCase,
     data_set: Path,
     known: set[tuple[Path, int, int]],
-    pseudonymizer: Pseudonymizer = NO_VEIL,
+    pseudonymizer: Pseudonymizer = NO_PSEUDONYMS,
 ) -> None:
     """Refuse a case whose images differ from those of the study.
 

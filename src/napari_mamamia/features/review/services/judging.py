@@ -19,7 +19,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.features.review.core.review import ConsensusRule, ReadingMode, Task
 from napari_mamamia.features.review.io.client_files import JUDGE
 from napari_mamamia.features.review.io.mask_files import read_mask
-from napari_mamamia.features.review.rules.form_words import tell_reasons
+from napari_mamamia.features.review.rules.form_words import describe_reasons
 from napari_mamamia.features.review.rules.states import CaseState
 from napari_mamamia.features.review.rules.views import CaseView, ReadingView
 from napari_mamamia.features.review.services.client import StudyClient
@@ -32,7 +32,7 @@ from napari_mamamia.features.review.services.consensus import (
 )
 from napari_mamamia.features.review.services.images import find_images
 from napari_mamamia.features.review.services.lesion_match import match_masks
-from napari_mamamia.features.review.services.pseudonymizer import NO_VEIL, Pseudonymizer
+from napari_mamamia.features.review.services.pseudonymizer import NO_PSEUDONYMS, Pseudonymizer
 from napari_mamamia.findings.form_values import carry_lesions, parse_answers_text, read_record
 from napari_mamamia.findings.lesion_numbers import rank_name
 from napari_mamamia.io.data_set.volumes import read_labels
@@ -82,7 +82,7 @@ class Dispute:
     workspace: Path
     readings: tuple[ShownReading, ...] = ()
     held: str = ""
-    pseudonymizer: Pseudonymizer = NO_VEIL
+    pseudonymizer: Pseudonymizer = NO_PSEUDONYMS
 
     def why_not(self, rule: ConsensusRule) -> str:
         """Return why a rule is not applicable, "" if it is."""
@@ -160,7 +160,7 @@ def _describe_dispute(
     return Dispute(
         view.key,
         study.case(view.key).case_id,
-        tell_reasons(client.form, view),
+        describe_reasons(client.form, view),
         Blinding(study.plan.blinding.hidden - {Hidden.OTHER_READERS}),
         find_images(study, client.files),
         client.files.work_folder(me, view.round, JUDGE),
@@ -219,7 +219,10 @@ def list_differences(
     drawn = next((one.labels for one in (first, second) if one.labels is not None), None)
     if drawn is None:
         return ()
-    one, other = (_fill_mask(shown.labels, drawn) for shown in (first, second))
+    one, other = (
+        (np.zeros(drawn.grid.shape, np.uint8) if shown.labels is None else shown.labels)
+        for shown in (first, second)
+    )
     agreement = compare_masks(one, other, drawn.grid)
     parts = [
         Difference(error.kind is Agrees.MISSED, error.volume_mm3, error.distance_mm, error.voxel)
@@ -232,10 +235,6 @@ def list_differences(
 
 def _rank_distance(part: Difference) -> float:
     return -math.inf if math.isnan(part.distance_mm) else -part.distance_mm
-
-
-def _fill_mask(labels: LabelMap | None, like: LabelMap) -> LabelMap | NDArray[np.uint8]:
-    return np.zeros(like.grid.shape, np.uint8) if labels is None else labels
 
 
 def fuse_dispute(client: StudyClient, dispute: Dispute, rule: ConsensusRule) -> ConsensusMask:
@@ -289,25 +288,25 @@ def decide_dispute(
                 "it to the queue meanwhile: open it again"
             )
         text, lost = _carry_answers(answers, saved, measure)
-        choice = _tell_choice(client, dispute, saved, reason, text, consensus)
+        choice = _find_origin(client, dispute, saved, reason, text, consensus)
         client.session.let_go_of_case(dispute.case)
     return Decided(choice, lost)
 
 
 def _carry_answers(
-    shown: ShownReading | str, saved: tuple[Path, str] | None, measure: Measure | None
+    reading: ShownReading | str, saved: tuple[Path, str] | None, measure: Measure | None
 ) -> tuple[str, tuple[str, ...]]:
     """Return answers for the decided mask, and the described lesions that it does not contain."""
-    if isinstance(shown, str):
-        return shown, ()
-    text = shown.reading.answers
+    if isinstance(reading, str):
+        return reading, ()
+    text = reading.reading.answers
     answers = parse_answers_text(text)
-    if shown.labels is None or not answers.lesions:
+    if reading.labels is None or not answers.lesions:
         return text, ()
     decided = None if saved is None else read_labels(saved[0])
-    if decided is not None and _is_same_mask(shown.labels, decided):
+    if decided is not None and _is_same_mask(reading.labels, decided):
         return text, ()
-    match = match_masks(shown.labels, decided, (answers.anchors, ()))
+    match = match_masks(reading.labels, decided, (answers.anchors, ()))
     places = {one.name: one.voxel for one in match.second}
     voxels = {one.first: places[one.second] for one in match.both}
     text = carry_lesions(text, voxels)
@@ -316,7 +315,7 @@ def _carry_answers(
     return text, tuple(sorted(answers.lesions - set(voxels), key=rank_name))
 
 
-def _tell_choice(
+def _find_origin(
     client: StudyClient,
     dispute: Dispute,
     saved: tuple[Path, str] | None,
@@ -348,12 +347,12 @@ def _tell_choice(
     return "edited"
 
 
-def _is_same_mask(one: LabelMap, other: LabelMap) -> bool:
+def _is_same_mask(labels: LabelMap, other: LabelMap) -> bool:
     """Return whether two masks have the same voxels above 0."""
-    if not one.grid.is_same_place(other.grid):
+    if not labels.grid.is_same_place(other.grid):
         return False
-    box = one.box.union(other.box)
-    return bool(box.is_empty or np.array_equal(one.cut(box) > 0, other.cut(box) > 0))
+    box = labels.box.union(other.box)
+    return bool(box.is_empty or np.array_equal(labels.cut(box) > 0, other.cut(box) > 0))
 
 
 def set_down(client: StudyClient, dispute: Dispute) -> None:

@@ -355,11 +355,11 @@ def join_lesions(
     return names | {name: str(n_known + index) for index, name in enumerate(rest, start=1)}
 
 
-def _rank_link(dsc: float, one: Lesion, other: Lesion, ends: tuple[_Member, _Member]) -> _Link:
-    places = sorted((one.voxel, other.voxel))
-    apart_mm = dist(one.centre_mm, other.centre_mm)
-    return (-dsc, apart_mm, -one.volume_mm3 - other.volume_mm3, places, tuple(sorted(ends)))
+def _rank_link(dsc: float, lesion: Lesion, other: Lesion, ends: tuple[_Member, _Member]) -> _Link:
+    places = sorted((lesion.voxel, other.voxel))
+    apart_mm = dist(lesion.centre_mm, other.centre_mm)
+    return (-dsc, apart_mm, -lesion.volume_mm3 - other.volume_mm3, places, tuple(sorted(ends)))
 
 
-def _rank_lesion(one: Lesion, member: _Member) -> tuple[float, Voxel, _Member]:
-    return -one.volume_mm3, one.voxel, member
+def _rank_lesion(lesion: Lesion, member: _Member) -> tuple[float, Voxel, _Member]:
+    return -lesion.volume_mm3, lesion.voxel, member

@@ -111,8 +111,8 @@ def list_lesions(
     )
 
 
-def _list_lost(shown: ShownReading, lesions: tuple[Lesion, ...]) -> tuple[str, ...]:
-    described = parse_answers_text(shown.reading.answers).described
+def _list_lost(reading: ShownReading, lesions: tuple[Lesion, ...]) -> tuple[str, ...]:
+    described = parse_answers_text(reading.reading.answers).described
     return tuple(sorted(described - {lesion.name for lesion in lesions}, key=rank_name))
 
 
@@ -143,18 +143,18 @@ def _list_rows(
 
 
 def _make_row(
-    one: Lesion | None,
+    lesion: Lesion | None,
     other: Lesion | None,
     dsc: float = math.nan,
     answers: tuple[PairedAnswer, ...] = (),
     part_of: str = "",
 ) -> LesionRow:
-    shown = one if one is not None else other
+    shown = lesion if lesion is not None else other
     return LesionRow(
-        "" if one is None else one.name,
+        "" if lesion is None else lesion.name,
         "" if other is None else other.name,
         part_of,
-        math.nan if one is None else one.volume_mm3,
+        math.nan if lesion is None else lesion.volume_mm3,
         math.nan if other is None else other.volume_mm3,
         dsc,
         (0, 0, 0) if shown is None else shown.voxel,

@@ -36,8 +36,7 @@ def read_whole(store: EventStore) -> StoreReading:
     ------
     FormatError
         If the study or one of its files cannot be read now. Readers continue with what they know,
-        but a
-        status, check or export of a part would be taken for the whole.
+        but a status, check or export of a part would be taken for the whole.
     """
     reading = store.read()
     if reading.away:
@@ -85,7 +84,7 @@ def require_outside(store: FolderStore, folder: Path) -> None:
 
 def require_counted(state: ReviewState, event: Event) -> None:
     """Raise `CaseError` with the reason if a submitted reading does not count."""
-    why = next((one.why for one in state.refused if one.event.hash == event.hash), "")
+    why = next((refusal.why for refusal in state.refused if refusal.event.hash == event.hash), "")
     if why:
         case_id = state.study.case(str(event.body["case"])).case_id
         raise CaseError(
@@ -108,10 +107,10 @@ def list_refused(state: ReviewState, reader: str, host: str, session: str) -> tu
     Decisions made while the share was unreachable are seen when it is back.
     """
     return tuple(
-        f"your reading of {state.study.case(str(one.event.body['case'])).case_id} does not count: "
-        f"{one.why}; mask and answers are kept, ask the lead"
-        for one in state.refused
-        if one.event[:3] == (reader, host, session) and one.event.body["act"] == "read"
+        f"your reading of {state.study.case(str(refusal.event.body['case'])).case_id} does not "
+        f"count: {refusal.why}; mask and answers are kept, ask the lead"
+        for refusal in state.refused
+        if refusal.event[:3] == (reader, host, session) and refusal.event.body["act"] == "read"
     )
 
 
@@ -182,7 +181,7 @@ def find_key(state: ReviewState, reader_id: str, digits: str) -> str:
     )
 
 
-def find_ending_key(state: ReviewState, reader_id: str, digits: str = "") -> str:
+def find_key_to_revoke(state: ReviewState, reader_id: str, digits: str = "") -> str:
     """Return a reader's key that can be revoked: by its digits, or the only one.
 
     Raises

@@ -164,8 +164,7 @@ def freeze_study(
         Whether every case must be readable; False freezes without those that cannot be read.
     lead_keys
         (name, public key) of leads to be listed in the study file; without any, anybody who can
-        write
-        to the folder can pass for a lead.
+        write to the folder can pass for a lead.
 
     Raises
     ------
@@ -279,24 +278,25 @@ def _print_cases(
     keys = [f"c{number:04d}" for number in range(1, len(files) + 1)]
     if plan.blinding.hides(Hidden.SITE):
         # Sorted by id, the cases of a site would have consecutive numbers.
-        by_hash = sorted(files, key=lambda file: _hash_seeded(plan.seed, file.case_id))
+        by_hash = sorted(
+            files,
+            key=lambda file: hashlib.sha256(f"{plan.seed}:{file.case_id}".encode()).hexdigest(),
+        )
         numbers = {one.case_id: key for one, key in zip(by_hash, keys, strict=True)}
         keys = [numbers[file.case_id] for file in files]
     for number, one in enumerate(files, start=1):
         report_progress(number - 1, len(files), f"Checksums of {one.case_id}")
         paths = dict.fromkeys(path for phase in one.phases for path in phase.files)
-        prints = tuple(FilePrint(name_below(path, root), sha256_of_large(path)) for path in paths)
+        prints = tuple(
+            FilePrint(relative_name(path, root), sha256_of_large(path)) for path in paths
+        )
         site = find_site(one.case_id, opened.record(one.case_id))
         cases.append(StudyCase(keys[number - 1], one.case_id, prints, site))
     report_progress(len(files), len(files), "Checksums")
     return cases
 
 
-def _hash_seeded(seed: int, case_id: str) -> str:
-    return hashlib.sha256(f"{seed}:{case_id}".encode()).hexdigest()
-
-
-def name_below(path: Path, root: Path) -> str:
+def relative_name(path: Path, root: Path) -> str:
     """Return a file's path relative to the data set, or its name if it is elsewhere."""
     try:
         return path.relative_to(root).as_posix()

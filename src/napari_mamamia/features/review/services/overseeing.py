@@ -10,7 +10,7 @@ from napari_mamamia.features.review.rules.states import CaseState
 from napari_mamamia.features.review.services.client import StudyClient
 from napari_mamamia.features.review.services.pseudonymizer import pseudonymize_store
 from napari_mamamia.features.review.services.study_form import load_study_form, load_study_queue
-from napari_mamamia.features.review.services.unblinding import note_sight
+from napari_mamamia.features.review.services.unblinding import note_unblinding
 from napari_mamamia.io.files.user_folders import review_folder
 
 _STILL_READS: Final = (
@@ -51,7 +51,7 @@ def why_blind(client: StudyClient) -> str:
         return "" if is_over else _STILL_READS
 
 
-def look_at_quality(client: StudyClient) -> QualityStatus | None:
+def load_quality_status(client: StudyClient) -> QualityStatus | None:
     """Return the queue that a study is read by; None without one, or if it would unblind.
 
     A missing or changed queue file is reported in `says`.
@@ -76,7 +76,7 @@ def look_at_quality(client: StudyClient) -> QualityStatus | None:
     return QualityStatus(rows, points, describe_capture(capture))
 
 
-def tell_agreement(client: StudyClient) -> tuple[str, ...]:
+def describe_agreement(client: StudyClient) -> tuple[str, ...]:
     """Return the current agreement of the readers as lines of text; this takes seconds.
 
     In a blind study an event visible to everybody records that it was shown.
@@ -95,7 +95,7 @@ def tell_agreement(client: StudyClient) -> tuple[str, ...]:
     if why := why_blind(client):
         return (why,)
     with client.turn:
-        note_sight(client.session, "agreement so far")
+        note_unblinding(client.session, "agreement so far")
     store = FolderStore(client.folder, review_folder())
     pseudonymize_store(store)
     form = store.read_frozen(load_study_form)

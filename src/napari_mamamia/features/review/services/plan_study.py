@@ -9,12 +9,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.blinding import STUDY_HIDDEN, Blinding
 from napari_mamamia.core.errors import CaseError, MamamiaError
 from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.core.review import (
-    ConsensusRule,
-    ReadingMode,
     StudyPlan,
     Triggers,
 )
@@ -55,27 +52,20 @@ class StudySetup:
 
     Parameters
     ----------
+    data_set
+        Its folder; None if none was given.
+    plan
+        Title and rules of the study.
     cases
         Ids, or patterns with ``*`` and ``?``; empty for every case of the data set.
-    n_readers
-        Readings of a case.
-    repeat_share
-        Proportion of hidden repeats, 0 to 0.5.
     honeypots, protocol, order
         Files, or None. The order is a queue of quality control that everybody reads by.
     """
 
     data_set: Path | None
-    name: str
+    plan: StudyPlan
     people: StudyPeople
     cases: tuple[str, ...] = ()
-    mode: ReadingMode = ReadingMode.INDEPENDENT
-    n_readers: int = 2
-    blinding: Blinding = STUDY_HIDDEN
-    consensus: ConsensusRule = ConsensusRule.MAJORITY_BACKGROUND
-    triggers: Triggers = _USUAL
-    repeat_share: float = 0.0
-    seed: int = 42
     honeypots: Path | None = None
     protocol: Path | None = None
     order: Path | None = None
@@ -95,20 +85,9 @@ def plan_study(setup: StudySetup) -> StudyDraft:
         data_set = Share(setup.data_set)
         opened = data_set.run(open_data_set)
     with _name_field("name"):
-        if not setup.name.strip():
+        if not setup.plan.name.strip():
             raise CaseError("expected a title, but found an empty line: type one")
     _check_people(setup)
-    with _name_field("n_readers"):
-        plan = StudyPlan(
-            setup.name,
-            setup.mode,
-            setup.n_readers,
-            setup.blinding,
-            setup.consensus,
-            setup.triggers,
-            repeat_share=setup.repeat_share,
-            seed=setup.seed,
-        )
     with _name_field("cases"):
         case_ids = choose_cases([case.case_id for case in opened.data_set.cases], setup.cases)
     with _name_field("honeypots"):
@@ -119,7 +98,7 @@ def plan_study(setup: StudySetup) -> StudyDraft:
             list_texts(*files)
     with _name_field("cases"):
         about = (case_ids, pots, setup.protocol, setup.order)
-        return data_set.run(lambda _: draft_study(opened, plan, setup.people, *about))
+        return data_set.run(lambda _: draft_study(opened, setup.plan, setup.people, *about))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +116,7 @@ class FreezeSetup:
     lead_keys: str = ""
 
 
-def freeze_wished(draft: StudyDraft, setup: FreezeSetup) -> str:
+def freeze_with_keys(draft: StudyDraft, setup: FreezeSetup) -> str:
     """Freeze a study with the keys of leads; return the SHA-256 of its file.
 
     Raises
@@ -240,9 +219,9 @@ def _check_people(setup: StudySetup) -> None:
                 raise CaseError(f"expected {word}, but found nobody: type a name")
             name_people(StudyPeople(**{"leads": (), "readers": (), role: names}))
     with _name_field("readers"):
-        if len(people.readers) < setup.n_readers:
+        if len(people.readers) < setup.plan.n_readers:
             raise CaseError(
-                f"expected at least {setup.n_readers} readers of each case, but found "
+                f"expected at least {setup.plan.n_readers} readers of each case, but found "
                 f"{len(people.readers)}: name more, or ask for fewer readings of a case"
             )
 
@@ -262,11 +241,11 @@ def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
     study, deal = draft.study, draft.deal
     names = {reader.reader_id: reader.name for reader in study.readers}
     loads, repeats = dict(deal.loads), dict(deal.n_repeats)
-    lines = [f"{len(study.cases)} case(s)"]
+    lines = [count_of(len(study.cases), "case")]
     for one in study.readers:
         load, again = loads.get(one.reader_id), repeats.get(one.reader_id)
         has_repeats = f", {again} of them hidden repeats" if again else ""
-        reads = "" if load is None else f": {load} reading(s){has_repeats}"
+        reads = "" if load is None else f": {count_of(load, 'reading')}{has_repeats}"
         lines.append(f"{one.name} ({', '.join(one.roles)}){reads}")
     if study.plan.n_readers > 1 and len(deal.pairs) <= _MOST_PAIRS:
         lines += [

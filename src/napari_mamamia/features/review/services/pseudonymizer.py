@@ -70,15 +70,15 @@ class Pseudonymizer:
         return re.compile("|".join(parts), re.IGNORECASE)
 
 
-NO_VEIL: Final = Pseudonymizer()
+NO_PSEUDONYMS: Final = Pseudonymizer()
 
 
 def pseudonymize_store(store: FolderStore) -> Pseudonymizer:
     """Replace ids by pseudonyms in this program if the study hides the site; return the map."""
     whole = store.study
     if not whole.hides_site:
-        return NO_VEIL
-    store.study = whole.veiled
+        return NO_PSEUDONYMS
+    store.study = whole.pseudonymized
     return make_pseudonymizer(whole)
 
 

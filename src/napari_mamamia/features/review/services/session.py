@@ -259,7 +259,7 @@ class ReviewSession:
         holder = self.store.claim_holder(self.reader.reader_id)
         return not reading.at or (reading.reader, reading.host, reading.session) == holder
 
-    def keep_claims(self) -> tuple[Claim, ...]:
+    def renew_claims(self) -> tuple[Claim, ...]:
         """Renew all claims; return those that somebody else took meanwhile."""
         claims = [claim for claim in self._claims.values() if not self.store.renew(claim)]
         for one in claims:

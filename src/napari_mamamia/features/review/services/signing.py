@@ -31,7 +31,7 @@ class Signable:
 
 
 @dataclass(frozen=True, slots=True)
-class EndableKey:
+class RevocableKey:
     """A key that this person may revoke; `text` gives its owner and digits."""
 
     reader: str
@@ -64,10 +64,10 @@ class SigningStatus:
     things: tuple[Signable, ...]
     waiting: tuple[str, ...] = ()
     ended: str = ""
-    endable: tuple[EndableKey, ...] = ()
+    endable: tuple[RevocableKey, ...] = ()
 
 
-def look_at_signing(client: StudyClient) -> SigningStatus:
+def load_signing_status(client: StudyClient) -> SigningStatus:
     """Return what this person may sign, by the client's last snapshot.
 
     A damaged key file counts as none: a new one is made next to it.
@@ -86,23 +86,23 @@ def look_at_signing(client: StudyClient) -> SigningStatus:
         )
         digits = short_key(public) if public else ""
         ended = next((key.ended for key in state.keys if key.key == public), "")
-        endable = tuple(_list_endable(client, state, public))
+        endable = tuple(_list_revocable(client, state, public))
         return SigningStatus(digits, counts, tuple(things), waiting, ended, endable)
 
 
-def _list_endable(client: StudyClient, state: ReviewState, public: str) -> Iterator[EndableKey]:
+def _list_revocable(client: StudyClient, state: ReviewState, public: str) -> Iterator[RevocableKey]:
     """Yield the keys that can be revoked: the own key, and for a lead with a key all others."""
     open_keys = [key for key in state.keys if not key.ended]
     for open_key in open_keys:
         if open_key.key == public:
-            yield EndableKey(open_key.reader, open_key.key, f"{short_key(open_key.key)} (yours)")
+            yield RevocableKey(open_key.reader, open_key.key, f"{short_key(open_key.key)} (yours)")
     has_word = any(key.key == public and key.by for key in state.keys)
     if Role.LEAD not in client.reader.roles or not has_word:
         return
     for one in open_keys:
         if one.key != public:
             text = f"{short_key(one.key)} of {state.name(one.reader)}"
-            yield EndableKey(one.reader, one.key, text)
+            yield RevocableKey(one.reader, one.key, text)
 
 
 def _read_own_key(client: StudyClient) -> str:
@@ -177,7 +177,7 @@ def sign_things(client: StudyClient, things: Sequence[Signable], passphrase: str
         needs = client.sign(thing.case, thing.meaning, passphrase, thing.occasion)
     signed = f"{len(things)} signature{'s' * (len(things) != 1)}"
     if needs:
-        look = look_at_signing(client)
+        look = load_signing_status(client)
         return (
             f"{signed} kept. {'They count' if len(things) != 1 else 'It counts'} once a lead has "
             f"countersigned your key: read the lead its digits, {look.digits}"
@@ -204,7 +204,9 @@ def make_own_key(client: StudyClient, passphrase: str) -> str:
             raise
 
 
-def end_key(client: StudyClient, key: EndableKey, reason: str, since: str, passphrase: str) -> str:
+def end_key(
+    client: StudyClient, key: RevocableKey, reason: str, since: str, passphrase: str
+) -> str:
     """Revoke a key from now on or since a time; return the result. Raises as `revoke`."""
     with client.turn:
         if not client.has_key:
@@ -213,7 +215,7 @@ def end_key(client: StudyClient, key: EndableKey, reason: str, since: str, passp
             )
         session = client.session
         ending = countersigning.revoke(session, key.reader, key.key, reason, passphrase, since)
-        return countersigning.describe_ending(session.state, key.key, ending)
+        return countersigning.describe_revocation(session.state, key.key, ending)
 
 
 def countersign_key(client: StudyClient, name: str, digits: str, passphrase: str) -> str:
@@ -236,4 +238,4 @@ def countersign_key(client: StudyClient, name: str, digits: str, passphrase: str
         reader_id = find_person(state, name).reader_id
         key = find_key(state, reader_id, digits)
         countersigning.countersign(client.session, reader_id, key, passphrase)
-        return countersigning.describe_word(client.session.refresh(), key)
+        return countersigning.describe_countersignature(client.session.refresh(), key)

@@ -17,25 +17,25 @@ _SHOWN_BY_ALL: Final = frozenset({Hidden.OTHER_READERS, Hidden.SITE})
 """What a report, an export or the agreement of all readers shows."""
 
 
-def has_sight(session: ReviewSession) -> bool:
+def may_see_all(session: ReviewSession) -> bool:
     """Return whether a person may see all readings: an adjudicator without open own readings."""
     is_judge = any(role in session.reader.roles for role in _JUDGES)
     return is_judge and all(one.state is CaseState.READ for _, one in session.queue())
 
 
-def begin_covered(store: FolderStore, who: str, home: Path) -> ReviewSession:
+def begin_pseudonymized(store: FolderStore, who: str, home: Path) -> ReviewSession:
     """Return a person's session, with pseudonyms if the site is hidden from that person.
 
     Its messages contain no case ids either.
     """
     session = ReviewSession(store, who, home)
-    if not has_sight(session):
+    if not may_see_all(session):
         pseudonymize_store(store)
         session.refresh()
     return session
 
 
-def require_sight(
+def require_unblinding(
     store: EventStore,
     who: str,
     reason: str,
@@ -69,8 +69,7 @@ def require_sight(
     ------
     CaseError
         If the study is blind and no person is named, the person needs a reason and gives none, the
-        key
-        is not on this computer, or the passphrase is wrong.
+        key is not on this computer, or the passphrase is wrong.
     """
     blinding = Blinding(store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
     if not blinding.is_blind:
@@ -87,7 +86,7 @@ def require_sight(
     if session.needs_proof:
         session.read_counting_key()  # so that nobody types a passphrase in vain
         session.prove(ask())
-    if not reason.strip() and not has_sight(session):
+    if not reason.strip() and not may_see_all(session):
         is_judge = any(role in session.reader.roles for role in _JUDGES)
         why = "has open readings in this study" if is_judge else "is neither lead nor adjudicator"
         raise CaseError(
@@ -95,11 +94,11 @@ def require_sight(
             "blind, but found none: let a lead do it, or give a reason, which everybody will see",
             remedies=(Remedy("unblind", ("REASON",)),),
         )
-    note_sight(session, reason.strip() or what)
+    note_unblinding(session, reason.strip() or what)
     session.close()
 
 
-def note_sight(session: ReviewSession, text: str) -> None:
+def note_unblinding(session: ReviewSession, text: str) -> None:
     """Record for everybody that a person sees all readings of a blind study, and why."""
     blinding = Blinding(session.store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
     if blinding.is_blind:

@@ -15,7 +15,7 @@ from napari_mamamia.features.review.services.client_records import StudySnapshot
 from napari_mamamia.features.review.services.make_study import StudyDraft
 from napari_mamamia.features.review.services.plan_study import FreezeSetup, SetupError, StudySetup
 from napari_mamamia.features.review.services.session import ProofNeededError
-from napari_mamamia.features.review.services.signing import EndableKey, Signable
+from napari_mamamia.features.review.services.signing import RevocableKey, Signable
 from napari_mamamia.features.review.widgets.judging import Judging
 from napari_mamamia.features.review.widgets.leading_view import ProgressView
 from napari_mamamia.features.review.widgets.page import ExtraSnapshot, ReviewPage
@@ -125,11 +125,11 @@ class Planning(WindowPart):
         if self._draft is None or self._draft[0] != self._view.setup:
             self._view.show_draft(None)
             return
-        draft, freeze_wished = self._draft[1], self._services.review.freeze_wished
+        draft, freeze_with_keys = self._draft[1], self._services.review.freeze_with_keys
         self._jobs.start(
             _PLAN,
             tr("Freezing the study"),
-            lambda: freeze_wished(draft, setup),
+            lambda: freeze_with_keys(draft, setup),
             lambda origin: self.frozen.emit(setup.folder, origin),
             failed=self._show_problem,
         )
@@ -146,12 +146,12 @@ class Leading(WindowPart):
 
     def measure_agreement(self) -> None:
         """Show the current agreement of the readers."""
-        client, tell_agreement = self.client, self._services.review.tell_agreement
+        client, describe_agreement = self.client, self._services.review.describe_agreement
         if client is not None:
             self._jobs.start(
                 "review agreement",
                 tr("Comparing all readings"),
-                lambda: tell_agreement(client),
+                lambda: describe_agreement(client),
                 self._view.show_agreement,
             )
 
@@ -196,7 +196,7 @@ class Signing(WindowPart):
             work = partial(countersign_key, client, name, digits, passphrase)
             self._take_step("Countersigning", work, self._notifier.hint)
 
-    def end(self, key: EndableKey, reason: str, since: str, passphrase: str) -> None:
+    def end(self, key: RevocableKey, reason: str, since: str, passphrase: str) -> None:
         """Revoke a key that was lost or stolen."""
         client, end_key = self.client, self._services.review.end_key
         if client is not None:
@@ -362,8 +362,8 @@ class ReviewFlow(WindowPart):
 
         def look_at_all() -> tuple[StudySnapshot, ExtraSnapshot]:
             look = client.look(is_active=is_active)
-            signing, ended = review.look_at_signing(client), review.list_decided(client)
-            return look, ExtraSnapshot(signing, ended, review.look_at_quality(client))
+            signing, ended = review.load_signing_status(client), review.list_decided(client)
+            return look, ExtraSnapshot(signing, ended, review.load_quality_status(client))
 
         self._jobs.start(
             _LOOK, tr("Refreshing the study"), look_at_all, self._show_look, shown=False

@@ -138,19 +138,19 @@ class Judging(WindowPart):
         self._view.show_pair(self._shown[0], self._shown[1] if len(self._shown) > 1 else None)
         self._look_for_differences()
 
-    def _show_mask(self, role: Role, one: ShownReading) -> None:
+    def _show_mask(self, role: Role, reading: ShownReading) -> None:
         case = self._session.case
-        if case is None or one not in self._shown:
+        if case is None or reading not in self._shown:
             return
-        if one.labels is None:
+        if reading.labels is None:
             self._scene.remove_mask(role)
             self._session.drop_mask(role)
-        elif not one.labels.grid.is_same_place(case.grid):
-            self._notifier.warn(OTHER_GRID.format(one.name))
+        elif not reading.labels.grid.is_same_place(case.grid):
+            self._notifier.warn(OTHER_GRID.format(reading.name))
         else:
-            buffer = self._services.uint8_mask(one.labels)
+            buffer = self._services.uint8_mask(reading.labels)
             self._scene.show_mask(tag_for(case, role), buffer)
-            self._session.set_mask(SessionMask(role, one.name, buffer, one.labels))
+            self._session.set_mask(SessionMask(role, reading.name, buffer, reading.labels))
 
     # ---------------------------------------------------------------- differences
 

@@ -32,19 +32,18 @@ def describe_queue(rows: Sequence[DisputeRow]) -> str:
     return "; ".join(parts)
 
 
-def describe_row(one: DisputeRow) -> str:
+def describe_row(dispute: DisputeRow) -> str:
     """Return a line of the queue."""
-    why = "; ".join(one.because)
-    if one.state is CaseState.READ:
+    why = "; ".join(dispute.because)
+    if dispute.state is CaseState.READ:
         why = why or tr("the readings agree")
-    elif one.state is CaseState.ACCEPTED:
+    elif dispute.state is CaseState.ACCEPTED:
         why = tr("decided, not signed")
-    elif one.state in ENDS:
-        why = f"{tr('rejected') if one.state is CaseState.REJECTED else one.state}: {why}".rstrip(
-            ": "
-        )
-    who = tr(" · taken by {judge}", judge=one.judge) if one.judge else ""
-    return f"{one.case_id} · {why}{who}"
+    elif dispute.state in ENDS:
+        state = tr("rejected") if dispute.state is CaseState.REJECTED else dispute.state
+        why = f"{state}: {why}".rstrip(": ")
+    who = tr(" · taken by {judge}", judge=dispute.judge) if dispute.judge else ""
+    return f"{dispute.case_id} · {why}{who}"
 
 
 def describe_lesions(table: LesionTable, first: str, second: str) -> str:
@@ -91,29 +90,29 @@ def describe_lesions(table: LesionTable, first: str, second: str) -> str:
     return "; ".join(parts)
 
 
-def describe_lesion(one: LesionRow, first: str, second: str) -> str:
+def describe_lesion(lesion: LesionRow, first: str, second: str) -> str:
     """Return a line of the list of lesions: reader, numbers, and answers."""
-    if one.first and one.second:
+    if lesion.first and lesion.second:
         text = tr(
             "{number} of {first} = {other} of {second} · Dice {dsc:.2f}",
             first=first,
-            number=one.first,
+            number=lesion.first,
             second=second,
-            other=one.second,
-            dsc=one.dsc,
+            other=lesion.second,
+            dsc=lesion.dsc,
         )
-        return "; ".join((text, *_describe_answers(one)))
-    is_first = bool(one.first)
+        return "; ".join((text, *_describe_answers(lesion)))
+    is_first = bool(lesion.first)
     name, other = (first, second) if is_first else (second, first)
-    volume = one.volume_first_mm3 if is_first else one.volume_second_mm3
-    number = one.first or one.second
-    if one.part_of:
+    volume = lesion.volume_first_mm3 if is_first else lesion.volume_second_mm3
+    number = lesion.first or lesion.second
+    if lesion.part_of:
         return tr(
             "{number} of {name}, part of lesion {whole} of {other} · {volume:.2f} ml",
             name=name,
             number=number,
             other=other,
-            whole=one.part_of,
+            whole=lesion.part_of,
             volume=volume / MM3_PER_ML,
         )
     return tr(
@@ -124,12 +123,12 @@ def describe_lesion(one: LesionRow, first: str, second: str) -> str:
     )
 
 
-def _describe_answers(one: LesionRow) -> list[str]:
+def _describe_answers(lesion: LesionRow) -> list[str]:
     """Return the answers that differ, and the number of equal ones."""
     texts = [
         f"{answer.question}: {answer.first or '–'} / {answer.second or '–'}"
-        for answer in one.answers
+        for answer in lesion.answers
         if not answer.is_same
     ]
-    n_same = len(one.answers) - len(texts)
+    n_same = len(lesion.answers) - len(texts)
     return [*texts, *([tr_n("{n} equal answer", "{n} equal answers", n_same)] * (n_same > 0))]

@@ -271,7 +271,7 @@ class JudgingView(QWidget):
     def show_look(self, look: StudySnapshot, ended: Sequence[DisputeRow] = ()) -> None:
         """Show the queue, then the decided cases; the selected line stays."""
         rows = (*look.disputes, *ended)
-        texts = [describe_row(one) for one in rows]
+        texts = [describe_row(row) for row in rows]
         before = [self.queue.item(k).text() for k in range(self.queue.count())]
         if before != texts:
             chosen = self.chosen

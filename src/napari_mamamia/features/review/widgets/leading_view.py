@@ -128,18 +128,18 @@ class ProgressView(QWidget):
         self.queue.fit()
 
 
-def _row_of_reader(one: ReaderRow) -> str:
+def _row_of_reader(row: ReaderRow) -> str:
     each = (
-        tr("{active:.1f} min per case", active=one.active_s / 60 / one.n_read) if one.n_read else ""
+        tr("{active:.1f} min per case", active=row.active_s / 60 / row.n_read) if row.n_read else ""
     )
     return tr(
         "<tr><td>{name}</td><td align='right'>&nbsp;&nbsp;{n_read} of "
         "{n_tasks}</td><td align='right'>&nbsp;&nbsp;{active:.0f} min</td><td "
         "align='right'>&nbsp;&nbsp;{each}</td></tr>",
-        name=escape(one.name),
-        n_read=one.n_read,
-        n_tasks=one.n_tasks,
-        active=one.active_s / 60,
+        name=escape(row.name),
+        n_read=row.n_read,
+        n_tasks=row.n_tasks,
+        active=row.active_s / 60,
         each=each,
     )
 

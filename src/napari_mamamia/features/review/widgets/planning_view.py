@@ -18,7 +18,12 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.core.blinding import Blinding, Hidden
 from napari_mamamia.core.texts import tr
-from napari_mamamia.features.review.core.review import ConsensusRule, ReadingMode, Triggers
+from napari_mamamia.features.review.core.review import (
+    ConsensusRule,
+    ReadingMode,
+    StudyPlan,
+    Triggers,
+)
 from napari_mamamia.features.review.services.make_study import StudyDraft, StudyPeople
 from napari_mamamia.features.review.services.plan_study import StudySetup
 from napari_mamamia.features.review.widgets.leading_view import CaseChoice, DraftView, make_note
@@ -345,18 +350,23 @@ class PlanningView(QWidget):
         files = {field: edit.text().strip() for field, edit in self.files.items()}
         paths = {field: Path(text) if text else None for field, text in files.items()}
         dice, ratio, distance = (s.value() if b.isChecked() else None for b, s in self._limits)
+        mode: ReadingMode = self.mode.currentData()
         return StudySetup(
             Path(folder) if (folder := self.data_set.text().strip()) else None,
-            self.name.text().strip(),
+            StudyPlan(
+                self.name.text().strip(),
+                mode,
+                mode.n_fixed or self.readings.value(),
+                Blinding(frozenset(part for part, box in self.hidden.items() if box.isChecked())),
+                self.consensus.currentData(),
+                Triggers(
+                    dice, ratio, distance, self.lesions.isChecked(), self.category.isChecked()
+                ),
+                self.repeats.value() / 100,
+                self.seed.value(),
+            ),
             StudyPeople(*map(_split_names, (self.leads, self.readers, self.judges))),
             self.cases.patterns,
-            self.mode.currentData(),
-            self.readings.value(),
-            Blinding(frozenset(part for part, box in self.hidden.items() if box.isChecked())),
-            self.consensus.currentData(),
-            Triggers(dice, ratio, distance, self.lesions.isChecked(), self.category.isChecked()),
-            self.repeats.value() / 100,
-            self.seed.value(),
             paths["honeypots"],
             paths["protocol"],
             paths["order"],

@@ -232,17 +232,17 @@ class ReadingView(QWidget):
 
     def _show_rows(self, rows: Sequence[TaskRow]) -> None:
         before = [self._task_of(self.earlier.item(k)) for k in range(self.earlier.count())]
-        if before != [one.task for one in rows] or self._list_texts() != [
+        if before != [row.task for row in rows] or self._list_texts() != [
             *map(_describe_row, rows)
         ]:
             chosen = self._task_of(self.earlier.currentItem())
             self.earlier.clear()
-            for one in rows:
-                item = QListWidgetItem(_describe_row(one))
-                item.setData(Qt.ItemDataRole.UserRole, one.task)
-                item.setToolTip(tr("{row}. Double-click to open it.", row=_describe_row(one)))
+            for row in rows:
+                item = QListWidgetItem(_describe_row(row))
+                item.setData(Qt.ItemDataRole.UserRole, row.task)
+                item.setToolTip(tr("{row}. Double-click to open it.", row=_describe_row(row)))
                 self.earlier.addItem(item)
-                if one.task == chosen:
+                if row.task == chosen:
                     self.earlier.setCurrentItem(item)
         self.earlier.fit()
         for part in (self._earlier_title, self.earlier, self.look):
@@ -289,5 +289,5 @@ def describe_rest(look: StudySnapshot) -> str:
     )
 
 
-def _describe_row(one: TaskRow) -> str:
-    return f"{one.case_id} · {one.state}"
+def _describe_row(row: TaskRow) -> str:
+    return f"{row.case_id} · {row.state}"

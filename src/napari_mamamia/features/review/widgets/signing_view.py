@@ -383,7 +383,7 @@ class SigningView(QWidget):
     def chosen(self) -> tuple[Signable, ...]:
         """Return the selected items to sign."""
         rows = (self.things.item(k) for k in range(self.things.count()))
-        return tuple(one.data(Qt.ItemDataRole.UserRole) for one in rows if one.isSelected())
+        return tuple(row.data(Qt.ItemDataRole.UserRole) for row in rows if row.isSelected())
 
     # -------------------------------------------------------------------- inner
 
@@ -402,11 +402,11 @@ class SigningView(QWidget):
         rows: Sequence[Signable] = [thing for thing in self._things if thing.meaning is meaning]
         self.things.blockSignals(True)
         self.things.clear()
-        for one in rows:
-            item = QListWidgetItem(one.text, self.things)
-            item.setData(Qt.ItemDataRole.UserRole, one)
-            item.setToolTip(one.text)
-            item.setSelected(one in before)
+        for thing in rows:
+            item = QListWidgetItem(thing.text, self.things)
+            item.setData(Qt.ItemDataRole.UserRole, thing)
+            item.setToolTip(thing.text)
+            item.setSelected(thing in before)
         self.things.blockSignals(False)
         self.things.fit()
         self._follow_choice()

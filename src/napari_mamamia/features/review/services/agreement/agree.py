@@ -182,8 +182,7 @@ def measure_agreement(
         Cases of known truth; None leaves honeypots out.
     orders
         Sorted categories by question; other questions have an order only if all their categories
-        are
-        whole numbers.
+        are whole numbers.
     n_resamples, seed
         Of the bootstrap intervals.
 
@@ -439,15 +438,15 @@ def _compare_repeated_answers(
 
 
 def _name_lesions(
-    one: ReadingView,
+    reading: ReadingView,
     who: str,
     names: Mapping[str, Mapping[str, str]],
     readings: Sequence[ReadingView],
 ) -> Mapping[str, str] | None:
     """Return the common number of each lesion; None if no reading has a mask."""
     if len(readings) < 2:  # no other reading to compare with
-        return {name: name for name in parse_answers_text(one.answers).lesions}
-    return names.get(who, {}) if any(names.values()) or one.mask else None
+        return {name: name for name in parse_answers_text(reading.answers).lesions}
+    return names.get(who, {}) if any(names.values()) or reading.mask else None
 
 
 def _note_design(

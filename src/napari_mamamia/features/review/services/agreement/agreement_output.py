@@ -117,8 +117,8 @@ def _spell_estimate(name: str) -> tuple[str, str, str]:
     return name, f"{name}_low", f"{name}_high"
 
 
-def _list_estimate(one: Estimate | None) -> tuple[float | None, float | None, float | None]:
-    return (None, None, None) if one is None else (one.value, one.low, one.high)
+def _list_estimate(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
+    return (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)
 
 
 def _table_readers(result: StudyAgreement) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
@@ -145,9 +145,20 @@ def _table_readers(result: StudyAgreement) -> tuple[tuple[str, ...], list[tuple[
     return head, rows
 
 
-def _row_of_masks(one: MaskAgreement) -> tuple[Any, ...]:
-    numbers = (cell for part in (one.dsc, one.hd95_mm, one.nsd) for cell in _list_estimate(part))
-    return (one.first, one.second, one.n, one.n_both_empty, one.n_one_empty, *numbers)
+def _row_of_masks(agreement: MaskAgreement) -> tuple[Any, ...]:
+    numbers = (
+        cell
+        for part in (agreement.dsc, agreement.hd95_mm, agreement.nsd)
+        for cell in _list_estimate(part)
+    )
+    return (
+        agreement.first,
+        agreement.second,
+        agreement.n,
+        agreement.n_both_empty,
+        agreement.n_one_empty,
+        *numbers,
+    )
 
 
 def _row_of_volumes(
@@ -194,25 +205,25 @@ def _table_questions(result: StudyAgreement) -> Iterator[tuple[Any, ...]]:
                     yield (each.question, of, what, *names, *_list_estimate(value), *counts)
 
 
-def _row_of_computed(one: CategoryAgreement | NumberAgreement) -> tuple[Any, ...]:
-    return "computed", None, None, one.n_computed, None, None, one.n_answers, None
+def _row_of_computed(agreement: CategoryAgreement | NumberAgreement) -> tuple[Any, ...]:
+    return "computed", None, None, agreement.n_computed, None, None, agreement.n_answers, None
 
 
-def _rows_of_categories(one: CategoryAgreement) -> Iterator[tuple[Any, ...]]:
-    for category, share in one.prevalence:
-        yield ("prevalence", category, None, share, None, None, one.n_answers, None)
-    yield _row_of_computed(one)
-    yield ("alone", None, None, one.n_alone, None, None, one.n_rated, None)
-    n_of_usual = one.n_rated - one.n_fleiss_left_out if one.n_readers > 1 else 0
+def _rows_of_categories(agreement: CategoryAgreement) -> Iterator[tuple[Any, ...]]:
+    for category, share in agreement.prevalence:
+        yield ("prevalence", category, None, share, None, None, agreement.n_answers, None)
+    yield _row_of_computed(agreement)
+    yield ("alone", None, None, agreement.n_alone, None, None, agreement.n_rated, None)
+    n_of_usual = agreement.n_rated - agreement.n_fleiss_left_out if agreement.n_readers > 1 else 0
     whole = (
-        ("fleiss", one.fleiss, n_of_usual),
-        ("alpha", one.alpha, one.n_compared),
-        ("alpha_ordinal", one.alpha_ordinal, one.n_compared),
+        ("fleiss", agreement.fleiss, n_of_usual),
+        ("alpha", agreement.alpha, agreement.n_compared),
+        ("alpha_ordinal", agreement.alpha_ordinal, agreement.n_compared),
     )
     for what, value, n in whole:
         if value is not None:
             yield (what, None, None, *_list_estimate(value), n, value.n)
-    for pair in one.pairs:
+    for pair in agreement.pairs:
         names = (pair.first, pair.second)
         yield ("same", *names, pair.same, None, None, pair.n, None)
         yield ("alone", *names, pair.n_alone, None, None, pair.n, None)
@@ -234,9 +245,9 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
     ]
     if masks.n:
         lines += [
-            f"Mean over cases: Dice {say_estimate(masks.dsc)}, HD95 "
-            f"{say_estimate(masks.hd95_mm, 1)} mm, NSD at {NSD_TOLERANCE_MM:g} mm "
-            f"{say_estimate(masks.nsd)}.",
+            f"Mean over cases: Dice {format_estimate(masks.dsc)}, HD95 "
+            f"{format_estimate(masks.hd95_mm, 1)} mm, NSD at {NSD_TOLERANCE_MM:g} mm "
+            f"{format_estimate(masks.nsd)}.",
         ]
     if masks.n_both_empty:
         lines.append(
@@ -252,21 +263,21 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
     for number in (*result.numbers, *result.repeat_numbers):
         lines += [
             f"{word_question(form, number.question)}, {pair.first} and {pair.second}: difference "
-            f"{say_estimate(pair.bias, 2)}{word_unit(form, number.question)}, ICC(A,1) "
-            f"{say_estimate(pair.icc)}{_say_computed(number)}."
+            f"{format_estimate(pair.bias, 2)}{word_unit(form, number.question)}, ICC(A,1) "
+            f"{format_estimate(pair.icc)}{_say_computed(number)}."
             for pair in number.pairs
         ]
     lines += [
         f"{repeat.first} read {count_of(repeat.n, 'case')} twice: Dice with the own first reading "
-        f"{say_estimate(repeat.dsc)}."
+        f"{format_estimate(repeat.dsc)}."
         for repeat in result.repeats
     ]
     lines += [
         f"{honeypot.reader} on {count_of(honeypot.masks.n, 'case')} of known truth: Dice "
-        f"{say_estimate(honeypot.masks.dsc)}; first half {_say_number(honeypot.first_half_dsc)}, "
-        f"second {_say_number(honeypot.second_half_dsc)}; found {honeypot.objects.n_valid}, missed "
-        f"{honeypot.objects.n_missing}, extra {honeypot.objects.n_extra} (accuracy "
-        f"{_say_number(honeypot.objects.accuracy)})."
+        f"{format_estimate(honeypot.masks.dsc)}; first half "
+        f"{_say_number(honeypot.first_half_dsc)}, second {_say_number(honeypot.second_half_dsc)}; "
+        f"found {honeypot.objects.n_valid}, missed {honeypot.objects.n_missing}, extra "
+        f"{honeypot.objects.n_extra} (accuracy {_say_number(honeypot.objects.accuracy)})."
         for honeypot in result.honeypots
     ]
     if result.n_lesions_unmatched:
@@ -278,18 +289,20 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
     return lines
 
 
-def say_estimate(one: Estimate, digits: int = 3) -> str:
+def format_estimate(estimate: Estimate, digits: int = 3) -> str:
     """Return a number with its interval.
 
     Examples
     --------
-    >>> say_estimate(Estimate(0.5, 0.25, 0.75, 12), 2)
+    >>> format_estimate(Estimate(0.5, 0.25, 0.75, 12), 2)
     '0.50 (0.25 to 0.75)'
     """
-    if one.value != one.value:
+    if estimate.value != estimate.value:
         return "undefined"
     # + 0.0 avoids the text -0.00
-    value, low, high = (round(number, digits) + 0.0 for number in (one.value, one.low, one.high))
+    value, low, high = (
+        round(number, digits) + 0.0 for number in (estimate.value, estimate.low, estimate.high)
+    )
     if low != low:
         return f"{value:.{digits}f}"
     return f"{value:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
@@ -299,10 +312,10 @@ def _say_number(value: float) -> str:
     return "undefined" if value != value else f"{value:.3f}"
 
 
-def _say_volumes(one: PairedValues) -> str:
-    limits, ratio = one.bland_altman, one.ratio
+def _say_volumes(pair: PairedValues) -> str:
+    limits, ratio = pair.bland_altman, pair.ratio
     text = (
-        f"Volumes of {one.first} and {one.second}, {count_of(one.n, 'case')}: difference "
+        f"Volumes of {pair.first} and {pair.second}, {count_of(pair.n, 'case')}: difference "
         f"{limits.bias:.0f} mm3"
     )
     if limits.sd == limits.sd:
@@ -311,44 +324,43 @@ def _say_volumes(one: PairedValues) -> str:
         text += f"; ratio {ratio.ratio:.2f}"
     if ratio.low == ratio.low:
         text += f" (limits {ratio.low:.2f} to {ratio.high:.2f})"
-    return f"{text}; ICC(A,1) {say_estimate(one.icc)}."
+    return f"{text}; ICC(A,1) {format_estimate(pair.icc)}."
 
 
-def _say_lesions(one: LesionAgreement) -> str:
-    if not one.n_both + one.n_first + one.n_second + one.n_parts:
-        return f"Lesions of {one.first} and {one.second}: neither reader marked any."
-    split = f", {one.n_parts} split or merged" if one.n_parts else ""
+def _say_lesions(agreement: LesionAgreement) -> str:
+    if not agreement.n_both + agreement.n_first + agreement.n_second + agreement.n_parts:
+        return f"Lesions of {agreement.first} and {agreement.second}: neither reader marked any."
+    split = f", {agreement.n_parts} split or merged" if agreement.n_parts else ""
     return (
-        f"Lesions of {one.first} and {one.second}: {one.n_both} marked by both (Dice "
-        f"{say_estimate(one.dsc)}), {one.n_first} by {one.first} only, {one.n_second} by "
-        f"{one.second} only{split}; positive agreement {say_estimate(one.positive)}."
+        f"Lesions of {agreement.first} and {agreement.second}: {agreement.n_both} marked by both "
+        f"(Dice {format_estimate(agreement.dsc)}), {agreement.n_first} by {agreement.first} only, "
+        f"{agreement.n_second} by {agreement.second} only{split}; positive agreement "
+        f"{format_estimate(agreement.positive)}."
     )
 
 
-def _say_computed(one: CategoryAgreement | NumberAgreement) -> str:
-    return f", {one.n_computed} of the answers computed" if one.n_computed else ""
+def _say_computed(agreement: CategoryAgreement | NumberAgreement) -> str:
+    return f", {agreement.n_computed} of the answers computed" if agreement.n_computed else ""
 
 
-def _say_categories(one: CategoryAgreement, form: Form | None) -> list[str]:
+def _say_categories(agreement: CategoryAgreement, form: Form | None) -> list[str]:
     shares = ", ".join(
-        f"{word_term(form, one.question, name)} {100 * share:.0f} %"
-        for name, share in one.prevalence
+        f"{word_term(form, agreement.question, name)} {100 * share:.0f} %"
+        for name, share in agreement.prevalence
         if share
     )
-    head = f"{word_question(form, one.question)}: {one.n_answers} answers ({shares})"
-    head += _say_computed(one)
-    if sum(share > 0 for _, share in one.prevalence) < 2:
+    head = f"{word_question(form, agreement.question)}: {agreement.n_answers} answers ({shares})"
+    head += _say_computed(agreement)
+    if sum(share > 0 for _, share in agreement.prevalence) < 2:
         return [f"{head}. All answers are the same: kappa and alpha are undefined."]
-    kappas = [pair.kappa.value for pair in one.pairs if pair.kappa.value == pair.kappa.value]
-    text = f"{head}; Krippendorff's alpha {say_estimate(one.alpha)}"
-    if one.alpha_ordinal is not None:
-        text += f", ordinal {say_estimate(one.alpha_ordinal)}"
-    if one.fleiss.value == one.fleiss.value:
-        text += f"; Fleiss' kappa of {one.n_readers} {say_estimate(one.fleiss)}"
+    kappas = [pair.kappa.value for pair in agreement.pairs if pair.kappa.value == pair.kappa.value]
+    text = f"{head}; Krippendorff's alpha {format_estimate(agreement.alpha)}"
+    if agreement.alpha_ordinal is not None:
+        text += f", ordinal {format_estimate(agreement.alpha_ordinal)}"
+    if agreement.fleiss.value == agreement.fleiss.value:
+        text += f"; Fleiss' kappa of {agreement.n_readers} {format_estimate(agreement.fleiss)}"
     if kappas:
         text += f"; Cohen's kappa of pairs {min(kappas):.3f} to {max(kappas):.3f}"
-    if one.n_alone:
-        text += (
-            f"; {count_of(one.n_alone, 'lesion')} with an answer of one reader only not included"
-        )
+    if agreement.n_alone:
+        text += f"; {count_of(agreement.n_alone, 'lesion')} of one reader only not included"
     return [f"{text}."]

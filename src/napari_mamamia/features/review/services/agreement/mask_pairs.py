@@ -76,11 +76,11 @@ def list_waiting(state: ReviewState) -> list[LeftOut]:
     """Return the readings that do not count yet because their mask is not in the store."""
     return [
         LeftOut(
-            state.study.case(str(one.event.body["case"])).case_id,
-            f"the {one.event.body.get('act')} by {one.event.reader}",
-            one.why,
+            state.study.case(str(refusal.event.body["case"])).case_id,
+            f"the {refusal.event.body.get('act')} by {refusal.event.reader}",
+            refusal.why,
         )
-        for one in state.waiting
+        for refusal in state.waiting
     ]
 
 
@@ -113,8 +113,7 @@ class LesionAgreement:
         drew as one (split or merged).
     positive
         Positive agreement 2 both / (2 both + single). Source: Hripcsak and Rothschild, J Am Med
-        Inform
-        Assoc 12 (2005) 296.
+        Inform Assoc 12 (2005) 296.
     dsc
         Mean Dice over the lesions marked by both.
     """

@@ -116,18 +116,22 @@ def number_lesions(
     return numbers
 
 
-def _number_case(store: EventStore, given: Sequence[GivenAnswers]) -> dict[str, dict[str, str]]:
-    masks = {one.mask: load_stored_labels(store, one.mask) for one in given}
+def _number_case(store: EventStore, records: Sequence[GivenAnswers]) -> dict[str, dict[str, str]]:
+    masks = {record.mask: load_stored_labels(store, record.mask) for record in records}
 
-    def match(one: GivenAnswers, other: GivenAnswers | None) -> LesionMatch:
+    def match(answers: GivenAnswers, other: GivenAnswers | None) -> LesionMatch:
         there = (None, ()) if other is None else (masks[other.mask], other.answers.anchors)
-        return match_masks(masks[one.mask], there[0], (one.answers.anchors, there[1]))
+        return match_masks(masks[answers.mask], there[0], (answers.answers.anchors, there[1]))
 
-    first = [one for one in given if one.stands and not (one.is_accepted or one.occasion)]
+    first = [
+        record
+        for record in records
+        if record.stands and not (record.is_accepted or record.occasion)
+    ]
     matches = [(one.hash, "", match(one, None)) for one in first]
     matches += [(one.hash, other.hash, match(one, other)) for one, other in combinations(first, 2)]
     numbers = group_lesions(matches)
-    for one in given:
+    for one in records:
         if one not in first:
             alone = {"": match(one, None)}
             others = {other.hash: match(one, other) for other in first}
@@ -136,7 +140,7 @@ def _number_case(store: EventStore, given: Sequence[GivenAnswers]) -> dict[str, 
 
 
 def use_study_numbers(
-    given: Iterable[GivenAnswers],
+    records: Iterable[GivenAnswers],
     numbers: Mapping[str, Mapping[str, str]],
     left_out: list[LeftOut],
 ) -> tuple[GivenAnswers, ...]:
@@ -145,25 +149,25 @@ def use_study_numbers(
     Other programs need the same lesion number for every reader. Answers about a lesion without a
     number, because it is not in its mask, are appended to `left_out`.
     """
-    return tuple(_rename_lesions(one, numbers.get(one.hash, {}), left_out) for one in given)
+    return tuple(_rename_lesions(one, numbers.get(one.hash, {}), left_out) for one in records)
 
 
 def _rename_lesions(
-    one: GivenAnswers, by_name: Mapping[str, str], left_out: list[LeftOut]
+    answers: GivenAnswers, by_name: Mapping[str, str], left_out: list[LeftOut]
 ) -> GivenAnswers:
     items = []
-    for item in one.answers.items:
+    for item in answers.answers.items:
         place = item.place
         if place.scope is FieldScope.LESION:
             if place.name not in by_name:
                 text = (
                     f"lesion {place.name} has no number common to all readers: see answers_long.csv"
                 )
-                left_out.append(LeftOut(one.case_id, f"{item.field} by {one.who}", text))
+                left_out.append(LeftOut(answers.case_id, f"{item.field} by {answers.who}", text))
                 continue
             place = Place(place.scope, by_name[place.name])
         items.append(replace(item, place=place))
-    return replace(one, answers=replace(one.answers, items=tuple(items)))
+    return replace(answers, answers=replace(answers.answers, items=tuple(items)))
 
 
 def save_answers(
@@ -178,18 +182,18 @@ def save_answers(
     """
     given = tuple(list_answers(state))
     long = [
-        (*one.cells, *_list_cells(row, numbers.get(one.hash, {})))
-        for one in given
-        for row in list_answer_rows(form, one.answers)
+        (*answers.cells, *_list_cells(row, numbers.get(answers.hash, {})))
+        for answers in given
+        for row in list_answer_rows(form, answers.answers)
     ]
     columns = sorted({name_question(item) for one in given for item in one.answers.items})
     wide = []
-    for one in given:
-        values = {name_question(item): "; ".join(item.values) for item in one.answers.items}
+    for answers in given:
+        values = {name_question(item): "; ".join(item.values) for item in answers.answers.items}
         cells = (values.get(name, "") for name in columns)
-        by_name = numbers.get(one.hash, {})
+        by_name = numbers.get(answers.hash, {})
         same = " ".join(f"{name}={number}" for name, number in sorted(by_name.items()))
-        wide.append((*one.cells, one.active_s, one.mask, same, *cells))
+        wide.append((*answers.cells, answers.active_s, answers.mask, same, *cells))
     paths = (folder / "answers_long.csv", folder / "answers_wide.csv")
     save_rows((*_WHO, *_ROW[:4], "lesion", *_ROW[4:]), long, paths[0])
     save_rows((*_WHO, "active_s", "mask_sha256", "lesions", *columns), wide, paths[1])
@@ -218,13 +222,13 @@ class MrmcRow:
 
 
 def list_ratings(
-    given: Iterable[GivenAnswers], treatment: str, question: str, positives: Sequence[str] | None
+    records: Iterable[GivenAnswers], treatment: str, question: str, positives: Sequence[str] | None
 ) -> tuple[MrmcRow, ...]:
     """Return the current readers' ratings without hidden repeats.
 
     Parameters
     ----------
-    given
+    records
         Answers by the study's numbers of lesions.
     treatment
         Name of the single treatment: the study.
@@ -241,15 +245,15 @@ def list_ratings(
         cases.
     """
     rows = []
-    for one in given:
-        if one.is_accepted or one.occasion or not one.stands:
+    for record in records:
+        if record.is_accepted or record.occasion or not record.stands:
             continue
-        for item in one.answers.items:
+        for item in record.answers.items:
             if item.field == question and item.values:
-                case = name_question(Answer(one.case_id, item.values, item.place))
+                case = name_question(Answer(record.case_id, item.values, item.place))
                 truth = "" if positives is None else str(int(case in positives))
-                rating = _read_rating(item.values[0], question, one.case_id)
-                rows.append(MrmcRow(one.who, treatment, case, truth, rating))
+                rating = _read_rating(item.values[0], question, record.case_id)
+                rows.append(MrmcRow(record.who, treatment, case, truth, rating))
     _require_ratings(rows, question, positives)
     return tuple(rows)
 

@@ -42,14 +42,14 @@ its labels (unless it is started read_only).
 def save_monai_label(
     store: EventStore,
     state: ReviewState,
-    given: Iterable[GivenAnswers],
+    records: Iterable[GivenAnswers],
     folder: Path,
     left_out: list[LeftOut],
 ) -> tuple[Path, ...]:
     """Write ``datastore_v2.json`` and ``labels/TAG/ID.nii.gz``; TAG is final or a reader's id.
 
-    Images are not copied. A reading without a lesion is an empty mask. `given` holds the answers by
-    the study's numbers of lesions.
+    Images are not copied. A reading without a lesion is an empty mask. `records` holds the
+    answers by the study's numbers of lesions.
     """
     stems = name_files(state)
     views = {view.key: view for view in state.cases}
@@ -64,19 +64,19 @@ def save_monai_label(
         for case in state.study.cases
     }
     paths = [folder / "README.txt", folder / "datastore_v2.json"]
-    for one in given:
-        if one.occasion or not one.stands:
+    for record in records:
+        if record.occasion or not record.stands:
             continue
-        tag, name = _name_tag(one), f"{stems[one.key]}{MASK_SUFFIX}"
+        tag, name = _name_tag(record), f"{stems[record.key]}{MASK_SUFFIX}"
         path = folder / "labels" / tag / name
         try:
-            write_study_mask(store, views[one.key], one.mask, path)
+            write_study_mask(store, views[record.key], record.mask, path)
         except FormatError as error:
-            left_out.append(LeftOut(one.case_id, f"the label {tag}", str(error)))
+            left_out.append(LeftOut(record.case_id, f"the label {tag}", str(error)))
             continue
         paths.append(path)
-        info = _describe_label(one, views[one.key], name)
-        objects[stems[one.key]]["labels"][tag] = {"ext": MASK_SUFFIX, "info": info}
+        info = _describe_label(record, views[record.key], name)
+        objects[stems[record.key]]["labels"][tag] = {"ext": MASK_SUFFIX, "info": info}
     content = {
         "name": state.study.plan.name,
         "description": f"review study {state.study.study_id}",
@@ -89,17 +89,17 @@ def save_monai_label(
     return tuple(paths)
 
 
-def _name_tag(one: GivenAnswers) -> str:
+def _name_tag(answers: GivenAnswers) -> str:
     """Return the folder of a label, avoiding reader ids that equal MONAI Label's own tags."""
-    if one.is_accepted:
+    if answers.is_accepted:
         return _FINAL
-    return f"reader {one.who}" if one.who.casefold() in _OWN_TAGS else one.who
+    return f"reader {answers.who}" if answers.who.casefold() in _OWN_TAGS else answers.who
 
 
-def _describe_label(one: GivenAnswers, view: CaseView, name: str) -> dict[str, Any]:
+def _describe_label(answers: GivenAnswers, view: CaseView, name: str) -> dict[str, Any]:
     """Return the label information of MONAI Label and its Reviewer, and the answers."""
-    second = int(datetime.fromisoformat(one.at).timestamp())
-    decision = view.decision if one.is_accepted else None
+    second = int(datetime.fromisoformat(answers.at).timestamp())
+    decision = view.decision if answers.is_accepted else None
     review = {
         "status": "segmented" if decision is None else "approved",
         "approvedBy": "" if decision is None else decision.reader,
@@ -110,10 +110,10 @@ def _describe_label(one: GivenAnswers, view: CaseView, name: str) -> dict[str, A
     return {
         "ts": second,
         "name": name,
-        "client_id": one.who if decision is None else decision.reader,
+        "client_id": answers.who if decision is None else decision.reader,
         "label_info": [{"name": "tumour", "idx": 1}],
         "segmentationMeta": review,
-        "answers": {name_question(item): list(item.values) for item in one.answers.items},
+        "answers": {name_question(item): list(item.values) for item in answers.answers.items},
     }
 
 
@@ -121,23 +121,23 @@ def _describe_label(one: GivenAnswers, view: CaseView, name: str) -> dict[str, A
 
 
 def save_grand_challenge(
-    state: ReviewState, given: Iterable[GivenAnswers], form: Form | None, folder: Path
+    state: ReviewState, records: Iterable[GivenAnswers], form: Form | None, folder: Path
 ) -> tuple[Path, ...]:
     """Write ``display_sets.json``, ``questions.json`` and ``answers.json``.
 
     Each case is a display set, in the study's order, and so is each hidden repeat; a question about
     a breast or lesion becomes one per breast or lesion. Accepted answers are `is_ground_truth`.
-    `given` holds the answers by the study's numbers of lesions.
+    `records` holds the answers by the study's numbers of lesions.
     """
-    given = [one for one in given if one.stands]
+    records = [record for record in records if record.stands]
     names = _Names(state.study.study_id)
-    questions = _list_questions(given, form)
+    questions = _list_questions(records, form)
     answers = [
-        names.answer(one, item, questions[name_question(item)])
-        for one in given
-        for item in one.answers.items
+        names.answer(record, item, questions[name_question(item)])
+        for record in records
+        for item in record.answers.items
     ]
-    repeats = {one.key for one in given if one.occasion}
+    repeats = {record.key for record in records if record.occasion}
     titles = [(f"{case.key}/0", case.case_id) for case in state.study.cases]
     titles += [
         (f"{case.key}/1", f"{case.case_id} (repeat)")
@@ -179,11 +179,11 @@ class _Question:
         return float(values[0]) if is_number else self.options[values[0]][0]
 
 
-def _list_questions(given: Iterable[GivenAnswers], form: Form | None) -> dict[str, _Question]:
+def _list_questions(records: Iterable[GivenAnswers], form: Form | None) -> dict[str, _Question]:
     """Return the questions of the form in order, then others, by their keys in events."""
     answered: dict[str, list[Answer]] = {}
-    for one in given:
-        for item in one.answers.items:
+    for record in records:
+        for item in record.answers.items:
             answered.setdefault(name_question(item), []).append(item)
     fields = () if form is None else form.fields
     asked = {items[0].field for items in answered.values()}
@@ -271,10 +271,11 @@ class _Names:
             "index": number - 1,
         }
 
-    def question(self, one: _Question) -> dict[str, Any]:
+    def question(self, question: _Question) -> dict[str, Any]:
         """Return a question."""
         options = [
-            {"id": number, "title": text, "default": False} for number, text in one.options.values()
+            {"id": number, "title": text, "default": False}
+            for number, text in question.options.values()
         ]
         blank = dict.fromkeys(
             (
@@ -284,16 +285,16 @@ class _Names:
             )
         )
         return {
-            "answer_type": _TYPES[one.kind],
-            "api_url": self._make_url("questions", one.name),
+            "answer_type": _TYPES[question.kind],
+            "api_url": self._make_url("questions", question.name),
             "form_direction": "Horizontal",
             "help_text_safe": "",
             "image_port": "",
-            "pk": self._make_key(f"question {one.name}"),
-            "question_text": one.text,
-            "question_text_safe": html.escape(one.text),
+            "pk": self._make_key(f"question {question.name}"),
+            "question_text": question.text,
+            "question_text_safe": html.escape(question.text),
             "reader_study": f"{_API}/{self._make_key('')}/",
-            "required": one.required,
+            "required": question.required,
             "options": options,
             "widget": "",
             "answer_match_pattern": "",
@@ -304,22 +305,22 @@ class _Names:
             **blank,
         }
 
-    def answer(self, one: GivenAnswers, item: Answer, question: _Question) -> dict[str, Any]:
+    def answer(self, answers: GivenAnswers, item: Answer, question: _Question) -> dict[str, Any]:
         """Return an answer; accepted answers are the ground truth."""
-        name = f"answer {one.hash} {one.is_accepted} {question.name}"
+        name = f"answer {answers.hash} {answers.is_accepted} {question.name}"
         return {
             "answer": question.value(item.values),
             "api_url": self._make_url("answers", name),
-            "created": one.at,
-            "creator": one.by,
-            "display_set": self._make_url("display-sets", f"{one.key}/{one.occasion}"),
+            "created": answers.at,
+            "creator": answers.by,
+            "display_set": self._make_url("display-sets", f"{answers.key}/{answers.occasion}"),
             "pk": self._make_key(name),
             "question": self._make_url("questions", question.name),
-            "modified": one.at,
+            "modified": answers.at,
             "answer_image": None,
             "last_edit_duration": None,
             "total_edit_duration": None,
-            "is_ground_truth": one.is_accepted,
+            "is_ground_truth": answers.is_accepted,
             "score": None,
         }
 

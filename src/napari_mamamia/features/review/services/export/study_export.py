@@ -205,7 +205,7 @@ class _Run:
     left_out: list[LeftOut]
     numbers: Mapping[str, Mapping[str, str]]
 
-    def write(self, one: ReviewFormat, folder: Path) -> None:
+    def write(self, format_: ReviewFormat, folder: Path) -> None:
         """Write one format into its folder."""
         writers: dict[ReviewFormat, Callable[[Path], object]] = {
             ReviewFormat.MASKS: self._write_masks,
@@ -219,7 +219,7 @@ class _Run:
             ),
             ReviewFormat.EVENTS: lambda at: _copy_events(self.store, at),
         }
-        writers[one](folder)
+        writers[format_](folder)
 
     def _list_numbered(self) -> tuple[GivenAnswers, ...]:
         return use_study_numbers(list_answers(self.state), self.numbers, self.left_out)

@@ -9,7 +9,7 @@ from typing import Final
 from napari_mamamia.core.form import Form
 from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.rules.form_words import (
-    tell_reasons,
+    describe_reasons,
     word_question,
     word_term,
     word_unit,
@@ -89,10 +89,10 @@ def make_flow(state: ReviewState) -> PageSection:
         "Numbers of cases by state; every case is in one box.",
         Drawing(flow_diagram, (whole, boxes), has_png=False),
     )
-    return PageSection("Cases", (table, _tell_decisions(state)), (figure,))
+    return PageSection("Cases", (table, _tabulate_decisions(state)), (figure,))
 
 
-def _tell_decisions(state: ReviewState) -> ReportTable:
+def _tabulate_decisions(state: ReviewState) -> ReportTable:
     """Return the origins of the decided masks, and whether readings had disagreed."""
     decided = [
         case for case in state.cases if case.decision and case.decision.act is not Act.REOPEN
@@ -192,7 +192,7 @@ def _make_dispute_row(
             UNKNOWN if dice > 1 else number(dice),
             view.state.value,
             way,
-            labels.hide("; ".join(tell_reasons(form, view))),
+            labels.hide("; ".join(describe_reasons(form, view))),
         )
     )
 
@@ -284,7 +284,7 @@ def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
                 state.study.case(view.key).case_id,
                 labels.call(signature.reader),
                 signature.meaning.value,
-                say_time(signature.at),
+                format_time(signature.at),
                 short_key(signature.key),
                 "yes" if signature.counts else f"no: {labels.hide(signature.why_not)}",
             ),
@@ -296,7 +296,7 @@ def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
     names = ("Signed by", "as", "at (UTC)", "Key", "Counts")
     others = (Column(name, False, name in ("as", "at (UTC)", "Key")) for name in names)
     columns = (_CASE, *others)
-    says = f"{len(rows)} signature(s)." if rows else "Nothing was signed."
+    says = f"{count_of(len(rows), 'signature')}." if rows else "Nothing was signed."
     table = ReportTable("Signatures", columns, tuple(rows[:ROWS_SHOWN]))
     notes = [f"{len(rows) - ROWS_SHOWN} more are in the audit trail."] * (len(rows) > ROWS_SHOWN)
     tables = ((table,) if rows else ()) + ((_make_keys(state, labels),) if state.keys else ())
@@ -324,7 +324,14 @@ def make_chains(
         # The file name contains the reader's id and the computer's name.
         called = f"file {index}, {label}" if labels.words else name
         rows.append(
-            Row((called, number(len(events), 0), say_time(events[-1].at), _split(events[-1].hash)))
+            Row(
+                (
+                    called,
+                    number(len(events), 0),
+                    format_time(events[-1].at),
+                    _split(events[-1].hash),
+                )
+            )
         )
     columns = (
         Column("File", False),
@@ -337,7 +344,7 @@ def make_chains(
     return PageSection("Chains", (table,) if rows else (), says=(says,))
 
 
-def say_time(at: str) -> str:
+def format_time(at: str) -> str:
     """Return the time of an event to the second, for display."""
     return at[:19].replace("T", " ")
 
@@ -370,7 +377,7 @@ _FILLED_IN: Final = (
 )
 
 
-def tell_questions(questions: Sequence[CategoryAgreement], form: Form | None) -> ReportTable:
+def tabulate_questions(questions: Sequence[CategoryAgreement], form: Form | None) -> ReportTable:
     """Return the agreement of the readers on each question of categories."""
     rows = []
     for question in questions:
@@ -400,18 +407,18 @@ def tell_questions(questions: Sequence[CategoryAgreement], form: Form | None) ->
     return ReportTable("Answers", columns, tuple(rows), notes)
 
 
-def _say_shares(one: CategoryAgreement, form: Form | None) -> str:
+def _say_shares(agreement: CategoryAgreement, form: Form | None) -> str:
     """Return the proportions of chosen terms, and the number of terms not listed."""
-    chosen = [pair for pair in one.prevalence if pair[1]]
+    chosen = [pair for pair in agreement.prevalence if pair[1]]
     texts = [
-        f"{word_term(form, one.question, category)} {100 * share:.0f} %"
+        f"{word_term(form, agreement.question, category)} {100 * share:.0f} %"
         for category, share in chosen[:SHARES_SHOWN]
     ]
     n_more = len(chosen) - SHARES_SHOWN
     return ", ".join([*texts, *([f"{n_more} more"] if n_more > 0 else [])])
 
 
-def tell_numbers(
+def tabulate_numbers(
     questions: Sequence[NumberAgreement], labels: ReaderLabels, form: Form | None
 ) -> ReportTable:
     """Return the agreement of each pair of readers on numeric questions."""
@@ -438,31 +445,36 @@ def tell_numbers(
 
 
 def _row_of_numbers(
-    one: NumberAgreement, pair: PairedValues, labels: ReaderLabels, form: Form | None
+    agreement: NumberAgreement, pair: PairedValues, labels: ReaderLabels, form: Form | None
 ) -> Row:
     names, is_turned = call_pair(pair, labels)
     limits = pair.bland_altman
     bias, low, high = limits.bias, limits.low, limits.high
     if is_turned:
         bias, low, high = 0.0 - bias, -high, -low
-    unit = word_unit(form, one.question)
+    unit = word_unit(form, agreement.question)
     spread = (UNKNOWN, UNKNOWN)
     if pair.n >= FEWEST:
         spread = (range_text(low, high, 2), number(pair.icc.value))
-    cells = (number(pair.n, 0), f"{number(bias, 2)}{unit}", *spread, number(one.n_computed, 0))
-    return Row((word_question(form, one.question), names, *cells))
+    cells = (
+        number(pair.n, 0),
+        f"{number(bias, 2)}{unit}",
+        *spread,
+        number(agreement.n_computed, 0),
+    )
+    return Row((word_question(form, agreement.question), names, *cells))
 
 
 def call_pair(
-    one: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
+    pair: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
 ) -> tuple[str, bool]:
     """Return a pair in the order of the labels, and whether that swaps it."""
-    names = " and ".join(map(labels.call, sorted((one.first, one.second), key=labels.rank)))
-    return names, labels.rank(one.first) > labels.rank(one.second)
+    names = " and ".join(map(labels.call, sorted((pair.first, pair.second), key=labels.rank)))
+    return names, labels.rank(pair.first) > labels.rank(pair.second)
 
 
 def rank_pair(
-    one: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
+    pair: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
 ) -> list[int]:
     """Return the sort key of a pair: the ranks of both readers, the first one's first."""
-    return sorted(map(labels.rank, (one.first, one.second)))
+    return sorted(map(labels.rank, (pair.first, pair.second)))

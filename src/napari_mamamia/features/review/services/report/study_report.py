@@ -37,6 +37,7 @@ from napari_mamamia.features.review.services.report.report_parts import (
     FEWEST,
     PAIRS_SHOWN,
     call_pair,
+    format_time,
     list_disputes,
     list_words,
     make_chains,
@@ -46,9 +47,8 @@ from napari_mamamia.features.review.services.report.report_parts import (
     make_sites,
     make_times,
     rank_pair,
-    say_time,
-    tell_numbers,
-    tell_questions,
+    tabulate_numbers,
+    tabulate_questions,
 )
 from napari_mamamia.features.review.services.report.study_figures import (
     capture_curve,
@@ -157,7 +157,7 @@ def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> Study
     check = verify_study(store)
     plan = store.study.plan
     facts = (
-        f"Study {store.study.study_id}, begun {say_time(store.study.created)} UTC, "
+        f"Study {store.study.study_id}, begun {format_time(store.study.created)} UTC, "
         f"mode {plan.mode.value}, {len(store.study.cases)} cases, "
         f"{len(store.study.readers)} people.",
         plan.blinding.text or "Not blind.",
@@ -215,9 +215,9 @@ def _make_agreement(
     if any(lesion.n_both + lesion.n_first + lesion.n_second for lesion in result.lesions):
         tables.append(_tell_lesions(result.lesions, labels))
     if result.categories:
-        tables.append(tell_questions(result.categories, form))
-    if any(one.pairs for one in result.numbers):
-        tables.append(tell_numbers(result.numbers, labels, form))
+        tables.append(tabulate_questions(result.categories, form))
+    if any(number.pairs for number in result.numbers):
+        tables.append(tabulate_numbers(result.numbers, labels, form))
     if defined:
         tables.append(_tell_cases(defined))
     return PageSection(
@@ -239,7 +239,7 @@ def count_other_forms(state: ReviewState, form: Form | None) -> tuple[str, ...]:
         for reading in view.readings
         if reading.hash
     )
-    return tuple(f"{n} reading(s) were {why}" for why, n in sorted(counts.items()) if why)
+    return tuple(f"{count_of(n, 'reading')} {why}" for why, n in sorted(counts.items()) if why)
 
 
 def _tell_masks(result: StudyAgreement) -> ReportTable:
@@ -259,9 +259,9 @@ def _tell_masks(result: StudyAgreement) -> ReportTable:
     )
 
 
-def _row_of(name: str, one: Estimate, decimals: int) -> Row:
-    cells = (number(one.n, 0), number(one.value, decimals))
-    return Row((name, *cells, range_text(one.low, one.high, decimals)))
+def _row_of(name: str, estimate: Estimate, decimals: int) -> Row:
+    cells = (number(estimate.n, 0), number(estimate.value, decimals))
+    return Row((name, *cells, range_text(estimate.low, estimate.high, decimals)))
 
 
 def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
@@ -291,9 +291,15 @@ def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
     return ReportTable("Pair by pair", columns, rows, notes)
 
 
-def _row_of_pair(one: MaskAgreement, volume: PairedValues | None, labels: ReaderLabels) -> Row:
-    names, is_turned = call_pair(one, labels)
-    cells = (number(one.n, 0), number(one.dsc.value), number(one.hd95_mm.value, 1))
+def _row_of_pair(
+    agreement: MaskAgreement, volume: PairedValues | None, labels: ReaderLabels
+) -> Row:
+    names, is_turned = call_pair(agreement, labels)
+    cells = (
+        number(agreement.n, 0),
+        number(agreement.dsc.value),
+        number(agreement.hd95_mm.value, 1),
+    )
     if volume is None:
         return Row((names, *cells, UNKNOWN, UNKNOWN, UNKNOWN))
     ratio, low, high = volume.ratio.ratio, volume.ratio.low, volume.ratio.high
@@ -328,12 +334,18 @@ def _tell_lesions(lesions: Sequence[LesionAgreement], labels: ReaderLabels) -> R
     return ReportTable("Lesions, pair by pair", columns, rows, notes)
 
 
-def _row_of_lesions(one: LesionAgreement, labels: ReaderLabels) -> Row:
-    names, is_turned = call_pair(one, labels)
-    alone = (one.n_second, one.n_first) if is_turned else (one.n_first, one.n_second)
-    counts = (number(n, 0) for n in (one.n_both, *alone, one.n_parts))
-    spread = range_text(one.positive.low, one.positive.high)
-    return Row((names, *counts, number(one.positive.value), spread, number(one.dsc.value)))
+def _row_of_lesions(agreement: LesionAgreement, labels: ReaderLabels) -> Row:
+    names, is_turned = call_pair(agreement, labels)
+    alone = (
+        (agreement.n_second, agreement.n_first)
+        if is_turned
+        else (agreement.n_first, agreement.n_second)
+    )
+    counts = (number(n, 0) for n in (agreement.n_both, *alone, agreement.n_parts))
+    spread = range_text(agreement.positive.low, agreement.positive.high)
+    return Row(
+        (names, *counts, number(agreement.positive.value), spread, number(agreement.dsc.value))
+    )
 
 
 def _tell_cases(cases: Sequence[CaseAgreement]) -> ReportTable:
@@ -385,7 +397,7 @@ def _make_capture(state: ReviewState, queue: Queue) -> tuple[PageSection, ...]:
         ),
     )
     section = PageSection(
-        "Quality control", (_tell_capture(capture),), (figure,), says=describe_capture(capture)
+        "Quality control", (_tabulate_capture(capture),), (figure,), says=describe_capture(capture)
     )
     return (section,)
 
@@ -412,7 +424,7 @@ def list_marks(state: ReviewState, queue: Queue) -> dict[str, bool]:
     return {case_id: is_error for _, case_id, is_error in sorted(marks)}
 
 
-def _tell_capture(capture: Capture) -> ReportTable:
+def _tabulate_capture(capture: Capture) -> ReportTable:
     """Return the curve at each tenth of the cases read."""
     n = capture.n_read
     places = sorted({round(n * tenth / 10) for tenth in range(1, 11)} - {0})
