@@ -599,15 +599,11 @@ def _read_journal(path: Path) -> object:
 
 
 def _tags(folder: Path) -> Path:
-    from napari_mamamia.io.files.checked_lines import CheckedLines
-    from napari_mamamia.io.workspace.case_tags import OLD_TAGS_NAME, append_tag
+    from napari_mamamia.io.workspace.case_tags import append_tag
 
     for reader in ("Ana", "Ben"):
         for name, on in (("odd", True), ("sure", True), ("odd", False)):
             append_tag(folder, reader, "A", name, on=on)
-    with CheckedLines(folder / OLD_TAGS_NAME, keep=True) as lines:
-        note = {"case_id": "A", "tag": "clip", "reader": "Ana", "on": True}
-        lines.add({**note, "created": "2026-01-01T00:00:00+00:00"})
     return folder
 
 

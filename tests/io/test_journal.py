@@ -14,7 +14,7 @@ from napari_mamamia.core.difference import BitChange, Difference
 from napari_mamamia.core.edits import Action, Brush, Edit, Step, Stroke, Tool, Turn
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.io.files.checked_lines import CheckedLines
+from napari_mamamia.io.files.chained_lines import ChainedLines, canonical
 from napari_mamamia.io.workspace.journal import Damage, Journal, read_journal
 from napari_mamamia.io.workspace.journal_records import Opened, Saved
 
@@ -166,16 +166,16 @@ def test_a_torn_last_record_is_cut_off_before_the_next_is_written(path):
 
 
 def test_another_format_version_is_refused_with_the_version_that_wrote_it(path):
-    with CheckedLines(path, keep=False) as lines:
+    with ChainedLines(path, keep=False) as lines:
         entry = {"at": "", "kind": "opened", "version": 9, "software": "napari-mamamia 7.0"}
-        lines.add(entry)
+        lines.add(canonical(entry))
     with pytest.raises(FormatError, match=r"got format 9 of napari-mamamia 7\.0"):
         read_journal(path)
 
 
 def test_a_file_that_is_no_journal_is_refused(path):
-    with CheckedLines(path, keep=False) as lines:
-        lines.add({"at": "", "kind": "undo"})
+    with ChainedLines(path, keep=False) as lines:
+        lines.add(canonical({"at": "", "kind": "undo"}))
     with pytest.raises(FormatError, match="its first record is 'undo'"):
         read_journal(path)
 

@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io.files.checked_lines import CheckedLines
 from napari_mamamia.io.workspace import event_store
-from napari_mamamia.io.workspace.case_tags import OLD_TAGS_NAME, TAGS_FOLDER
+from napari_mamamia.io.workspace.case_tags import TAGS_FOLDER
 from napari_mamamia.io.workspace.event_store import read_events
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.score.case_tags import (
@@ -104,18 +103,6 @@ def test_a_line_that_a_crash_tore_costs_only_itself(workspace):
     assert shown(workspace) == [("A", "clip", "Ana")]
     tag_case(workspace, "Ana", "B", "implant")
     assert shown(workspace) == [("A", "clip", "Ana"), ("B", "implant", "Ana")]
-
-
-def test_tags_that_an_earlier_version_noted_are_read_too(workspace):
-    with CheckedLines(workspace.root / OLD_TAGS_NAME, keep=True) as lines:
-        for reader in ("Ana", "Ben"):
-            note = {"case_id": "A", "tag": "clip", "reader": reader, "on": True}
-            lines.add({**note, "created": "2026-01-01T00:00:00+00:00"})
-    before = (workspace.root / OLD_TAGS_NAME).read_bytes()
-    tag_case(workspace, "Ana", "A", "clip", on=False)
-    tag_case(workspace, "Ana", "B", "implant")
-    assert shown(workspace) == [("A", "clip", "Ben"), ("B", "implant", "Ana")]
-    assert (workspace.root / OLD_TAGS_NAME).read_bytes() == before
 
 
 def test_threads_of_one_window_lose_no_tag(workspace):

@@ -9,9 +9,9 @@ import pytest
 from tests.stepped import Stepped
 
 from napari_mamamia.core.edits import Brush, Tool
+from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.files.checked_lines import CheckedLines
 from napari_mamamia.io.workspace.journal import read_journal
-from napari_mamamia.io.workspace.journal_records import encoded
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.refine.edit_case import open_editing, save_editing
 
@@ -210,66 +210,16 @@ def test_what_was_painted_while_a_damaged_journal_was_saved_is_not_lost(case, tm
     again.close()
 
 
-# ------------------------------------------------- journals of the time before chains
+# ------------------------------------------------- journals of earlier versions
 
 
-def unchained(path):
-    """Write a journal as version 1 did: checked lines without a chain."""
-    records = [placed.record for placed in read_journal(path).records]
-    entries = [encoded(record).replace(b'"version":2', b'"version":1') for record in records]
-    path.unlink()
-    from json import loads
-
-    with CheckedLines(path, keep=True) as lines:
-        for entry in entries:
-            content = loads(entry)
-            content.pop("head", None)
-            lines.add(content)
-    return path.read_bytes().splitlines(keepends=True)
-
-
-@pytest.fixture
-def old(work, case):
-    workspace, journal, lines, masks = work
-    for other in journal.parent.glob("*.journal"):
-        other.unlink()
-    journal.write_bytes(b"".join(lines))
-    return workspace, journal, unchained(journal), masks
-
-
-def test_a_journal_without_a_chain_is_opened_with_a_sentence_and_goes_on_with_one(old, case):
-    workspace, journal, lines, masks = old
-    journal.write_bytes(b"".join(lines))
-    editing = open_editing(case, workspace, "Ana")
-    assert (editing.session.labels == masks[5]).all()
-    assert "is from before records were chained" in editing.notes[0]
-    now = paint(editing, (2.0, 3.0, 14.0))
-    editing.close()
+def test_a_journal_of_an_earlier_version_is_refused_by_name_and_set_aside(work, case):
+    workspace, journal, *_ = work
+    with CheckedLines(journal, keep=False) as old:
+        old.add({"kind": "opened", "at": "", "version": 1, "software": "0.0.1"})
+    with pytest.raises(FormatError, match=r"format 3.*an earlier version wrote it"):
+        read_journal(journal)
     again = open_editing(case, workspace, "Ana")
-    assert (again.session.labels == now).all()
-    assert again.notes == ()
+    assert "an earlier version wrote it" in again.notes[0]
+    assert "was set aside" in again.notes[0]
     again.close()
-
-
-def test_in_a_journal_without_a_chain_damage_never_wins_over_the_saved_mask(old, case):
-    _, _, lines, masks = old
-    for record in range(1, 7):
-        damaged = list(lines)
-        damaged[record - 1] = damaged[record - 1][:30] + b"#" + damaged[record - 1][31:]
-        again = Reopened(old, case, b"".join(damaged))
-        assert (again.labels == newest(masks, record)).all(), record
-        assert "the journal is damaged at record" in again.notes, record
-
-
-@pytest.mark.parametrize("change", ["removed", "doubled"])
-@pytest.mark.parametrize("record", [2, 3])
-def test_in_a_journal_without_a_chain_a_missing_or_double_step_is_found(old, case, record, change):
-    _, _, lines, masks = old
-    n_times = 0 if change == "removed" else 2
-    again = Reopened(
-        old,
-        case,
-        b"".join(lines[: record - 1] + lines[record - 1 : record] * n_times + lines[record:]),
-    )
-    assert (again.labels == masks[5]).all()
-    assert "the journal is damaged at record" in again.notes

@@ -3,9 +3,7 @@
 A line is ``{"hash":H,"prev":P,"seq":N,"entry":...}``: H is the SHA-256 of the rest of the line
 after it, P the H of the previous line, N counts from 0. The P of the first line is the origin of
 the file, see `ChainedLines`. So a line that was changed, removed, duplicated, moved or inserted
-from another file is detected; missing *last* lines cannot be detected from the file itself. A file
-that was begun without a chain (checked lines) continues with one: the first chained line holds the
-SHA-256 of the line before it.
+from another file is detected; missing *last* lines cannot be detected from the file itself.
 """
 
 import hashlib
@@ -32,7 +30,7 @@ _LINE: Final = re.compile(
 _BEGIN: Final = b'{"hash":"'
 _TORN: Final = "it is incomplete"
 _CHANGED: Final = "its checksum does not match"
-_NO_CHAIN: Final = "it has no chain hash, unlike the lines before it"
+NO_CHAIN: Final = "it has no chain hash: an earlier version wrote it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class ChainedLine:
         First byte, and the byte after its end.
     hash, prev
         Its own hash and that of the previous line when it was written; both "" if the line
-        cannot be read, `prev` "" for a line written before chains existed.
+        cannot be read.
     seq
         Its sequence number; -1 if it has none.
     entry
@@ -69,11 +67,6 @@ class ChainedLine:
     def is_torn(self) -> bool:
         """Whether its end is missing, because of a crash or a write in progress."""
         return self.problem == _TORN
-
-    @property
-    def is_chained(self) -> bool:
-        """Whether it holds the hash of the previous line."""
-        return bool(self.prev)
 
 
 class ChainedLines(AppendFile):
@@ -106,7 +99,7 @@ class ChainedLines(AppendFile):
         last = self.last_line()
         if last:
             parts = _parse_parts(last)
-            self.head = _hash_of(last) if parts is None else parts[0]
+            self.head = hashlib.sha256(last).hexdigest() if parts is None else parts[0]
             self.count = self.count_lines() if parts is None else parts[2] + 1
 
     def add(self, text: bytes) -> None:
@@ -143,7 +136,6 @@ def scan_chained_lines(
     FormatError
         If the file cannot be read.
     """
-    has_chain = False
     try:
         with open_plain(path) as stream:
             stream.seek(start)
@@ -151,13 +143,10 @@ def scan_chained_lines(
                 record = parse_line(line, number, start)
                 if is_joined:
                     record = replace(record, problem=_CHANGED)
-                if record.entry is not None and record.is_chained:
-                    record, seq = _check_order(record, head, seq), record.seq + 1
-                    has_chain = True
-                elif record.entry is not None and has_chain:
-                    record = ChainedLine(number, start, record.stop, problem=_NO_CHAIN)
-                else:
+                if record.entry is None:
                     seq += 1
+                else:
+                    record, seq = _check_order(record, head, seq), record.seq + 1
                 head = record.hash  # "" after a line that cannot be read: its hash is unknown
                 yield record
                 start += len(line)
@@ -218,12 +207,12 @@ def parse_line(line: bytes, number: int, start: int) -> ChainedLine:
     if not line.endswith(b"\n"):
         return ChainedLine(number, start, stop, problem=_TORN)
     parts = _parse_parts(line)
-    text = checked_text(line) if parts is None else parts[3]
-    entry = None if text is None else parsed_entry(text)
+    if parts is None:
+        problem = _CHANGED if checked_text(line) is None else NO_CHAIN
+        return ChainedLine(number, start, stop, problem=problem)
+    entry = parsed_entry(parts[3])
     if entry is None:
         return ChainedLine(number, start, stop, problem=_CHANGED)
-    if parts is None:
-        return ChainedLine(number, start, stop, _hash_of(line), entry=entry)
     return ChainedLine(number, start, stop, *parts[:3], entry)
 
 
@@ -250,7 +239,3 @@ def _check_order(found: ChainedLine, head: str, expected: int) -> ChainedLine:
     else:
         problem = "it does not follow the record before it"
     return replace(found, problem=problem)
-
-
-def _hash_of(line: bytes) -> str:
-    return hashlib.sha256(line).hexdigest()

@@ -1,26 +1,23 @@
 """Tags of readers on whole cases: an event for each tag that was set or removed.
 
 Each run of the program writes its own file in the workspace's folder ``case_tags``, see
-`event_store`: no tag is lost, and two windows never wait for each other. The file
-``case_tags.jsonl`` of earlier versions is read too, and no longer written.
+`event_store`: no tag is lost, and two windows never wait for each other.
 """
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.records import CaseTag
-from napari_mamamia.io.files.checked_lines import read_checked_lines
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.io.workspace.event_store import EventWriter, read_events
 
 TAGS_FOLDER: Final = "case_tags"
-OLD_TAGS_NAME: Final = "case_tags.jsonl"
 
 _one_at_a_time: Final = threading.Lock()
 """Threads of one program share its file."""
@@ -60,7 +57,7 @@ def read_tag_notes(workspace: Path) -> tuple[CaseTag, ...]:
     events = read_events(workspace / TAGS_FOLDER).events
     entries = [{**event.body, "reader": event.reader, "created": event.at} for event in events]
     tags: dict[tuple[str, str, str], CaseTag] = {}
-    for entry in (*_old_entries(workspace / OLD_TAGS_NAME), *entries):
+    for entry in entries:
         tag = _parse_tag(entry)
         if tag is None:
             continue
@@ -87,11 +84,6 @@ def _last_about(folder: Path, case_id: str, tag: str) -> tuple[str, ...]:
 def _read_key(event: Event) -> tuple[str, str]:
     """Return the case and the tag of an event, in lower case."""
     return case_key(str(event.body.get("case_id"))), str(event.body.get("tag")).casefold()
-
-
-def _old_entries(path: Path) -> Iterator[Any]:
-    if path.exists():
-        yield from read_checked_lines(path)
 
 
 def _parse_tag(entry: Any) -> CaseTag | None:

@@ -397,7 +397,7 @@ def _parse_body(data: bytes) -> dict[str, Any]:
 def _parse_event(line: ChainedLine) -> Event | None:
     """Return the event of a line, None if it holds none, such as one of a later schema."""
     entry = line.entry
-    if not isinstance(entry, dict) or entry.get("schema") != SCHEMA or not line.is_chained:
+    if not isinstance(entry, dict) or entry.get("schema") != SCHEMA:
         return None
     texts = [entry.get(key) for key in ("reader", "host", "session", "at")]
     body, seen = entry.get("body"), entry.get("seen")

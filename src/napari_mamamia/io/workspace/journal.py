@@ -17,9 +17,20 @@ from napari_mamamia.core.difference import Difference
 from napari_mamamia.core.edits import Step
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.core.names import count_of
-from napari_mamamia.io.files.chained_lines import ChainedLines, line_at, scan_chained_lines
+from napari_mamamia.io.files.chained_lines import (
+    NO_CHAIN,
+    ChainedLines,
+    line_at,
+    scan_chained_lines,
+)
 from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.workspace.journal_records import JournalRecord, Opened, decoded, encoded
+from napari_mamamia.io.workspace.journal_records import (
+    FORMAT_VERSION,
+    JournalRecord,
+    Opened,
+    decoded,
+    encoded,
+)
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 
 _SYNC_AFTER_S: Final = 0.5
@@ -109,6 +120,11 @@ def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
         If the file cannot be read, is no journal, or was written in another version of the format.
     """
     for line in scan_chained_lines(path):
+        if line.number == 1 and line.problem == NO_CHAIN:
+            raise FormatError(
+                f"expected a journal of format {FORMAT_VERSION} at {path}, but an earlier version "
+                "wrote it: its steps cannot be replayed; the saved mask is not affected"
+            )
         if line.problem:
             yield Damage(line.number, line.start, line.problem, is_lost=line.entry is None)
         if line.entry is None:
@@ -125,8 +141,7 @@ def scan_journal(path: Path) -> Iterator[PlacedRecord | Damage]:
                 f"expected a journal at {path}, but its first record is {line.entry['kind']!r}, "
                 "not 'opened': choose the file beside the mask"
             )
-        index = line.seq if line.is_chained else line.number - 1
-        yield PlacedRecord(at, line.start, record, line.number, index, line.hash, line.prev)
+        yield PlacedRecord(at, line.start, record, line.number, line.seq, line.hash, line.prev)
 
 
 @reads("a journal", "choose the file beside the mask")

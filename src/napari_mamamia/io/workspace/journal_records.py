@@ -34,13 +34,8 @@ from napari_mamamia.core.names import count_of
 from napari_mamamia.core.provenance import Setting, software_version
 
 FORMAT_VERSION: Final = 3
-"""3: steps hold marks. 2: records form a chain, see `chained_lines`; jumps; content of a saving.
-Older
-ones are still read; programs of version 2 do not know marks and refuse 3.
-"""
+"""Format of the journals that are read and written."""
 
-_READABLE: Final = (1, 2, FORMAT_VERSION)
-_WITH_MARKS: Final = 3
 
 _LEVEL: Final = 1
 _MOST_VOXELS: Final = 1 << 31
@@ -68,8 +63,6 @@ class Opened:
         Whether earlier steps and marks continue: after a crash, or when the saved mask is reopened.
     blinding
         What is hidden from the reader until the next opening.
-    version
-        Format of the record and of those after it; new records have the present one.
     """
 
     case_id: str
@@ -82,12 +75,6 @@ class Opened:
     continues: bool = False
     blinding: Blinding = NOT_BLIND
     software: str = field(default_factory=software_version)
-    version: int = FORMAT_VERSION
-
-    @property
-    def holds_marks(self) -> bool:
-        """Whether the following steps hold the marks that they left."""
-        return self.version >= _WITH_MARKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +172,9 @@ def _opened_content(record: Opened) -> dict[str, Any]:
 
 
 def _parse_opened(entry: Mapping[str, Any]) -> Opened:
-    if entry["version"] not in _READABLE:
+    if entry["version"] != FORMAT_VERSION:
         raise FormatError(
-            f"expected a journal of format {FORMAT_VERSION} or older, got format "
+            f"expected a journal of format {FORMAT_VERSION}, got format "
             f"{entry['version']} of {entry['software']}: replay it with that version"
         )
     z, y, x = (int(n) for n in entry["shape"])
@@ -210,7 +197,6 @@ def _parse_opened(entry: Mapping[str, Any]) -> Opened:
         continues=bool(entry["continues"]),
         blinding=Blinding.of(map(str, entry.get("hidden", ()))),
         software=str(entry["software"]),
-        version=int(entry["version"]),
     )
 
 

@@ -156,12 +156,6 @@ class Opening:
                 "dropped: the stroke being drawn at the crash is lost, all strokes before it are "
                 "there"
             )
-        if play.n_unchained and play.n_unchained == play.n_records:
-            self.notes.append(
-                "the journal of this mask is from before records were chained: a removed or "
-                "repeated record is only detected where a checksum was stored; new records are "
-                "chained"
-            )
         self.play = play
         self._read_sittings(play)
         painted_on = play.sittings[-1].opened.phases if play.sittings else ()

@@ -86,8 +86,6 @@ class JournalPlay:
         Damages of the file, in its order.
     knows_disk
         Whether a record states that `on_disk` was saved here.
-    n_unchained
-        Records from before records were chained.
     n_lost, n_lost_after
         Records that could not be applied, and how many of them came after the last applied record:
         the mask lacks these.
@@ -114,7 +112,6 @@ class JournalPlay:
         self.unsaved = 0
         self.damages: list[Damage] = []
         self.knows_disk = False
-        self.n_unchained = 0
         self.verified = 0
         self.is_doubtful = False
         self.limit_bytes = limit_bytes
@@ -195,15 +192,14 @@ class JournalPlay:
             self.n_records += item.is_lost
             return
         self.n_records = max(self.n_records, item.index + 1)
-        self.n_unchained += not item.prev
         # A repeated record is applied once.
-        if item.prev and item.hash in self._done:
+        if item.hash in self._done:
             return
         if isinstance(item.record, Opened) and self._is_foreign(item, item.record):
             return
         if isinstance(item.record, Saved) and self._is_disk(item.record):
             self.knows_disk = True
-        if self._is_next_record(item):
+        if item.prev == self._head:
             self._apply_record(item)
         else:
             self._go_on_from(item)
@@ -226,9 +222,6 @@ class JournalPlay:
             self.damages.append(Damage(item.number, item.start, reason, is_lost=False))
             self._is_whole = False
         return bool(reason)
-
-    def _is_next_record(self, item: PlacedRecord) -> bool:
-        return item.prev == self._head if item.prev else self._is_whole
 
     def _apply_record(self, item: PlacedRecord) -> None:
         """Apply a record; a record that contradicts earlier ones ends the replay there."""
@@ -257,7 +250,7 @@ class JournalPlay:
             self._count_record(item)
         elif item.index > self._last and isinstance(record, Saved) and self._is_disk(record):
             self._begin_from_disk(record, item)
-        elif item.prev:
+        else:
             self._waiting[item.prev] = item
 
     def _dispatch_record(self, item: PlacedRecord) -> None:
@@ -278,8 +271,6 @@ class JournalPlay:
     ) -> None:
         numbers = _find_step_numbers(session, record)
         if isinstance(record, Step):
-            if not item.prev and session.next_number not in (_ANY, record.number):
-                raise ValueError(f"it is step {record.number}, not {session.next_number}")
             self._watch(session, record)
             self.starts[record.number] = item.start
         session.play(record)
@@ -318,9 +309,6 @@ class JournalPlay:
         case_id = self.sittings[-1].opened.case_id if self.sittings else ""
         self._begin_with(case_id, disk.labels, self.summary, _ANY)
         self._mark_verified(item, saved.labels_crc)
-        if not item.prev:
-            self._count_record(item)
-            return
         # Strokes painted during the save come before this record, which is written after it.
         self._waiting[item.prev] = item
         self._head, self._last = saved.head or item.prev, item.index - 1
@@ -404,7 +392,7 @@ def play_journal(play: JournalPlay) -> JournalPlay:
     proven = JournalPlay(play.path, play.limit_bytes, on_disk=play.on_disk)
     _play_records(proven, play.path, play.verified)
     proven.damages, proven.n_records = play.damages, play.n_records
-    proven.knows_disk, proven.n_unchained = play.knows_disk, play.n_unchained
+    proven.knows_disk = play.knows_disk
     return proven
 
 

@@ -1,6 +1,6 @@
 """Rebuild a mask from its journal, and check that its strokes can be repeated."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -115,12 +115,12 @@ def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Replay
     play = JournalPlay(
         journal,
         refusal=lambda opened: _require_case(opened, case),
-        watch=lambda session, step: _repeat_stroke(session, step, repeated, play),
+        watch=lambda session, step: _repeat_stroke(session, step, repeated),
     )
     play = play_journal(play)
     if play.session is None:
         raise _no_records(journal, play.damage_text)
-    notes = _journal_notes(play)
+    notes = [play.damage_text] if play.damages else []
     if case is not None:
         notes += _image_notes(play, case)
     if repeated is not None:
@@ -150,20 +150,7 @@ def _no_records(journal: Path, damage: str = "") -> FormatError:
     )
 
 
-def _journal_notes(play: JournalPlay) -> list[str]:
-    """Return notes on the journal's damage, and on missing proof."""
-    notes = [play.damage_text] if play.damages else []
-    if play.n_unchained:
-        notes.append(
-            f"{play.n_unchained} of its records are from before records were chained: a removed, "
-            "repeated or moved record is only detected where a checksum was stored"
-        )
-    return notes
-
-
-def _repeat_stroke(
-    session: EditingSession, step: Step, repeated: _Repeated | None, play: JournalPlay
-) -> None:
+def _repeat_stroke(session: EditingSession, step: Step, repeated: _Repeated | None) -> None:
     """Paint a stroke again, compare it with its record, and undo it."""
     stroke, parameters = step.edit.stroke, dict(step.edit.parameters)
     if repeated is None or stroke is None or not stroke.path:
@@ -180,8 +167,6 @@ def _repeat_stroke(
     difference = session.current_difference()
     session.locked = frozenset()
     repeated.n_strokes += 1
-    if difference is not None and not play.sittings[-1].opened.holds_marks:
-        difference = replace(difference, evidence=())
     if difference is None or not difference.same_bits(step.difference):
         repeated.different.append(f"{step.number} ({step.edit.name})")
 
