@@ -32,9 +32,11 @@ from zlib_ng import gzip_ng
 
 from metrics import Bools, Scene, add_lesion
 from napari_mamamia.core.records import CaseScore
+from napari_mamamia.io.data_set.volumes import read_label_pair
 from napari_mamamia.scoring.case.profiles import OFFICIAL_CODE
+from napari_mamamia.scoring.case.score import score_label_maps
 from napari_mamamia.services.batch.work import CaseInputs
-from napari_mamamia.services.score.score import CaseSettings, score_and_inspect, score_files
+from napari_mamamia.services.score.score import CaseSettings, score_and_inspect
 
 LIMIT = 25.0
 STRETCH = 1.5
@@ -96,7 +98,8 @@ def ours(pair: Pair) -> CaseScore:
 
 def the_row(pair: Pair) -> CaseScore:
     """Stop before why the case failed."""
-    return score_files(CaseInputs("CASE", pair), SETTINGS)
+    masks = read_label_pair(*pair, zero_nonfinite=True)
+    return score_label_maps("CASE", *masks, OFFICIAL_CODE)
 
 
 def whole_volumes(pair: Pair) -> tuple[float, float, tuple[Points, Points]]:

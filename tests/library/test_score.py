@@ -201,7 +201,7 @@ def test_the_same_scores_are_saved_once_and_never_over_others(
     with pytest.raises(mm.ArgumentError, match='"refuse", "overwrite"'):
         scores.save(out, existing="resume")
     references = data_set.root / "segmentations" / "expert"
-    with pytest.raises(mm.SaveConflictError, match="reads"):
+    with pytest.raises(mm.SaveConflictError, match="without the run's inputs"):
         scores.save(references, existing="overwrite")
 
 

@@ -12,7 +12,7 @@ from napari_mamamia.scoring.cohort.groups import group_cases
 from napari_mamamia.scoring.cohort.ranking import ModelScore, ranking_score, sweep_weights
 from napari_mamamia.scoring.cohort.segmentation_cohort import (
     bootstrap_segmentation,
-    score_segmentation,
+    score_groups,
 )
 from napari_mamamia.scoring.cohort.strata import group_by_column
 from napari_mamamia.scoring.statistics.auc import auc
@@ -153,7 +153,7 @@ def test_the_training_tables_groups_have_the_known_sizes(cohort):
 def test_fairness_of_a_real_model_equals_pandas(cohort, table_of_scores, profile):
     scores = scores_of(table_of_scores, "resenc")
     rules = rules_of(profile)
-    found = score_segmentation(scores, cohort, rules)
+    found = score_groups(scores, group_cases(scores.case_ids, cohort, rules), rules)
     frame = pd.DataFrame({"dsc": scores.dsc, "norm_hd": scores.norm_hd})
     expected = []
     for grouping in group_cases(scores.case_ids, cohort, rules):
@@ -186,7 +186,7 @@ def test_the_disparities_of_a_real_model_are_no_surer_than_the_groups_are_large(
 
     scores, rules = scores_of(table_of_scores, "conv"), rules_of("clinical")
     groupings = group_cases(scores.case_ids, cohort, rules)
-    fairness = score_segmentation(scores, cohort, rules).fairness
+    fairness = score_groups(scores, group_cases(scores.case_ids, cohort, rules), rules).fairness
     found = segmentation_uncertainty(scores, groupings, fairness, 5, 1.0)
     dsc, norm_hd = found.of("age", "dsc"), found.of("age", "norm_hd")
     assert (dsc.value, norm_hd.value) == pytest.approx((0.119, 0.139), abs=5e-4)

@@ -30,7 +30,7 @@ from napari_mamamia.scoring.cohort.results import (
 )
 from napari_mamamia.scoring.cohort.segmentation_cohort import (
     bootstrap_segmentation,
-    score_segmentation,
+    score_groups,
 )
 from napari_mamamia.scoring.cohort.strata import group_by_column
 from napari_mamamia.scoring.report import content as report_content
@@ -108,7 +108,7 @@ def a_model(name="nnU-Net <1>", seed=1):
     groupings = group_cases(scores.case_ids, cohort, RULES)
     resampled = bootstrap_segmentation(scores, groupings, 0.5, n_resamples=50)
     centre = group_by_column(scores.case_ids, cohort, "dataset")
-    numbers = score_segmentation(scores, cohort, RULES)
+    numbers = score_groups(scores, groupings, RULES)
     result = SegmentationResult(
         scores,
         numbers,

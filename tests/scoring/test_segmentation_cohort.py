@@ -9,7 +9,7 @@ from napari_mamamia.scoring.cohort.group_rules import rules_of
 from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
 from napari_mamamia.scoring.cohort.segmentation_cohort import (
     bootstrap_segmentation,
-    score_segmentation,
+    score_groups,
 )
 from napari_mamamia.scoring.statistics.bootstrap import IntervalMethod
 from napari_mamamia.scoring.statistics.performance import (
@@ -58,7 +58,8 @@ ROWS = [("A", 0.9, 0.02), ("B", 0.7, 0.1), ("C", 0.8, 0.04), ("D", 0.4, 0.6)]
     ],
 )
 def test_the_worked_example_of_the_methods_page(profile, age, menopause):
-    found = score_segmentation(SegmentationScores.of(ROWS), four_cases(), rules_of(profile))
+    scores, rules = SegmentationScores.of(ROWS), rules_of(profile)
+    found = score_groups(scores, group_cases(scores.case_ids, four_cases(), rules), rules)
     # mean DSC .7, mean NormHD .19; density: b {A, C} .85/.03, c {B, D} .55/.35
     density = 1 - (0.3 + 0.32) / 2
     assert found.performance.value == pytest.approx(0.755)
@@ -70,7 +71,7 @@ def test_the_worked_example_of_the_methods_page(profile, age, menopause):
 
 
 def test_without_a_clinical_table_the_ranking_score_is_nan_with_the_reason():
-    found = score_segmentation(SegmentationScores.of(ROWS), None, rules_of("clinical"))
+    found = score_groups(SegmentationScores.of(ROWS), (), rules_of("clinical"))
     assert found.performance.value == pytest.approx(0.755)
     assert np.isnan(found.ranking_score)
     assert found.reason == "there is no clinical table to make groups from"
@@ -78,14 +79,15 @@ def test_without_a_clinical_table_the_ranking_score_is_nan_with_the_reason():
 
 def test_without_any_defined_score_both_reasons_are_given():
     rows = [(row[0], NAN, NAN) for row in ROWS]
-    found = score_segmentation(SegmentationScores.of(rows), four_cases(), rules_of("paper"))
+    scores, rules = SegmentationScores.of(rows), rules_of("paper")
+    found = score_groups(scores, group_cases(scores.case_ids, four_cases(), rules), rules)
     assert "none of the 4 cases" in found.reason
     assert "breast_density: no case" in found.reason
 
 
 def test_the_weight_of_fairness_can_be_chosen():
     scores = SegmentationScores.of(ROWS)
-    found = score_segmentation(scores, None, rules_of("clinical"), weight_of_fairness=0)
+    found = score_groups(scores, (), rules_of("clinical"), weight_of_fairness=0)
     assert found.ranking_score == found.performance.value
     assert found.reason == ""
 
@@ -130,14 +132,15 @@ def test_estimates_and_values_with_a_case_left_out_equal_direct_computation(rand
     found = bootstrap_segmentation(scores, groupings, 0.5, n_resamples=1)
     place = found.names.index("ranking_score")
     assert found.estimates[place] == pytest.approx(
-        score_segmentation(scores, cohort, rules).ranking_score, abs=1e-12
+        score_groups(scores, groupings, rules).ranking_score, abs=1e-12
     )
     for left_out in range(30):
         kept = [i for i in range(30) if i != left_out]
         fewer = SegmentationScores(
             tuple(scores.case_ids[i] for i in kept), scores.dsc[kept], scores.norm_hd[kept]
         )
-        expected = score_segmentation(fewer, cohort, rules).ranking_score
+        groups = group_cases(fewer.case_ids, cohort, rules)
+        expected = score_groups(fewer, groups, rules).ranking_score
         assert found.leave_one_out[left_out, place] == pytest.approx(
             expected, abs=1e-12, nan_ok=True
         )

@@ -13,7 +13,7 @@ from napari_mamamia.services.batch.work import CaseInputs
 from napari_mamamia.services.case.show_case import Counting, score_shown
 from napari_mamamia.services.score.pace import Pace
 from napari_mamamia.services.score.review import Agrees, compare_masks, review_masks
-from napari_mamamia.services.score.score import CaseSettings, score_files
+from napari_mamamia.services.score.score import CaseSettings, score_and_inspect
 
 GRID = Grid((4, 8, 9), np.diag([1.0, 2.0, 3.0, 1.0]))
 
@@ -106,7 +106,7 @@ def test_the_screen_has_the_numbers_that_scoring_the_files_gives(tmp_path, case,
         paths.append(tmp_path / f"{name}.nii.gz")
         image = nibabel.Nifti1Image(values.transpose(2, 1, 0), GRID.affine)
         nibabel.save(image, paths[-1])
-    wanted = score_files(CaseInputs("A_1", tuple(paths)), CaseSettings(profile))
+    wanted = score_and_inspect(CaseInputs("A_1", tuple(paths)), CaseSettings(profile)).score
     counting = Counting(profile)
     found = review_masks(case, *paths, "net", counting)
     reference, prediction = (one.labels for one in found.masks)

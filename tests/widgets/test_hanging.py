@@ -449,3 +449,25 @@ def test_the_prior_of_one_patient_is_never_beside_the_next(qtbot, both, new_case
     assert not any(pane.kind.is_prior for pane in both.planes.panes)
     assert both.hanging.prior is None
     assert array_of(both.scene.layer(Role.PHASE)).shape[0] == 3
+
+
+def test_a_step_in_a_prior_beyond_the_case_is_the_cases_first_or_last_slice(qtbot, both, new_case):
+    count = both.scene.grid.shape[0]
+    # slices of 13 mm as the case's, of which the first lies two slices before, or after, its first
+    for shift_mm, steps in (
+        (-26.0, {0: 0, 1: 0, 2: 0, 3: 1}),
+        (26.0, {5: count - 1, 4: count - 1}),
+    ):
+        give_prior(both, moved(new_case, (0, 0, shift_mm)))
+        both.scene.view.go_to((2, 5, 3))
+        both.hanging.load_prior("A_2")
+        qtbot.waitUntil(lambda: len(both.planes.panes) == 1 and not both.planes.is_building)
+        (prior,) = both.planes.panes
+        for step, slice_index in steps.items():
+            prior.model.dims.set_current_step(1 + prior.slice_axis, step)
+            assert both.planes.links.place[0] == slice_index
+        for slice_index in (0, count - 1):
+            both.planes.links.go_to((slice_index, 5, 3))
+            there = slice_index - shift_mm / 13
+            assert prior._own_place[0] == min(max(there, 0), count - 1)
+        both.hanging.leave()

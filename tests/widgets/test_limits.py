@@ -1,7 +1,11 @@
 """Limits at both ends: first and last slice, phase, case, row and value; edges of the image."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from napari._qt.widgets.qt_dims import QtDims
+from napari.components import Dims
 from napari.layers import Image
 from tests.widgets.test_wheel import turn
 
@@ -9,6 +13,7 @@ from napari_mamamia.core.edits import Edit
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.measurement import MeasureKind, Measurement
 from napari_mamamia.io.workspace.measurements import append_measurement
+from napari_mamamia.widgets.adapter.sliders import SliderNumbers, number_sliders
 from napari_mamamia.widgets.refine.history_list import HistoryList
 from napari_mamamia.widgets.refine.state import RADII_MM, next_radius_mm
 from napari_mamamia.widgets.viewer.cine import Cine
@@ -64,6 +69,36 @@ def test_beside_the_case_the_slice_shown_is_its_first_or_last(opened):
     for world, index in ((-20.0, 0), (0.0, 0), (15.0, 5), (18.0, 5), (60.0, 5)):
         dims.set_point(axis, world)
         assert view.slice_shown() == (0, index)
+
+
+def test_each_axis_is_numbered_from_0_to_the_last_of_the_case(opened):
+    count = len(opened.session.case.phases)
+    ends = (count - 1, *LAST)
+    for first_slice in (0, -10):
+        numbers = [opened.scene._steps.number(axis) for axis in range(4)]
+        assert [number.last for number in numbers] == list(ends)
+        assert numbers[1].first == first_slice
+        assert all(str(last) in number.tip for number, last in zip(numbers, ends, strict=True))
+        add_around(opened)  # begins 10 slices before the case
+    assert opened.scene._steps.number(4) is None
+    assert opened.scene._steps.number(-1) is None
+
+
+@pytest.mark.parametrize(("typed", "step"), [(-9, 0), (-2, 0), (0, 2), (5, 7), (7, 9), (99, 9)])
+def test_a_number_typed_for_a_slider_goes_to_its_step_or_to_the_nearest_end(qtbot, typed, step):
+    class Counted:
+        def read(self, _axis):
+            return SliderNumbers(-2, 5, "counted from -2")
+
+    counted, sliders = Counted(), QtDims(Dims(ndim=3))
+    qtbot.addWidget(sliders)
+    sliders.dims.range = ((0, 9, 1),) * 3
+    number_sliders(SimpleNamespace(dims=sliders), counted.read)
+    label = sliders.slider_widgets[0].curslice_label
+    label.setText(str(typed))
+    label.editingFinished.emit()
+    assert sliders.dims.current_step[0] == step
+    assert (label.text(), sliders.slider_widgets[0].totslice_label.text()) == (str(step - 2), "5")
 
 
 # ------------------------------------------------------------------ phases

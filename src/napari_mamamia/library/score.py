@@ -383,17 +383,17 @@ def _require_place(given: Any, what: str) -> Path:
 
 def _require_files_for(**given: object) -> None:
     """Refuse arguments that only apply to files."""
-    asked = [name for name, value in given.items() if value]
-    if asked:
+    refused = [name for name, value in given.items() if value]
+    if refused:
         raise ArgumentError(
-            f"expected files or folders with {asked[0]}, got masks in memory: leave {asked[0]} out"
+            f"expected files or folders with {refused[0]}, got masks in memory: leave it out"
         )
 
 
 def _mask_pairs(reference: Any, prediction: Any, grid: Grid | None, case_id: str) -> MaskPairs:
     if isinstance(reference, DataSet):
         _require_mapping(prediction)
-        reference = {one.case_id: one for one in reference if one.files.reference is not None}
+        reference = {case.case_id: case for case in reference if case.files.reference is not None}
     if isinstance(reference, Mapping) or isinstance(prediction, Mapping):
         _require_mapping(prediction, reference)
         ids = sorted({*reference, *prediction})

@@ -116,8 +116,8 @@ class Scores:
         """Notes on the numbers, in plain sentences."""
         failed, n = len(self.failures), self.model.n_cases
         first = (f"{f.case_id}: {f.reason}" for f in self.failures[:1])
-        lost = (f"{failed} of {n} cases with a problem: {next(first, '')}",) if failed else ()
-        return (*lost, *self.model.notes)
+        failures = (f"{failed} of {n} cases with a problem: {next(first, '')}",) if failed else ()
+        return (*failures, *self.model.notes)
 
     @cached_property
     def cases(self) -> "pd.DataFrame":
@@ -335,7 +335,7 @@ class Comparison:
         import pandas as pd
 
         ranked = sorted(self._comparison.ranking, key=lambda m: (isnan(m.rank), m.rank))
-        return pd.DataFrame([asdict(one) for one in ranked]).set_index("name")
+        return pd.DataFrame([asdict(model) for model in ranked]).set_index("name")
 
     @cached_property
     def tests(self) -> "pd.DataFrame":
@@ -418,10 +418,10 @@ class Comparison:
         out, how = path_of(folder, "a folder"), existing_of(existing, can_resume=False)
         overwrite, first = how is not Existing.REFUSE, self._models[0]._source
         read = tuple(path for model in self._models for path in model._source.read)
-        given = dict(first.parameters)
-        given.pop("prediction", None)
+        parameters = dict(first.parameters)
+        parameters.pop("prediction", None)
         models = ("predictions", ", ".join(model.name for model in self._models))
-        claim_folder(out, first.command, (models, *given.items()), how, read)
+        claim_folder(out, first.command, (models, *parameters.items()), how, read)
         for one in self._models:
             model_scores = beside(one.model, self._comparison)
             drive(
@@ -477,7 +477,7 @@ def _group_rows(model: ModelScores) -> Iterator[dict[str, Any]]:
     scored = [
         (variable.variable, variable.groups, True) for variable in result.cohort.fairness.variables
     ]
-    beside_them = [(one.variable, one.groups, False) for one in result.strata]
+    beside_them = [(stratum.variable, stratum.groups, False) for stratum in result.strata]
     for variable, groups, counts in (*scored, *beside_them):
         for group in groups:
             values = asdict(group)

@@ -93,12 +93,12 @@ def _find_missed(both: MatchedParts, thresholds: FailureThresholds) -> list[Fail
         return [Failure(FailureKind.MISSED, reason)]
     volumes = both.measured.lesions.voxels * both.measured.grid.voxel_volume_mm3
     counted = volumes >= thresholds.lesion_mm3
-    left = counted & ~both.found
-    if not left.any():
+    missed = counted & ~both.found
+    if not missed.any():
         return []
     reason = (
-        f"{np.count_nonzero(left)} of {count_of(int((counted | both.found).sum()), 'lesion')} "
-        f"missed, the largest has {volumes[left].max():.0f} mm3"
+        f"{np.count_nonzero(missed)} of {count_of(int((counted | both.found).sum()), 'lesion')} "
+        f"missed, the largest has {volumes[missed].max():.0f} mm3"
     )
     return [Failure(FailureKind.LESION_MISSED, reason)]
 

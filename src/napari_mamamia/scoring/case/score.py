@@ -11,7 +11,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import (
     SOFT_THRESHOLD,
     LabelMap,
-    Mask,
     explain_not_a_mask,
     is_soft,
 )
@@ -161,19 +160,6 @@ def _find_emptiness(measured: MeasuredPair, of: EmptinessOf) -> Emptiness:
         back = measured.voxels.prediction_to_reference
         return _EMPTINESS[(not there.size) + (not back.size)]
     return _EMPTINESS[(not measured.lesions.n) + (not measured.parts.n)]
-
-
-def score_masks(
-    case_id: str, reference: Mask, prediction: Mask, profile: Profile = CLINICAL
-) -> CaseScore:
-    """Return the score of `prediction`; a foreground voxel counts as the value 1.
-
-    Masks that cannot be compared raise no error: `status` and `reason` of the result say why. A
-    lesion of ordinary size takes a few milliseconds.
-    """
-    expert = LabelMap.of(reference.array, reference.grid)
-    model = LabelMap.of(prediction.array, prediction.grid)
-    return score_label_maps(case_id, expert, model, profile)
 
 
 def score_label_maps(
@@ -433,8 +419,8 @@ def _explain_status(
         return f"the reference has no foreground{values}: {undefined}"
     if status is ScoreStatus.BOTH_EMPTY:
         if not isnan(profile.overlap(float("nan"))):
-            given = f"Dice is {profile.overlap_both_empty:g} as the profile defines"
-            return f"neither mask has foreground: {given}, distances are undefined"
+            dice = f"Dice is {profile.overlap_both_empty:g} as the profile defines"
+            return f"neither mask has foreground: {dice}, distances are undefined"
         return "neither mask has foreground: Dice and distances are undefined"
     return ""
 

@@ -99,7 +99,7 @@ def segmentation_uncertainty(
             gap = _make_gap(grouping, values, minimum_group, highest)
             gaps.append(gap)
             estimates.append(_estimate_gap(gap, measure, disparity))
-    pairs = [tuple(gaps[place : place + 2]) for place in range(0, len(gaps), 2)]
+    pairs = [tuple(gaps[first : first + 2]) for first in range(0, len(gaps), 2)]
     of_variables = [_mean_interval(pair, pair) for pair in pairs]
     whole = [gap for pair in pairs if not _have_reason(pair) for gap in pair]
     mean = _if_defined(_mean_interval(gaps, whole), fairness.value)
@@ -107,7 +107,7 @@ def segmentation_uncertainty(
     return GroupUncertainty(
         minimum_group,
         tuple(estimates),
-        tuple(_turn_round(_if_defined(one, scored.value)) for one, scored in by_variable),
+        tuple(_turn_round(_if_defined(interval, scored.value)) for interval, scored in by_variable),
         mean,
         _turn_round(mean),
         _without_performance(mean),
@@ -203,7 +203,7 @@ def of_scored_alone(uncertainty: GroupUncertainty, n_unusable: int) -> GroupUnce
 
     return replace(
         uncertainty,
-        by_variable=tuple(hide_ends(one) for one in uncertainty.by_variable),
+        by_variable=tuple(hide_ends(interval) for interval in uncertainty.by_variable),
         fairness=hide_ends(measured),
         mean_disparity=hide_ends(uncertainty.mean_disparity),
         ranking_score=hide_ends(uncertainty.ranking_score),
@@ -279,8 +279,8 @@ def _mean_interval(asked: Sequence[_Gap], gaps: Sequence[_Gap]) -> GapInterval:
         return GapInterval(_NAN, _NAN, left_out=left_out, reason=why)
     level = 1 - (1 - LEVEL) / len(gaps)
     both = list(zip(gaps, moments, strict=True))
-    lows = [min(gap_ends(one, low=level).low, gap.highest) for gap, one in both]
-    singles = [gap.interval(gap_ends(one), one.n) for gap, one in both]
+    lows = [min(gap_ends(moments, low=level).low, gap.highest) for gap, moments in both]
+    singles = [gap.interval(gap_ends(moments), moments.n) for gap, moments in both]
     columns = [gap.columns for gap in gaps if gap.columns is not None]
     high = min(mean_gap_high(columns), float(np.mean([gap.highest for gap in gaps])))
     low = min(float(np.mean(lows)), high)
@@ -361,7 +361,7 @@ def _add_gaps(
         return GapInterval(_NAN, _NAN, left_out=left_out, reason=reason)
     level = 1 - (1 - LEVEL) / 2
     low = tpr.ends(level).low + fpr.ends(level).low
-    gaps = [one.counted for one in both]
+    gaps = [estimate.counted for estimate in both]
     ends = [rates.gap.interval(rates.ends(), rates.n) for rates in (tpr, fpr)]
     above = [end.high - gap for end, gap in zip(ends, gaps, strict=True)]
     high = min(2.0, sum(gaps) + float(np.hypot(above[0], above[1])))
@@ -377,7 +377,7 @@ def _join_sums(
     if not used:
         why = "; ".join(total.reason for total in sums if total.reason) or "there are no groups"
         return GapInterval(_NAN, _NAN, left_out=left_out, reason=why)
-    high = float(np.mean([one.high for one in used]))
+    high = float(np.mean([interval.high for interval in used]))
     without = tuple(g.variable for g, total in zip(groupings, sums, strict=True) if total.reason)
     low = min(float(np.mean(lows)), high)
     return GapInterval(low, high, LEVEL, left_out, _find_fewest(used), without)

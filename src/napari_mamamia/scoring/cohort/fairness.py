@@ -161,8 +161,8 @@ def spread(means: NDArray[np.float64], labels: Sequence[str], gap: float, better
     defined = means[~np.isnan(means)]
     if not defined.size:
         return Spread(_NAN, _NAN, _NAN, "")
-    place = int(np.nanargmin(means) if better is Better.HIGHER else np.nanargmax(means))
-    return Spread(gap, float(defined.var()), float(means[place]), labels[place])
+    worst = int(np.nanargmin(means) if better is Better.HIGHER else np.nanargmax(means))
+    return Spread(gap, float(defined.var()), float(means[worst]), labels[worst])
 
 
 def _compute_moments(

@@ -66,7 +66,7 @@ from napari_mamamia.scoring.cohort.segmentation_cohort import (
     score_groups,
 )
 from napari_mamamia.scoring.cohort.strata import (
-    column_groups_job,
+    group_by_column,
     group_by_diameter,
     group_by_tags,
     group_by_volume,
@@ -443,7 +443,7 @@ def _build_strata(
     further = dict.fromkeys(name for record in cohort.records for name in record.other)
     for column in (*_FIRST_STRATA, *further):
         report_progress(0, 1, f"Groups of {column}")
-        grouping = column_groups_job(ids, cohort, column)
+        grouping = group_by_column(ids, cohort, column)
         if grouping is not None and 1 < len(grouping.labels) <= grouping.sizes.sum() / 2:
             groupings.append(grouping)
     return groupings

@@ -157,7 +157,7 @@ def _compute_numbers(
 
 def _without_label(predictions: ResponsePredictions) -> tuple[str, ...]:
     places = np.flatnonzero(np.isnan(predictions.label))
-    return tuple(predictions.case_ids[place] for place in places)
+    return tuple(predictions.case_ids[index] for index in places)
 
 
 def _explain_undefined(refused: str, balanced: float, odds: EqualisedOdds) -> str:

@@ -69,8 +69,8 @@ def _check_column(name: str, column: NDArray[Any], case_ids: tuple[str, ...]) ->
     else:
         wrong, expected = ~np.isin(column, (0, 1)), "0 or 1"
     if wrong.any():
-        place = int(np.flatnonzero(wrong)[0])
+        first = int(np.flatnonzero(wrong)[0])
         raise ValueError(
-            f"expected {name} to be {expected}, got {column[place]:g} for case {case_ids[place]}: "
+            f"expected {name} to be {expected}, got {column[first]:g} for case {case_ids[first]}: "
             "correct the table"
         )

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.scoring.cohort.fairness import (
     Fairness,
     VariableFairness,
@@ -16,7 +15,7 @@ from napari_mamamia.scoring.cohort.fairness import (
     segmentation_fairness,
 )
 from napari_mamamia.scoring.cohort.group_rules import GroupRules
-from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
+from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.cohort.lowest import (
     LowestScore,
     complete_cases,
@@ -53,20 +52,6 @@ class SegmentationCohort:
     weight_of_fairness: float
     ranking_score: float
     reason: str = ""
-
-
-def score_segmentation(
-    scores: SegmentationScores,
-    cohort: Cohort | None,
-    rules: GroupRules,
-    weight_of_fairness: float | None = None,
-) -> SegmentationCohort:
-    """Return the cohort's numbers of a model; without a clinical table fairness is undefined.
-
-    `weight_of_fairness` lies from 0 to 1; None uses the profile's weight.
-    """
-    groupings = group_cases(scores.case_ids, cohort, rules) if cohort else ()
-    return score_groups(scores, groupings, rules, weight_of_fairness)
 
 
 def score_groups(

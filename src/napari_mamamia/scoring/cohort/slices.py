@@ -146,8 +146,8 @@ def worst_slices(
         report_progress(0, 1, _SEARCHING)
         highest = _simulate_highest(slices, worse, n_permutations, seed)
         report_progress(0, 1, _SEARCHING)
-        for place in _select_telling(slices, observed)[:n_worst]:
-            worst += (_describe_slice(slices, place, case_values, observed, highest),)
+        for index in _select_telling(slices, observed)[:n_worst]:
+            worst += (_describe_slice(slices, index, case_values, observed, highest),)
             report_progress(0, 1, _SEARCHING)
     report_progress(1, 1, _SEARCHING)
     return SliceSearch(
@@ -304,12 +304,12 @@ def _select_telling(found: _Found, observed: NDArray[np.float64]) -> list[int]:
         for conditions, statistic in zip(found.conditions, observed.tolist(), strict=True)
     }
     return [
-        int(place)
-        for place in np.argsort(-observed, kind="stable")
+        int(index)
+        for index in np.argsort(-observed, kind="stable")
         if all(
-            statistics.get(frozenset(broader), -np.inf) + LEAST_GAIN <= observed[place]
-            for size in range(1, len(found.conditions[place]))
-            for broader in combinations(found.conditions[place], size)
+            statistics.get(frozenset(broader), -np.inf) + LEAST_GAIN <= observed[index]
+            for size in range(1, len(found.conditions[index]))
+            for broader in combinations(found.conditions[index], size)
         )
     ]
 

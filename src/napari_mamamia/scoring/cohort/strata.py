@@ -28,33 +28,13 @@ Filled: TypeAlias = str | float | bool
 _FIELDS: Final = ("dataset", "tumour_subtype", "pcr", "menopausal_status", "breast_density")
 
 
-def group_by_column(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping:
+def group_by_column(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping | None:
     """Return the groups by the values of a column of the clinical table, in order.
 
     `column` is a field of `CaseRecord` (dataset, tumour_subtype, pcr, ...) or the name of a further
-    column. Cases with empty cells are unassigned.
-
-    Raises
-    ------
-    ValueError
-        If no case has a value there, or there are more than `MOST_GROUPS` different values.
+    column. Cases with empty cells are unassigned. None if no case has a value, or there are more
+    than `MOST_GROUPS` different values.
     """
-    values = _collect_values(case_ids, cohort, column)
-    if not values:
-        raise ValueError(
-            f"expected values in column {column!r} of the clinical table, got none for "
-            f"{len(set(case_ids))} cases: choose another column"
-        )
-    if len(values) > MOST_GROUPS:
-        raise ValueError(
-            f"expected at most {MOST_GROUPS} different values in column {column!r}, got "
-            f"{len(values)}: choose another column, or cut its numbers into ranges"
-        )
-    return _group_by_values(case_ids, cohort, column, values)
-
-
-def column_groups_job(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping | None:
-    """Return the groups of `group_by_column`, or None if it would raise."""
     values = _collect_values(case_ids, cohort, column)
     if not 0 < len(values) <= MOST_GROUPS:
         return None

@@ -101,7 +101,7 @@ def say_beside(interval: GapInterval) -> tuple[str, ...]:
     left_out, wide = interval.left_out, interval.wide_because
     texts = []
     if left_out:
-        names = ", ".join(f"{one.group} ({one.said})" for one in left_out[:_MOST_NAMED])
+        names = ", ".join(f"{group.group} ({group.said})" for group in left_out[:_MOST_NAMED])
         more = len(left_out) - _MOST_NAMED
         what = "group" if len(left_out) == 1 else "groups"
         texts.append(f"without {what} {names}" + (f" and {more} more" if more > 0 else ""))
@@ -159,10 +159,10 @@ def range_table(result: Result) -> ReportTable | None:
     """Return the resampling ranges as in the paper, greyed; None if the profile has none."""
     if result.cohort.profile != PROFILE_WITH_RANGES:
         return None
-    shown = [(interval.name, interval) for interval in result.intervals if _is_range(interval)]
+    ranges = [(interval.name, interval) for interval in result.intervals if _is_range(interval)]
     rows = tuple(
         Row((_name_range(name), number(i.estimate), range_text(i.low, i.high)), is_small=True)
-        for name, i in shown
+        for name, i in ranges
     )
     columns = (
         Column("Number", is_number=False),
@@ -218,7 +218,7 @@ def find_test(
 def _say_left_out(interval: GapInterval) -> tuple[str, ...]:
     if not interval.left_out:
         return ()
-    names = ", ".join(f"{one.group} ({one.said})" for one in interval.left_out)
+    names = ", ".join(f"{group.group} ({group.said})" for group in interval.left_out)
     return (f"Left out because too small: {names}.",)
 
 

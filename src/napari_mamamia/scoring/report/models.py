@@ -127,7 +127,7 @@ def comparison_tables(
         tests = comparison.tests
         title = "Paired comparisons"
         if len(tests) > _MOST_TESTS:
-            order = {one.name: index for index, one in enumerate(ordered)}
+            order = {model.name: index for index, model in enumerate(ordered)}
             near = [test for test in tests if abs(order[test.model_a] - order[test.model_b]) == 1]
             title = f"Paired comparisons of neighbours; all {len(tests)} are in comparison.json"
             tests = tuple(near)
@@ -141,14 +141,14 @@ def say_weights(sweep: Sweep, weight: float) -> str:
     The weights are those of the sweep, by default hundredths.
     """
     index = int(np.argmin(np.abs(sweep.weights - weight)))
-    leaders = [_find_first(sweep.ranks[:, place]) for place in range(len(sweep.weights))]
+    leaders = [_find_first(sweep.ranks[:, column]) for column in range(len(sweep.weights))]
     if not leaders[index]:
         return ""
     texts = []
     for places in (range(index - 1, -1, -1), range(index + 1, len(leaders))):
         place = next((one for one in places if leaders[one] != leaders[index]), None)
         if place is not None:
-            names = ", ".join(sweep.names[one] for one in sorted(leaders[place]))
+            names = ", ".join(sweep.names[model] for model in sorted(leaders[place]))
             verb = "leads" if len(leaders[place]) == 1 else "share the lead"
             texts.append(f"at {sweep.weights[place]:g} {names} {verb}")
     if not texts:

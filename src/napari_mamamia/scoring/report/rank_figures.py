@@ -34,7 +34,7 @@ def draw_stability(
     """Yield the figures of how sure ranks are; `stem` ends their names."""
     lead = methods[0]
     order = np.argsort(lead.ranks, kind="stable")
-    shown = [names[index] for index in order.tolist()]
+    ordered = [names[index] for index in order.tolist()]
     stable = lead.stability
     if stable is not None:
         shares = _share_ranks(stable.ranks[:, order])
@@ -44,7 +44,7 @@ def draw_stability(
             "is the share of resamples, the cross the median, the bar holds 95 %.",
             Drawing(
                 rank_blobs,
-                (shown, shares, stable.median[order], stable.low[order], stable.high[order]),
+                (ordered, shares, stable.median[order], stable.low[order], stable.high[order]),
                 has_png=False,
             ),
         )
@@ -55,7 +55,7 @@ def draw_stability(
             "Rank by each method: lines that cross say that the order hangs on the method.",
             Drawing(
                 rank_lines,
-                (shown, [f"{method.method}" for method in methods], ranks),
+                (ordered, [f"{method.method}" for method in methods], ranks),
                 has_png=False,
             ),
         )
@@ -95,8 +95,8 @@ def rank_blobs(
     the bar holds 95 %; all (m,).
     """
     figure, axes = _make_rows_figure(names)
-    at, rank = np.nonzero(shares)
-    axes.scatter(rank + 1, at, s=_LARGEST_BLOB * shares[at, rank], color=SKY, linewidths=0)
+    row, rank = np.nonzero(shares)
+    axes.scatter(rank + 1, row, s=_LARGEST_BLOB * shares[row, rank], color=SKY, linewidths=0)
     places = np.arange(len(names))
     axes.hlines(places, low, high, color=_INK, linewidth=1)
     axes.plot(median, places, "x", color=_INK, markersize=5)
@@ -140,9 +140,9 @@ def significance_map(names: Sequence[str], p_values: NDArray[np.float64], alpha:
 
     `p_values` is (m, m), nan on the diagonal.
     """
-    shown = np.where(np.isnan(p_values), 0.5, p_values <= alpha)
+    cells = np.where(np.isnan(p_values), 0.5, p_values <= alpha)
     figure, axes = _make_map_figure(names, len(names))
-    axes.imshow(shown, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
+    axes.imshow(cells, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
     _name_columns(axes, names)
     axes.set_ylabel("better ...", fontsize=9)
     axes.set_xlabel("... than", fontsize=9)
@@ -191,7 +191,7 @@ def podium(
             rasterized=True,
             label=f" {_shorten_name(name)}",
         )
-    axes.set_xticks(range(m), [f"{place + 1}" for place in range(m)])
+    axes.set_xticks(range(m), [f"{index + 1}" for index in range(m)])
     axes.set_xlabel("place in a case (1 is best)", fontsize=9)
     axes.set_ylabel("value", fontsize=9)
     axes.tick_params(labelsize=8)

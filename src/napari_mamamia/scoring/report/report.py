@@ -346,7 +346,7 @@ def _order_names(content: ReportContent) -> list[str]:
     names = [model.scores.name for model in content.models]
     places: dict[str, float] = {}
     if content.comparison is not None:
-        places = {one.name: one.rank for one in content.comparison.ranking}
+        places = {model.name: model.rank for model in content.comparison.ranking}
     elif content.ranks is not None:
         ranks = content.ranks
         places = dict(zip(ranks.names, ranks.method.ranks.tolist(), strict=True))

@@ -28,7 +28,7 @@ def response_table(result: ResponseResult) -> ReportTable:
     cohort, measures = result.cohort, result.cohort.discrimination
     weight = cohort.weight_of_fairness
     why = cohort.refused
-    shown: list[Named] = [
+    numbers: list[Named] = [
         (
             "Ranking score",
             "ranking_score",
@@ -44,7 +44,7 @@ def response_table(result: ResponseResult) -> ReportTable:
         ("Fairness", "fairness", cohort.fairness, why or cohort.odds.reason or "1 is best"),
         ("Disparity, mean", "disparity", cohort.odds.raw, "equalised odds, 0 is best, not clipped"),
     ]
-    shown += [
+    numbers += [
         (
             f"Disparity: {variable_label(v.variable)}",
             f"disparity_{v.variable}",
@@ -53,7 +53,7 @@ def response_table(result: ResponseResult) -> ReportTable:
         )
         for v in cohort.odds.variables
     ]
-    shown += [
+    numbers += [
         ("AUC", "auc", measures.auc, measures.reason or f"over {measures.n} cases with a score"),
         ("Average precision", "average_precision", measures.average_precision, measures.reason),
         ("Recall of responders", "", cohort.recall.responders, "TPR"),
@@ -63,7 +63,7 @@ def response_table(result: ResponseResult) -> ReportTable:
         ("ECE", "", measures.calibration.ece, "expected calibration error over quantile bins"),
     ]
     uncertainty = result.uncertainty
-    rows = interval_rows(shown, result.intervals, uncertainty.by_name("disparity_"))
+    rows = interval_rows(numbers, result.intervals, uncertainty.by_name("disparity_"))
     return ReportTable(
         f"Response numbers (profile {cohort.profile}; shares of 1, no unit)",
         INTERVAL_COLUMNS,

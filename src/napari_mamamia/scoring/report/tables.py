@@ -53,7 +53,7 @@ def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTab
     """
     cohort, means = result.cohort, result.cohort.performance
     weight = cohort.weight_of_fairness
-    shown: list[Named] = [
+    numbers: list[Named] = [
         (
             "Ranking score",
             "ranking_score",
@@ -82,7 +82,7 @@ def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTab
             cohort.fairness.reason or "mean over the variables, 1 is best",
         ),
     ]
-    shown += [
+    numbers += [
         (
             f"Fairness: {variable_label(v.variable)}",
             f"fairness_{v.variable}",
@@ -94,7 +94,7 @@ def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTab
     return ReportTable(
         f"Cohort numbers ({defined_by or f'profile {cohort.profile}'}; shares of 1, no unit)",
         INTERVAL_COLUMNS,
-        interval_rows(shown, result.intervals, result.uncertainty.by_name("fairness_")),
+        interval_rows(numbers, result.intervals, result.uncertainty.by_name("fairness_")),
         (
             *interval_notes(result.intervals, result.uncertainty),
             *say_without(result.uncertainty),

@@ -103,14 +103,14 @@ class Bootstrap:
         """
         if not 0 < level < 1:
             raise ValueError(f"expected an interval level between 0 and 1, got {level:g}")
-        method, place = IntervalMethod(method), self.names.index(name)
-        column = self.replicates[:, place]
+        method, index = IntervalMethod(method), self.names.index(name)
+        column = self.replicates[:, index]
         defined = column[~np.isnan(column)]
-        estimate = float(self.estimates[place])
+        estimate = float(self.estimates[index])
         ends, reason = (np.nan, np.nan), "the number itself is undefined"
         if not np.isnan(estimate):
             ends, reason = _find_ends(
-                estimate, defined, self.leave_one_out[:, place], method, level
+                estimate, defined, self.leave_one_out[:, index], method, level
             )
         low, high = np.clip(ends, *bounds).tolist()
         n_undefined = column.size - defined.size

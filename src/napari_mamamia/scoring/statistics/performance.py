@@ -81,7 +81,7 @@ def segmentation_performance(scores: SegmentationScores) -> Performance:
         len(scores.case_ids),
         int(has_dsc.sum()),
         int(has_norm_hd.sum()),
-        tuple(scores.case_ids[place] for place in excluded),
+        tuple(scores.case_ids[index] for index in excluded),
         _explain_undefined(has_dsc, has_norm_hd),
     )
 

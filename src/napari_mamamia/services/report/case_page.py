@@ -178,7 +178,9 @@ def _tabulate_exam(described: Described) -> ReportTable:
     """Return the answers on the exam and on each breast, and the unanswered questions."""
     lines: dict[tuple[str, str, str], list[AnswerRow]] = {}
     rows = [row for row in described.rows if row.scope != FieldScope.LESION]
-    open_ones = [one for one in described.missing if one.place.scope is not FieldScope.LESION]
+    open_ones = [
+        question for question in described.missing if question.place.scope is not FieldScope.LESION
+    ]
     for asked in (*described.asked, *open_ones):
         if asked.place.scope is not FieldScope.LESION and (asked.values or asked in open_ones):
             key = (asked.place.scope.value, asked.place.name, asked.field.id)
@@ -198,7 +200,11 @@ def _tabulate_exam(described: Described) -> ReportTable:
 
 def _tabulate_lesions(described: Described) -> ReportTable:
     """Return one row for each lesion: the reader's answers, and those filled in."""
-    lesions = [one.place.name for one in described.missing if one.place.scope is FieldScope.LESION]
+    lesions = [
+        question.place.name
+        for question in described.missing
+        if question.place.scope is FieldScope.LESION
+    ]
     rows = []
     for name in sorted({*lesions, *described.lesions}, key=lambda name: (len(name), name)):
         answers: dict[str, list[AnswerRow]] = {}
@@ -206,13 +212,13 @@ def _tabulate_lesions(described: Described) -> ReportTable:
             answers.setdefault(row.field, []).append(row)
         said_of = [answer for answer in answers.values() if not answer[0].computed]
         auto = [answer for answer in answers.values() if answer[0].computed]
-        texts = [f"{one[0].question or one[0].field}: {described.say(one)}" for one in said_of]
+        texts = [f"{rows[0].question or rows[0].field}: {described.say(rows)}" for rows in said_of]
         texts += [
             f"{one.field.text}: {NOT_ANSWERED}"
             for one in described.missing
             if one.place.scope is FieldScope.LESION and one.place.name == name
         ]
-        computed = [f"{one[0].question or one[0].field}: {described.say(one)}" for one in auto]
+        computed = [f"{rows[0].question or rows[0].field}: {described.say(rows)}" for rows in auto]
         rows.append(Row((name, "; ".join(texts) or UNKNOWN, "; ".join(computed) or UNKNOWN)))
     columns = (
         Column("Lesion"),
@@ -349,9 +355,9 @@ def _list_pictures(reading: CaseReading) -> Iterator[tuple[_Slice, KeyPicture, s
 def place_of(grid: Grid, plane: Plane, point_mm: Any) -> int:
     """Return the index of the shown slice nearest to a point, within the volume."""
     frame = grid.display_frame(plane)
-    shown = _to_shown(grid, frame, np.asarray(point_mm, np.float64)[None])[0]
+    position = _to_shown(grid, frame, np.asarray(point_mm, np.float64)[None])[0]
     n_slices = grid.shape[frame.order[0]]
-    return int(np.clip(math.floor(shown[0] + 0.5), 0, n_slices - 1))
+    return int(np.clip(math.floor(position[0] + 0.5), 0, n_slices - 1))
 
 
 def _to_shown(
@@ -360,8 +366,8 @@ def _to_shown(
     """Return points (n, 3) as positions in the shown (slice, row, column)."""
     voxels = grid.to_voxel(points_mm)[:, list(frame.order)]
     last = np.array([grid.shape[axis] - 1 for axis in frame.order])
-    shown: NDArray[np.float64] = np.where(frame.flips, last - voxels, voxels)
-    return shown
+    positions: NDArray[np.float64] = np.where(frame.flips, last - voxels, voxels)
+    return positions
 
 
 def _show_slice(reading: CaseReading, one: _Slice, lesion: Lesion | None) -> tuple[KeyPicture, str]:

@@ -63,7 +63,7 @@ class Described:
     @property
     def rows(self) -> tuple[AnswerRow, ...]:
         """The answers, flat and coded, without computed sizes, which the report lists elsewhere."""
-        sizes = {one.id for one in self.form.fields if one.measure in _SIZES}
+        sizes = {field.id for field in self.form.fields if field.measure in _SIZES}
         rows = list_answer_rows(self.form, self.answers)
         return tuple(row for row in rows if not (row.computed and row.field in sizes))
 
@@ -152,16 +152,16 @@ def _choose_record(
         if key[0] == case_key(case_id) and (record.answers or record.landmarks.points)
     ]
     if workspace.blinding.hides(Hidden.OTHER_READERS):
-        of_case = [one for one in of_case if one.reader == (workspace.reader or "")]
-    chosen = [one for one in of_case if reader in ("", one.reader)]
+        of_case = [record for record in of_case if record.reader == (workspace.reader or "")]
+    chosen = [record for record in of_case if reader in ("", record.reader)]
     if len(chosen) > 1:
-        names = ", ".join(sorted(one.reader for one in chosen))
+        names = ", ".join(sorted(record.reader for record in chosen))
         raise CaseError(
             f"expected the findings of one reader of {case_id}, got those of {names}: name the "
             "reader of the report",
             remedies=(Remedy("reader", ("NAME",)),),
         )
-    others = ", ".join(sorted(one.reader for one in of_case if one not in chosen))
+    others = ", ".join(sorted(record.reader for record in of_case if record not in chosen))
     remarks = (f"the findings of {others} are not in this report",) if others else ()
     return (chosen[0] if chosen else None), remarks
 

@@ -136,7 +136,9 @@ class CaseReading:
     @property
     def key_images(self) -> tuple[Measurement, ...]:
         """The key images marked by readers."""
-        return tuple(one.item for one in self.drawn if one.item.kind is MeasureKind.KEY_IMAGE)
+        return tuple(
+            drawing.item for drawing in self.drawn if drawing.item.kind is MeasureKind.KEY_IMAGE
+        )
 
 
 def read_case(
@@ -189,7 +191,7 @@ def read_case(
         provenance,
         facts,
         _part_lesions(case, mask, facts),
-        tuple(Drawn(one, measure_drawn(one, case)) for one in drawn),
+        tuple(Drawn(item, measure_drawn(item, case)) for item in drawn),
         described,
         tuple(remarks),
     )
@@ -225,7 +227,7 @@ def find_mask(opened: OpenDataSet, files: CaseFiles, source: ReportSource) -> Re
         if one.role == "refined" and source.reader in ("", one.name)
     ]
     if len(refined) > 1:
-        names = ", ".join(one.name for one in refined)
+        names = ", ".join(mask.name for mask in refined)
         raise CaseError(
             f"expected the mask of one reader of {files.case_id}, got those of {names}: name the "
             "reader of the report, or a folder of masks",
@@ -265,4 +267,4 @@ def _part_lesions(
 
 def list_readers(drawn: Sequence[Drawn]) -> tuple[str, ...]:
     """Return the names of readers with measurements, each once."""
-    return tuple(dict.fromkeys(one.item.reader for one in drawn))
+    return tuple(dict.fromkeys(drawing.item.reader for drawing in drawn))

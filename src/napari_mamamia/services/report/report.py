@@ -144,7 +144,7 @@ def report_cases(
     report = partial(_report_case, opened, out, source, records, extras, overwrite, reports)
     with closing(Child()) as child:
         try:
-            result = for_each_case([one.case_id for one in chosen], partial(report, child))
+            result = for_each_case([files.case_id for files in chosen], partial(report, child))
         except (Cancelled, KeyboardInterrupt):
             with listening(None):  # a cancelled run would cancel the tables too
                 if reports:
@@ -255,8 +255,8 @@ def list_measure_rows(reading: CaseReading) -> Iterator[MeasureRow]:
             source,
             *(("", "") if row.computed else who),
         )
-    for asked in described.missing:
-        where = (case_id, asked.place.scope.value, asked.place.name, asked.field.text)
+    for question in described.missing:
+        where = (case_id, question.place.scope.value, question.place.name, question.field.text)
         yield MeasureRow(*where, "not answered", source=_CHECKED, reader=described.reader)
     for problem in described.contradictions:
         where = (case_id, problem.place.scope.value, problem.place.name, "Contradiction")

@@ -272,4 +272,4 @@ def _list_key_places(reading: CaseReading, grid: Grid) -> list[int]:
         if lesion.size.ends
     ]
     places = [int(np.floor(grid.to_voxel(point)[0] + 0.5)) for point in points]
-    return [place for place in dict.fromkeys(places) if 0 <= place < grid.shape[0]]
+    return [index for index in dict.fromkeys(places) if 0 <= index < grid.shape[0]]

@@ -17,7 +17,7 @@ from napari_mamamia.scoring.cohort.groups import Grouping, group_cases_job
 from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.scoring.cohort.strata import TAG as TAGGED
 from napari_mamamia.scoring.cohort.strata import (
-    column_groups_job,
+    group_by_column,
     group_by_diameter,
     group_by_volume,
 )
@@ -64,10 +64,10 @@ def case_table(model: ModelScores, pairs: Pairs) -> CaseTable:
 
     def take(start: int, stop: int) -> None:
         for row in model.rows[start:stop]:
-            shown = _without_folders(row, pairs.get(row.case_id, ()))
-            rows.append(shown)
-            keys.append(case_key(shown.case_id))
-            words = (shown.case_id, STATUS_TEXTS[shown.status], shown.reason, shown.warning)
+            plain = _without_folders(row, pairs.get(row.case_id, ()))
+            rows.append(plain)
+            keys.append(case_key(plain.case_id))
+            words = (plain.case_id, STATUS_TEXTS[plain.status], plain.reason, plain.warning)
             texts.append(" ".join(words).lower())
 
     in_chunks(len(model.rows), take, "Building the case table")
@@ -154,7 +154,7 @@ def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, .
         if grouping.variable in ("volume", "diameter") or grouping.variable.startswith(TAGGED):
             continue
         parts = [(rows, grouping)]
-        column = column_groups_job(others, cohort, grouping.variable)
+        column = group_by_column(others, cohort, grouping.variable)
         if column is not None:
             parts.append((other_rows, column))
         facets.append(_merge_groupings(grouping.variable, len(ids), parts))

@@ -25,11 +25,11 @@ _MOST_TAGS: Final = 60
 
 def with_failures(table: CaseTable, found: Sequence[CaseInspection]) -> CaseTable:
     """Return the table with the failure kinds of the inspected cases."""
-    by_id = {one.case_id: one.failures for one in found}
+    by_id = {inspection.case_id: inspection.failures for inspection in found}
     pairs = zip(table.rows, table.failures, strict=True)
     failures = tuple(by_id.get(row.case_id, before) for row, before in pairs)
     kinds = tuple(kind.value for kind in FailureKind)
-    named = tuple(tuple(one.kind.value for one in several) for several in failures)
+    named = tuple(tuple(failure.kind.value for failure in several) for several in failures)
     table = _with_several(
         replace(table, failures=failures, knows_failures=True), FAILURE, "failure", kinds, named
     )
@@ -75,7 +75,9 @@ def _with_several(
     def fill(start: int, stop: int) -> None:
         for row in range(start, stop):
             bits[row] = sum(1 << places[value] for value in named[row] if value in places)
-            further = [one.kind.value for one in table.failures[row]] + list(table.tags[row])
+            further = [failure.kind.value for failure in table.failures[row]] + list(
+                table.tags[row]
+            )
             if further:
                 texts[row] = f"{texts[row]} {' '.join(further).lower()}"
 

@@ -97,7 +97,7 @@ def comparison_page(
     by_name = {model.name: model for model in models}
     # nan differs from itself, so models without a rank come last
     ordered = sorted(comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
-    rows = tuple(Row(tuple(_list_rank_cells(one, by_name.get(one.name)))) for one in ordered)
+    rows = tuple(Row(tuple(_list_rank_cells(model, by_name.get(model.name)))) for model in ordered)
     columns = (
         Column("Rank"),
         Column("Model", is_number=False),
@@ -137,7 +137,7 @@ def _make_rank_table(comparison: ModelComparison) -> ReportTable:
     sweep = comparison.sweep
     places = [int(np.argmin(np.abs(sweep.weights - weight))) for weight in WEIGHTS_SHOWN]
     ends = {0: f"0 ({sweep.ends[0]})", len(places) - 1: f"1 ({sweep.ends[1]})"}
-    titles = [ends.get(k, f"{sweep.weights[at]:g}") for k, at in enumerate(places)]
+    titles = [ends.get(k, f"{sweep.weights[column]:g}") for k, column in enumerate(places)]
     rows = tuple(
         Row((name, *(number(float(sweep.ranks[row, index]), 0) for index in places)))
         for row, name in enumerate(sweep.names)

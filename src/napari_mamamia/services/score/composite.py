@@ -113,14 +113,16 @@ def rank_models(models: Sequence[ModelScores], n_resamples: int, seed: int) -> R
         return None
     cases = count_model(scored[0]).case_ids
     if len(cases) > _MOST_CASES or any(
-        set(count_model(one).case_ids) != set(cases) for one in scored
+        set(count_model(model).case_ids) != set(cases) for model in scored
     ):
         return None
     composite = make_composite(scored, cases, scored[0].cohort)
-    scores = np.array([one.segmentation.cohort.ranking_score for one in scored if one.segmentation])
+    scores = np.array(
+        [model.segmentation.cohort.ranking_score for model in scored if model.segmentation]
+    )
     whole = composite(np.ones((1, len(cases)), dtype=np.int64))[0]
     # A case that might be left out makes the result a bound below the score.
-    bounded = any(count_model(one).optional.any() for one in scored)
+    bounded = any(count_model(model).optional.any() for model in scored)
     if not bounded and not np.allclose(whole, scores, rtol=0, atol=_ROUNDING):
         return None  # a different score from the one that the models are ranked by
     ranks = rank_scores(scores)
@@ -132,7 +134,7 @@ def rank_models(models: Sequence[ModelScores], n_resamples: int, seed: int) -> R
     method = MethodRanking(
         RankMethod.COMPOSITE, scores, ranks, stability_of(ranks, rank_scores(draws))
     )
-    return RankedModels(tuple(one.name for one in scored), method, len(draws))
+    return RankedModels(tuple(model.name for model in scored), method, len(draws))
 
 
 def rank_response_models(
@@ -144,7 +146,7 @@ def rank_response_models(
         for model in models
         if model.response
     ]
-    if len(named) < 2 or len({one.predictions.case_ids for one in named}) > 1:
+    if len(named) < 2 or len({result.predictions.case_ids for result in named}) > 1:
         return None
     case_ids, cohort = named[0].predictions.case_ids, models[0].cohort
     if len(case_ids) > _MOST_CASES:
@@ -168,8 +170,8 @@ def say_unequal_responses(models: Sequence[ModelScores]) -> str | None:
         return None
     parts = []
     for name, case_ids in lacking.items():
-        shown = ", ".join(case_ids[:_NAMED]) + (", ..." if len(case_ids) > _NAMED else "")
-        parts.append(f"{name} lacks {len(case_ids):,} of {len(every):,} ({shown})")
+        names = ", ".join(case_ids[:_NAMED]) + (", ..." if len(case_ids) > _NAMED else "")
+        parts.append(f"{name} lacks {len(case_ids):,} of {len(every):,} ({names})")
     return (
         "No model: no rank is given, because the models predict different cases: "
         f"{'; '.join(parts)}. Each number is over a model's own cases."

@@ -43,8 +43,8 @@ class Pace:
         if elapsed < _TOO_SOON_S or n_done <= 0:
             return counted
         rate = n_done / elapsed
-        left = round((self._n_cases - n_done) / rate)
-        return f"{counted} · {rate:.2f} cases/s · {clock(left)} left"
+        seconds = round((self._n_cases - n_done) / rate)
+        return f"{counted} · {rate:.2f} cases/s · {clock(seconds)} left"
 
     def _counts_cases(self, progress: Progress) -> bool:
         return progress.total >= self._n_cases > 0 and progress.total % self._n_cases == 0

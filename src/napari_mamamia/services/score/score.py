@@ -31,7 +31,6 @@ from napari_mamamia.scoring.case.score import (
     ON_REFERENCE,
     PREDICTION_IDENTITY,
     score_and_measure,
-    score_label_maps,
     sizes_of_reference,
 )
 from napari_mamamia.scoring.cohort.group_rules import rules_of
@@ -82,25 +81,18 @@ class ScoredCase:
     look: CaseInspection | None = None
 
 
-def score_files(inputs: CaseInputs, settings: CaseSettings) -> CaseScore:
-    """Return the score of one case from its reference and prediction file; either may be None.
+def score_and_inspect(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
+    """Return the score of one case and why it failed; each mask is read once.
+
+    `inputs.about` holds the `CaseFiles` of a case with images; problems with images other than
+    damage only cost the inspection.
 
     Raises
     ------
     FormatError
-        If a file cannot be read.
+        If a mask cannot be read, or an image is damaged.
     ValueError
-        If both files are None.
-    """
-    masks, label = _read_masks(inputs, settings)
-    return score_label_maps(inputs.case_id, *masks, settings.profile, label)
-
-
-def score_and_inspect(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
-    """Return the score of one case and why it failed; each mask is read once.
-
-    `inputs.about` holds the `CaseFiles` of a case with images. Errors are those of `score_files`,
-    and `FormatError` if an image is damaged; other problems with images only cost the inspection.
+        If both masks are None.
     """
     report_progress(0, 2, "Reading the masks")
     masks, label = _read_masks(inputs, settings)

@@ -104,7 +104,7 @@ class ScoreSettings:
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
         """Name and value of each setting, as recorded in ``run.json``."""
-        given = (
+        parameters = (
             ("composites", ", ".join(self.composites.names) or None),
             ("gate", self.composites.gate),
             ("baseline", self.composites.baseline or None),
@@ -123,5 +123,5 @@ class ScoreSettings:
             ("label", self.label),
             ("bootstrap", self.n_resamples),
             ("seed", self.seed),
-            *((name, value) for name, value in given if value is not None),
+            *((name, value) for name, value in parameters if value is not None),
         )

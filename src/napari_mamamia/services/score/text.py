@@ -121,8 +121,8 @@ def _describe_counted(model: ModelScores) -> list[str]:
     if model.segmentation:
         lines += [f"  {text}" for text in counted_lines(model.segmentation.counted)]
     if model.outside:
-        shown = ", ".join(model.outside[:_SHOWN]) + ", ..." * (len(model.outside) > _SHOWN)
-        lines.append(f"  {count_of(len(model.outside), 'case')} outside the list of cases: {shown}")
+        names = ", ".join(model.outside[:_SHOWN]) + ", ..." * (len(model.outside) > _SHOWN)
+        lines.append(f"  {count_of(len(model.outside), 'case')} outside the list of cases: {names}")
     return lines
 
 
@@ -138,19 +138,19 @@ def _describe_missing(model: ModelScores) -> list[str]:
 
 def _describe_task1(result: SegmentationResult) -> list[str]:
     cohort, performance = result.cohort, result.cohort.performance
-    shown = [
+    numbers = [
         ("mean DSC", "mean_dsc", performance.mean_dsc, performance.reason),
         ("mean NormHD", "mean_norm_hd", performance.mean_norm_hd, performance.reason),
         ("performance", "performance", performance.value, performance.reason),
     ]
-    shown += [
+    numbers += [
         (f"fairness over {v.variable}", f"fairness_{v.variable}", v.value, v.reason)
         for v in cohort.fairness.variables
     ]
-    shown.append(("fairness", "fairness", cohort.fairness.value, cohort.fairness.reason))
+    numbers.append(("fairness", "fairness", cohort.fairness.value, cohort.fairness.reason))
     score = f"ranking score (weight {cohort.weight_of_fairness:g})"
-    shown.append((score, "ranking_score", cohort.ranking_score, cohort.reason))
-    lines = [_format_line(*item, result, "fairness_") for item in shown]
+    numbers.append((score, "ranking_score", cohort.ranking_score, cohort.reason))
+    lines = [_format_line(*item, result, "fairness_") for item in numbers]
     lines += _describe_gaps(result, ("dsc", "norm_hd"))
     for variable in cohort.fairness.variables:
         if variable.unassigned:
@@ -176,13 +176,13 @@ def _size_lines(stratum: Stratum) -> list[str]:
 
 def _describe_task2(result: ResponseResult) -> list[str]:
     cohort, discrimination = result.cohort, result.cohort.discrimination
-    shown = [("balanced accuracy", "balanced_accuracy", cohort.balanced_accuracy, cohort.refused)]
-    shown += [
+    numbers = [("balanced accuracy", "balanced_accuracy", cohort.balanced_accuracy, cohort.refused)]
+    numbers += [
         (f"disparity over {v.variable}", f"disparity_{v.variable}", v.disparity, v.reason)
         for v in cohort.odds.variables
     ]
     score = f"ranking score (weight {cohort.weight_of_fairness:g})"
-    shown += [
+    numbers += [
         ("fairness", "fairness", cohort.fairness, cohort.refused or cohort.odds.reason),
         (score, "ranking_score", cohort.ranking_score, cohort.reason),
         ("AUC", "auc", discrimination.auc, discrimination.reason),
@@ -196,7 +196,7 @@ def _describe_task2(result: ResponseResult) -> list[str]:
         ("ECE", "ece", discrimination.calibration.ece, discrimination.reason),
         ("recall gap", "recall_gap", cohort.recall.gap, ""),
     ]
-    lines = [_format_line(*item, result, "disparity_") for item in shown]
+    lines = [_format_line(*item, result, "disparity_") for item in numbers]
     lines += _describe_gaps(result, ("equalised_odds",))
     chance = cohort.chance
     lines.append(

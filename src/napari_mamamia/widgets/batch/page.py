@@ -58,8 +58,8 @@ class BatchClinical(QWidget):
         )
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        for part in (self.coverage, self.question, row(self.confirm, 1)):
-            layout.addWidget(part)
+        for control in (self.coverage, self.question, row(self.confirm, 1)):
+            layout.addWidget(control)
         self.forget()
 
     def forget(self) -> None:
@@ -185,8 +185,8 @@ class BatchPage(QWidget):
         # The form scrolls on a low screen, so that Start, its questions and messages stay
         # visible.
         layout.addWidget(form, stretch=1)
-        for part in (self._make_taken(), self._make_run(), self._make_end()):
-            layout.addWidget(part)
+        for section in (self._make_taken(), self._make_run(), self._make_end()):
+            layout.addWidget(section)
         layout.addStretch()
         self._describe_profile()
         self.set_running(False)

@@ -155,7 +155,7 @@ class FilterBar(QWidget):
         """Arrange the choices in lines of equal cells."""
         boxes = (self.status, self.size, self.variable, self.value, self.failure, self.tag)
         has_groups = self.variable.currentData() is not None
-        cells = [one for one in (*boxes, self.clear) if one is not self.value or has_groups]
+        cells = [cell for cell in (*boxes, self.clear) if cell is not self.value or has_groups]
         words = [box.itemText(0) for box in boxes]
         widest = max(map(self.fontMetrics().horizontalAdvance, words))
         at_most = max(1, (self.width() + self._grid.spacing()) // (widest + _BESIDE_WORDS))
@@ -347,9 +347,9 @@ class CasesTab(QWidget):
         """Mark the open case, and scroll to its row if the case changed."""
         is_new, self._current = case_id != self._current, case_id
         self._mark_current()
-        place = self._place_of_current()
-        if is_new and place is not None:
-            self.table.scrollTo(self.rows.index(place, 0))
+        row = self._place_of_current()
+        if is_new and row is not None:
+            self.table.scrollTo(self.rows.index(row, 0))
 
     def tags_menu_at(self, place: int) -> object:
         """Return the context menu with the tags of a row."""
@@ -368,12 +368,12 @@ class CasesTab(QWidget):
 
     def _mark_current(self) -> None:
         """Select the row of the open case without scrolling to it."""
-        place = self._place_of_current()
-        if place is None:
+        row = self._place_of_current()
+        if row is None:
             self.table.clearSelection()
             return
         self.table.setAutoScroll(False)
-        self.table.selectRow(place)
+        self.table.selectRow(row)
         self.table.setAutoScroll(True)
 
     def _make_table(self) -> None:

@@ -237,7 +237,7 @@ class ResultsModel(QAbstractTableModel):
         table, row = self._find_cell(index.row())
         lines = [f"{_COLUMNS[index.column()].tip}: {self._describe_cell(index)}"]
         if index.column() == _NEEDS_LOOK:
-            lines += [f"{one.kind.value}: {one.reason}" for one in table.failures[row]]
+            lines += [f"{failure.kind.value}: {failure.reason}" for failure in table.failures[row]]
             if not table.knows_failures:
                 lines = [tr("Kinds of failure were not determined yet.")]
         return "\n".join([*lines, _find_reason((table, row))]).strip()

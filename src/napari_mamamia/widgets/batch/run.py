@@ -233,7 +233,7 @@ class BatchRun:
         report_progress(1, 1, tr("Preparing the numbers"))
         tables = cohort_tables(model)
         if comparison is not None:
-            scored = [one.model for one in found]
+            scored = [answer.model for answer in found]
             tables = (*comparison_page(comparison, scored), *tables)
         page = page_of(cohort_heads(model), tables)
         figures = []

@@ -145,8 +145,8 @@ class ReportPage(Page):
             self.gaps,
             *self.form.rows.values(),
         )
-        for part in (self.problem, self.start):
-            self.body.addWidget(part)
+        for control in (self.problem, self.start):
+            self.body.addWidget(control)
         self.add_answer(self.open_page, self.result)
         self.body.addStretch()
         self.open_page.hide()
@@ -198,8 +198,8 @@ class ReportPage(Page):
     def _follow_choice(self) -> None:
         """Show the fields that the choice needs, and whether a report can be written."""
         is_dicom, rows = self.fields["dicom"].isChecked(), self.form.rows
-        for part in (self.mask, self.gaps):
-            part.setVisible(bool(part.text()) and not self._is_of_all)
+        for control in (self.mask, self.gaps):
+            control.setVisible(bool(control.text()) and not self._is_of_all)
         rows["study"].setVisible(is_dicom and not self._is_dicom)
         rows["maker"].setVisible(is_dicom)
         rows["identified"].setVisible(is_dicom)

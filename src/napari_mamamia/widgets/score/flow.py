@@ -46,9 +46,9 @@ class Scoring(WindowPart):
     def _start_scoring(self) -> None:
         case = self._session.case
         masks, counting = self._session.masks, self._session.counting
-        shown = {str(role): masks[role].raw_values for role in _SCORED if role in masks}
+        values = {str(role): masks[role].raw_values for role in _SCORED if role in masks}
         reference = self._session.mask(Role.REFERENCE)
-        if case is None or not (shown or reference):
+        if case is None or not (values or reference):
             self.scored.emit(None)
             return
 
@@ -56,7 +56,7 @@ class Scoring(WindowPart):
             "score",
             tr("Scoring {case_id}", case_id=case.case_id),
             lambda: self._services.score_shown(
-                case, reference.raw_values if reference else None, shown, counting
+                case, reference.raw_values if reference else None, values, counting
             ),
             self.scored.emit,
             shown=False,

@@ -344,18 +344,18 @@ class ScorePage(Page):
         for column, role in enumerate(_COLUMNS, start=1):
             grid.addWidget(_make_title(role), 0, column)
         self._compared: list[QWidget] = []
-        for place, spec in enumerate(_METRICS, start=1):
+        for grid_row, spec in enumerate(_METRICS, start=1):
             cells = [self._make_cell(spec.name, role) for role in _COLUMNS]
             for column, part in enumerate((_row_name(spec), *cells)):
-                grid.addWidget(part, place, column)
+                grid.addWidget(part, grid_row, column)
                 self._compared.append(part)
-        place = len(_METRICS) + 1
+        grid_row = len(_METRICS) + 1
         self._compared.append(line())
-        grid.addWidget(self._compared[-1], place, 0, 1, 3)
+        grid.addWidget(self._compared[-1], grid_row, 0, 1, 3)
         for offset, unit in enumerate(_FIELDS, start=1):
-            grid.addWidget(QLabel(tr("Volume, {unit}", unit=unit)), place + offset, 0)
+            grid.addWidget(QLabel(tr("Volume, {unit}", unit=unit)), grid_row + offset, 0)
             for column, role in enumerate(_COLUMNS, start=1):
-                grid.addWidget(self._make_cell(unit, role), place + offset, column)
+                grid.addWidget(self._make_cell(unit, role), grid_row + offset, column)
         grid.setColumnStretch(0, 1)
         return holder
 

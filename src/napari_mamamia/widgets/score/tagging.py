@@ -69,8 +69,10 @@ class Tagging(WindowPart):
         reader = self._session.reader
         if reader is None:  # `_with_reader` asked, but no name was entered
             return
-        same = [one for one in self.of(case_id, opened) if one.tag.casefold() == tag.casefold()]
-        others = [one.reader for one in same]
+        same = [
+            tagged for tagged in self.of(case_id, opened) if tagged.tag.casefold() == tag.casefold()
+        ]
+        others = [tagged.reader for tagged in same]
         if not on and reader not in others and others:
             self._notifier.hint(
                 tr(
