@@ -528,3 +528,25 @@ def test_words_of_drawings_at_one_place_cover_none_of_the_others():
         assert not any(one.intersects(other) for other in grounds[:at])
         assert 0 <= one.top() <= one.bottom() <= 120.0
     assert find_ground(wanted, taken, 120.0) == wanted, "all is full: it stands where it belongs"
+
+
+def test_what_another_reader_drew_is_neither_moved_nor_given_words(qtbot, reading, mouse, world):
+    append_measurement(
+        world.root / "workspace",
+        Measurement("A_1", RULER, ((0, 0, 6), (-9, 0, 6)), "axial", 1, reader="Ben"),
+    )
+    draw(reading, mouse, RULER, (2, 4, 3), (2, 10, 9))
+    record, (view, *_) = reading.measuring.record, reading.measuring.views
+    record.read()
+    qtbot.waitUntil(lambda: len(record.items) == 2)
+    keys = {drawn.item.reader: drawn.key for drawn in record.items}
+    record.choose("")
+    for reader, end, point in (("Ana", (2, 4, 3), 0), ("Ben", (2, 0, 0), None)):
+        mouse.move(end)
+        grip = view.find(mouse.pixel)
+        assert (grip.key, grip.at) == (keys[reader], point)
+        reading.measuring._ask_words(keys[reader])
+        assert record.chosen == keys["Ana"], "words are asked for one's own alone"
+    theirs = record.find(keys["Ben"])
+    record.change(theirs.key, replace(theirs.item, text="mine now"))
+    assert record.find(keys["Ben"]) == theirs
