@@ -246,13 +246,13 @@ def test_a_share_that_takes_nothing_loses_nothing_and_the_next_command_sends_it(
     order = ["review", "key", str(read.study), *more]
     answer = read.trials.run(read.world, order, kind, 1, root=read.study)
     assert (answer["code"], read.trials.said) == (0, "")
-    assert "2 event(s) wait on this computer" in read.trials.printed
+    assert "2 events waiting on this computer" in read.trials.printed
     after = {path: path.read_bytes() for path in read.study.rglob("*") if path.is_file()}
     assert {path: after[path] for path in before} == before
     code, text = read.run("sign", *more, "--case", "A_1", "--meaning", "author")
     assert (code, "numbered here, such as case-0001" in text) == (1, True), text
     code, text = read.run("sign", *more, "--case", "case-0001", "--meaning", "author")
-    assert (code, "wait on this computer" in text) == (0, False), text
+    assert (code, "waiting on this computer" in text) == (0, False), text
     events = "".join(path.read_text() for path in (read.study / "events/ana").glob("*.jsonl"))
     assert (events.count('"act":"key"'), events.count('"act":"sign"')) == (1, 1)
     code, text = read.run("verify")

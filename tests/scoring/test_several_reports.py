@@ -91,7 +91,7 @@ def test_the_answers_are_who_leads_how_sure_and_what_would_change_it(content):
         f"Likely: first in 80 % of 10 resamples of the cases, rank 1 to 2 in 95 % of them; next "
         f"{names[1]}, first in 20 %."
     )
-    assert sure.sentences[1].startswith(f"Dice of {names[0]} less {names[1]}: ")
+    assert sure.sentences[1].startswith(f"Dice of {names[0]} minus {names[1]}: ")
     unranked = replace(comparison, ranking=tuple(
         replace(one, rank=nan, ranking_score=nan, reason="no table") for one in comparison.ranking
     ))  # fmt: skip

@@ -166,7 +166,7 @@ def test_one_category_alone_is_undefined_and_said_so(masks):
             read(store, reader, number, None, {"motion": "no"})
     found = measure_agreement(store)
     assert str(found.categories[0].alpha.value) == "nan"
-    assert "motion: 4 answers (no 100 %). Everybody always gave the same" in "\n".join(
+    assert "motion: 4 answers (no 100 %). All answers are the same" in "\n".join(
         agreement_lines(found)
     )
 
@@ -262,7 +262,7 @@ def test_one_reader_and_no_pair_are_said_and_nothing_fails(masks):
         found = measure_agreement(store)
         assert found.readers == found.volumes == ()
         assert "no case was fully read by two people: there is nothing to compare" in found.notes
-        assert agreement_lines(found)[0].startswith("0 of 2 case(s)")
+        assert agreement_lines(found)[0].startswith("0 of 2 cases")
         assert found.categories[0].pairs == ()
 
 
@@ -482,7 +482,7 @@ def test_an_order_is_the_form_s_and_only_where_somebody_says_so():
     for name in ("nothing", "size"):
         with pytest.raises(CaseError, match="a question of the study's form that has terms"):
             list_orders(form, [name])
-    with pytest.raises(CaseError, match="got 'bpe'"):
+    with pytest.raises(CaseError, match="found 'bpe'"):
         list_orders(None, ["bpe"])
 
 
@@ -542,8 +542,8 @@ def test_answers_about_lesions_are_compared_lesion_by_lesion_and_lone_ones_are_c
     assert lesions.dsc.value == pytest.approx((12 / 14 + 8 / 12 + 1) / 3)
     text = "\n".join(agreement_lines(found))
     assert "3 marked by both" in text
-    assert "1 by ben alone" in text
-    assert "1 lesion(s) of which one reader alone answered" in text
+    assert "1 by ben only" in text
+    assert "1 lesion of one reader only" in text
 
 
 @pytest.mark.parametrize("damaged", [7, {}, {"1": [[0, 0, 0]]}, {"1": "x", "2": [], "3": [None]}])

@@ -85,7 +85,7 @@ def test_a_third_reader_decides_the_ties_of_two_and_is_a_parent(store, tmp_path)
     assert set(found.parents) == {one.mask, other.mask, third.mask}
     with pytest.raises(CaseError, match="found nobody"):
         make_consensus(store, [one, other], Rule.MAJORITY_THIRD)
-    with pytest.raises(CaseError, match="got one of the two"):
+    with pytest.raises(CaseError, match="found one of the two"):
         make_consensus(store, [one, other], Rule.MAJORITY_THIRD, one)
 
 
@@ -132,7 +132,9 @@ def test_staple_looks_10_mm_around_the_union_whatever_the_image_is(store, tmp_pa
 
 def test_staple_never_takes_two_readers_and_nothing_takes_one(store, tmp_path):
     two = readings(store, bar(tmp_path, 0, 5), bar(tmp_path, 2, 7))
-    with pytest.raises(CaseError, match=r"expected 3 readings or more .* got 2: with two readers"):
+    with pytest.raises(
+        CaseError, match=r"expected 3 readings or more .* found 2: with two readers"
+    ):
         make_consensus(store, two, Rule.STAPLE)
     for rule in Rule:
         with pytest.raises(CaseError, match="readings or more"):

@@ -261,7 +261,7 @@ def test_answers_long_wide_and_for_mrmc_programs(studied, tmp_path):
     ("rating", "positives", "message"),
     [
         ("", None, "expected the question whose answers are the ratings"),
-        ("assesment", None, "expected answers to 'assesment', got none"),
+        ("assesment", None, "expected answers to 'assesment', but found none"),
         ("note", None, "expected numbers as ratings, but found '=1"),
         ("assessment", ("A_1",), "expected positive cases among the rated ones, but found 'A_1'"),
     ],
@@ -479,7 +479,7 @@ def test_a_conflict_and_a_lost_mask_exit_with_3_and_readers_do_not_unblind_in_si
     assert "failed: twice: conflict: " in done.output
     assert " and reject were decided independently of each other" in done.output
     assert "failed: bad: the accepted mask" in done.output
-    assert f"failed: {'D' * 200}: the read by ana: its mask is not in the store" in done.output
+    assert f"failed: {'D' * 200}: the read by ana: the mask is not in the store" in done.output
     expert = tmp_path / "out" / "masks" / "segmentations" / "expert"
     assert {path.name[0] for path in expert.iterdir()} == {"c", "n"}
     rows = {row["case_id"]: row for row in rows_of(tmp_path / "out" / "cases.csv")}

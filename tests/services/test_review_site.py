@@ -180,7 +180,7 @@ def test_the_command_tells_sites_to_who_may_know_them(folder, tmp_path):
     assert "DUKE" not in blind.output
     assert json.loads((tmp_path / "a" / "status.json").read_text())["sites"] == []
     known = run(app, ["review", "status", str(folder), "--reader", "Lea"])
-    assert "site DUKE: 2 case(s): new 2" in known.output
+    assert "site DUKE: 2 cases: new 2" in known.output
     refused = run(app, ["review", "status", str(folder), "--reader", "Ana"])
     assert refused.exit_code != 0
 

@@ -180,7 +180,7 @@ def test_the_cases_of_a_study_are_not_opened_elsewhere(qtbot, at_work):
     assert "opened on page Review" in dock.header.message.text()
     dock.header.reader_given.emit("Ben")
     assert (dock.session.reader, dock.header.reader.text()) == ("ana", "Ana")
-    assert dock.header.reader.toolTip() == "Ana edits, as long as the study is open"
+    assert dock.header.reader.toolTip() == "Ana edits; fixed while the study is open."
     dock.blind.end()
     assert dock.session.blinding == ALL_HIDDEN
     assert dock.session.case is case
@@ -1047,7 +1047,7 @@ def test_a_described_lesion_that_is_gone_is_told_and_not_handed_in(qtbot, form):
     assert missing(form) == ("the described lesion 2 in your mask",)
     assert form.answers["@lesions"]["2"] == [[2, 0, 0]]
     form.set_facts(lesions("1", joined=(("2", "1"),)))
-    assert "one with lesion 1" in form.findChild(QLabel, "review_lesion_note_2").text()
+    assert "merged with lesion 1" in form.findChild(QLabel, "review_lesion_note_2").text()
     form.set_facts(lesions("1", "2"))  # undone
     assert missing(form) == ()
     assert form.findChild(QPushButton, "review_lesion_show_2") is not None
