@@ -81,7 +81,7 @@ _OWN_REGION: Final = Where(
     lambda given: f"with --ftv-from {given['ftv_from']}",
 )
 OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
-    ("data_set", "out", "case", "ftv_from", "columns", "overwrite"), ALWAYS
+    ("data_set", "out", "case", "ftv_from", "columns", "layout", "overwrite"), ALWAYS
 ) | dict.fromkeys(
     (
         *("masks", "times", "label", "ftv_box", "timing", "injection", "phases", "vessels"),

@@ -62,7 +62,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     (
         *("data_set", "out", "model", "aif", "relaxivity", "t10", "vfa", "tr", "flip_angle"),
         *("arrival", "masks", "case", "times", "label", "workers", "scheduler", "time_limit"),
-        *("columns", "resume", "overwrite"),
+        *("columns", "layout", "resume", "overwrite"),
     ),
     ALWAYS,
 ) | {"haematocrit": _WHOLE_BLOOD, "dose": _BY_DOSE, "vfa_angles": _FLIPS, "vfa_tr": _FLIPS}
