@@ -123,6 +123,19 @@ def test_four_axes_are_several_volumes(meta_file):
     np.testing.assert_array_equal(voxels, both)
 
 
+def test_a_2d_image_is_one_slice_with_the_place_of_simpleitk(tmp_path):
+    image = sitk.GetImageFromArray(np.arange(12, dtype=np.int16).reshape(3, 4))
+    image.SetSpacing((0.7, 0.9))
+    image.SetOrigin((5.0, -3.0))
+    image.SetDirection((0, -1, 1, 0))
+    sitk.WriteImage(image, str(tmp_path / "flat.mha"))
+    header, voxels = read_volume(tmp_path / "flat.mha")
+    np.testing.assert_array_equal(voxels[0], sitk.GetArrayFromImage(image))
+    x, y = image.TransformIndexToPhysicalPoint((3, 1))
+    np.testing.assert_allclose((header.grid.affine @ (3, 1, 0, 1))[:2], (-x, -y))
+    assert "no volume in ml" in header.warnings[0]
+
+
 def test_a_header_size_is_skipped_and_minus_one_counts_from_the_end(meta_file):
     for size in ("6", "-1"):
         path = meta_file(b"abcdef" + ARRAY.tobytes(), name="a.mhd", source="a.raw", HeaderSize=size)
@@ -141,9 +154,9 @@ def test_an_orientation_that_contradicts_the_matrix_is_told(meta_file):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"NDims": "2", "DimSize": "6 4"}, r"3-D or 4-D volume.*\[6, 4\]"),
-        ({"DimSize": "2 3 4.5"}, "3-D or 4-D volume"),
-        ({"DimSize": "2 0 12"}, "3-D or 4-D volume"),
+        ({"NDims": "1", "DimSize": "24"}, r"2-D to 4-D image.*\[24\]"),
+        ({"DimSize": "2 3 4.5"}, "2-D to 4-D image"),
+        ({"DimSize": "2 0 12"}, "2-D to 4-D image"),
         ({"DimSize": "two"}, "numbers in DimSize.*'two'"),
         ({"BinaryData": "False"}, "binary voxels.*BinaryData is False"),
         ({"ElementNumberOfChannels": "3"}, "one value.*ElementNumberOfChannels is 3"),

@@ -91,11 +91,15 @@ WRONG = {
     "no model": (lambda d: mm.predict(d[0], "kinetik"), mm.ModelError, "kinetik"),
     "model is None": (lambda d: mm.predict(d[0], None), mm.ArgumentError, "a path for model"),
     "no folder": (lambda d: mm.predict(d), mm.ArgumentError, "pass out=FOLDER"),
-    "a folder for a case": (lambda d: mm.predict(d[0], out="x"), mm.ArgumentError, "out only of a"),
+    "a folder for a case": (
+        lambda d: mm.predict(d[0], out="x"),
+        mm.ArgumentError,
+        "out applies only to a",
+    ),
     "a click on a set": (
         lambda d: mm.predict(d, out="x", click=BLOB),
         mm.ArgumentError,
-        "click only of one case",
+        "click applies only to one case",
     ),
     "two prompts": (lambda d: mm.predict(d[0], click=BLOB, box=BOX), mm.ArgumentError, "got both"),
     "outside": (lambda d: mm.predict(d[0], click=(99, 0, 0)), mm.ArgumentError, "inside"),

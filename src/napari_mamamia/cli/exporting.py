@@ -83,7 +83,7 @@ _FUSED: Final = Where(
 OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     (
         *("data_set", "masks", "out", "harmonise", "formats", "label_map", "label", "case"),
-        *("with_images", "fuse", "study", "quality", "columns", "overwrite"),
+        *("with_images", "fuse", "study", "quality", "columns", "layout", "overwrite"),
     ),
     ALWAYS,
 ) | {

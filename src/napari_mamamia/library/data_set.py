@@ -297,7 +297,7 @@ class DataSet:
             return Case(CaseContext(self._opened, self._find_spelling(case_id)))
         if isinstance(case_id, slice):
             return self._select(self.case_ids[case_id])
-        if isinstance(case_id, Iterable):
+        if isinstance(case_id, list):
             return self._select([self._find_id(each) for each in case_id])
         return self[self._find_id(case_id)]
 

@@ -27,7 +27,7 @@ class Part(IntEnum):
 def stream(seed: int, part: Part, index: int = 0) -> np.random.Generator:
     """Return the random generator of one part of the phantom with this `seed`.
 
-    `index` tells several of a kind apart, such as tumours or phases. It is the child that
+    `index` distinguishes several of a kind, such as tumours or phases. It is the child that
     ``SeedSequence(seed).spawn`` would give at (part, index).
     """
     sequence = np.random.SeedSequence(seed, spawn_key=(int(part), index))

@@ -1,1 +1,1 @@
-"""Segmenters: from a case to a prediction."""
+"""Segmenters: they make a prediction from a case."""

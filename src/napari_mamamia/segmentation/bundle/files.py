@@ -1,4 +1,4 @@
-"""The files of a MONAI bundle: where it lies, its texts as values, its weights."""
+"""The files of a MONAI bundle: its folder, its configs as values, its weights."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -61,9 +61,9 @@ def config_names(files: ModelFiles) -> tuple[str, ...]:
 
 
 def bundle_weights(files: ModelFiles) -> str:
-    """Return the name of the file with the network that is used, "" if there is none.
+    """Return the name of the file with the network, "" if there is none.
 
-    A TorchScript network comes first: it needs no class of MONAI.
+    A TorchScript network is preferred: it needs no class of MONAI.
     """
     root = bundle_root(files)
     return next(
@@ -72,15 +72,18 @@ def bundle_weights(files: ModelFiles) -> str:
 
 
 def _parse_config(files: ModelFiles, name: str) -> Mapping[str, Any]:
-    """Return a config file's content; YAML is read by its safe loader, which makes data only."""
+    """Return the content of a config file.
+
+    YAML is read by its safe loader, which makes data only.
+    """
     where = f"{files.path}/{name}"
     text = files.text(name)
     try:
         config = parsed_json(text) if name.endswith(".json") else _from_yaml(text, where)
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{where} should be a readable config, but {error}: {_REPAIR}") from error
+        raise ModelError(f"{where} should be a readable config, but {error}; {_REPAIR}") from error
     if not isinstance(config, Mapping):
-        raise ModelError(f"{where} should be a table of values: {_REPAIR}")
+        raise ModelError(f"{where} should be a table of values; {_REPAIR}")
     return config
 
 
@@ -89,7 +92,7 @@ def _from_yaml(text: str, where: str) -> Any:
         import yaml  # type: ignore[import-untyped]
     except ImportError as error:
         raise ModelError(
-            f"{where} should be JSON where the package PyYAML is not installed: install PyYAML, or "
+            f"{where} should be JSON if the package PyYAML is not installed; install PyYAML, or "
             "write the config as inference.json"
         ) from error
     try:

@@ -1,4 +1,4 @@
-"""Settings of a run that mean nothing for a MONAI bundle, which says itself how it is run."""
+"""Settings of a run that do not apply to a MONAI bundle, which defines how it is run."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,18 +7,18 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 
 ONLY_NETWORK: Final = "network"
-"""What `Ran` names in the place of folds: a bundle has one network."""
+"""Name that `Ran` has in place of folds: a bundle has one network."""
 
 
 def require_meant(settings: EngineSettings, name: str) -> None:
-    """Raise `ModelError` that names every setting which a bundle cannot follow.
+    """Raise a `ModelError` that names every setting which a bundle cannot follow.
 
-    That no mirrored copies are made is no such setting: a bundle makes none.
+    Mirroring switched off is not such a setting, since a bundle makes no mirrored copies.
     """
     reasons = "; ".join(_list_meaningless(settings))
     if reasons:
         raise ModelError(
-            f"{name} is a MONAI bundle, which says itself how it is run, but {reasons}: leave that "
+            f"{name} is a MONAI bundle, which defines how it is run, but {reasons}; leave that "
             "out, or change the bundle's inference.json"
         )
 

@@ -1,6 +1,5 @@
 """Networks in one file: TorchScript, torch.export, ONNX, OpenVINO, safetensors.
 
-`engine` joins it; `files`, `shapes` and `onnx` say what a file tells of itself, read as data;
-`script` looks at TorchScript before it is opened, `exported` at torch.export, without torch's
-loader.
+`engine` is the entry point; `files`, `shapes` and `onnx` read as data what a file states; `script`
+checks TorchScript before it is opened, `exported` reads torch.export without torch's loader.
 """

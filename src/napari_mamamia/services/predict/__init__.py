@@ -1,1 +1,1 @@
-"""Prediction of a case and of many, by a model or several; what is kept; models converted."""
+"""Prediction of one case and of many, by one model or several; saving; conversion of models."""

@@ -93,23 +93,26 @@ from napari_mamamia.services.findings.case_findings import (
 )
 from napari_mamamia.services.kinetics.case_kinetics import times_source, with_times
 from napari_mamamia.services.kinetics.ftv_from import ftv_under_seg
-from napari_mamamia.services.kinetics.map_ranges import auto_limits, map_ranges, ranged
 from napari_mamamia.services.kinetics.phase_text import timing_text
 from napari_mamamia.services.kinetics.show_kinetics import (
+    auto_limits,
     begin_map,
     cursor_curve,
     fill_map,
     fill_plane,
     ftv_box,
     live_ftv,
+    map_ranges,
     mask_curve,
     mask_numbers,
     paint_ftv,
     prepare_live_ftv,
+    ranged,
+    require_rule,
     save_curve_figure,
     save_curve_table,
+    typed_rule,
 )
-from napari_mamamia.services.kinetics.timing_choice import require_rule, typed_rule
 from napari_mamamia.services.measure.drawings import begin_log, describe_drawn
 from napari_mamamia.services.predict.added_models import (
     add_to_list,

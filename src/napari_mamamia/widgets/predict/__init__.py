@@ -1,1 +1,1 @@
-"""Page Predict: models, their inputs and recipes, runs, candidates, doubt."""
+"""Page Predict: models, their inputs and recipes, runs, candidates, uncertainty."""
