@@ -314,7 +314,7 @@ def test_a_judge_sees_both_masks_steps_through_differences_decides_and_signs(
         assert near.sum() > 50, role
     assert not panel.findChild(QWidget, "review_staple").isEnabled()
     control(panel, "review_decide")
-    assert "why" in view.note.text()
+    assert "reason" in view.note.text()
     control(panel, "review_union")
     qtbot.waitUntil(lambda: Role.REFINED in panel.session.masks)
     view.reason.setText("the rim belongs to it")
