@@ -191,7 +191,7 @@ class SmoothOutline:
         node._prepare_draw = prepare_or_skip
 
     def _follow_screen(self) -> None:
-        """Read the device pixel ratio of the screen, because a window may move to another screen."""
+        """Read the device pixel ratio of the screen, because a window may change its screen."""
         prepare = self._picture._prepare_draw
 
         def prepare_as_dense(view: Any = None) -> Any:

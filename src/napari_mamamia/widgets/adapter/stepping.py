@@ -57,7 +57,7 @@ class _LightStep:
             return self._submit(layers=layers, dims=dims)
 
     def follow_number(self, _event: object = None) -> None:
-        """Slice for a new slice number, unless the layers were sliced at the same position in mm."""
+        """Slice for a new slice number, unless the layers were sliced at this position in mm."""
         viewer = self._viewer()
         if viewer is not None and self._sliced != _read_place(viewer):
             viewer._update_layers()
@@ -248,7 +248,7 @@ def _follow_frame(
 
 
 def _read_frame(canvas: Any) -> list[Any]:
-    """Return everything that determines the visible part of each layer, with extents by reference."""
+    """Return the state that determines the visible part of each layer, extents by reference."""
     viewer = canvas.viewer
     camera = viewer.scene.camera
     looks = (camera.zoom, camera.center, camera.angles, camera.orientation)

@@ -37,7 +37,7 @@ void main() { gl_FragColor = texture2D(u_picture, gl_FragCoord.xy / u_size); }
 
 @patch
 def draw_writing_once(view: Any) -> None:
-    """Draw the texts on the canvas of a `QtViewer` as one cached image until one of them changes."""
+    """Draw the texts of a `QtViewer` as one cached image until one of them changes."""
     canvas: Any = getattr(view, "canvas", None)
     surface: Any = getattr(canvas, "_scene_canvas", None)
     names = ("_fb_stack", "_draw_order", "_drawing", "draw_visual", "update", "push_fbo", "pop_fbo")
@@ -176,7 +176,7 @@ def _list_below(node: Any) -> list[Any]:
 
 
 def _make_blendable(node: Any) -> bool:
-    """Let a node write its alpha channel into a transparent image; an opaque canvas is unchanged."""
+    """Let a node write alpha into a transparent image; an opaque canvas is unchanged."""
     parts = getattr(node, "_subvisuals", [node])
     states = [visual._vshare.gl_state for visual in parts if hasattr(visual, "_vshare")]
     if len(states) < len(parts) or any(

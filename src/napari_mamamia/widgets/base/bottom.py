@@ -142,7 +142,7 @@ class BottomDock:
         self._resize_dock(lambda now, whole: min(now, round(share * whole)))
 
     def _resize_dock(self, find_height: Callable[[int, int], int]) -> None:
-        """Set the dock's height to the result of `find_height` for the dock's and window's heights."""
+        """Set the dock's height to `find_height` of the dock's and the window's height."""
         window, dock = self._panel.window(), self._find_dock()
         if dock is not None and isinstance(window, QMainWindow):
             height = find_height(dock.height(), window.height())

@@ -267,7 +267,7 @@ class JobRunner(QObject):
         return lane in self._newest
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until all threads end, for example before closing; return False if some still run."""
+        """Wait until all threads end, such as before closing; return False if some still run."""
         end = time.monotonic() + timeout_s
         for worker in tuple(self._workers.values()):
             worker.thread.join(max(0.0, end - time.monotonic()))

@@ -71,7 +71,7 @@ class BatchClinical(QWidget):
         self.show_look(ClinicalSummary(""))
 
     def show_look(self, look: ClinicalSummary) -> None:
-        """Show the contents of a table, and a question with its button if confirmation is needed."""
+        """Show the contents of a table, and a question with its button if there is one."""
         self._answer = look.answer
         self.coverage.setText(look.text)
         self.coverage.setVisible(bool(look.text))

@@ -54,7 +54,7 @@ class RunPace:
         self._pace = Pace(self._counts[0] if counts else 0)
 
     def follow(self, progress: Progress, now_s: float) -> tuple[float, str]:
-        """Return the share done (0 to 1, never decreasing) and a text; `now_s` is any clock in s."""
+        """Return the share done (0 to 1, never decreasing) and a text; `now_s` is any clock."""
         if _COUNT.match(progress.text):
             self._count_progress(progress)
         line = self._pace.line(progress, now_s)

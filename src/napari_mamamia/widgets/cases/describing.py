@@ -16,7 +16,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 
 class LayoutQuestion(WindowPart):
-    """Opens the dialog if a folder's layout is uncertain; the answer is stored next to the folder."""
+    """Opens the dialog if a folder's layout is uncertain; stores the answer next to the folder."""
 
     def __init__(self, context: WindowContext, page: CasesPage, listing: Listing) -> None:
         super().__init__(context)

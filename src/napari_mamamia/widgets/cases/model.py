@@ -174,7 +174,7 @@ class CaseTableModel(QAbstractTableModel):
         return self._columns[section].tip if role == Qt.ItemDataRole.ToolTipRole else None
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort the rows by a column: numbers by value, text in natural order, unknown values last."""
+        """Sort the rows by a column: numbers by value, text naturally, unknown values last."""
         self.layoutAboutToBeChanged.emit()
         old_indices = [(index, self._shown[index.row()]) for index in self.persistentIndexList()]
         backwards = order == Qt.SortOrder.DescendingOrder

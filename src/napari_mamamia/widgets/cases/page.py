@@ -230,7 +230,7 @@ class CasesPage(QWidget):
         self._fit_columns()
 
     def queue(self) -> list[str]:
-        """The listed case ids, in the order of the actions Next and Previous."""
+        """Return the listed case ids in order, for the actions Next and Previous."""
         return self.model.case_ids()
 
     # -------------------------------------------------------------------- inner

@@ -20,7 +20,7 @@ Settings = TypeVar("Settings")
 
 @dataclass(frozen=True, slots=True)
 class Browse:
-    """The browse button of a path: objectName, tooltip, dialog title; without `kinds`, for folders."""
+    """The browse button of a path: objectName, tooltip, dialog title; no `kinds` for folders."""
 
     name: str
     tip: str

@@ -93,7 +93,7 @@ class PageArea(QScrollArea):
         return QSize(wide if self._is_part else 8 * line, int(_LEAST_LINES * line))
 
     def keyPressEvent(self, event: Any) -> None:
-        """Leave keys to the window: PgDn is the next hanging step, and Tab would scroll the area."""
+        """Leave keys to the window: PgDn is the next hanging step, and Tab would scroll here."""
         event.ignore()
 
     def showEvent(self, event: Any) -> None:

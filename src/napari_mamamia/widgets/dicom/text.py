@@ -47,7 +47,7 @@ def series_text(series: SeriesRow) -> str:
 
 
 def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
-    """Return the contents of a series: phases with times, or why it is left out, and image count."""
+    """Return a series' phases with times, or why it is left out, and its image count."""
     images = tr_n(
         "{n} image",
         "{n} images",

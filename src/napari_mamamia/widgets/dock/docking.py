@@ -167,7 +167,7 @@ class Docking(WindowPart):
         return False
 
     def take_width(self) -> None:
-        """Set the dock's width to the width for its letters, or to the width that its pages need."""
+        """Set the dock's width for its letters, or to the width that its pages need."""
         window = self._panel.window()
         if self.home is None or not isinstance(window, QMainWindow):
             return
@@ -237,7 +237,7 @@ class Docking(WindowPart):
         self._fit_later_()
 
     def _fit_into_screen(self) -> None:
-        """Move the window into its screen once; napari shows the window after creating the docks."""
+        """Move the window into its screen once; napari shows it after creating the docks."""
         window = self._panel.window()
         if self._is_fitted or self.home is None or not isinstance(window, QMainWindow):
             return

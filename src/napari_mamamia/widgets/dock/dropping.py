@@ -87,7 +87,7 @@ class Dropping(WindowPart):
         self._cases.open_data_set(path)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Handle a drop before napari asks for a reader; drops on our own widgets are always ours."""
+        """Handle a drop before napari asks for a reader; drops on our widgets are always ours."""
         if any(watched is widget for widget in self._parts):
             return self._take_on_part(event)
         if event.type() != QEvent.Type.Drop:
