@@ -5,7 +5,6 @@ A click imports only this module; the modules of the panel are imported in a thr
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from napari_mamamia.core.features import RESULTS, Page
@@ -23,7 +22,11 @@ def __getattr__(name: str) -> Callable[[], "QWidget"]:
     page = next((page for page in list_pages() if f"show_{page.short}" == name), None)
     if page is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return partial(_show_page, page)
+
+    def show_page() -> "QWidget":
+        return _show_page(page)
+
+    return show_page  # napari accepts a function, but not a partial
 
 
 def _show_page(page: Page) -> "QWidget":
