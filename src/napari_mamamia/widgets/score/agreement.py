@@ -250,7 +250,9 @@ class AgreementLegend(QLabel):
         canvas = canvas_widget(viewer)
         super().__init__(owner if canvas is None else canvas)
         tip = with_key(
-            tr("Colours of the comparison with the reference. The key goes to the next error."),
+            tr(
+                "Colours of the comparison with the reference. The shortcut goes to the next error."
+            ),
             "lesion",
         )
         named(self, "agreement_legend", tip)

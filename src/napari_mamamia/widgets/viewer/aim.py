@@ -73,7 +73,7 @@ class Aim(WindowPart):
         tag = None if projection is None else tag_of(projection)
         if projection is not None and tag is not None and projection.visible:
             text = tr(
-                "The {note} shows many slices at once: go back to slices first",
+                "The {note} shows many slices at once: return to single slices first",
                 note=tag.note or "MIP",
             )
             return with_key(text, "projection")

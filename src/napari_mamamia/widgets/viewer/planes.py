@@ -264,9 +264,7 @@ class Planes(WindowPart):
             )
         layer = self._scene.layer(Role.PHASE)
         if layout is Layout.PHASES and (layer is None or layer.data.shape[0] < 2):
-            return tr(
-                "{case} has one phase only: there is no second one to show next to it.", case=case
-            )
+            return tr("{case} has only one phase, so there is no second phase to show.", case=case)
         return ""
 
     def _list_kinds(self) -> list[PaneKind]:

@@ -128,7 +128,7 @@ class ViewPanel(QFrame):
         }
         self._layout_group = _make_group(self, list(self.layouts.values()))
         self.beside: QComboBox = named(
-            QComboBox(), "view_beside", tr("The phase next to the one of the slider.")
+            QComboBox(), "view_beside", tr("The phase to show next to the phase of the slider.")
         )
         self.beside.activated.connect(self.beside_wanted.emit)
         self._beside_line = row(QLabel(tr("next to")), self.beside)
@@ -155,7 +155,7 @@ class ViewPanel(QFrame):
         }
         self._image_group = _make_group(self, list(self.images.values()))
         self.minus: QComboBox = named(
-            QComboBox(), "view_minus", tr("The phase to subtract from the one of the slider.")
+            QComboBox(), "view_minus", tr("The phase to subtract from the phase of the slider.")
         )
         call_by(self.minus, tr("minus phase"))
         self.minus.activated.connect(self.minus_wanted.emit)
@@ -181,7 +181,9 @@ class ViewPanel(QFrame):
         self.contrast: QComboBox = named(
             QComboBox(),
             "view_contrast",
-            with_key(tr("Grey-value range; drag with the middle button for your own."), "contrast"),
+            with_key(
+                tr("Window/level preset; drag with the middle button to set your own."), "contrast"
+            ),
         )
         self.contrast.textActivated.connect(self.contrast_wanted.emit)
         self.neurological: Any = _make_choice(

@@ -91,8 +91,8 @@ class LeaderboardFlow(WindowPart):
         if own_id is None:
             self._notifier.warn(
                 tr(
-                    "{case_id} is not in the open data set: open the data set that was ranked "
-                    "(page Cases).",
+                    "{case_id} is not in the open data set: open the data set that was ranked (on "
+                    "the Cases page).",
                     case_id=case_id,
                 )
             )
@@ -145,12 +145,13 @@ class LeaderboardFlow(WindowPart):
             text = ""
         elif opened is None:
             text = tr(
-                "Open the data set that was ranked (page Cases) to open its cases by a click."
+                "Open the data set that was ranked (on the Cases page) to open its cases by a "
+                "click."
             )
         else:
             text = tr(
-                "{n_there:,} of these {n_cases:,} cases are in the open data set {name}: a "
-                "click opens only those.",
+                "{n_there:,} of these {n_cases:,} cases are in the open data set {name}; only "
+                "these can be opened by a click.",
                 n_there=n_there,
                 n_cases=len(cases),
                 name=opened.data_set.name,

@@ -45,8 +45,8 @@ _NO_FOLDER: Final = tr("Choose a new folder for the study first.")
 _LOOK: Final = "review look"
 _BEGIN: Final = "review begin"
 _TOO_LATE: Final = tr(
-    "The study {} is blind, but cases were open in this window already. Start a "
-    "new window for it: mamamia view --study {}"
+    "The study {} is blinded, but cases were already open in this window. Start a new window for "
+    "it: mamamia view --study {}"
 )
 _LEAVING: Final = tr(
     "Leaving the study {}: its folder does not answer yet. Your answers and masks are on this "

@@ -10,7 +10,9 @@ from napari_mamamia.features.review.services.client_records import DisputeRow
 from napari_mamamia.features.review.services.lesion_rows import LesionRow, LesionTable
 
 ENDS: Final = (CaseState.ACCEPTED, CaseState.SIGNED, CaseState.REJECTED)
-NO_MASK: Final = tr("Copy a reading or a consensus, or draw your own mask on page Refine first.")
+NO_MASK: Final = tr(
+    "Copy a reading or a consensus, or draw your own mask on the Refine page first."
+)
 NO_REASON: Final = tr("Give a reason in a few words.")
 OTHER_GRID: Final = tr("The mask of {} has another grid than the images and is not shown.")
 MM3_PER_ML: Final = 1000.0

@@ -402,7 +402,7 @@ class JudgingView(QWidget):
 
     def show_choice(self, text: str) -> None:
         """Show the origin of the adjudicator's mask."""
-        self.choice.setText(text or tr("Copy a reading, or draw on page Refine."))
+        self.choice.setText(text or tr("Copy a reading, or draw on the Refine page."))
 
     def say(self, text: str) -> None:
         """Show why an action is not possible."""
@@ -438,7 +438,7 @@ class JudgingView(QWidget):
         if chosen is not None and is_decided:
             self.ended.setText(
                 tr(
-                    "{row}. Sign it on tab Sign. To change it, give a reason and reopen it.",
+                    "{row}. Sign it on the Sign tab. To change it, give a reason and reopen it.",
                     row=describe_row(chosen),
                 )
             )

@@ -110,8 +110,7 @@ class ReviewPage(QWidget):
             "review_about",
             tr(
                 "A study that several people read in one shared folder, optionally blind. It "
-                "needs no model, no torch, no graphics card and no server; a weak laptop is "
-                "enough."
+                "needs no model, no PyTorch, no GPU and no server; a basic laptop is enough."
             ),
             tr("Purpose of this page"),
         )

@@ -236,7 +236,7 @@ class Reading(WindowPart):
         taken = self.taken
         if taken is None:
             self._notifier.hint(
-                self._view.rest or tr("Open a case first: Next case on page Review.")
+                self._view.rest or tr("Open a case first: Next case on the Review page.")
             )
         elif taken.state is CaseState.READ:
             self._say_missing((tr("a reason for reading it again, then Reopen"),))

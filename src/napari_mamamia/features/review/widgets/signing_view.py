@@ -259,8 +259,8 @@ class SigningView(QWidget):
             QLineEdit(),
             "review_key_end_since",
             tr(
-                "Time from which it was in the wrong hands, as 2026-11-20 14:30. Empty means from "
-                "now on."
+                "Time from which the key was in the wrong hands, such as 2026-11-20 14:30. Empty "
+                "means from now on."
             ),
         )
         self.since.setPlaceholderText(tr("from now on, or since 2026-11-20 14:30"))
