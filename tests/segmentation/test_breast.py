@@ -135,7 +135,7 @@ def test_a_flat_body_is_searched_as_a_whole_and_a_note_says_so():
     tissue = axes(shape)[1] > 45
     found = breast_mask(noisy(tissue), lps(shape))
     assert found.notes == (
-        "no breast protrudes from the chest in this view: the whole body was searched",
+        "no breast protrudes from the chest in this view: the whole body is searched",
     )
     assert found.array[:, -1, :].all()
 
