@@ -34,13 +34,13 @@ _META_LENGTH: Final = struct.pack("<HH2sH", 0x0002, 0x0000, b"UL", 4)
 
 
 def _decode_padded(raw: bytes) -> str | None:
-    """Return a date or a time; leading blanks are kept, because they make it invalid."""
+    """Return a date or a time; leading blanks are kept, because they make the value invalid."""
     return raw.decode("latin-1").rstrip(" \0") or None
 
 
 _US, _FD = READERS["US"], READERS["FD"]
 _LATIN: Final = frozenset({None, "ISO_IR 6", "ISO_IR 100"})
-"""Character sets that are read here; other ones may encode a word in other bytes."""
+"""Character sets that are read here; other sets may encode a word differently."""
 _ESCAPE: Final = 0x1B
 _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00080005: ("SpecificCharacterSet", b"CS", decode_texts),
@@ -100,7 +100,7 @@ _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00281053: ("RescaleSlope", b"DS", decode_texts),
     **{group << 16 | 0x0102: ((group, 0x0102), b"US", _US) for group in range(0x6000, 0x6020, 2)},
 }
-"""Tag -> keyword (for overlays the tag), value representation, reader. Source: DICOM PS3.6."""
+"""Keyword (for overlays the tag), value representation and reader by tag."""
 _PRIVATE: Final[Mapping[tuple[int, str, int], tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     (element.group, element.creator, element.number): (
         element, element.form.encode(), READERS[element.form],
