@@ -157,7 +157,7 @@ def test_a_step_that_is_no_operator_of_aten_is_refused_by_name(target, program, 
     def change(found):
         found["graph_module"]["graph"]["nodes"][0]["target"] = target
 
-    with pytest.raises(ModelError, match=rf"but has '{target}'; nothing was run"):
+    with pytest.raises(ModelError, match=rf"but it has '{target}'; nothing was run"):
         load(edited(program, tmp_path / "m", change))
 
 

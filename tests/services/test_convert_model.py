@@ -207,7 +207,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error_and_not_a_smaller_model(
 
 def test_a_place_that_cannot_be_written_is_told(root, tmp_path):
     (tmp_path / "file").write_text("no folder")
-    with pytest.raises(SaveError, match="expected to write in"):
+    with pytest.raises(SaveError, match="cannot write in"):
         convert_model(root, tmp_path / "file" / "new")
 
 

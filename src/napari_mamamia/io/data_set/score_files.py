@@ -100,7 +100,7 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
         status = _STATUSES.get(str(cells.get("status") or ""), ScoreStatus.OK)
         has_number = not (math.isnan(dsc) and math.isnan(norm_hd))
         if not has_number and status is not ScoreStatus.PREDICTION_EMPTY:
-            raise ValueError("both dsc and norm_hd are empty")
+            raise ValueError("dsc and norm_hd are both empty")
         return ScoreRow(case_id, dsc, norm_hd, status)
 
     return _read_rows(read_table(path, _SCORE_COLUMNS), ("dsc", "norm_hd"), row)

@@ -1,8 +1,8 @@
 """Import nibabel's headers without opening a socket.
 
 nibabel imports pydicom, which loads `requests` to fetch its test files, whose urllib3 opens a
-socket on import, to see whether this computer has IPv6. It sends nothing; but a program that claims
-to use no network should open no socket.
+socket on import, to see whether this computer has IPv6. Nothing is sent, but a program that claims
+not to use the network should not open a socket.
 """
 
 import sys
