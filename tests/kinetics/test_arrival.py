@@ -94,4 +94,4 @@ def test_a_little_contrast_at_phase_1_is_not_called_a_second_pre_but_said_to_be_
     signal[1, :, :4, :16] = signal[0, :, :4, :16] * 1.6  # 4 of 100 blocks: neither none nor 5 %
     found = find_arrival(signal)
     assert found.n_before == 1
-    assert "phase 1: 4.0%, 30" in found.evidence
+    assert "signal rises in 4.0%, 30" in found.evidence

@@ -518,7 +518,7 @@ def _number_visits(
     cases: Sequence[CaseFiles],
     warnings: list[str],
 ) -> list[CaseFiles]:
-    """Number the visits of each patient in time if names or a table give an order.
+    """Assign each visit of a patient a number in time, if names or a table give an order.
 
     Several studies of one patient without a visit are visits.
     """
