@@ -389,7 +389,7 @@ def test_hostile_names_open_nothing_else(tmp_path):
     data_set = find_data_set(root)
     keys = {case.patient for case in data_set.cases}
     assert keys == {"GD_1", "G\nD", "{patient}"}
-    assert any("no UTF-8" in warning for warning in data_set.warnings)
+    assert any("not UTF-8" in warning for warning in data_set.warnings)
 
 
 @pytest.mark.parametrize(
