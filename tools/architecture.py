@@ -33,14 +33,14 @@ PECULIAR = frozenset(
 )
 """Local names that say what happened to a thing, or nothing, in place of what it is."""
 LIMITS = {
-    "lines of code: widgets": 29_850,
+    "lines of code: widgets": 29_950,
     "lines of code: services": 16_050,
     "lines of code: io": 20_250,
     "lines of code: scoring": 9_300,
     "lines of code: segmentation": 11_750,
     "lines of code: smartpaint": 5_000,
     "lines of code: kinetics": 2_850,
-    "lines of code: cli": 2_900,
+    "lines of code: cli": 2_950,
     "lines of code: core": 2_900,
     "lines of code: phantom": 2_350,
     "lines of code: library": 2_500,
@@ -51,8 +51,8 @@ LIMITS = {
     "lines of code: features/challenge": 8_500,
     "lines of code: features/classifiers": 3_950,
     "lines of code: features/perfusion": 1_550,
-    "complexity, mean": 3.46,
-    "peculiar local names, %": 3.8,
+    "complexity, mean": 3.49,
+    "peculiar local names, %": 2.4,
 }
 """Goals: at most 111,000 lines, a mean complexity of 3.0, 1 % of peculiar names."""
 

@@ -37,7 +37,8 @@ ASKED = [
     and one.name not in NO_DYNAMIC | {"two patients", "two birth dates"}
 ]
 """Of two patients in one series none can be told from the other: that one is no question."""
-WITHOUT_PRE = ("no scan before contrast", "check that phase 0 is pre-contrast", "no enhancement is visible",
+WITHOUT_PRE = ("no scan before contrast", "check that phase 0 is pre-contrast",
+    "no enhancement is visible",
                "whether the series before contrast is missing")  # fmt: skip
 """What says of an import that its first phase is not before contrast."""
 BAD_PHASE = {

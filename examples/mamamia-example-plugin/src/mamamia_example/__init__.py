@@ -1,4 +1,4 @@
-"""The record of this package's page; nothing else is imported before the page is shown."""
+"""The record of this package's page, which is imported when the window starts."""
 
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.features import Feature, Page

@@ -13,6 +13,7 @@ from typing import IO, Any, Final
 import numpy as np
 
 from napari_mamamia.core.errors import FormatError, MissingExtraError
+from napari_mamamia.core.program.hidden_package import without_package
 from napari_mamamia.io.dicom.private import PrivateElement, read_value
 from napari_mamamia.io.files.foreign import explained, open_bounded
 
@@ -202,7 +203,8 @@ def _require_modest(stream: IO[bytes]) -> None:
 def require_pydicom() -> None:
     """Raise `MissingExtraError` if pydicom is not installed."""
     try:
-        import pydicom  # noqa: F401 - whether it is there
+        with without_package("requests"):
+            import pydicom  # noqa: F401 - whether it is there
     except ImportError as error:
         raise MissingExtraError("pydicom", "dicom") from error
 

@@ -1,1 +1,1 @@
-"""Maps, curves, FTV and ultrafast measures, of a data set and of the open case."""
+"""Kinetic maps, curves, FTV and ultrafast measures of a data set or of the open case."""

@@ -1,4 +1,4 @@
-"""All measurements of one case's contrast curve: from a case and a mask to a row."""
+"""Compute all kinetic measures of a case and a mask as a row."""
 
 import math
 from collections.abc import Sequence
@@ -44,15 +44,15 @@ from napari_mamamia.segmentation.kinetic.breast_settings import BreastSettings
 from napari_mamamia.services.kinetics.row import KineticRow, text_of
 from napari_mamamia.services.kinetics.ultrafast_columns import with_ultrafast
 
-# The breast without the tumour, detected by anatomy, for its background enhancement.
+# Detection of the contralateral breast, for its background enhancement.
 
 _BOTH_FROM_MM: Final = 240.0
-"""Width from which both breasts are in view. Source: as `segmentation.kinetic.breast`."""
+"""Minimum width of a bilateral volume, mm. Source: see `segmentation.kinetic.breast`."""
 
 _SMOOTH_MM: Final = 10.0
 _ON_BOTH_SIDES: Final = 0.1
 _NO_MUSCLE: Final = BreastSettings(chest_depth_mm=0.0)
-"""Muscle, as bright as gland, begins behind the surface of the chest."""
+"""No depth behind the chest surface, since the muscle there is as bright as gland."""
 
 _NOT_ALONE: Final = "only one breast is in view"
 
@@ -60,7 +60,7 @@ _NOT_ALONE: Final = "only one breast is in view"
 def other_breast_enhancement(
     case: Case, lesion: NDArray[np.bool_], early: int
 ) -> BackgroundEnhancement:
-    """Return the background enhancement of the breast on the other side; experimental.
+    """Return the background enhancement of the contralateral breast (experimental).
 
     `lesion` is bool ``(z, y, x)`` on the case's grid.
     """
@@ -72,9 +72,9 @@ def other_breast_enhancement(
 
 
 def other_breast(case: Case, lesion: NDArray[np.bool_]) -> tuple[NDArray[np.bool_] | None, str]:
-    """Return the breast mask on the side without the lesion, or None with the reason.
+    """Return the mask of the contralateral breast, or None with the reason.
 
-    The midline is the plane with the least breast, in the middle third of their width.
+    The midline is the sagittal plane with the least breast tissue in the middle third of the width.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def other_breast(case: Case, lesion: NDArray[np.bool_]) -> tuple[NDArray[np.bool
     beyond = np.count_nonzero(turned[:, :, middle:]) / np.count_nonzero(turned)
     if _ON_BOTH_SIDES <= beyond <= 1 - _ON_BOTH_SIDES:
         return None, "the mask lies on both sides of the midline"
-    # A mask's own array is read-only; `half` below is a reoriented view of this copy.
+    # a copy, because a mask's array is read-only and `half` below is a view of it
     other = breasts.array.copy()
     half = frame.to_display(other)
     if beyond > 0.5:
@@ -117,7 +117,7 @@ def _find_midline(profile: NDArray[np.float64], first: int, last: int, step_mm: 
 
 
 _LEAST_SHARE: Final = 0.5
-"""Share of the mask's enhancing volume below which the FTV is not reliable. Our choice."""
+"""Minimum share of the mask's enhancing volume for a reliable FTV. Our choice."""
 
 
 class FtvBox(StrEnum):
@@ -129,28 +129,28 @@ class FtvBox(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KineticSettings:
-    """The settings on which a case's numbers depend, besides its files.
+    """The settings on which a case's kinetic measures depend besides its files.
 
     Parameters
     ----------
     times_s
         Times in seconds entered by the user, one for each phase; None for those of the data set.
     label
-        The mask's value that is tumour; None for any above 0.
+        The mask's value for tumour; None for any value above 0.
     rule
         The clock by which phases are chosen.
     injection
         The source of each case's injection, "header" or a folder of vessel masks; "" for `rule`.
     ftv_box
-        MASK: the mask's bounding box and `FTV_MARGIN_MM` around it; BREAST: the breast box of the
-        patient info.
+        MASK: the mask's bounding box with a margin of `FTV_MARGIN_MM`; BREAST: the breast box of
+        the patient info.
     repeated_pre
         Treatment of a repeated pre-contrast scan.
     mask_name
         The name of the masks in the table.
     vessels
-        Folder of masks of the aorta or heart, from which the time to enhancement counts; "" for
-        none.
+        Folder of masks of the aorta or heart, whose arrival is the origin of the time to
+        enhancement; "" for none.
     pe_at_s
         The time of `pe_at_percent`, s.
     """
@@ -175,7 +175,7 @@ def with_times(case: Case, times_s: Sequence[float]) -> Case:
     case
         The case with its phases.
     times_s
-        Seconds of each phase.
+        Acquisition time of each phase in seconds.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def with_times(case: Case, times_s: Sequence[float]) -> Case:
 
 
 def times_source(case: Case, files: CaseFiles | None, record: CaseRecord | None) -> str:
-    """Return the source of a case's times in a few words; "" without times."""
+    """Return a short description of the source of a case's times; "" without times."""
     if all(time is None for time in case.times_s):
         return ""
     if files is None:
@@ -216,24 +216,24 @@ def case_kinetics(
     source: str = "",
     background: bool = True,
 ) -> KineticRow:
-    """Return the row of one case.
+    """Return the kinetics row of a case.
 
     Parameters
     ----------
     mask
-        bool ``(z, y, x)``. Empty: sizes are 0 or nan, and the warning says so.
+        bool ``(z, y, x)``. If it is empty, sizes are 0 or NaN, with a warning.
     source
         The source of the times.
     background
-        Whether to measure the other breast, which takes a few seconds.
+        Whether to measure the contralateral breast, which takes a few seconds.
 
     Raises
     ------
     CaseError
-        If the case has fewer than two phases, is still opening, or a signal in the mask is
+        If the case has fewer than two phases, has unread phases, or a signal in the mask is
         implausibly large.
     GridMismatchError
-        If the mask has another shape than the case.
+        If the mask and the case differ in shape.
     """
     settings = settings or KineticSettings()
     case.require_phases(2)
@@ -263,7 +263,7 @@ def case_kinetics(
 
 
 def diameters_mm(mask: NDArray[np.bool_], grid: Grid) -> tuple[float, float]:
-    """Return the longest diameter in 3-D and within one acquired slice, mm; nan if empty.
+    """Return the longest diameter in 3-D and within one acquired slice, in mm; NaN if empty.
 
     Parameters
     ----------
@@ -367,7 +367,7 @@ def _with_ftv(
 def _ftv_box(
     case: Case, mask: NDArray[np.bool_], settings: KineticSettings
 ) -> tuple[Box, str, str]:
-    """Return the region of FTV, its description, and the reason if there is none."""
+    """Return the region of FTV, its description, and the reason if there is no region."""
     if settings.ftv_box is FtvBox.MASK:
         box = box_around_mask(mask, case.grid)
         why = "the mask is empty" if box.is_empty else ""

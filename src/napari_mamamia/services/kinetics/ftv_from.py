@@ -1,4 +1,4 @@
-"""FTV under a SEG of UCSF: its VOI, thresholds and phases, with our result next to UCSF's."""
+"""Compute FTV with the VOI, thresholds and phases of a UCSF SEG, next to UCSF's own result."""
 
 import math
 from collections.abc import Sequence
@@ -46,17 +46,17 @@ from napari_mamamia.services.kinetics.ucsf_place import PlacedSeg, place_seg
 
 TABLE: Final = "ftv_from.csv"
 _ROUNDED: Final = 1.0
-"""UCSF's threshold before contrast is an integer; its rounding may differ by this much."""
+"""Tolerance of UCSF's pre-contrast threshold, which is rounded to an integer."""
 _NEIGHBOURS_SEEN: Final = (9, 4, 0)
-"""Numbers of neighbours in UCSF's programs: I-SPY 1, the later extension, and no rule."""
+"""Minimum neighbours in UCSF's programs: I-SPY 1, the later extension, and no rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class FtvFromRow:
-    """One of UCSF's numbers next to ours; volumes in cc, undefined numbers nan.
+    """One of UCSF's numbers next to ours; volumes in cc, undefined numbers NaN.
 
-    `different_voxels` is the number of voxels in which our mask and the SEG's differ, nan if the
-    SEG holds another mask than the one in which its pe was counted.
+    `different_voxels` is the number of voxels in which our mask and the SEG's differ. It is NaN if
+    the SEG's mask is not the one in which UCSF counted PE.
     """
 
     case_id: str
@@ -86,7 +86,7 @@ class FtvFromSummary:
 
 @dataclass(frozen=True, slots=True)
 class FtvUnderSeg:
-    """FTV of one case under one SEG: the rows, and the SEG's regions and thresholds on the case.
+    """FTV of a case with a SEG's settings: the rows, and the SEG's regions and thresholds.
 
     `boxes` (VOI) and `omitted` are in voxels of the case.
     """
@@ -98,21 +98,19 @@ class FtvUnderSeg:
 
 
 def ftv_under_seg(case: Case, path: Path) -> FtvUnderSeg:
-    """Return the FTV of a case with all phases under a SEG of UCSF.
+    """Return the FTV of a case with the settings of a UCSF SEG.
 
     Parameters
     ----------
     case
-        The case with its phases.
-    path
-        Path of the file or folder.
+        The case with all phases read. path Path of the SEG.
 
     Raises
     ------
     FormatError
         If the file is not a SEG of UCSF's program, or is damaged.
     GridMismatchError, CaseError
-        If the SEG is of another exam, or of phases that the case does not have.
+        If the SEG belongs to another exam, or to phases that the case lacks.
     """
     report_progress(0, 2, f"Reading {path.name}")
     analysis = read_ucsf_seg(path)
@@ -128,7 +126,7 @@ def ftv_from_segs(
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
 ) -> FtvFromSummary:
-    """Compute the FTV under each SEG of UCSF and write ``ftv_from.csv`` to `out`.
+    """Compute the FTV with the settings of each UCSF SEG and write ``out/ftv_from.csv``.
 
     Parameters
     ----------
@@ -172,9 +170,9 @@ def ftv_from_segs(
 
 
 def _find_segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
-    """Return the SEGs of a folder, and one sentence on its other files.
+    """Return the SEGs of a folder, and a sentence about its other files.
 
-    A file is returned as it is.
+    If the source is a file, this file is returned.
     """
     if source.is_file():
         report_progress(0, 1, "One SEG")
@@ -202,9 +200,9 @@ def _find_segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
 
 
 class _CaseReader:
-    """Finds and reads the case of a SEG.
+    """A reader that finds and opens the case of a SEG.
 
-    The last case is kept, since SEGs of an exam are adjacent.
+    The last case is cached, since SEGs of the same exam follow each other.
     """
 
     def __init__(self, opened: OpenDataSet, cases: Sequence[CaseFiles]) -> None:
@@ -221,7 +219,7 @@ class _CaseReader:
         return self._last
 
     def _files_of(self, found: UcsfAnalysis) -> CaseFiles:
-        """Return the case named after the SEG's patient or study, or the one that it fits."""
+        """Return the case that matches the SEG's patient or study name, or the SEG's geometry."""
         named = [files for files in self._cases if _is_named(files, found)]
         if len(named) == 1:
             return named[0]
@@ -265,7 +263,7 @@ def _is_named(files: CaseFiles, found: UcsfAnalysis) -> bool:
 
 
 def _strip_separators(name: str) -> str:
-    """Return a name without separators, which differ: an import replaces _ by -."""
+    """Return a name without separators, because an import replaces _ by -."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
@@ -336,7 +334,7 @@ def _fit_neighbours(images: FtvImages, found: UcsfAnalysis, limits: FtvSettings)
 
 
 def _choose_phases(case: Case, found: UcsfAnalysis) -> PhaseChoice:
-    """Return the SEG's own phases, by UCSF's rule if that gives the same."""
+    """Return the SEG's phases, as UCSF's rule if the rule selects the same phases."""
     pre, early, late = found.phases
     if pre != 0 or late >= len(case.phases):
         raise CaseError(
@@ -351,7 +349,7 @@ def _choose_phases(case: Case, found: UcsfAnalysis) -> PhaseChoice:
 
 
 def _compare_thresholds(own: float, theirs: float | None) -> str:
-    """Return a remark on the threshold before contrast, which distinguishes two exams."""
+    """Refuse a SEG with another exam's pre-contrast threshold; return a remark, "" for none."""
     if theirs is None:
         return (
             "the SEG does not state its threshold before contrast, so that nothing proves that "
@@ -371,7 +369,7 @@ def _compare_thresholds(own: float, theirs: float | None) -> str:
 def _count_different(
     inside: NDArray[np.bool_], images: FtvImages, placed: PlacedSeg, theirs: int
 ) -> float:
-    """Return the number of voxels in which our mask and the SEG's differ; nan for another mask."""
+    """Return the number of voxels in which our mask and the SEG's differ, NaN if not comparable."""
     if int(np.count_nonzero(placed.mask)) != theirs:
         return math.nan
     mine = np.zeros(placed.mask.shape, np.bool_)

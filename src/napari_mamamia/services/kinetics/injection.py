@@ -1,4 +1,4 @@
-"""The injection of a case as a clock: from the header, or from the bolus in a vessel."""
+"""The injection time of a case, from the header or from the bolus in a vessel."""
 
 import math
 from pathlib import Path
@@ -18,20 +18,19 @@ HEADER: Final = "header"
 
 
 def injection_rule(case: Case, source: str) -> TimingRule:
-    """Return the clock of a case from `source`: "header", or a folder of vessel or heart masks.
+    """Return the clock of a case from its injection time.
 
     Parameters
     ----------
     case
         The case with its phases.
     source
-        "header", or a folder of masks.
+        "header", or a folder of vessel or heart masks.
 
     Raises
     ------
     CaseError
-        If the header has no injection time, there is no mask of the case, or its curve shows no
-        arrival.
+        If the header has no injection time, the case has no mask, or its curve shows no arrival.
     FormatError, GridMismatchError
         If the mask is damaged, or on another grid.
     """
@@ -49,7 +48,7 @@ def injection_rule(case: Case, source: str) -> TimingRule:
 
 
 def vessel_arrival_s(case: Case, folder: str) -> float:
-    """Return the arrival of the bolus in a case's vessel or heart, s on the clock of its times.
+    """Return the time of the bolus arrival in a case's vessel or heart, in s of the case's clock.
 
     Parameters
     ----------

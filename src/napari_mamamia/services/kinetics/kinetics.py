@@ -1,4 +1,4 @@
-"""Kinetics of many cases: tables, figures, definitions; locally or on a cluster."""
+"""Kinetics of many cases, on this computer or a cluster: tables, figures, definitions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -94,7 +94,7 @@ def kinetics_of_data_set(
 
 
 def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
-    """Return the row of one case, from its files.
+    """Return the kinetics row of a case from its files.
 
     Parameters
     ----------
@@ -106,8 +106,8 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
     Raises
     ------
     CaseError
-        If the case cannot be opened, has no mask or no voxel of `label`, has only one phase, has
-        another number of phases than entered times, or its injection is unknown.
+        If the case cannot be opened, has no mask or no voxel of `label`, or has only one phase; if
+        the number of entered times is wrong, or the injection time is unknown.
     FormatError, GridMismatchError
         If a file is damaged, or the mask is on another grid.
     """
@@ -137,7 +137,7 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
 
 
 def plot_of(row: KineticRow) -> CurvePlot:
-    """Return the curves of a row: the mean of the mask, and its hottest 3 x 3 patch."""
+    """Return the curves of a row: the mask's mean, and its most enhancing 3 x 3 patch."""
     times = numbers_of(row.times_s) or None
     classes = f"{row.initial_class}, {row.delayed_class}"
     mean = CurveLine("mean of the mask", _MEAN, numbers_of(row.mean_pe_percent), classes)
@@ -201,7 +201,7 @@ def _draw_curves(rows: tuple[KineticRow, ...], folder: Path, overwrite: bool) ->
 
 
 def save_drawn(picture: Drawn, stem: Path, *, overwrite: bool = False) -> None:
-    """Write a figure as ``stem.png`` and ``stem.svg``; raises as `saving`.
+    """Write a figure as ``stem.png`` and ``stem.svg``; errors as in `saving`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The phases of a number in words: the rule, and the distance from the targets."""
+"""Describe the phases behind a measure: the rule, and the distance from the target times."""
 
 import math
 from typing import Final
@@ -19,7 +19,7 @@ _NBSP: Final = "\u00a0"
 
 
 def phases_text(choice: PhaseChoice) -> str:
-    """Return the early and the late phase with their distances to 150 and 450 s, and the rule.
+    """Describe the early and late phases, their distances to 150 and 450 s, and the rule.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def phases_of_row(row: KineticRow) -> str:
 
 
 def timing_text(case: Case, rule: TimingRule | None = None) -> tuple[str, str]:
-    """Return the early, late, initial and delayed phases in words, and a warning ("" for none).
+    """Describe the early, late, initial and delayed phases; also return a warning ("" for none).
 
     Parameters
     ----------

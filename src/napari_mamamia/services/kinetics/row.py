@@ -1,4 +1,4 @@
-"""One case's kinetics as a flat row of a table, with unit and definition of every column."""
+"""A case's kinetics as a flat table row, with unit and definition of every column."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,7 +10,7 @@ _SEPARATOR: Final = " "
 
 @dataclass(frozen=True, slots=True)
 class KineticRow:
-    """The row of `kinetics.csv`; an undefined number is nan, and an empty cell.
+    """A row of `kinetics.csv`; an undefined number is NaN and written as an empty cell.
 
     Several numbers in one cell (`times_s`, `mean_signal`, `mean_pe_percent`) are in order of phase,
     separated by a space.
@@ -105,7 +105,7 @@ class KineticRow:
 
 
 def text_of(numbers: tuple[float, ...] | None) -> str:
-    """Return numbers as one cell, seven digits; "" for None.
+    """Return numbers as the text of one cell, with seven digits; "" for None.
 
     Examples
     --------

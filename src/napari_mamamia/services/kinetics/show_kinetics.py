@@ -1,4 +1,4 @@
-"""Kinetics for the window: maps (the visible part first), interactive FTV, curves."""
+"""Kinetics for the window: maps (the visible slice first), interactive FTV, curves."""
 
 import math
 from collections.abc import Sequence
@@ -46,8 +46,7 @@ from napari_mamamia.services.kinetics.row import KineticRow
 from napari_mamamia.smartpaint.brush.noise import noise_of
 
 _ABOVE_NOISE: Final = 3.0
-"""A voxel is coloured if its signal rises by this many standard deviations of the noise of that
-difference: 1 in 700 voxels of pure noise. Our choice; no number depends on it.
+"""Minimum rise of a coloured voxel, in standard deviations of the noise. Our choice.
 """
 
 _CLASSES: Final = (0.0, 3.0)
@@ -59,8 +58,8 @@ _MOST_VALUES: Final = 1_000_000
 class ShownMap:
     """A map that is being computed for the screen.
 
-    `array` ``(z, y, x)`` is float32, or uint8 for classes; it is filled in place. `limits` are the
-    values at both ends of the colour scale, in `unit`. `text` names the phases used.
+    `array` ``(z, y, x)`` is float32, or uint8 for classes, and is filled in place. `limits` are the
+    values at both ends of the colour scale, in `unit`. `text` names the phases.
     """
 
     kind: MapKind
@@ -72,13 +71,13 @@ class ShownMap:
 
     @property
     def is_classes(self) -> bool:
-        """Whether the values are classes and not quantities."""
+        """Whether the values are classes instead of quantities."""
         return self.array.dtype == np.uint8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FtvAnswer:
-    """An FTV with the class of each voxel of its box: uint8, 0 outside, 1 to 6 by `SER_BINS`."""
+    """An FTV with the class of each voxel in its box: uint8, 0 outside, 1 to 6 by `SER_BINS`."""
 
     found: FunctionalTumourVolume
     colours: NDArray[np.uint8]
@@ -90,16 +89,16 @@ def begin_map(
     floor_percent: float | None = None,
     rule: TimingRule | None = None,
 ) -> ShownMap:
-    """Return an empty map with allocated memory, after a check of its requirements.
+    """Check a map's requirements, and return the map empty with allocated memory.
 
-    `rule` chooses the phases, here and in the other functions; None is UCSF's. The map is empty
-    where the initial PE is below `floor_percent` or the rise is within the noise; with None only
-    undefined voxels are empty.
+    `rule` chooses the phases; None takes UCSF's rule. Voxels stay empty where the initial PE is
+    below `floor_percent` or the rise is within the noise. With `floor_percent` None only undefined
+    voxels stay empty.
 
     Raises
     ------
     CaseError
-        If a phase or time that the map needs is undefined, with the reason.
+        If a phase or time that the map needs is undefined.
     """
     case.require_phases(2)
     if kind is MapKind.FTV:
@@ -121,7 +120,7 @@ def begin_map(
 
 
 def fill_plane(shown: ShownMap, case: Case, axis: int, index: int) -> None:
-    """Compute the plane `index` across array axis `axis` (z, y, x) of a map, in place, at once."""
+    """Compute slice `index` of a map across array axis `axis` (0 z, 1 y, 2 x), in place."""
     if shown.recipe is None or not 0 <= index < shown.array.shape[axis]:
         return
     at: list[slice] = [slice(None)] * 3
@@ -148,14 +147,14 @@ def fill_map(shown: ShownMap, case: Case) -> ShownMap:
 
 
 def ftv_box(case: Case, mask: NDArray[np.uint8] | None) -> Box:
-    """Return the region of FTV around a mask (10 mm on each side); empty without a mask.
+    """Return the region of FTV, a mask's box with a margin of 10 mm; empty without a mask.
 
     Parameters
     ----------
     case
         The case with its phases.
     mask
-        uint8 ``(z, y, x)``, not 0 inside, or None.
+        uint8 ``(z, y, x)``, non-zero in the tumour, or None.
     """
     return Box.empty() if mask is None else box_around_mask(mask, case.grid)
 
@@ -166,7 +165,7 @@ def prepare_live_ftv(
     omitted: Sequence[Box] = (),
     rule: TimingRule | None = None,
 ) -> FtvImages:
-    """Prepare a region once, so that thresholds can change without delay.
+    """Prepare the images of a region, so that FTV follows threshold changes without delay.
 
     Parameters
     ----------
@@ -194,7 +193,7 @@ def prepare_live_ftv(
 
 
 def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
-    """Return the FTV under new thresholds.
+    """Return the FTV for new thresholds.
 
     Parameters
     ----------
@@ -210,7 +209,7 @@ def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
     ends = np.array([high for _, _, high in SER_BINS], np.float32)
     colours = np.zeros(images.box.shape, np.uint8)
     ser = images.ser[ftv.mask]
-    # A SER bin includes its upper end, not its lower one.
+    # A SER bin includes its upper end, but not its lower end.
     bins = 1 + np.searchsorted(ends, ser, side="left")
     colours[ftv.mask] = np.where(ser > 0, bins, len(SER_BINS) + 1)
     report_progress(1, 1)
@@ -218,7 +217,7 @@ def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
 
 
 def paint_ftv(shown: ShownMap, before: Box, answer: FtvAnswer) -> Box:
-    """Paint an FTV into its map in place of the one in `before`; return the changed box."""
+    """Replace the FTV `before` in its map by a new FTV; return the changed box."""
     shown.array[before.slices] = 0
     shown.array[answer.found.box.slices] = answer.colours
     return before.union(answer.found.box)
@@ -231,7 +230,7 @@ def cursor_curve(
     slice_axis: int,
     rule: TimingRule | None = None,
 ) -> ContrastCurve:
-    """Return the curve of a voxel, or of a patch of `size` x `size` in the visible slice.
+    """Return the curve of a patch of `size` x `size` voxels in the visible slice.
 
     Parameters
     ----------
@@ -268,7 +267,7 @@ def mask_curve(
     Raises
     ------
     CaseError
-        If the mask is empty, or the case has one phase only.
+        If the mask is empty, or the case has only one phase.
     """
     report_progress(0, 1, "Curve of the mask")
     case.require_phases(2)
@@ -282,7 +281,7 @@ def mask_curve(
 def mask_numbers(
     case: Case, mask: NDArray[np.uint8], name: str, rule: TimingRule | None = None
 ) -> KineticRow:
-    """Return the numbers of a mask on the screen, without those of the other breast.
+    """Return the kinetic measures of a displayed mask, except those of the contralateral breast.
 
     Parameters
     ----------
@@ -291,7 +290,7 @@ def mask_numbers(
     mask
         uint8 ``(z, y, x)``, not 0 inside.
     name
-        The name of the model.
+        The name of the mask.
     rule
         The clock for the choice of phases; None for UCSF_FTV.
     """
@@ -303,7 +302,7 @@ def mask_numbers(
 
 
 def save_curve_table(plot: CurvePlot, path: Path) -> Path:
-    """Write the curves as ``.csv`` or ``.xlsx``, replacing an earlier file.
+    """Write the curves as ``.csv`` or ``.xlsx``; an existing file is replaced.
 
     Parameters
     ----------
@@ -318,7 +317,7 @@ def save_curve_table(plot: CurvePlot, path: Path) -> Path:
 
 
 def save_curve_figure(plot: CurvePlot, path: Path) -> Path:
-    """Write the plot as ``.png`` and ``.svg`` next to each other.
+    """Write the plot as a ``.png`` and an ``.svg`` file.
 
     Parameters
     ----------
@@ -334,12 +333,12 @@ def save_curve_figure(plot: CurvePlot, path: Path) -> Path:
 
 
 def map_ranges(kind: MapKind) -> tuple[MapRange, ...]:
-    """Return the ranges of a map, the default first; none for a map of classes."""
+    """Return the fixed colour ranges of a map, the default first; none for a map of classes."""
     return MAPS[kind].ranges if kind in MAPS else ()
 
 
 def ranged(shown: ShownMap, wanted: MapRange | None) -> ShownMap:
-    """Return a map with a fixed range; unchanged for None and for its own range."""
+    """Return a map with a fixed colour range; unchanged for None and for its own range."""
     if wanted is None or wanted.limits is None:
         return shown
     return replace(shown, limits=wanted.limits)
@@ -348,8 +347,8 @@ def ranged(shown: ShownMap, wanted: MapRange | None) -> ShownMap:
 def auto_limits(shown: ShownMap) -> tuple[float, float]:
     """Return the 1st and 99th percentile of a complete map, without NaN.
 
-    Of more than a million values every n-th is used. If the two percentiles are equal, the map's
-    own limits are returned.
+    Above a million values only every n-th value is used. If the two percentiles are equal, the
+    map's own limits are returned.
     """
     report_progress(0, 1, "Range of the map")
     step = max(1, shown.array.size // _MOST_VALUES)
@@ -363,7 +362,7 @@ def auto_limits(shown: ShownMap) -> tuple[float, float]:
 
 
 def typed_rule(timing: Timing, text: str = "") -> TimingRule:
-    """Return a rule; `text` is the time of the injection in seconds, or two phases such as "2, 4".
+    """Return the clock of a typed text: the injection time in s, or two phases such as "2, 4".
 
     Raises
     ------
@@ -389,7 +388,7 @@ def typed_rule(timing: Timing, text: str = "") -> TimingRule:
 
 
 def require_rule(case: Case, rule: TimingRule) -> None:
-    """Raise `CaseError` if a rule does not fit a case, such as an injection after its end.
+    """Raise `CaseError` if a rule does not fit a case, such as an injection after the last phase.
 
     Parameters
     ----------

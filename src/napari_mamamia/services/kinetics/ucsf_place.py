@@ -1,4 +1,4 @@
-"""The position of a SEG of UCSF in a case: slices by position, pixels by index."""
+"""Locate a UCSF SEG in a case: slices by position, pixels by index."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,7 +13,7 @@ from napari_mamamia.core.reorientation import Reorientation, reorientation_to
 from napari_mamamia.io.seg.ucsf import UcsfAnalysis, UcsfFrames, UcsfRegion
 
 _SHIFT_PIXELS: Final = 0.75
-"""UCSF's frames are off by half a pixel within the slice; a larger shift means another image."""
+"""Tolerated shift in pixels: UCSF's frames are shifted by half a pixel within the slice."""
 
 _SLICE_SHARE: Final = 0.1
 _PARALLEL: Final = 0.999
@@ -24,7 +24,7 @@ _REMEDY: Final = "give the SEG of this exam, and the exam as it was acquired"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedSeg:
-    """A SEG on a case that was reoriented to the SEG's (slice, row, column).
+    """A SEG located in a case that was reoriented to the SEG's (slice, row, column).
 
     `boxes` and `omitted` are in voxels of the reoriented case; `mask` is the SEG's mask there.
     """
@@ -36,7 +36,7 @@ class PlacedSeg:
 
 
 def place_seg(found: UcsfAnalysis, grid: Grid) -> PlacedSeg:
-    """Return the regions and the mask of a SEG in a case.
+    """Return the regions and the mask of a SEG in the voxels of a case.
 
     Nothing is resampled.
 
@@ -50,7 +50,7 @@ def place_seg(found: UcsfAnalysis, grid: Grid) -> PlacedSeg:
     Raises
     ------
     GridMismatchError
-        If the SEG has other pixels, another direction or position, or rotated regions.
+        If the SEG differs in pixels, direction or position, or has rotated regions.
     """
     frames = found.frames
     axes = _find_axes(frames)
@@ -155,7 +155,7 @@ def _require_same_place(
 def _find_region_box(
     region: UcsfRegion, frames: UcsfFrames, axes: NDArray[np.float64], target: Grid
 ) -> Box:
-    """Return the voxels with centres in a region; within slices in the frames' own coordinates."""
+    """Return the box of voxels with centres in a region, in the frames' own pixel coordinates."""
     halves = np.abs(axes @ np.array(region.half_axes_mm).T)
     lengths = np.linalg.norm(region.half_axes_mm, axis=1)
     if (halves.max(axis=0) < _PARALLEL * lengths).any() or sorted(halves.argmax(axis=0)) != [

@@ -1,4 +1,4 @@
-"""The ultrafast columns of a case's row, or the reasons why its phases do not allow them."""
+"""Fill the ultrafast columns of a case's row, or the reason why its phases do not allow them."""
 
 import math
 from dataclasses import replace
@@ -14,10 +14,11 @@ from napari_mamamia.services.kinetics.row import KineticRow
 def with_ultrafast(
     row: KineticRow, case: Case, curve: ContrastCurve, vessels: str, pe_at_s: float
 ) -> KineticRow:
-    """Return the row with the measures of the lesion's mean curve, or the reason without them.
+    """Return the row with the ultrafast measures of the lesion's mean curve, or with the reason.
 
-    `vessels` is the folder of masks from which the time to enhancement counts, "" for none. If the
-    vessel's curve shows no arrival, that measure is undefined with the reason.
+    `vessels` is the folder of vessel masks, whose arrival is the origin of the time to enhancement;
+    "" for none. If the vessel's curve shows no arrival, the time to enhancement is undefined, with
+    the reason.
     """
     if not curve.n_voxels:
         return replace(row, ultrafast_reason="the mask is empty")
@@ -44,7 +45,7 @@ def with_ultrafast(
 
 
 def ultrafast_text(row: KineticRow, *, is_asked: bool) -> str:
-    """Return a row's ultrafast measures in words, or the reason without them if `is_asked`.
+    """Return a row's ultrafast measures as text; without measures the reason, if `is_asked`.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Prediction of one case and of many, by one model or several; saving; conversion of models."""
+"""Prediction of one or many cases by one or several models; conversion of models."""

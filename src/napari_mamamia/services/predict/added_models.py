@@ -1,4 +1,4 @@
-"""The models of the window's list: listing, adding, and the cost of a case."""
+"""The user's list of models: list, add and remove them, and estimate the cost of a case."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from napari_mamamia.services.predict.run_choices import RunChoices
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """The description of a model on its card, in plain lines.
+    """The description of a model on its card, as lines of text.
 
     `sha256` is complete, "" if unknown.
     """
@@ -62,7 +62,7 @@ def remove_from_list(name: str) -> None:
 
 
 def new_host() -> Host:
-    """Return a worker for models; its process starts with the first request."""
+    """Return a worker that runs models; its process starts with the first request."""
     return Worker()
 
 
@@ -98,20 +98,20 @@ def facts_of(entry: ModelEntry, segmenter: PlannedSegmenter) -> ModelFacts:
 
 
 def phases_of(segmenter: PlannedSegmenter) -> int:
-    """Return the least number of phases that a model needs."""
+    """Return the minimum number of phases that a model needs."""
     expressions = tuple(expression for _, expression in segmenter.channels())
     return phases_needed(expressions, segmenter.recipe)
 
 
 def estimate_case(segmenter: PlannedSegmenter, case: Case, *, measure: bool = False) -> Estimate:
-    """Return the estimate for a case; see `PlannedSegmenter.estimate`."""
+    """Return the estimated cost of a case; see `PlannedSegmenter.estimate`."""
     return segmenter.estimate(case, measure=measure)
 
 
 def other_models(
     case: Case, choices: RunChoices, not_these: Sequence[str] = ()
 ) -> tuple[Offer, ...]:
-    """Return the added models that can do a case within the chosen limit; see `offers`."""
+    """Return the added models that can segment a case within the chosen limit; see `offers`."""
     return offers(case, choices.limit_s, default_registry(), not_these, choices.settings())
 
 
@@ -129,7 +129,7 @@ def convert_in_isolation(entry: ModelEntry, out: Path) -> Converted:
 
 
 def _device_text(settings: EngineSettings) -> str:
-    """Return the device of a model, as far as it is known before loading."""
+    """Return the device of a model if it is known before loading."""
     if settings.device == "auto":
         return "on a graphics card if torch finds one, otherwise on the processor"
     if settings.device != "cpu":

@@ -1,4 +1,4 @@
-"""Prediction of many cases: a failure costs one row, finished cases are kept, also by workers."""
+"""Predict many cases, here or in workers; a failed case does not stop the others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ from napari_mamamia.services.predict.predict import (
 
 
 def own_masks(out: Path) -> Mapping[str, tuple[str, ...]]:
-    """Return the SHA-256 of each mask recorded by the runs in `out`, including earlier versions.
+    """Return the SHA-256 of all masks that runs recorded in `out`, including earlier versions.
 
     Raises
     ------
@@ -60,14 +60,14 @@ def own_masks(out: Path) -> Mapping[str, tuple[str, ...]]:
 
 
 def require_replaceable(mask: Mask, target: Path, own: tuple[str, ...]) -> None:
-    """Refuse to replace a mask that this run did not write; an equal mask counts as its own.
+    """Refuse to replace a mask that this run did not write; an identical mask may be replaced.
 
-    A run that was killed may have written a mask without recording it.
+    An identical mask may come from a killed run that did not record it.
 
     Raises
     ------
     SaveConflictError
-        If another mask is at `target`; it stays.
+        If `target` holds another mask; this mask stays.
     """
     if not target.exists() or sha256_of(target) in own or _is_equal(mask, target):
         return
@@ -87,7 +87,7 @@ def _is_equal(mask: Mask, target: Path) -> bool:
 
 
 PROBABILITY_FOLDER: Final = "probability"
-"""Folder of probability maps below the folder of masks, where they would count as cases."""
+"""Folder of probability maps, separate from the masks so that they do not count as cases."""
 
 _ALL: Final = 1000  # steps of a case: reading, predicting, saving
 _READ: Final = 30
@@ -96,7 +96,7 @@ _PREDICTED: Final = 980
 
 @dataclass(frozen=True, slots=True)
 class PredictSummary:
-    """The predictions that a run made, the cases that were done before, and the failures."""
+    """The new predictions of a run, the cases finished before, and the failures."""
 
     saved: tuple[SavedPrediction, ...]
     skipped: tuple[str, ...]
@@ -105,10 +105,10 @@ class PredictSummary:
 
 @dataclass(frozen=True, slots=True)
 class PredictSettings:
-    """All settings on which a prediction depends besides its case, and the output folder.
+    """The output folder, and all settings on which a prediction depends besides its case.
 
-    `probability` says whether to write the probability map too. `registry` holds the models to
-    offer if this one fails; None is the user's own.
+    `probability` tells whether to write the probability map too. `registry` is the folder of models
+    to offer if this model fails; None takes the user's own.
     """
 
     choice: ModelChoice
@@ -119,10 +119,10 @@ class PredictSettings:
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """A case as the data set has it, and whether an older mask of it may be replaced.
+    """The files of a case, and which of its older masks may be replaced.
 
-    `own` are the checksums of the only masks that may be replaced, None if any may. It is sent to
-    other processes, so that only the times of the clinical row are included.
+    `own` are the checksums of the masks that may be replaced, None for any. This record is sent to
+    other processes, and therefore includes only the times of the clinical row.
     """
 
     files: CaseFiles
@@ -133,7 +133,7 @@ class _About:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A saved prediction as the store keeps it; checksums tell whether its files still exist.
+    """A saved prediction in the result store, with checksums of its files.
 
     `probability_sha256` is "" if no map was written.
     """
@@ -160,13 +160,14 @@ def predict_data_set(
 ) -> PredictSummary:
     """Write ``out/ID.nii.gz`` and ``out/ID.json`` for each case.
 
-    With `probability` also ``out/probability/ID.nii.gz``. If time or memory does not suffice for a
-    case, its failure names the models of `registry` (None: the user's own) that would fit.
+    With `probability` it also writes ``out/probability/ID.nii.gz``. If time or memory does not
+    suffice for a case, its failure names the models of `registry` (None: the user's own) that would
+    fit.
 
     By default all cases are predicted. With RESUME, cases are skipped if their mask, files, model
     and settings are unchanged; a mask that was changed since stays, and its case fails. With ADD, a
     case that already has a mask fails, and its mask stays. If `place` is this process, `segmenter`
-    does the work and progress shows its tiles; workers load the model themselves.
+    predicts and progress shows its tiles; workers load the model themselves.
 
     Raises
     ------
@@ -175,9 +176,9 @@ def predict_data_set(
     SaveConflictError
         If `out` holds other results.
     MissingExtraError
-        If the runtime of the model is not installed here; nothing is written then.
+        If the model's runtime is not installed here; nothing is written then.
     """
-    # With a scheduler other computers run the model, whatever is installed here.
+    # With a scheduler, other computers run the model, which need not be installed here.
     if place is None or not place.scheduler:
         require_ready(segmenter)
     case_files = [opened.data_set.case(case_id) for case_id in case_ids] or list(
@@ -219,7 +220,7 @@ def predict_data_set(
 
 
 def predict_files(inputs: CaseInputs, settings: PredictSettings) -> _Row:
-    """Predict one case in a worker; its model stays loaded for the next.
+    """Predict one case in a worker; the model stays loaded for the next case.
 
     Parameters
     ----------
@@ -264,7 +265,7 @@ def _predict_one_case(inputs: CaseInputs, settings: PredictSettings, segmenter: 
 
 
 def _kept_map(prediction: Prediction, mask: Path, overwrite: bool) -> str:
-    """Write the probability map of a mask, and return its checksum."""
+    """Write a prediction's probability map and return its checksum."""
     target = _map_of(mask)
     save_probability(prediction, target, overwrite=overwrite)
     return sha256_of(target)

@@ -1,6 +1,6 @@
-"""Conversion of a model to plain numbers in place of pickles, which can run any program.
+"""Convert a model's pickled checkpoints, which can run any code, to safetensors.
 
-The model's result stays bit-identical. A checkpoint that contains code is opened in a sandbox only,
+The model's results stay bit-identical. A checkpoint that contains code is opened only in a sandbox,
 and the extracted file is checked before use.
 """
 
@@ -32,8 +32,8 @@ from napari_mamamia.segmentation.sandbox.isolation import Isolation
 from napari_mamamia.services.batch.child import Child, attempt_in_child
 from napari_mamamia.services.batch.work import CaseInputs, CaseWork
 
-# Conversion of one trained folder: its small files, and each checkpoint in a subprocess. Networks
-# are opened by another process, which ends with this one: torch is never imported in a window.
+# Conversion of one trained folder. Checkpoints are opened in a subprocess, so that torch is never
+# imported in the window's process.
 
 SAFE_SUFFIX: Final = ".safetensors"
 _STEPS: Final = 1000
@@ -43,7 +43,7 @@ _STEPS: Final = 1000
 class ConvertedFile:
     """A converted checkpoint: its name below the model, and the SHA-256 of the original.
 
-    `tensors` is the number of stored tensors; further names of the same numbers are in the header.
+    `tensors` is the number of stored tensors; the header lists further names of shared tensors.
     `n_bytes` is the size of the new file.
     """
 
@@ -55,9 +55,10 @@ class ConvertedFile:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A trained folder: its path, its name in the new model, its licence if there is one.
+    """A trained folder: its path, its name in the new model, and its licence if any.
 
-    `isolation` and `limits` are the sandbox for its checkpoints; None reads them as data.
+    `isolation` and `limits` define the sandbox for its checkpoints; with None they are read as
+    data, without running code.
     """
 
     root: Path
@@ -71,7 +72,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The result of the other process, or its error."""
+    """The result or the error of the subprocess."""
 
     tensors: int = 0
     source_sha256: str = ""
@@ -85,7 +86,7 @@ def stages_of(
     isolation: Isolation | None,
     limits: SandboxLimits | None,
 ) -> tuple[Stage, ...]:
-    """Return a model's stages in order: the first stage of a cascade comes first.
+    """Return a model's stages in order of execution.
 
     `folder` is the unpacked folder of the model. Stages keep their names, which contain trainer,
     plans and configuration.
@@ -104,7 +105,7 @@ def stages_of(
 
 
 def convert_stage(stage: Stage, into: Path, child: Child) -> tuple[ConvertedFile, ...]:
-    """Write a stage to a new folder of its name in `into`.
+    """Write a stage to a new folder with its name in `into`.
 
     Raises
     ------
@@ -125,7 +126,7 @@ def convert_stage(stage: Stage, into: Path, child: Child) -> tuple[ConvertedFile
 
 
 def _clean_name(name: str) -> str:
-    """Return a name that cannot lead out of its folder, whatever the model's name is."""
+    """Return a safe folder name for a model's name."""
     return re.sub(r"[^\w.-]", "_", name).lstrip(".") or "model"
 
 
@@ -158,11 +159,11 @@ def _copy_small_files(stage: Stage, target: Path) -> tuple[str, str]:
 
 
 def _list_checkpoints(root: Path) -> tuple[Path, ...]:
-    """Return the checkpoints; of two that differ only in their suffix the safetensors file."""
+    """Return the checkpoints; if two differ only in their suffix, the safetensors file."""
     names = sorted(
         weight.name for weight in recognise_model(root, inner="", checksums=False).weights
     )
-    # In alphabetical order .safetensors comes after .pth, and replaces it.
+    # alphabetical order, so that .safetensors replaces .pth
     by_stem = {str(PurePosixPath(name).with_suffix("")): root / name for name in names}
     return tuple(by_stem.values())
 
@@ -191,7 +192,7 @@ def _convert_checkpoint(
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """`convert.Rewriting` as plain texts; importing that module would import torch here."""
+    """The fields of `convert.Rewriting` as strings, since importing it would import torch here."""
 
     source: str
     given: str
@@ -202,7 +203,7 @@ class _Order:
 
 
 def _rewrite_in_child(order: _Order, child: Child, text: str) -> _Answer:
-    """Convert a checkpoint in the other process; its error is raised here."""
+    """Convert a checkpoint in the subprocess, and raise its error here."""
     work = CaseWork("convert", _rewrite_checkpoint, order, _Answer)
     with part(_STEPS // 2, _STEPS // 2, _STEPS, text):
         outcome = attempt_in_child(child, work, CaseInputs(text), None)
@@ -218,7 +219,7 @@ def _rewrite_in_child(order: _Order, child: Child, text: str) -> _Answer:
 
 
 def _rewrite_checkpoint(inputs: CaseInputs, order: _Order) -> _Answer:
-    """Convert a checkpoint; this runs in the other process."""
+    """Convert a checkpoint; this function runs in the subprocess."""
     from napari_mamamia.segmentation.nnunet.convert import Rewriting, rewrite
 
     del inputs
@@ -232,7 +233,7 @@ def _rewrite_checkpoint(inputs: CaseInputs, order: _Order) -> _Answer:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The converted model: folder, card, files, and the sandbox in which checkpoints were opened.
+    """The converted model: folder, card, files, and the sandbox used for its checkpoints.
 
     `isolation` is "" if they were read as data.
     """
@@ -246,7 +247,7 @@ class Converted:
 def convertible(model: ModelCard | Path) -> str:
     """Return "" if a model can be converted to safetensors, otherwise the reason.
 
-    Opens no weights.
+    No weights are opened.
     """
     try:
         card = model if isinstance(model, ModelCard) else recognise_model(model, checksums=False)
@@ -265,7 +266,7 @@ def convertible(model: ModelCard | Path) -> str:
 
 
 def isolation_reason(*, as_root: bool = False) -> str:
-    """Return "" if this computer can create a sandbox, otherwise the reason; creation is tested."""
+    """Create a sandbox as a test; return "" on success, otherwise the reason."""
     try:
         sandbox(as_root=as_root)
     except ModelError as error:
@@ -284,8 +285,8 @@ def convert_model(
 ) -> Converted:
     """Convert an nnU-Net v2 model into the new folder `out`, completely or not at all.
 
-    Besides the weights it has the same plans.json, dataset.json, licence and recipe; a cascade
-    includes its first stage. Networks are opened in a subprocess.
+    The plans.json, dataset.json, licence and recipe stay the same; a cascade includes its first
+    stage. Checkpoints are opened in a subprocess.
 
     Parameters
     ----------
@@ -296,16 +297,16 @@ def convert_model(
     isolated
         Whether to open each checkpoint in a sandbox, whatever code it contains.
     recipe
-        A recipe to write in place of the model's own.
+        A recipe that replaces the model's own.
     limits
         Limits for opening one checkpoint in the sandbox; None for the default limits.
     as_root
-        Whether root may open checkpoints.
+        Whether the root user may open checkpoints.
 
     Raises
     ------
     ModelError
-        If it is not such a model, does not fit its plans, or there is no sandbox.
+        If the model is no nnU-Net v2 model, does not fit its plans, or there is no sandbox.
     RefusedCheckpointError
         If a checkpoint contains code and `isolated` is off.
     SaveConflictError
@@ -344,7 +345,7 @@ def _require_free(out: Path) -> None:
 
 
 def _finish_folder(staging: Path, out: Path) -> None:
-    """Rename the complete new folder; a folder that is not empty is never replaced."""
+    """Rename the finished folder to its final path; never replace a folder with content."""
     _require_free(out)
     try:
         place_folder(staging, out)

@@ -1,4 +1,4 @@
-"""Several models on one case: mean of their probabilities, majority of their masks, or STAPLE."""
+"""Fuse several models: mean of probabilities, majority of masks, or STAPLE."""
 
 import hashlib
 import math
@@ -34,17 +34,18 @@ from napari_mamamia.segmentation.model.segmenter import Click, Prediction, Promp
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 from napari_mamamia.segmentation.run.trained import candidates_of, mask_of
 
-# Mean and variance of several models' probability maps, with one map in memory at a time.
+# Running mean and variance of probability maps, with one map in memory at a time.
 
 _SLAB: Final = 8  # planes at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fused:
-    """The mask (mean above a threshold; a tie is outside), the mean, and the variance of maps.
+    """The mask (mean above a threshold), the mean, and the variance of probability maps.
 
-    `mean` is float16, 0 to 1; `variance` float16, 0 to 0.25, over all maps (not n - 1), None for
-    fewer than two. All are ``(z, y, x)``.
+    A voxel with a mean equal to the threshold is background. `mean` is float16, 0 to 1. `variance`
+    is float16, 0 to 0.25, divided by n (not n - 1), None for fewer than two maps. All are ``(z, y,
+    x)``.
     """
 
     above: NDArray[np.bool_]
@@ -54,9 +55,10 @@ class Fused:
 
 @dataclass(slots=True, eq=False)
 class Moments:
-    """Running mean and sum of squared distances from it, float32 ``(z, y, x)``; `count` of maps.
+    """Running mean and sum of squared deviations of `count` maps, float32 ``(z, y, x)``.
 
-    One map alone is its own mean, bit for bit. Source: Welford, Technometrics 4 (1962) 419.
+    The mean of a single map is bit-identical to the map. Source: Welford, Technometrics 4 (1962)
+    419.
     """
 
     count: int = 0
@@ -129,13 +131,13 @@ def share_of_masks(masks: Sequence[NDArray[np.bool_]]) -> NDArray[np.float16]:
 
 T = TypeVar("T")
 
-_PREDICTED: Final = 940  # of 1000 steps: the models; then fusing
+_PREDICTED: Final = 940  # of 1000 progress steps: the models; the rest is for fusing
 _AVERAGED: Final = 960
 _FUSED: Final = 990
 _MOST_MODELS: Final = 16
-"""The maximum of `annotations.fuse.staple`."""
+"""Maximum number of models, from `annotations.fuse.staple`."""
 _LEAST_AGREEMENT: Final = 0.1
-"""Dice with the fused mask below which a model is reported as disagreeing. Our choice."""
+"""Dice with the fused mask below which a model is reported as deviating. Our choice."""
 _THRESHOLD: Final = 0.5
 _LONGEST_NAME: Final = 120
 
@@ -152,18 +154,18 @@ class FusedSegmenter:
     Parameters
     ----------
     members
-        2 to 16 models of different names. With MEAN each must give its probability.
+        2 to 16 models with distinct names. With MEAN each model must return its probability.
     rule
         The rule that fuses their results.
     limit_s
-        Seconds for the whole case; None for no limit. A model gets the remaining time. A model with
-        allowed reductions plans for an equal share of it among the remaining models, so that the
-        first one leaves time for the last.
+        Seconds for the whole case; None for no limit. Each model gets the remaining time. A model
+        that may reduce its cost plans for an equal share of the remaining time, so that time is
+        left for later models.
 
     Raises
     ------
     ModelError
-        If there are too few or too many models, or two have the same name.
+        If there are too few or too many models, or two models have the same name.
     """
 
     members: tuple[Segmenter, ...]
@@ -200,14 +202,16 @@ class FusedSegmenter:
         Returns
         -------
         Prediction
-            `probability` is the mean of the models' with MEAN, otherwise the share of masks that
-            contain the voxel; `variance` exists if every model gave a probability. `seconds`
-            include all models and the fusion, `peak_memory_bytes` is the largest peak.
+            With MEAN, `probability` is the mean of the models' probabilities, otherwise the share
+            of masks that contain the voxel. `variance` exists if every model returned a
+            probability. `seconds` include all models and the fusion; `peak_memory_bytes` is the
+            largest peak of any process.
 
         Raises
         ------
         ModelError
-            If a model fails, with its name; OutOfMemoryError and OverLimitError keep their type.
+            If a model fails; the message names the model. OutOfMemoryError and OverLimitError keep
+            their type.
         """
         started = time.monotonic()
         predictions: list[Prediction] = []
@@ -225,7 +229,7 @@ class FusedSegmenter:
             elif moments is not None:
                 with part(steps[1], steps[1], 1000):
                     moments.add(one.probability)
-            # The moments include it now: only one map is in memory at a time.
+            # already added to the moments, so that only one map is in memory
             predictions.append(replace(one, probability=None, variance=None))
         # Raises if the last model exceeded the limit.
         self._seconds_left(started)
@@ -296,7 +300,7 @@ class FusedSegmenter:
     def _fuse_masks(
         self, found: Sequence[Prediction], maps: Fused | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.float16], tuple[tuple[str, Setting], ...]]:
-        """Return mask, probability, and the parameters of the rule."""
+        """Return the mask, the probability, and the parameters of the rule."""
         if self.rule is FusionRule.MEAN and maps is not None:
             return maps.above, maps.mean, (("threshold", _THRESHOLD),)
         masks = [one.mask.array for one in found]
@@ -379,7 +383,7 @@ def require_fusible(names: Sequence[str]) -> None:
 
 @contextmanager
 def _named_in_errors(name: str) -> Iterator[None]:
-    """Add the model's name to an error of the block."""
+    """Add the model's name to an error raised in the block."""
     try:
         yield
     except MamamiaError as error:
@@ -389,7 +393,7 @@ def _named_in_errors(name: str) -> Iterator[None]:
 
 
 def _largest_peak(found: Sequence[Prediction]) -> int | None:
-    """Return the largest peak memory of the computing processes; None stands for this one."""
+    """Return the largest peak memory of the computing processes; None stands for this process."""
     own_peak = process_peak_memory_bytes()
     peaks = [one.peak_memory_bytes or own_peak for one in found]
     return max((peak for peak in peaks if peak is not None), default=None)

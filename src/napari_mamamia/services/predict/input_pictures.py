@@ -1,4 +1,4 @@
-"""Small pictures of a model's input: one for each channel, of one slice only."""
+"""Thumbnails of a model's input channels for one slice."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,17 +21,17 @@ from napari_mamamia.segmentation.model.recipe_input import (
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 
 LARGEST_PIXELS: Final = 96
-"""Longer side of a picture; several fit next to each other into the dock."""
+"""Longer side of a thumbnail in pixels, so that several fit next to each other."""
 
 _WINDOW: Final = (1.0, 99.0)
-"""Percentiles that are drawn black and white. Our choice: single bright vessels are clipped."""
+"""Percentiles that are displayed black and white. Our choice: bright vessels are clipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputChannel:
-    """One input: its name in the model, its expression, and both in plain words.
+    """One input channel: its name in the model, its expression, and a description of both.
 
-    `expression` is "" without a picture; `text` then has the reason.
+    `expression` is "" if there is no thumbnail; `text` then holds the reason.
     """
 
     name: str
@@ -41,10 +41,10 @@ class InputChannel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InputPicture:
-    """One channel as grey values ``(row, column)`` uint8 in the display frame, upright.
+    """The thumbnail of a channel, uint8 ``(row, column)``, upright in the display frame.
 
-    `low` and `high` are the channel's values drawn black and white. They and `pixels` are None for
-    a channel without a picture.
+    `low` and `high` are the channel's values displayed black and white. `low`, `high` and `pixels`
+    are None for a channel without a thumbnail.
     """
 
     channel: InputChannel
@@ -55,7 +55,7 @@ class InputPicture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InputPictures:
-    """The pictures of one slice, its index along the slice axis, and a warning or ""."""
+    """The thumbnails of one slice, its index along the slice axis, and a warning ("" for none)."""
 
     pictures: tuple[InputPicture, ...]
     slice_index: int
@@ -63,7 +63,7 @@ class InputPictures:
 
 
 def model_channels(segmenter: PlannedSegmenter) -> tuple[InputChannel, ...]:
-    """Return the inputs of a trained model, in order: "channel 0 DCE_pre ← phase 0"."""
+    """Return the input channels of a trained model, such as "channel 0 DCE_pre ← phase 0"."""
     return tuple(
         InputChannel(name, expression, f"channel {number} {name} ← {_in_words(expression)}")
         for number, (name, expression) in enumerate(segmenter.channels())
@@ -71,7 +71,7 @@ def model_channels(segmenter: PlannedSegmenter) -> tuple[InputChannel, ...]:
 
 
 def kinetic_channels(case: Case, choice: PhaseChoice) -> tuple[InputChannel, ...]:
-    """Return the inputs of the kinetic segmenter: before contrast, early, late."""
+    """Return the input channels of the kinetic segmenter: before contrast, early, late."""
     named: tuple[tuple[str, int | None], ...] = (
         ("before contrast", 0),
         ("early", choice.early),
@@ -86,7 +86,7 @@ def kinetic_channels(case: Case, choice: PhaseChoice) -> tuple[InputChannel, ...
 
 
 def shared_channels(each: Sequence[Sequence[InputChannel]]) -> tuple[InputChannel, ...]:
-    """Return the inputs of several models, each expression once, in order of first use."""
+    """Return the input channels of several models, each expression once, in order of first use."""
     used = dict.fromkeys(
         channel.expression for channels in each for channel in channels if channel.expression
     )
@@ -100,7 +100,7 @@ def input_pictures(
     whole_numbers: bool = False,
     slice_index: int | None = None,
 ) -> InputPictures:
-    """Return the pictures of one slice of a case.
+    """Return the thumbnails of one slice of a case.
 
     Parameters
     ----------
@@ -111,8 +111,8 @@ def input_pictures(
     whole_numbers
         As in `Recipe`.
     slice_index
-        Index along the array axis across the acquisition plane; None, or an index that does not
-        exist, selects the central slice. Only this slice is computed.
+        Index along the array axis across the acquisition plane. None or an index outside the volume
+        selects the central slice. Only this slice is computed.
 
     Raises
     ------
@@ -158,9 +158,9 @@ def _make_picture(channel: InputChannel, made: NDArray[Any], grid: Grid) -> Inpu
 
 
 def _turn_upright(made: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
-    """Return the slice upright, in square pixels, at most `LARGEST_PIXELS` on its longer side.
+    """Resample a slice upright to square pixels, `LARGEST_PIXELS` at most on the longer side.
 
-    Values are means over about a pixel, so that no detail between two pixels is lost.
+    Each pixel is a mean over its area, so that no detail between two pixels is lost.
     """
     frame = grid.display_frame()
     plane = np.nan_to_num(frame.to_display(made)[0].astype(np.float32))
@@ -177,7 +177,7 @@ def _turn_upright(made: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
 
 
 def _find_centres(voxels: int, pixels_per_voxel: float) -> NDArray[np.intp]:
-    """Return the voxel that contains the centre of each pixel."""
+    """Return the index of the voxel that contains the centre of each pixel."""
     pixels = max(round(voxels * pixels_per_voxel), 1)
     places = (np.arange(pixels) + 0.5) * voxels / pixels
     return np.minimum(places.astype(np.intp), voxels - 1)

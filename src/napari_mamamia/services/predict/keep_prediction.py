@@ -1,4 +1,4 @@
-"""Saving a prediction; an existing one of the same model is replaced only on request."""
+"""Save a prediction; an existing one of the same model is replaced only on request."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class KeptPrediction:
 
 
 def kept_prediction(workspace: Workspace, name: str, case_id: str) -> KeptPrediction | None:
-    """Return the saved prediction of a model for a case, with its local time; None without one.
+    """Return a model's saved prediction of a case with its local time, None if there is none.
 
     Parameters
     ----------
@@ -65,14 +65,14 @@ def keep_prediction(
     Parameters
     ----------
     replaces
-        The prediction that the user agreed to replace. Without it nothing is replaced.
+        The prediction that the user agreed to replace; with None nothing is replaced.
     beside
-        Keep the existing one, and use the next free name: ``predictions/MODEL 2``.
+        Whether to keep the existing prediction and use the next free name, ``predictions/MODEL 2``.
 
     Raises
     ------
     SaveConflictError
-        If a prediction other than `replaces` exists; it stays.
+        If a prediction other than `replaces` exists; the existing prediction stays.
     SaveError
         If the system refuses to write.
     """

@@ -1,4 +1,4 @@
-"""The choice of a model and its settings: from typed or clicked values to a segmenter."""
+"""Create segmenters from the chosen models and settings."""
 
 import hashlib
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ from napari_mamamia.services.predict.run_choices import RunChoices
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model and its settings as plain values, for another process and for fingerprints.
+    """A model and its settings as plain values, for other processes and for fingerprints.
 
-    `weights` is empty for a model without weights. The location of the files does not affect the
-    result, so that `path` is not part of its text. Several models on one case are `members`, fused
-    by the rule `fusion`; only name and budget of the other fields apply then.
+    `weights` is empty for a model without weights. `path` is not part of the key, because the
+    location of the files does not affect the result. Several models are `members`, fused by the
+    rule `fusion`; of the other fields only name and budget apply then.
     """
 
     name: str
@@ -61,16 +61,16 @@ class ModelChoice:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the name is sufficient: one model without weights."""
+        """Whether the name defines the choice completely: a single model without weights."""
         return not self.weights and not self.members
 
     @property
     def key(self) -> str:
         """Digest of everything on which the result depends.
 
-        Threads are excluded, so that a run can be resumed with another number of workers or on
-        another computer: they change the last digits of sums, and each case's file records their
-        number.
+        The number of threads is excluded, so that a run can be resumed with another number of
+        workers or on another computer. Threads change only the last digits of sums, and each case's
+        file records their number.
         """
         return hashlib.sha256(repr(_without_threads(self)).encode()).hexdigest()[:32]
 
@@ -99,8 +99,8 @@ def open_model(
     Raises
     ------
     ModelError
-        If there is no such model, it cannot be run, or the model without weights gets a setting
-        that it does not have.
+        If there is no such model, it cannot be run, or a model without weights gets a setting that
+        it does not have.
     """
     if any(segmenter.name == wanted for segmenter in segmenters()):
         _require_no_network_choices(wanted, choices)
@@ -116,9 +116,9 @@ def open_models(
     host: Host,
     registry: Path | None = None,
 ) -> FusedSegmenter:
-    """Return the segmenter for several models' names or paths, fused by `rule`.
+    """Return one segmenter for several models' names or paths, fused by `rule`.
 
-    Settings that only trained models have apply to the trained ones among them.
+    Settings that only trained models have are ignored by the other models.
 
     Parameters
     ----------
@@ -149,9 +149,9 @@ def open_models(
 def fused(
     members: Sequence[ModelEntry | Segmenter], rule: FusionRule, choices: RunChoices, host: Host
 ) -> FusedSegmenter:
-    """Return added models, and models without weights, as one.
+    """Return one segmenter that fuses several models.
 
-    All of them run on `host`, one after the other, with the same settings. Their probabilities are
+    All models run on `host` one after the other, with the same settings. Their probabilities are
     kept if `rule` needs them.
 
     Parameters
@@ -168,8 +168,8 @@ def fused(
     Raises
     ------
     ModelError
-        If there are too few or too many models, two have the same name, one has no probability
-        though the rule needs it, or recipe, folds and model do not fit each other.
+        If there are too few or too many models, two models have the same name, a model lacks the
+        probability that the rule needs, or recipe, folds and model do not fit each other.
     """
     require_fusible([member.name for member in members])
     mean = rule is FusionRule.MEAN
@@ -189,7 +189,7 @@ def fused(
 
 
 def _require_different(members: Sequence[Segmenter]) -> None:
-    """Raise `ModelError` if one model occurs under two names, since it would count twice."""
+    """Raise `ModelError` if a model occurs under two names, since it would count twice."""
     seen: dict[str, str] = {}
     for member in members:
         if not isinstance(member, PlannedSegmenter):
@@ -227,7 +227,7 @@ def _require_no_network_choices(name: str, choices: RunChoices) -> None:
 
 
 def planned(entry: ModelEntry, choices: RunChoices, host: Host) -> PlannedSegmenter:
-    """Return the segmenter of an added model, under the name in the list.
+    """Return the segmenter of an added model, under its name in the list.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def planned(entry: ModelEntry, choices: RunChoices, host: Host) -> PlannedSegmen
     if not choices.postprocessing:
         recipe = replace(recipe, post=())
     card = with_network(entry.card, recipe.network)
-    if card.network is not None:  # so that the choice as plain values is complete
+    if card.network is not None:  # makes the choice complete as plain values
         recipe = replace(recipe, network=card.network)
     settings = recipe.settings(choices.settings())
     _require_fits(card, settings, choices)
@@ -274,14 +274,14 @@ def _require_fits(card: ModelCard, settings: EngineSettings, choices: RunChoices
 
 
 def require_ready(segmenter: Segmenter) -> None:
-    """Raise `MissingExtraError` unless the runtime of the model, or of each model, is installed."""
+    """Raise `MissingExtraError` if the runtime of any of the models is not installed."""
     for member in segmenter.members if isinstance(segmenter, FusedSegmenter) else (segmenter,):
         if isinstance(member, PlannedSegmenter):
             require_installed(member.card, member.settings)
 
 
 def choice_of(segmenter: Segmenter) -> ModelChoice:
-    """Return a segmenter as plain values."""
+    """Return the choice that describes a segmenter."""
     if isinstance(segmenter, FusedSegmenter):
         return ModelChoice(
             segmenter.name,
@@ -311,7 +311,7 @@ def segmenter_of(choice: ModelChoice, host: Host | None = None) -> Segmenter:
         return FusedSegmenter(members, choice.fusion, choice.budget.limit_s)
     if not choice.weights:
         return segmenter_named(choice.name)
-    # The choice includes the checksums: no worker reads gigabytes to compute them again.
+    # The choice includes the checksums, so that no worker reads gigabytes to compute them again.
     card = recognise_model(choice.path, inner=choice.inner, checksums=False)
     card = with_network(card, choice.recipe.network)
     return PlannedSegmenter(

@@ -1,4 +1,4 @@
-"""Reading and changing a model's recipe, for the window's editor."""
+"""Read and change a model's recipe, for the window's editor."""
 
 import os
 from dataclasses import dataclass, replace
@@ -24,15 +24,15 @@ class RecipeSetting:
     entry
         The model.
     recipe
-        The edited recipe: the chosen one, or the model's own.
+        The recipe in the editor: the user's or the model's own.
     own
-        The model's own recipe: the one next to it, or `Recipe()` without one.
+        The model's own recipe: the file next to the model, or `Recipe()` without such a file.
     presets
         The published pipelines by name.
     place
-        Path of a recipe next to the model.
+        Path of the recipe file next to the model.
     place_problem
-        Why it cannot be written there, "" if it can.
+        Why this file cannot be written, "" if it can.
     """
 
     entry: ModelEntry
@@ -49,7 +49,7 @@ def open_recipe(entry: ModelEntry, chosen: str = "") -> RecipeSetting:
     Raises
     ------
     ModelError
-        If the recipe next to the model cannot be read.
+        If the recipe file next to the model cannot be read.
     """
     recipe_path = _find_recipe_path(entry.card)
     return RecipeSetting(
@@ -65,7 +65,7 @@ def open_recipe(entry: ModelEntry, chosen: str = "") -> RecipeSetting:
 def keep_recipe(entry: ModelEntry, recipe: Recipe) -> ModelEntry:
     """Store a recipe in the user's list of models; the model stays unchanged.
 
-    The model's own recipe is stored as "no recipe of the user".
+    If the recipe equals the model's own, the user's recipe is removed from the list.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def keep_recipe(entry: ModelEntry, recipe: Recipe) -> ModelEntry:
 
 
 def write_beside(entry: ModelEntry, recipe: Recipe, *, overwrite: bool = False) -> ModelEntry:
-    """Write a recipe next to the model; it then replaces the user's recipe.
+    """Write a recipe file next to the model, and remove the user's recipe from the list.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def write_beside(entry: ModelEntry, recipe: Recipe, *, overwrite: bool = False) 
     Raises
     ------
     SaveConflictError
-        If one exists and `overwrite` is off.
+        If the file exists and `overwrite` is off.
     SaveError
         If the folder cannot be written.
     """
@@ -120,7 +120,7 @@ def _read_own_recipe(entry: ModelEntry) -> Recipe:
 
 
 def _find_recipe_path(card: ModelCard) -> Path:
-    """Return the path of a recipe next to a model: in its folder, or in that of its file."""
+    """Return the path of the recipe file in the model's folder, or in that of its file."""
     folder = card.path if card.path.is_dir() else card.path.parent
     return folder / card.inner / RECIPE_NAME if card.path.is_dir() else folder / RECIPE_NAME
 

@@ -1,6 +1,6 @@
-"""Other models of this computer that would fit a case.
+"""Find other models of this computer that fit a case within the limits.
 
-They are offered, never used by themselves.
+They are offered in error messages, and never run automatically.
 """
 
 import math
@@ -39,7 +39,7 @@ _KINETIC_LEAST_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A model that fits a case: its name for ``model``, its title, and its approximate seconds."""
+    """A model that fits a case: its name, its title, and its estimated time in seconds."""
 
     name: str
     title: str
@@ -47,7 +47,7 @@ class Offer:
 
     @property
     def text(self) -> str:
-        """The offer as one clause.
+        """The offer as part of a sentence.
 
         Examples
         --------
@@ -64,26 +64,26 @@ def offers(
     not_this: Sequence[str] = (),
     settings: EngineSettings | None = None,
 ) -> tuple[Offer, ...]:
-    """Return the models that fit `case`, the limit and the free memory, fastest first.
+    """Return the models that fit `case`, the time limit and the free memory, fastest first.
 
     Candidates are the model without weights, and models whose speed on this computer is known from
-    an earlier run with the same device, backend, precision and threads. Nothing is loaded or
-    computed: tiles come from the plans, the recipe or the bundle's configs, over the whole volume
-    and with all mirrored copies, so that a run takes at most that long. A model without known
+    an earlier run with the same device, backend, precision and threads. Nothing is loaded or run.
+    The number of tiles comes from the plans, the recipe or the bundle's configs, for the whole
+    volume with all mirrored copies, so that the estimate is an upper bound. A model without known
     tiles, such as a bundle that uses the whole volume at once, is not offered.
 
     Parameters
     ----------
     case
-        The case, of which grid and number of phases are used.
+        The case; only its grid and number of phases are used.
     limit_s
-        Seconds for the case; None for any time.
+        Time limit in seconds; None for no limit.
     registry
         Folder of added models.
     not_this
         Names of the models that failed.
     settings
-        Settings of the run; folds and checkpoint are each model's own.
+        Settings of the run; each model uses its own folds and checkpoint.
     """
     asked = replace(settings or EngineSettings(), folds=(), checkpoint="")
     candidates = [*_weight_free(case), *_offer_trained(case, registry, asked)]
@@ -100,7 +100,7 @@ def offers(
 
 
 def offers_text(found: Sequence[Offer]) -> str:
-    """Return the sentence that follows an error, "" without offers."""
+    """Return the sentence with the offers that follows an error, "" without offers."""
     if not found:
         return ""
     listed = "; ".join(offer.text for offer in found)
@@ -117,7 +117,7 @@ def with_offers(
 ) -> T:
     """Return the result of `predict`.
 
-    If time or memory did not suffice, add offers to its error.
+    If time or memory does not suffice, the error message also lists the offers.
     """
     try:
         return predict()
@@ -154,7 +154,7 @@ def _offer_trained(case: Case, registry: Path, asked: EngineSettings) -> Iterato
 def _make_offer(
     entry: ModelEntry, case: Case, asked: EngineSettings, free_bytes: int | None
 ) -> Offer | None:
-    """Return the offer of a model, None if it does not fit the case or was never timed."""
+    """Return the offer of a model, None if the model does not fit the case or was never timed."""
     recipe = model_recipe(entry)
     settings = recipe.settings(asked)
     pace = known_pace(entry.card, settings)

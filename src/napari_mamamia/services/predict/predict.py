@@ -1,4 +1,4 @@
-"""Prediction of one case and saving of the result; `predict_cases` does it for many."""
+"""Predict one case and save the result; `predict.cases` does this for many cases."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -37,12 +37,12 @@ class SavedPrediction:
 
 
 def segmenters() -> tuple[Segmenter, ...]:
-    """Return the models that need nothing except this installation."""
+    """Return the built-in models, which need no weights."""
     return (KineticSegmenter(),)
 
 
 def segmenter_named(name: str) -> Segmenter:
-    """Return the model called `name`, or raise a `ModelError` that lists the known ones."""
+    """Return the built-in model with a name; `ModelError` lists the names if there is none."""
     for segmenter in segmenters():
         if segmenter.name == name:
             return segmenter
@@ -80,7 +80,7 @@ def predict_case(case: Case, segmenter: Segmenter, prompt: Prompt | None = None)
 def save_prediction(
     prediction: Prediction, case: Case, target: Path, *, overwrite: bool = False
 ) -> SavedPrediction:
-    """Write a prediction and, next to it, its provenance with checksums of the input.
+    """Write a prediction and its provenance file, with checksums of the input.
 
     Parameters
     ----------
@@ -103,8 +103,7 @@ def save_prediction(
     for number, source in enumerate(sources):
         report_progress(number, len(sources) + 1, "Checksums of the input")
         inputs.append(InputFile(source.name, sha256_of(source)))
-    # Cancellation is not possible from here on, so that "stopped" always means that nothing was
-    # written.
+    # No cancellation from here on, so that "stopped" always means that nothing was written.
     report_progress(len(sources), len(sources) + 1, "Saving", binding=True)
     base_provenance = prediction.mask.provenance
     if base_provenance is None:
@@ -121,7 +120,7 @@ def save_prediction(
 
 
 def _unsure_lines(prediction: Prediction) -> Iterator[str]:
-    """Yield why the first candidate may be wrong, and where the others are."""
+    """Yield why the first candidate may be wrong, and the positions of the other candidates."""
     if prediction.unsure:
         places = ", ".join(
             f"{candidate.rank} ({candidate.volume_mm3 / 1000:.2g} ml at z {z:.0f}, y {y:.0f}, "
@@ -135,7 +134,8 @@ def _unsure_lines(prediction: Prediction) -> Iterator[str]:
 def save_probability(prediction: Prediction, target: Path, *, overwrite: bool = False) -> None:
     """Write a prediction's probability map as float32, 0 to 1 in steps of 1/1024.
 
-    Every viewer reads float32; the steps, twice those of float16 just below 1, make the file small.
+    Every viewer reads float32. The steps make the file small; float16 has steps of half this size
+    just below 1.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def save_probability(prediction: Prediction, target: Path, *, overwrite: bool = 
     Raises
     ------
     ModelError
-        If the prediction has no probability.
+        If the prediction has no probability map.
     SaveConflictError, SaveError, FormatError
         As `write_volume`.
     """

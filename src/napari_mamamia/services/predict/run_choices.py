@@ -1,4 +1,4 @@
-"""The user's settings of a model's run, as plain values."""
+"""The user's settings for running a model, as plain values."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,27 +9,26 @@ from napari_mamamia.segmentation.model.planner import Rung
 
 @dataclass(frozen=True, slots=True)
 class RunChoices:
-    """The user's settings of a model's run; the defaults are nnU-Net's own and exact.
+    """The user's settings for running a model; the defaults are nnU-Net's own and exact.
 
     Parameters
     ----------
     device
         "auto", "cpu", "cuda" or "mps".
     backend
-        "torch", "openvino", or "auto": the runtime of the model's format (torch; ONNX Runtime;
-        OpenVINO), and OpenVINO for bf16 on a processor if it is installed.
+        The runtime: "torch", "openvino", or "auto" for the runtime of the model's format.
     folds, step, mirroring
         As in `EngineSettings`.
     postprocessing
-        Whether to apply the recipe's steps after the network.
+        Whether to apply the recipe's postprocessing steps.
     limit_s, give_up
         As in `Budget`.
     fast
-        Whether to use bf16, which is not exact and is recorded.
+        Whether to use bf16, which is less exact and recorded in the provenance.
     recipe
         A preset's name or a file; "" for the model's own.
     threads
-        Threads of the processor; None for torch's default.
+        Number of CPU threads; None for torch's default.
     keep_probability
         Whether to return the probability map.
     """

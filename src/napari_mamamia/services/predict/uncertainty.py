@@ -1,4 +1,4 @@
-"""Uncertainty of a model or disagreement of models: a map, and its most uncertain regions."""
+"""Map the uncertainty of a model or the disagreement of models, and find uncertain regions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +16,9 @@ from napari_mamamia.segmentation.model.segmenter import Prediction
 
 MOST_PLACES: Final = 20
 _DOUBTFUL_BITS: Final = 0.5
-"""Entropy from which a voxel counts as uncertain: probability 0.11 to 0.89. Our choice."""
+"""Minimum entropy of an uncertain voxel, in bits: probability 0.11 to 0.89. Our choice."""
 _DOUBTFUL_VARIANCE: Final = 0.04
-"""Variance from which a voxel counts as uncertain: a standard deviation of 0.2, two models whose
-probabilities differ by 0.4. Our choice.
+"""Minimum variance of an uncertain voxel: a standard deviation of 0.2. Our choice.
 """
 
 _LEAST: Final = 1e-7
@@ -30,9 +29,9 @@ _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 class UncertaintyKind(StrEnum):
     """The measure of uncertainty.
 
-    ``entropy`` is that of the mean probability, in bit; for models fused by their masks, that of
-    the share of masks that contain a voxel: their disagreement. ``variance`` is that of several
-    models' probabilities about their mean.
+    ``entropy`` is the binary entropy of the mean probability, in bits. For models fused by their
+    masks it is the entropy of the share of masks that contain a voxel, which is their disagreement.
+    ``variance`` is the variance of several models' probabilities.
     """
 
     ENTROPY = "entropy"
@@ -41,10 +40,10 @@ class UncertaintyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UncertainRegion:
-    """A connected uncertain region: its most uncertain voxel, volume and mean amount.
+    """A connected uncertain region: its most uncertain voxel, volume and mean uncertainty.
 
-    `weight` is the sum of amount times voxel volume, in bit mm3 (entropy) or mm3 (variance); it
-    orders the regions.
+    Regions are ordered by `weight`, the sum of uncertainty times voxel volume, in bit mm3 (entropy)
+    or mm3 (variance).
     """
 
     voxel: tuple[int, int, int]
@@ -68,7 +67,7 @@ class Uncertainty:
 
     @property
     def unit(self) -> str:
-        """Unit of the amount: "bit", "" for a variance."""
+        """Unit of the uncertainty: "bit", or "" for a variance."""
         return "bit" if self.kind is UncertaintyKind.ENTROPY else ""
 
 
@@ -91,7 +90,7 @@ def entropy_bits(probability: NDArray[np.floating]) -> NDArray[np.float32]:
 
 
 def uncertainty_kinds(prediction: Prediction) -> tuple[UncertaintyKind, ...]:
-    """Return the possible measures of a prediction's uncertainty; none without a probability."""
+    """Return the measures available for a prediction; none without a probability map."""
     maps = (
         (UncertaintyKind.ENTROPY, prediction.probability),
         (UncertaintyKind.VARIANCE, prediction.variance),
@@ -102,7 +101,7 @@ def uncertainty_kinds(prediction: Prediction) -> tuple[UncertaintyKind, ...]:
 def uncertainty_of(
     prediction: Prediction, kind: UncertaintyKind = UncertaintyKind.ENTROPY
 ) -> Uncertainty:
-    """Return a prediction's map of uncertainty and its uncertain regions.
+    """Return a prediction's uncertainty map and its uncertain regions.
 
     Raises
     ------
@@ -127,7 +126,7 @@ def find_uncertainty(probability: NDArray[np.float16], grid: Grid) -> Uncertaint
     Parameters
     ----------
     probability
-        Mean over folds, mirrored copies and models, ``(z, y, x)``, 0 to 1.
+        Mean probability over folds, mirrored copies and models, ``(z, y, x)``, 0 to 1.
     grid
         The grid of the map.
     """
@@ -143,7 +142,7 @@ def _map_uncertainty(
     amount_of: Callable[[NDArray[Any]], NDArray[Any]],
     least: float,
 ) -> Uncertainty:
-    """Return the map, computed slab by slab, and its 26-connected regions of `least` or more."""
+    """Compute the map slab by slab; return it with its 26-connected regions at or above `least`."""
     message, planes = "Searching for uncertain regions", len(values)
     amount = np.empty(values.shape, dtype=np.float16)
     for first in range(0, planes, _SLAB):

@@ -1,4 +1,4 @@
-"""Conversion of a MONAI bundle to a submission, which runs as its author wrote it in a sandbox."""
+"""Convert a MONAI bundle to a submission, which runs the bundle's own code in a sandbox."""
 
 import os
 import shutil
@@ -19,21 +19,21 @@ _RUNS: Final = ("inference.json", "inference.yaml", "inference.yml")
 def wrap_bundle(
     bundle: Path, out: Path, phases: Sequence[int], labels: Sequence[int]
 ) -> Submission:
-    """Write a submission that runs a bundle to the new folder `out`; nothing of it is run here.
+    """Write a submission that runs a bundle to the new folder `out`, without running it.
 
     Parameters
     ----------
     bundle
         The unpacked folder of the bundle.
     phases
-        The phase for each of its images or channels; 0 is before contrast.
+        The phase for each input image or channel of the bundle; 0 is before contrast.
     labels
-        Values of its result that are tumour; for several outputs, their numbers.
+        Values of the bundle's result that are tumour; for several outputs, their numbers.
 
     Raises
     ------
     ModelError
-        If it is not a bundle, or there are no phases or labels.
+        If the folder is not a bundle, or there are no phases or labels.
     SaveConflictError
         If `out` is not empty.
     SaveError

@@ -1,8 +1,8 @@
-"""What each part of the window would show: layers, services and pages, decided here alone.
+"""Rules of blinding: which hidden data each layer, service and page would reveal.
 
-A layer of a hidden role is never made, a service that would read or compute what is hidden refuses,
-and a page about it says so in its place. `tests/widgets/test_blinding.py` holds that every role,
-service and page has its line here.
+A layer with a hidden role is never created, a service that would read or compute hidden data raises
+an error, and a blocked page shows the reason instead of its content.
+`tests/widgets/test_blinding.py` checks that every role, service and page has an entry here.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ _NUMBERS: Final = frozenset({Hidden.NUMBERS})
 _COMPARISON: Final = frozenset({Hidden.REFERENCE, Hidden.MODEL, Hidden.OTHER_READERS})
 
 Shown = Mapping[Any, frozenset[Hidden]]
-"""By what is asked for: the parts that it would show; it goes where none of them is hidden."""
+"""Data revealed by each role, service or page; access is blocked if any of them is hidden."""
 
 ROLES: Final[Shown] = MappingProxyType(
     {
@@ -86,20 +86,20 @@ SERVICES: Final[Shown] = MappingProxyType(
         **{name: parts for feature in list_features() for name, parts in feature.reveals.items()},
     }
 )
-"""Services that are not named here read images, the reader's own mask and settings alone.
+"""Services that reveal data; other services read images, the reader's own mask and settings.
 
-What opens a data set, a case and its masks goes by the blinding of the workspace that it gets.
+Services that open a data set, a case or its masks follow the blinding of their workspace instead.
 """
 
 
 def why_hidden(blinding: Blinding, parts: frozenset[Hidden]) -> str:
-    """Return why something that shows these parts does not go now, "" where it does."""
+    """Return why access to `parts` is blocked, or "" if it is allowed."""
     hit = Blinding(blinding.hidden & parts)
     return tr("{words} in this reading.", words=hit.text) if hit.is_blind else ""
 
 
 def guard_services(service_set: Any, blinding: Callable[[], Blinding], prefix: str = "") -> Any:
-    """Return a set of services of which each refuses while it would show what is hidden."""
+    """Return a service set whose services raise an error if they would reveal hidden data."""
     guarded: dict[str, Any] = {}
     for name in dir(service_set):
         service = getattr(service_set, name)

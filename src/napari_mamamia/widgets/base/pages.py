@@ -1,4 +1,4 @@
-"""The pages of the window: the core's records, then those of the installed features."""
+"""Records of the pages of the window: those of the core, then those of installed features."""
 
 from functools import cache
 from typing import Final
@@ -51,12 +51,12 @@ BUILT_IN: Final = (
         menu=False,
     ),
 )
-"""A page without a flow is made with the panel, which needs it from the start."""
+"""Pages of the core. A page without a flow is created together with the panel."""
 
 
 @cache
 def list_pages() -> tuple[Page, ...]:
-    """Return all pages; one of a feature never takes the name of another."""
+    """Return all pages; a feature's page cannot take the name of another page."""
     pages = {page.name: page for page in BUILT_IN}
     for feature in list_features():
         for page in feature.pages:
@@ -65,12 +65,12 @@ def list_pages() -> tuple[Page, ...]:
 
 
 def list_sections(step: str) -> tuple[str, ...]:
-    """Return the names of the pages that are sections of a step, in their order."""
+    """Return the names of the pages that are sections of a step, in order."""
     return tuple(page.name for page in list_pages() if page.step == step)
 
 
 def load_tabs() -> dict[str, type]:
-    """Return the classes of the tabs that features add to the results, by name."""
+    """Return the classes of the results tabs that features add, by name."""
     return {
         page.name: widget
         for feature in list_features()

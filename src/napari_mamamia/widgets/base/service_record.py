@@ -1,4 +1,4 @@
-"""`Services`: what the window calls, by page; tests pass fakes of single ones."""
+"""`Services`: all functions that the window calls, by page; tests replace single functions."""
 
 from typing import Any, Self, TypeVar, cast
 
@@ -138,10 +138,10 @@ from napari_mamamia.smartpaint.grow.prompts import grow_from_box
 
 
 class ServiceSet:
-    """A set of services: each subclass names functions as static methods.
+    """A set of services; each subclass lists functions as static methods.
 
-    A type checker sees each with the signature of the function that it is, so a wrong argument is
-    an error. ``Set(name=other)`` has another function under that name.
+    Type checkers see the signature of each function, so that a wrong argument is an error.
+    ``Set(name=other)`` replaces the function `name` by `other`.
 
     Raises
     ------
@@ -157,12 +157,12 @@ class ServiceSet:
         self.__dict__.update(others)
 
     def replacing(self, **others: Any) -> Self:
-        """Return the same set with other functions under these names."""
+        """Return a copy of the set with some functions replaced, by name."""
         return type(self)(**{**self.__dict__, **others})
 
 
 class PredictServices(ServiceSet):
-    """The services of page Predict; a field left out is the real one."""
+    """The services of the Predict page; omitted fields are the real functions."""
 
     model_channels = staticmethod(model_channels)
     kinetic_channels = staticmethod(kinetic_channels)
@@ -182,7 +182,7 @@ class PredictServices(ServiceSet):
 
 
 class KineticServices(ServiceSet):
-    """The services of page Kinetics; a field left out is the real one."""
+    """The services of the Kinetics page; omitted fields are the real functions."""
 
     begin_map = staticmethod(begin_map)
     fill_plane = staticmethod(fill_plane)
@@ -213,7 +213,7 @@ class KineticServices(ServiceSet):
 
 
 class ImportServices(ServiceSet):
-    """The services of the page Import; a field left out is the real one."""
+    """The services of the Import page; omitted fields are the real functions."""
 
     source_of = staticmethod(dicom_source)
     look = staticmethod(look_at_source)
@@ -226,7 +226,7 @@ class ImportServices(ServiceSet):
 
 
 class FindingServices(ServiceSet):
-    """The services of page Findings; a field left out is the real one."""
+    """The services of the Findings page; omitted fields are the real functions."""
 
     load_form = staticmethod(load_findings_form)
     open = staticmethod(open_findings)
@@ -240,7 +240,7 @@ class FindingServices(ServiceSet):
 
 
 class MeasureServices(ServiceSet):
-    """The services of measuring on the image; a field left out is the real one."""
+    """The services for measuring on the image; omitted fields are the real functions."""
 
     begin_log = staticmethod(begin_log)
     describe = staticmethod(describe_drawn)
@@ -250,9 +250,9 @@ S = TypeVar("S", bound=ServiceSet)
 
 
 class Services(ServiceSet):
-    """The services as the window calls them; a field left out is the real one.
+    """All services that the window calls; omitted fields are the real functions.
 
-    Each installed feature adds its sets under their names.
+    Each installed feature adds its service sets under their names.
     """
 
     def __init__(self, **others: Any) -> None:
@@ -267,7 +267,7 @@ class Services(ServiceSet):
             self.__dict__[name] = others[name] if name in others else kind()
 
     def of_feature(self, name: str, kind: type[S]) -> S:
-        """Return a feature's set of services, or what stands for it."""
+        """Return the service set of a feature, or its replacement."""
         return cast("S", self.__dict__[name])
 
     recognise = staticmethod(recognise)

@@ -1,4 +1,4 @@
-"""Joins the pages that are made when they are first shown to the other parts of the panel."""
+"""Factories of page controllers, which are created when their page is first shown."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def make_batch(panel: "DockParts", page: BatchPage) -> BatchFlow:
-    """Make page Batch scoring work."""
+    """Return the controller of the Batch page."""
     flow = BatchFlow(panel.context, page)
     panel.follow_results_button(page.leaderboard, page.leaderboard_wanted, "Leaderboard")
     panel.results_flow.follow(flow)
@@ -24,18 +24,18 @@ def make_batch(panel: "DockParts", page: BatchPage) -> BatchFlow:
 
 
 def make_report(panel: "DockParts", page: ReportPage) -> ReportFlow:
-    """Make page Report work."""
+    """Return the controller of the Report page."""
     at_work = (panel.editing, panel.kinetics.findings, panel.readers.with_reader)
     return ReportFlow(panel.context, page, *at_work)
 
 
 def make_export(panel: "DockParts", page: ExportPage) -> ExportFlow:
-    """Make page Export work."""
+    """Return the controller of the Export page."""
     return ExportFlow(panel.context, page, panel.editing)
 
 
 def make_import(panel: "DockParts", page: ImportPage) -> ImportFlow:
-    """Make page Import work."""
+    """Return the controller of the Import page."""
     flow = ImportFlow(panel.context, page, panel.cases_flow.open_data_set)
     flow.shown_wanted.connect(panel.pages.show_import)
     flow.left.connect(lambda: panel.show_page("Cases"))

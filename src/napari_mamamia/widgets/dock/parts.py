@@ -1,4 +1,4 @@
-"""What the dock is made of: the parts of one viewer's window, made in the order they need."""
+"""The widgets and controllers of one viewer's window, created in order of dependency."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
@@ -79,11 +79,10 @@ P = TypeVar("P", bound=QWidget)
 
 
 class DockParts(QWidget):
-    """Makes every part. `MamamiaDock`, which holds the viewer, lays them out and joins them.
+    """Creates all widgets and controllers; `MamamiaDock` lays them out and connects them.
 
-    A part that a property gives is made with its page when it is first asked for, by the page that
-    is turned to or by whatever else wants it, in a window while that starts; it takes what is open
-    from the session then.
+    A property creates its page or controller at the first access, for example when the page is
+    first shown. The new controller reads the open data from the session.
 
     Attributes
     ----------
@@ -111,9 +110,9 @@ class DockParts(QWidget):
         self.pages.show_page(name)
 
     def page_steps(self, name: str) -> list[Callable[[], object]]:
-        """Return what makes a page and puts it into its place, 10 to 40 ms each.
+        """Return the steps that create a page and insert it, 10 to 40 ms each.
 
-        The page may be asked for between two of them.
+        The page may be requested between two steps.
         """
         make, dress = partial(self._make_ahead, name), partial(self._dress_ahead, name)
         return [make, dress, partial(self.pages.make_pages, name)]
@@ -133,7 +132,7 @@ class DockParts(QWidget):
             self._ahead[name].setParent(self.pages.find_area(name).viewport())
 
     def _part_steps(self) -> list[Callable[[], object]]:
-        """Return what makes every part, in this order, 5 to 20 ms each."""
+        """Return the steps that create all widgets and controllers in order, 5 to 20 ms each."""
         return [
             self._make_controllers,
             self._make_lines,
@@ -313,7 +312,7 @@ class DockParts(QWidget):
     # ------------------------------------------------- made when first asked for
 
     def flow(self, name: str) -> Any:
-        """Return what makes a page work, which is made with the page when it is first asked for."""
+        """Return the controller of a page, created together with the page at the first access."""
         if name not in self._flows:
             record = find_page(name)
             page = (
@@ -326,42 +325,42 @@ class DockParts(QWidget):
 
     @property
     def batch_flow(self) -> BatchFlow:
-        """Page Batch scoring at work."""
+        """The controller of the Batch page."""
         return cast("BatchFlow", self.flow("Batch scoring"))
 
     @property
     def batch_page(self) -> BatchPage:
-        """Page Batch scoring."""
+        """The Batch page."""
         return self.batch_flow.page
 
     @property
     def report_flow(self) -> ReportFlow:
-        """Page Report at work."""
+        """The controller of the Report page."""
         return cast("ReportFlow", self.flow("Report"))
 
     @property
     def report_page(self) -> ReportPage:
-        """Page Report."""
+        """The Report page."""
         return self.report_flow.page
 
     @property
     def export_flow(self) -> ExportFlow:
-        """Page Export at work."""
+        """The controller of the Export page."""
         return cast("ExportFlow", self.flow("Export"))
 
     @property
     def export_page(self) -> ExportPage:
-        """Page Export."""
+        """The Export page."""
         return self.export_flow.page
 
     @property
     def import_flow(self) -> ImportFlow:
-        """Page Import at work."""
+        """The controller of the Import page."""
         return cast("ImportFlow", self.flow("Import"))
 
     @property
     def import_page(self) -> ImportPage:
-        """Page Import."""
+        """The Import page."""
         return self.import_flow.page
 
     def show_results(self, name: str) -> None:
@@ -369,13 +368,13 @@ class DockParts(QWidget):
         raise NotImplementedError
 
     def follow_results_button(self, control: QWidget, wanted: Any, name: str) -> None:
-        """Let a button show a tab of the results; hide it where no feature has that tab."""
+        """Let a button show a tab of the results; hide the button if no feature has this tab."""
         control.setVisible(name in self.results.extra)
         wanted.connect(lambda: self.show_results(name))
 
     @cached_property
     def keys_panel(self) -> KeysPanel:
-        """The table of keys."""
+        """The table of shortcuts."""
         panel = self._fill_page("Keys", KeysPanel)
         panel.show_keys(self.keys.keys)
         panel.closed.connect(self.pages.toggle_keys)
@@ -386,7 +385,7 @@ class DockParts(QWidget):
         return panel
 
     def _hold_back(self, widget: P) -> P:
-        """Let a widget end with the panel that is not in its place yet."""
+        """Keep a widget under the offscreen parent until it is inserted into the panel."""
         if self.is_gradual:
             widget.setParent(self.offscreen_parent)
         return widget

@@ -1,4 +1,4 @@
-"""The bottom panel: scored cases, the cohort's numbers, a leaderboard, curves, the log."""
+"""The bottom panel: scored cases, cohort statistics, a leaderboard, curves, the log."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,7 +23,7 @@ _MOST_LINES: Final = 2000
 
 
 class LogTab(QWidget):
-    """Shows the newest 2,000 lines."""
+    """The Log tab with the newest 2,000 lines."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class LogTab(QWidget):
         layout.addWidget(self.lines)
 
     def add(self, line: LogLine) -> None:
-        """Show one more event."""
+        """Append an event."""
         self.lines.appendPlainText(str(line))
 
     def _copy_lines(self) -> None:
@@ -69,14 +69,14 @@ class LogTab(QWidget):
 
 @runtime_checkable
 class KeyTable(Protocol):
-    """A tab whose table is gone through by keys."""
+    """A tab with a table that can be navigated by keys."""
 
     def has_keyboard(self) -> bool:
-        """Return whether the table has the keyboard."""
+        """Return whether the table has the keyboard focus."""
 
 
 class ResultsPanel(ReadingOrder, QWidget):
-    """The panel; `fold_wanted` requests to fold it; the tabs have signals of their own.
+    """The panel; `fold_wanted` requests to hide it; the tabs have their own signals.
 
     `seen` reports that the panel became visible or hidden.
     """
@@ -129,21 +129,21 @@ class ResultsPanel(ReadingOrder, QWidget):
         layout.addWidget(self.tabs)
 
     def fill_steps(self) -> list[Callable[[], None]]:
-        """Return steps that add the pages once the panel is in its final place; 10 to 40 ms each.
+        """Return steps that add the pages after the panel is placed, 10 to 40 ms each.
 
-        Qt takes that long to style one in a window that it is added to.
+        Qt needs this time to style a page when it is added to a window.
         """
         return [partial(self._put_in, index) for index in range(len(self.pages))]
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Add missing pages: a visible panel has its pages."""
+        """Add missing pages, because a visible panel must be complete."""
         super().showEvent(event)
         for step in self.fill_steps():
             step()
         self.seen.emit(True)
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Report that the panel was hidden."""
+        """Emit `seen`, because the panel was hidden."""
         super().hideEvent(event)
         self.seen.emit(False)
 
@@ -157,7 +157,7 @@ class ResultsPanel(ReadingOrder, QWidget):
         self.tabs.setCurrentIndex(self.pages.index(page))
 
     def case_ids(self) -> list[str]:
-        """Return the cases as shown, in order."""
+        """Return the ids of the displayed cases, in order."""
         return self.cases.rows.case_ids()
 
     def show_curves(self) -> None:
@@ -165,12 +165,12 @@ class ResultsPanel(ReadingOrder, QWidget):
         self._turn_to(self.curves)
 
     def show_extra(self, name: str) -> None:
-        """Turn to the tab of a feature, where there is one of that name."""
+        """Show the tab of a feature, if there is one with this name."""
         if name in self.extra:
             self._turn_to(self.extra[name])
 
     def has_keyboard(self) -> bool:
-        """Return whether a table in a tab of a feature has the keyboard."""
+        """Return whether a table in a feature's tab has the keyboard focus."""
         return any(
             page.has_keyboard() for page in self.extra.values() if isinstance(page, KeyTable)
         )
@@ -184,5 +184,5 @@ class ResultsPanel(ReadingOrder, QWidget):
         self._turn_to(self.cases)
 
     def show_cohort(self) -> None:
-        """Show the cohort's numbers."""
+        """Show the cohort statistics."""
         self._turn_to(self.cohort)

@@ -1,4 +1,4 @@
-"""The open case on page Kinetics, with entered times and the chosen pre-contrast phases."""
+"""The open case on the Kinetics page, with entered times and selected pre-contrast phases."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,7 +19,7 @@ _LANE: Final = "kinetic_pre"
 
 
 class KineticCase(WindowPart):
-    """`changed` is emitted when the case or its times change, `opened` when a case is opened."""
+    """The case for kinetics; `changed` reports new values or times, `opened` a new case."""
 
     changed = Signal()
     opened = Signal()
@@ -38,18 +38,18 @@ class KineticCase(WindowPart):
 
     @property
     def case(self) -> Case | None:
-        """The open case with its times, after all its phases are read; None before."""
+        """The open case with its times after all phases are read, otherwise None."""
         return self._case
 
     @property
     def own_case(self) -> Case | None:
-        """The same case with the phases of the files: neither registered nor averaged."""
+        """The same case with the phases of the files, neither registered nor averaged."""
         case = self._session.case
         return None if case is None or self._timed is None else self._with_typed(case)
 
     @property
     def n_before(self) -> int:
-        """Number of phases before contrast, from the pixels."""
+        """Number of phases before contrast arrival, detected from the voxel values."""
         return 1 if self._timed is None else self._timed.n_before
 
     @property
@@ -58,13 +58,13 @@ class KineticCase(WindowPart):
         return RepeatedPre.LEAVE_OUT if self._case is self._timed else self._pre
 
     def set_pre(self, how: RepeatedPre) -> None:
-        """Change the treatment of repeated pre-contrast phases; `changed` is emitted when done."""
+        """Change the treatment of repeated pre-contrast phases, then emit `changed`."""
         self._pre = how
         self._treat_pre()
 
     @property
     def source(self) -> str:
-        """The source of the times in a few words; "" without times."""
+        """A short text on the source of the times; "" without times."""
         case = self._case
         if case is None:
             return ""
@@ -76,13 +76,13 @@ class KineticCase(WindowPart):
 
     @property
     def rule(self) -> TimingRule:
-        """The clock by which phases are chosen: that of this case, or else that of the session."""
+        """The clock for selecting phases: the clock of this case, or else of the session."""
         return self._rules.get(self._session.case_key, self._clock)
 
     def set_timing(self, timing: Timing, text: str) -> str:
-        """Set a clock, an injection time or two phases; return the reason if they are refused.
+        """Set a clock, an injection time or two phases; return the reason if rejected.
 
-        A named clock applies to the session, an injection and phases to this case.
+        A named clock applies to the session; an injection time and two phases apply to this case.
         """
         case = self._case
         if case is None:
@@ -101,9 +101,9 @@ class KineticCase(WindowPart):
         return ""
 
     def type_times(self, times_s: Sequence[float]) -> str:
-        """Set times in seconds, one for each phase, or none to restore.
+        """Set times in seconds, one per phase; an empty sequence restores the original times.
 
-        Return the reason if refused.
+        Return the reason if the times are rejected, otherwise "".
         """
         case = self._session.shown_case
         if case is None:
@@ -123,7 +123,7 @@ class KineticCase(WindowPart):
         return ""
 
     def shown_mask(self) -> SessionMask | None:
-        """Return the most relevant visible mask, None if none is shown."""
+        """Return the most relevant visible mask, or None if none is visible."""
         layer = self._scene.shown_mask()
         tag = None if layer is None else tag_of(layer)
         if tag is None or tag.role not in MASK_ROLES:
@@ -132,11 +132,11 @@ class KineticCase(WindowPart):
 
     @property
     def note(self) -> str:
-        """A note on every number of the case: "registered", or "" for the acquired phases."""
+        """A note on all values of the case: "registered", or "" for the acquired phases."""
         return "" if self._session.registered is None else "registered"
 
     def _switch_voxels(self) -> None:
-        """Switch to other voxels of the same case."""
+        """Switch between registered and acquired phases of the same case."""
         case = self._session.shown_case
         if case is not None and case.is_loaded:
             self._take_case(case)
@@ -166,7 +166,7 @@ class KineticCase(WindowPart):
         return self._services.kinetics.with_times(case, typed) if typed else case
 
     def _treat_pre(self) -> None:
-        """Adopt the case at once; repeated pre-contrast phases are treated afterwards."""
+        """Use the case at once; repeated pre-contrast phases are processed afterwards."""
         self._jobs.cancel(_LANE)
         self._case = timed = self._timed
         how = self._pre

@@ -1,4 +1,4 @@
-"""Controller of the tab Curves: curves of pointer, shown mask and pinned regions."""
+"""Controller of the Curves tab: curves of the pointer, the visible mask and pinned regions."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ _LANE: Final = "curve_mask"
 
 
 class CurvesFlow(WindowPart):
-    """Nothing is computed while the tab is hidden."""
+    """Controller of the Curves tab; computes nothing while the tab is hidden."""
 
     def __init__(
         self,
@@ -61,16 +61,16 @@ class CurvesFlow(WindowPart):
         state.changed.connect(self._measure_again)
 
     def show(self) -> None:
-        """Bring the tab to the front."""
+        """Show the Curves tab."""
         self._bottom.show()
         self.refresh_mask()
 
     def refresh_mask(self) -> None:
-        """Schedule a measurement of the shown mask."""
+        """Schedule a measurement of the visible mask."""
         self._mask_tick.start()
 
     def pin(self, what: str) -> None:
-        """Keep the curve of the shown "mask" or of the "cursor"."""
+        """Pin the current curve of the "mask" or of the "cursor"."""
         line = self._mask if what == "mask" else self._cursor
         if line is None:
             problem = self._aim.problem_in(self._scene.viewer)
@@ -85,7 +85,7 @@ class CurvesFlow(WindowPart):
         self._draw_curves()
 
     def save_as(self, what: str) -> None:
-        """Ask for a file for the "table" or the "figure", and save it in a thread."""
+        """Ask for a file name for the "table" or the "figure", and save it in a thread."""
         filters = tr("Tables (*.csv *.xlsx)") if what == "table" else tr("Figures (*.png *.svg)")
         suffix = ".csv" if what == "table" else ".png"
         case = self._state.case
@@ -98,7 +98,7 @@ class CurvesFlow(WindowPart):
             self.save(what, path if path.suffix else path.with_suffix(suffix))
 
     def save(self, what: str, path: Path) -> None:
-        """Save the "table" or the "figure" of the shown curves."""
+        """Save the "table" or the "figure" of the displayed curves."""
         plot = self.plot()
         save = (
             self._services.kinetics.save_table
@@ -159,7 +159,7 @@ class CurvesFlow(WindowPart):
         self._draw_curves()
 
     def _leave_hidden(self) -> None:
-        """Remove the pointer's curve if the pointer is over a voxel that is not visible."""
+        """Remove the pointer's curve if the pointer is not over a visible voxel."""
         if self._cursor is not None and self._aim.problem_in(self._scene.viewer):
             self._cursor, self._position = None, None
             self._draw_curves()
@@ -195,7 +195,7 @@ class CurvesFlow(WindowPart):
         )
 
     def _add_note(self, name: str) -> str:
-        """Return a region's name with a note on its phases, for table and figure."""
+        """Return a region's name with a note on its phases, for the table and the figure."""
         return f"{name} ({self._state.note})" if self._state.note else name
 
     def _set_size(self, size: int) -> None:

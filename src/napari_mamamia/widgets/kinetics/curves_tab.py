@@ -1,4 +1,4 @@
-"""Tab Curves: the plot, its regions with their classes, pinning and export."""
+"""The Curves tab: the plot, its regions with curve types, pinning and export."""
 
 import math
 from collections.abc import Sequence
@@ -34,12 +34,12 @@ from napari_mamamia.widgets.controls.targets import CheckBox
 # A plot of contrast curves drawn with Qt, fast enough to follow the cursor.
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 22, 12, 40
-"""Margins in pixels around the curves for normal text; larger text needs more."""
+"""Margins in pixels around the curves at the default text size."""
 _CLEAR: Final = 3
-"""Pixels between a text and the edge."""
+"""Distance in pixels between a text and the edge."""
 _TICK: Final = 4
 _BETWEEN: Final = 8
-"""Least distance in pixels between two numbers of an axis."""
+"""Minimum distance in pixels between two tick labels."""
 _DOT: Final = 3.5
 _MOST_TICKS, _MOST_X_TICKS = 6, 8
 _EMPTY: Final = CurvePlot("", None, ())
@@ -77,11 +77,11 @@ class CurvePlotView(QWidget):
         self.plot = _EMPTY
 
     def sizeHint(self) -> QSize:
-        """Return a size that is suitable for five phases."""
+        """Return a size that suits five phases."""
         return QSize(560, 200)
 
     def show_plot(self, plot: CurvePlot) -> None:
-        """Draw other curves."""
+        """Draw the curves of a plot."""
         self.plot = plot
         self.update()
 
@@ -113,7 +113,7 @@ class CurvePlotView(QWidget):
     def _find_area(
         self, curves: Sequence[Sequence[float]]
     ) -> tuple[QRectF, tuple[float, ...], tuple[float, ...]]:
-        """Return the area of the curves, and the ticks of both axes, as many as fit."""
+        """Return the plot area, and as many ticks of both axes as fit."""
         metrics = self.fontMetrics()
         line = metrics.height()
         values = [value for curve in curves for value in curve if math.isfinite(value)]
@@ -167,7 +167,7 @@ class CurvePlotView(QWidget):
     def _write_name(
         self, painter: QPainter, names: Sequence[str], area: QRectF, *, upwards: bool
     ) -> None:
-        """Write the label of an axis, in full or short form depending on the available space."""
+        """Draw an axis label, in full or abbreviated if space is limited."""
         line, room = painter.fontMetrics().height(), self.height() if upwards else self.width()
         widths = map(painter.fontMetrics().horizontalAdvance, names)
         texts = zip(names, widths, strict=True)
@@ -217,7 +217,7 @@ _SWATCH = 12
 
 
 class CurvesTab(QWidget):
-    """`pin_wanted` requests to keep the curve of the mask, or ("cursor") of the pointer.
+    """The Curves tab; `pin_wanted` requests to pin the curve of "mask" or "cursor".
 
     `removed` carries the index of a pinned region, `renamed` its index and new name; `table_wanted`
     and `figure_wanted` request to save a file.

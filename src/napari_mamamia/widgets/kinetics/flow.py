@@ -1,4 +1,4 @@
-"""Controller of page Kinetics: maps, numbers of the shown mask, FTV, and the section Motion."""
+"""Controller of the Kinetics page: maps, values of the visible mask, FTV, and motion."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +29,7 @@ _AFTER_MS: Final = 300
 
 
 class KineticsFlow(WindowPart):
-    """Computes only while the page is visible."""
+    """Controller of the Kinetics page; computes only while the page is visible."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class KineticsFlow(WindowPart):
             self._later.start()
 
     def refresh(self, *_: object) -> None:
-        """Schedule a new measurement: another mask is shown, or it was changed."""
+        """Schedule a new measurement after the visible mask changed."""
         self._later.start()
 
     # -------------------------------------------------------------------- inner
@@ -168,7 +168,7 @@ class KineticsFlow(WindowPart):
         self.refresh()
 
     def _measure_mask(self) -> None:
-        """Measure the shown mask and prepare its FTV, if they are visible."""
+        """Measure the visible mask and prepare its FTV, if the values are displayed."""
         self._curves.refresh_mask()
         case, mask = self._state.case, self._state.shown_mask()
         if self._is_on or self._shows_ftv():
@@ -200,9 +200,10 @@ _NOTE: Final = "registered"
 
 
 class MotionFlow(WindowPart):
-    """Registered phases belong to the session: image, subtraction, maps, curves and FTV use them.
+    """Controller of the Motion section.
 
-    Models, editing, scores and exports use the phases of the files.
+    Registered phases exist only in the session. Image, subtraction, maps, curves and FTV use them;
+    models, editing, scores and exports use the phases of the files.
     """
 
     def __init__(
@@ -220,7 +221,7 @@ class MotionFlow(WindowPart):
         self._follow_case()
 
     def register(self, kind: TransformKind) -> None:
-        """Register the open case; the fit ignores the shown mask."""
+        """Register the phases of the open case; the mask does not affect the result."""
         case, timed = self._session.case, self._state.case
         if case is None or timed is None:
             self._controls.say(tr("Open a case first, and wait until it is read."), warns=True)
@@ -249,7 +250,7 @@ class MotionFlow(WindowPart):
         )
 
     def use(self, wanted: bool) -> None:
-        """Show registered phases and compute from them, or restore the acquired ones."""
+        """Show registered phases and compute from them, or return to the acquired phases."""
         case, registration = self._session.case, self.found
         if case is None or (registration is None and wanted):
             return

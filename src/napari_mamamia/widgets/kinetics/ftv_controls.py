@@ -1,4 +1,4 @@
-"""Thresholds of the functional tumour volume, with the volume updated as they change."""
+"""Thresholds of the functional tumour volume (FTV); the volume follows every change."""
 
 from dataclasses import dataclass
 from html import escape
@@ -42,7 +42,7 @@ _NAMES: Final = {"pe": tr("PE"), "ser": tr("PE and SER")}
 
 
 class FtvSegControls(QWidget):
-    """`seg_wanted` carries the path of a SEG that was chosen, or dropped here."""
+    """Choice of a DICOM SEG; `seg_wanted` carries the path of a chosen or dropped SEG."""
 
     seg_wanted = Signal(object)
 
@@ -76,7 +76,7 @@ class FtvSegControls(QWidget):
         self.show_comparison(None)
 
     def show_comparison(self, found: FtvUnderSeg | None) -> None:
-        """Show both numbers, their basis, and warnings; None to clear."""
+        """Show both volumes, the regions they are based on, and warnings; None clears them."""
         first = None if found is None else found.rows[0]
         self.numbers.setText("" if found is None else _format_table(found.rows))
         self.basis.setText("" if first is None else f"{first.phases} · {first.ftv_variant}")
@@ -88,7 +88,7 @@ class FtvSegControls(QWidget):
             reveal(self)
 
     def show_failed(self, reason: str) -> None:
-        """Show why a SEG was refused, and clear the previous comparison."""
+        """Show why a SEG was rejected, and clear the previous comparison."""
         self.show_comparison(None)
         self._show_remark(reason, "error")
         reveal(self)
@@ -99,7 +99,7 @@ class FtvSegControls(QWidget):
             event.acceptProposedAction()
 
     def dropEvent(self, event: Any) -> None:
-        """Compute FTV under the dropped file."""
+        """Compute FTV within the regions of the dropped SEG file."""
         event.acceptProposedAction()
         self.seg_wanted.emit(dropped_paths(event)[0])
 
@@ -140,7 +140,7 @@ _WIDEST: Final = "26 of 26"
 
 @dataclass(frozen=True, slots=True)
 class _Threshold:
-    """A slider: its field, name, range, start and step, and its display."""
+    """A slider: its settings field, name, range, initial value, step and display."""
 
     field: str
     name: str
@@ -196,7 +196,10 @@ _THRESHOLDS: Final = (
 
 
 class FtvControls(QWidget):
-    """`settings_changed` carries `FtvSettings`; `draw_wanted` "box", "omit" or ""."""
+    """Controls of FTV.
+
+    `settings_changed` carries `FtvSettings`; `draw_wanted` carries "box", "omit" or "".
+    """
 
     settings_changed = Signal(object)
     draw_wanted = Signal(str)
@@ -254,7 +257,7 @@ class FtvControls(QWidget):
         )
 
     def set_settings(self, settings: FtvSettings) -> None:
-        """Set the sliders, and emit one change."""
+        """Set the sliders, and emit `settings_changed` once."""
         values = {
             "background": round(100 * settings.background),
             "enhancement": round(settings.enhancement),
@@ -270,7 +273,7 @@ class FtvControls(QWidget):
         self.settings_changed.emit(self.settings())
 
     def show_answer(self, answer: FtvAnswer) -> None:
-        """Show a volume and its parts."""
+        """Show a volume and its components."""
         volume = answer.found
         self.value.setText(tr("<b>FTV {volume_cc:.2f} cc</b>", volume_cc=volume.volume_cc))
         self.value.setToolTip(volume.settings.name)
@@ -307,7 +310,7 @@ class FtvControls(QWidget):
         self.remark.setVisible(dark)
 
     def show_unknown(self, reason: str) -> None:
-        """Show that there is no volume, with the reason."""
+        """Show the reason why there is no volume."""
         self.value.setText(tr("<b>FTV –</b>"))
         self.value.setToolTip(tr("unknown: {reason}", reason=reason))
         self.basis.hide()
@@ -316,7 +319,7 @@ class FtvControls(QWidget):
         self.remark.setVisible(bool(reason))
 
     def show_region(self, text: str) -> None:
-        """Show the region of FTV."""
+        """Show the region in which FTV is measured."""
         self.region.setText(text)
 
     def set_drawing(self, what: str) -> None:

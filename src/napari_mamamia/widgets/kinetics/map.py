@@ -26,13 +26,13 @@ _RANGE: Final = "kinetic_range"
 _OVERLAY: Final = "mamamia_map"
 _TEXT_SIZE: Final = 11
 _LONG_VOXELS: Final = 20_000_000
-"""Volumes below this size take less than 0.3 s, and a progress bar would only flash."""
+"""Number of voxels below which a map takes less than 0.3 s and needs no progress bar."""
 
 
 class KineticMapControl(WindowPart):
-    """Shows, hides and computes one map; `shown_changed` carries the `ShownMap` or None.
+    """Shows, hides and computes one map; `shown_changed` carries a `ShownMap` or None.
 
-    `failed` carries the reason why a map cannot be computed.
+    The signal `failed` carries the reason why a map cannot be computed.
     """
 
     shown_changed = Signal(object)
@@ -60,23 +60,23 @@ class KineticMapControl(WindowPart):
 
     @property
     def shown(self) -> ShownMap | None:
-        """The map on the screen, None if there is none."""
+        """The displayed map, or None if there is none."""
         return self._shown
 
     @property
     def is_full(self) -> bool:
-        """Whether the whole volume of the map was computed."""
+        """Whether the map was computed for the whole volume."""
         return self._is_full
 
     def toggle(self) -> None:
-        """Show the map, or only the image."""
+        """Show or hide the map."""
         if self._shown is not None or self._jobs.is_running(_BEGIN):
             self.hide()
         else:
             self.show(self.kind)
 
     def show(self, kind: MapKind) -> None:
-        """Show a map in place of the previous one."""
+        """Show a map, replacing the previous one."""
         self.kind = kind
         case = self._state.case
         if case is None:
@@ -120,17 +120,17 @@ class KineticMapControl(WindowPart):
         self._drop_map()
 
     def set_covering(self, covers: bool) -> None:
-        """Let the map cover the image, or overlay it half transparent."""
+        """Let the map cover the image, or overlay the image half transparent."""
         self.covers = covers
         self._scene.overlays.style_map(covers)
 
     @property
     def range_now(self) -> MapRange | None:
-        """The colour range chosen for this kind of map; None for its default."""
+        """The colour range chosen for this type of map, or None for the default."""
         return self._ranges.get(self.kind)
 
     def set_range(self, wanted: MapRange) -> None:
-        """Set the colour range of the shown map, also for later maps of its kind."""
+        """Set the colour range of the displayed map, and of later maps of its type."""
         self._ranges[self.kind] = wanted
         shown = self._shown
         if shown is None or shown.is_classes:
@@ -141,12 +141,12 @@ class KineticMapControl(WindowPart):
             self._find_range(shown)
 
     def set_floor(self, floor_percent: float | None) -> None:
-        """Hide voxels with less initial PE; None hides none."""
+        """Hide voxels whose initial percentage enhancement is below a minimum; None hides none."""
         self.floor_percent = floor_percent
         self._show_again()
 
     def paint_ftv(self, answer: Any) -> None:
-        """Show a new FTV, if its map is on the screen."""
+        """Show a new FTV if its map is displayed."""
         shown = self._shown
         if shown is None or shown.kind is not MapKind.FTV:
             return
@@ -201,7 +201,7 @@ class KineticMapControl(WindowPart):
         )
 
     def _find_range(self, shown: ShownMap) -> None:
-        """Compute the range of a complete map."""
+        """Compute the colour range of a complete map."""
         if shown.is_classes:
             return
 
@@ -216,11 +216,11 @@ class KineticMapControl(WindowPart):
         )
 
     def _is_of(self, shown: ShownMap) -> bool:
-        """Return whether a map is still the one on the screen, with any range."""
+        """Return whether a map is still the displayed one, regardless of its colour range."""
         return self._shown is not None and self._shown.array is shown.array
 
     def _set_limits(self, limits: tuple[float, float]) -> None:
-        """Show the map with another range, without computing it again."""
+        """Show the map with another colour range without recomputing it."""
         shown, layer = self._shown, self._scene.layer(Role.MAP)
         if shown is None or layer is None:
             return
@@ -230,10 +230,10 @@ class KineticMapControl(WindowPart):
         self.shown_changed.emit(self._shown)
 
     def _follow_slice(self, _event: object = None) -> None:
-        """Compute the slice that became visible, while the whole volume is not complete.
+        """Compute the newly visible slice while the whole volume is not complete.
 
-        A slice in the file's orientation takes a few ms; any other one accesses all of the map's
-        memory.
+        A slice in the file's orientation takes a few ms; any other slice accesses the memory of the
+        whole map.
         """
         shown, case, plane = self._shown, self._state.case, self._scene.view.slice_shown()
         if shown is None or case is None or plane is None or self._is_full:
@@ -282,9 +282,9 @@ class KineticMapControl(WindowPart):
 
 
 def legend_text(shown: ShownMap, *, is_brief: bool = False) -> str:
-    """Return the legend in the corner of the image while a map is shown.
+    """Return the legend in the corner of the image while a map is displayed.
 
-    `is_brief` is true where a full line would cover the letter of the direction below.
+    `is_brief` shortens the legend if the full line would cover the orientation letter below.
     """
     if shown.kind is MapKind.TYPE and is_brief:
         return tr("P blue\nL green\nW red")

@@ -1,4 +1,4 @@
-"""Section Motion of page Kinetics: registration of phases, its effect, and its use."""
+"""The Motion section of the Kinetics page: registration of phases, its effect and use."""
 
 from typing import Final
 
@@ -31,7 +31,10 @@ _MARKS: Final = {Verdict.BETTER: "✓", Verdict.UNCHANGED: "=", Verdict.WORSE: "
 
 
 class MotionControls(QWidget):
-    """`register_wanted` carries a `TransformKind`, `use_wanted` whether to use the result."""
+    """Controls of the registration.
+
+    The signal `register_wanted` carries a `TransformKind`, `use_wanted` whether to use the result.
+    """
 
     register_wanted = Signal(object)
     cancel_wanted = Signal()
@@ -96,13 +99,13 @@ class MotionControls(QWidget):
         self.show_found(None)
 
     def show_idle(self) -> None:
-        """Show that nothing is running."""
+        """Show that no registration is running."""
         self._working.hide()
         self.running.hide()
         self.start.setEnabled(True)
 
     def show_progress(self, progress: Progress | None) -> None:
-        """Show the progress of a registration; None before its first step."""
+        """Show the progress of a registration; None before the first step."""
         self._working.show()
         self.running.show()
         self.start.setEnabled(False)
@@ -112,7 +115,7 @@ class MotionControls(QWidget):
         self.running.setText(tr("Starting") if progress is None else progress.text)
 
     def show_found(self, found: RegisteredCase | None) -> None:
-        """Show the result of a registration; None without one."""
+        """Show the result of a registration, or that there is none."""
         has_any = found is not None and bool(found.found.changed)
         self.table.setVisible(found is not None)
         self._choice.setVisible(has_any)
@@ -135,7 +138,7 @@ class MotionControls(QWidget):
         self.say(_USED if used else _OFF, warns=used)
 
     def say(self, text: str, *, warns: bool = False) -> None:
-        """Show which phases are in use, or why there are no registered ones."""
+        """Show which phases are in use, or why there are no registered phases."""
         self.state.setText(text)
         set_level(self.state, "warning" if warns else "hint")
 

@@ -1,4 +1,4 @@
-"""Page Kinetics: map, times, functional tumour volume, numbers of the shown mask."""
+"""The Kinetics page: map, times, functional tumour volume, values of the visible mask."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -44,7 +44,7 @@ _BAR: Final = 12
 
 
 class KineticLegend(QWidget):
-    """Draws nothing while no map is shown."""
+    """Legend of the displayed map; empty without a map."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,17 +55,17 @@ class KineticLegend(QWidget):
         self.setToolTip(tr("Meaning of the map's colours"))
 
     def sizeHint(self) -> QSize:
-        """Return the height of a bar and its values."""
+        """Return the height of a colour bar and its values."""
         return QSize(300, self._legend_height)
 
     def show_map(self, shown: ShownMap | None) -> None:
-        """Draw the legend of another map."""
+        """Draw the legend of a map."""
         self._shown = shown
         self.setToolTip(tr("Meaning of the map's colours") if shown is None else self.text())
         self.update()
 
     def text(self) -> str:
-        """Return the legend in words."""
+        """Return the legend as text."""
         if self._shown is None:
             return ""
         classes = _classes_of(self._shown)
@@ -154,9 +154,10 @@ _NUMBERS: Final = (
 
 
 class KineticsPage(Page):
-    """`map_wanted` carries a `MapKind`, or None for no map; `floor_changed` a percentage or None.
+    """The Kinetics page.
 
-    `range_changed` carries a `MapRange` for the shown map.
+    The signal `map_wanted` carries a `MapKind`, or None for no map; `floor_changed` a percentage or
+    None. `range_changed` carries a `MapRange` for the displayed map.
     """
 
     map_wanted = Signal(object)
@@ -192,7 +193,7 @@ class KineticsPage(Page):
     # ------------------------------------------------------------- for the dock
 
     def show_map(self, shown: ShownMap | None, why_none: str = "") -> None:
-        """Show which map is on the image, or why there is none."""
+        """Show which map is displayed, or why there is none."""
         self.legend.show_map(shown)
         self.legend.setVisible(shown is not None)
         index = 0 if shown is None else self.maps.findData(shown.kind)
@@ -204,7 +205,7 @@ class KineticsPage(Page):
         set_level(self.map_text, "warning" if why_none and shown is None else "hint")
 
     def show_ranges(self, ranges: Sequence[MapRange], chosen: MapRange | None) -> None:
-        """Show the possible colour ranges of the map; none for classes."""
+        """Offer the colour ranges of a map; a map of classes has none."""
         self.ranges.blockSignals(True)
         self.ranges.clear()
         for range_ in ranges:
@@ -215,9 +216,9 @@ class KineticsPage(Page):
         self._range_line.setVisible(bool(ranges))
 
     def show_numbers(self, found: KineticRow | None, why: str = "") -> None:
-        """Show the numbers of the shown mask.
+        """Show the values of the visible mask.
 
-        Unknown numbers are dashes with the reason as tooltip.
+        An unknown value is a dash with the reason as tooltip.
         """
         name = "" if found is None else f": {found.mask}"
         self.numbers_title.setText(tr("Shown mask{name}", name=name))
@@ -326,7 +327,7 @@ class KineticsPage(Page):
 
 
 def _find_reason(found: KineticRow | None, key: str) -> str:
-    """Return why a number is unknown."""
+    """Return why a value is unknown."""
     if found is None:
         return ""
     return found.ultrafast_reason if key == "ultrafast" else found.curve_reason

@@ -1,4 +1,4 @@
-"""Section of the page Kinetics: times of the phases, the clock, the pre-contrast phases."""
+"""The times section of the Kinetics page: phase times, clock, pre-contrast phases."""
 
 from typing import Final
 
@@ -39,10 +39,10 @@ _PRES: Final = {
 
 
 class TimesControls(QWidget):
-    """Signals for the user's changes of the times.
+    """Controls of the times; the signals report the user's changes.
 
-    `times_typed` carries the text of the times, "" to restore the case's own; `timing_chosen` a
-    `Timing` and the text next to it; `pre_chosen` a `RepeatedPre`.
+    The signal `times_typed` carries the entered times as text, or "" to restore the original times.
+    `timing_chosen` carries a `Timing` and the text next to it, `pre_chosen` a `RepeatedPre`.
     """
 
     times_typed = Signal(str)
@@ -81,7 +81,7 @@ class TimesControls(QWidget):
             layout.addWidget(part)
 
     def show_times(self, times: str, source: str, phases: str, warning: str) -> None:
-        """Show the times in seconds, their source, the chosen phases, and warnings."""
+        """Show the times in seconds, their source, the selected phases, and warnings."""
         # Text that is being typed stays.
         if not self.times.hasFocus() or not times:
             self.times.setText(times)
@@ -92,7 +92,7 @@ class TimesControls(QWidget):
         self.times_warning.setVisible(bool(warning))
 
     def show_timing(self, rule: TimingRule) -> None:
-        """Show the clock by which the phases are chosen."""
+        """Show the clock that selects the phases."""
         self._rule = rule
         index = self.timing.findData(rule.timing)
         self.timing.blockSignals(True)
@@ -105,7 +105,7 @@ class TimesControls(QWidget):
             self.timing_value.setText(f"{rule.phases[0]}, {rule.phases[1]}")
 
     def show_pre(self, n_before: int, how: RepeatedPre) -> None:
-        """Show the treatment of the phases that are before contrast by their pixels."""
+        """Show the treatment of phases that are before contrast arrival by their voxel values."""
         self._pre_line.setVisible(n_before > 1)
         later = tr("phase 1") if n_before == 2 else tr("phases 1-{n_before}", n_before=n_before - 1)
         earlier = (
@@ -124,11 +124,11 @@ class TimesControls(QWidget):
         self.pre.blockSignals(False)
 
     def offer_injection(self, second: float | None) -> None:
-        """Set the injection time of the headers as default for the clock from the injection."""
+        """Use the injection time from the DICOM headers as the default."""
         self._injection = "" if second is None else f"{second:g}"
 
     def refuse(self, why: str) -> None:
-        """Show why the entered text is refused."""
+        """Show why the entered text is rejected."""
         self.times_warning.setText(why)
         self.times_warning.show()
 
@@ -181,7 +181,7 @@ class TimesControls(QWidget):
         self.timing_value.setVisible(bool(hint))
 
     def _leave_timing(self) -> None:
-        """Show the active clock again if nothing was entered for the chosen one."""
+        """Show the active clock again if nothing was entered for the newly selected clock."""
         if not self.timing_value.text().strip():
             self.show_timing(self._rule)
 

@@ -1,4 +1,4 @@
-"""The card of the chosen model: its description, its inputs from the open case, its cost."""
+"""Summary of the selected model: its description, inputs from the open case, and run time."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,11 @@ from napari_mamamia.widgets.predict.inputs import InputStrip
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """The description of the chosen model.
+    """The description of the selected model.
 
-    `note` must be shown with its results; `facts` are plain lines on the model itself, `detail` is
-    their tooltip; `needs` is its cost. `is_trained` shows the options of a trained model.
+    `note` must be shown with the model's results. `facts` are lines about the model and `detail` is
+    their tooltip; `needs` says which time and memory the model needs. `is_trained` shows the
+    options of a trained model.
     """
 
     title: str
@@ -28,7 +29,7 @@ class ModelCard:
 
 
 class ModelPanel(QFrame):
-    """Shows a `ModelCard`; `measure_wanted` requests the time of one tile."""
+    """Shows a `ModelCard`; `measure_wanted` requests to measure the time for one tile."""
 
     measure_wanted = Signal()
 
@@ -72,12 +73,12 @@ class ModelPanel(QFrame):
         self.show_needs(card.needs)
 
     def show_needs(self, text: str) -> None:
-        """Show the cost of the model, for instance after a measurement."""
+        """Show time and memory that the model needs, for example after a measurement."""
         self.needs.setText(text)
         self.needs.setVisible(bool(text))
 
     def show_problem(self, text: str) -> None:
-        """Show why the model cannot run on this case, "" if it can."""
+        """Show why the model cannot run on this case; "" if it can."""
         self.problem.setText(text)
         self.problem.setVisible(bool(text))
         self.measure.setEnabled(not text)

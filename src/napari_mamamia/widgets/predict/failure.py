@@ -1,4 +1,4 @@
-"""After a failure on the page Predict: models that fit instead, or conversion in a sandbox."""
+"""After a failure on the Predict page: suitable models, or conversion in a sandbox."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -34,7 +34,7 @@ _REFUSED: Final = tr(
 
 
 class PredictFailure(WindowPart):
-    """Offers remedies after an error; none runs without a click."""
+    """Offers remedies after an error; nothing runs without a click."""
 
     def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
         super().__init__(context)
@@ -45,7 +45,7 @@ class PredictFailure(WindowPart):
         models.name_taken.connect(self._offer_name)
 
     def tell(self, error: Exception) -> None:
-        """Show the error of a run on the page until something else is chosen."""
+        """Show the error of a run on the page until the user makes another choice."""
         self._is_told = True
         self.offer_help(error)
 
@@ -57,7 +57,7 @@ class PredictFailure(WindowPart):
             self._ask_for_models()
 
     def forget(self) -> None:
-        """Clear an error and its remedies, because something else is chosen."""
+        """Clear an error and its remedies after the user made another choice."""
         self._jobs.cancel(_LANE)
         self._page.help.show_remedies(())
         if self._is_told:
@@ -65,7 +65,7 @@ class PredictFailure(WindowPart):
             self._page.show_result("", (), 0)
 
     def _offer_name(self, path: Path, name: str) -> None:
-        """Offer to add a model under another name, because its own is taken."""
+        """Offer to add a model under another name, because its name is taken."""
         add = Remedy(
             tr("Add it as {name}", name=name),
             tr("Adds {path} to the list under this name.", path=path),
@@ -112,7 +112,7 @@ class PredictFailure(WindowPart):
     # --------------------------------------------------------------- a closed room
 
     def _ask_for_room(self, wanted: str) -> None:
-        """Offer a sandbox; `wanted` lists the calls in the checkpoint."""
+        """Offer a sandbox; `wanted` lists the functions that the checkpoint calls."""
         entry = self._models.entry
         if entry is None:
             return
@@ -150,7 +150,7 @@ class PredictFailure(WindowPart):
             self.convert(entry, Path(chosen))
 
     def convert(self, entry: ModelEntry, place: Path) -> None:
-        """Convert a model into a new folder of `place`, and add the result."""
+        """Convert a model into a new folder inside `place`, and add the result."""
         name = file_name(f"{entry.name}_converted", tr("the name of a model"))
 
         page, doing = self._page, tr("Converting {name}", name=entry.name)
@@ -183,5 +183,5 @@ class PredictFailure(WindowPart):
         self._page.set_running(True, "converting…")
 
     def cancel(self) -> None:
-        """Stop the conversion; nothing of it is kept."""
+        """Stop the conversion and discard its files."""
         self._jobs.stop(_CONVERT)

@@ -1,4 +1,4 @@
-"""Controller of page Predict: pictures of the inputs, cost of a run, the run, its result."""
+"""Controller of the Predict page: input images, time estimate, run and result."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -39,9 +39,10 @@ _REFUSED: Final = tr("Its checkpoint was not opened, see below.")
 
 
 class PredictEstimate(WindowPart):
-    """`changed` is emitted when `text` changes; `failed` carries the error of a request.
+    """Estimates time and memory of a run; `changed` is emitted when `text` changes.
 
-    `ready` returns the trained models to estimate, none while one of them cannot run.
+    The signal `failed` carries the error of a request. `ready` returns the trained models to
+    estimate, or nothing if one of them cannot run.
     """
 
     changed = Signal()
@@ -62,12 +63,12 @@ class PredictEstimate(WindowPart):
         self._later.timeout.connect(self._ask_quickly)
 
     def forget(self) -> None:
-        """Discard the estimates, because the choice changed."""
+        """Discard the estimates after the selection changed."""
         self.text = ""
         self._looked_at = None
 
     def refresh_later(self) -> None:
-        """Request the cost of the open case, unless it was requested before."""
+        """Schedule an estimate for the open case, unless it was requested before."""
         case = self._session.case
         if case is not None and self._looked_at is not case.signal:
             self._looked_at = case.signal
@@ -75,7 +76,7 @@ class PredictEstimate(WindowPart):
             self._later.start()
 
     def look_again(self) -> None:
-        """Request again, for instance after a run, whose pace is then known."""
+        """Request a new estimate, for example after a run, when its speed is known."""
         self._looked_at = None
         self.refresh_later()
 
@@ -83,7 +84,7 @@ class PredictEstimate(WindowPart):
         self.ask(measure=False)
 
     def ask(self, *, measure: bool) -> None:
-        """Request the cost of the open case; only the newest request counts."""
+        """Request an estimate for the open case; only the newest request counts."""
         case = self._session.case
         if case is None or not case.is_loaded or self._jobs.is_running("predict"):
             return
@@ -112,7 +113,7 @@ class PredictEstimate(WindowPart):
         )
 
     def close(self) -> None:
-        """Stop requesting."""
+        """Stop estimating."""
         self._later.stop()
 
     def _estimate_each(
@@ -125,7 +126,7 @@ class PredictEstimate(WindowPart):
 
 
 def _describe_estimates(models: Sequence[PlannedSegmenter], found: Sequence[Estimate]) -> str:
-    """Return a line for each model; with several, each with its name."""
+    """Return a line for each model, with the model's name if there are several."""
     lines = []
     for model, estimate in zip(models, found, strict=True):
         lines.append(estimate.text if len(models) == 1 else f"{model.name}: {estimate.text}")
@@ -140,9 +141,10 @@ _LANE = "inputs"
 
 
 class PredictPictures(WindowPart):
-    """Fills the strip for the open case and the chosen model; each pair is requested once.
+    """Shows the input images of the open case for the selected model.
 
-    `slice_shown` returns the array axis across the visible slice and its index, None without one.
+    Each pair of case and model is requested once. `slice_shown` returns the array axis
+    perpendicular to the visible slice and the slice index, or None.
     """
 
     def __init__(self, context: WindowContext, strip: InputStrip) -> None:
@@ -152,7 +154,7 @@ class PredictPictures(WindowPart):
         self._case: object = None
 
     def show(self, case: Case, channels: Sequence[InputChannel], *, whole_numbers: bool) -> None:
-        """Show the inputs of the case, and make the pictures if they do not exist yet."""
+        """Show the inputs of the case, and create the images if they do not exist yet."""
         self._strip.show_channels(channels)
         if self._case is not case.signal:
             self._case = case.signal
@@ -175,7 +177,7 @@ class PredictPictures(WindowPart):
         )
 
     def hide(self) -> None:
-        """Show nothing, for instance if the model does not fit the case."""
+        """Show nothing, for example because the model does not fit the case."""
         self._asked = None
         self._jobs.cancel(_LANE)
         self._strip.show_channels(())
@@ -188,11 +190,11 @@ class PredictPictures(WindowPart):
 
 
 _SECONDS_PER_MEGAVOXEL: Final = 0.15
-"""Measured on 2 cores: 160 x 448 x 448 voxels in 4.8 s; only the estimate uses it."""
+"""Seconds per million voxels on 2 cores (160 x 448 x 448 in 4.8 s), for estimates only."""
 
 
 class PredictFlow(WindowPart):
-    """Connects the page, the session and prediction."""
+    """Connects the page, the session and the prediction."""
 
     def __init__(
         self, context: WindowContext, page: PredictPage, predicting: Predicting, prompts: PromptTool
@@ -222,7 +224,7 @@ class PredictFlow(WindowPart):
             self._predicting.start(self.models.segmenter(), prompt)
 
     def close(self) -> None:
-        """End the worker process of the models."""
+        """End the worker process of the models when the window closes."""
         self.estimate.close()
         self.models.close()
 
@@ -295,7 +297,7 @@ class PredictFlow(WindowPart):
             self.estimate.refresh_later()
 
     def _find_problem(self, case: Case) -> str:
-        """Return why the choice cannot run on the case now, "" if it can."""
+        """Return why the selected models cannot run on the case now, or "" if they can."""
         missing = self.models.problem()
         if missing:
             return missing
@@ -383,7 +385,7 @@ class PredictFlow(WindowPart):
     def _ask_keeping(
         self, older: KeptPrediction, go_on: Callable[[Keeping], None], said: str
     ) -> None:
-        """Ask whether to replace an existing prediction; it stays until the user decides."""
+        """Ask whether to replace an existing prediction, which is kept until the user decides."""
         remedies = (
             Remedy(
                 tr("Replace prediction"),

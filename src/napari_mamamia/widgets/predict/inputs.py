@@ -1,4 +1,4 @@
-"""Inputs of the chosen model for the open case: a small picture of each channel with its text."""
+"""Inputs of the selected model for the open case: a small image and a text per channel."""
 
 import re
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from napari_mamamia.widgets.controls.wrapped import breakable
 
 _IN_A_ROW: Final = 4
 _SIDES: Final = (92, 68)
-"""Width of a picture in pixels for up to three in a row, and for four; the dock is not wider."""
+"""Width of an image in pixels for up to three images in a row, and for four."""
 _NO_BREAK: Final = "\u00a0"
 _KEPT_TOGETHER: Final = re.compile(r"(channel|phase|contrast|\(\d+) (\d+|←|s\))")
-"""A number stays with its word, and a unit with its number."""
+"""Numbers that are not separated from their word or unit by a line break."""
 
 
 class InputStrip(QWidget):
-    """Shows the texts at once and each picture when it is ready."""
+    """Shows the texts at once, and each image when it is ready."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,11 +55,11 @@ class InputStrip(QWidget):
 
     @property
     def has_pictures(self) -> bool:
-        """Whether the pictures of the shown channels exist."""
+        """Whether the images of the displayed channels exist."""
         return any(not picture.pixmap().isNull() for picture in self._pictures)
 
     def show_channels(self, channels: Sequence[InputChannel]) -> None:
-        """Show the texts; pictures of the same channels stay until new ones arrive."""
+        """Show the texts; images of the same channels are kept until new ones arrive."""
         if tuple(channels) == self._shown and channels:
             return
         self._shown = tuple(channels)
@@ -78,7 +78,7 @@ class InputStrip(QWidget):
         self.setVisible(bool(channels))
 
     def show_pictures(self, found: InputPictures) -> None:
-        """Show the pictures; those of channels that are not shown are dropped."""
+        """Show the images; images of channels that are not displayed are discarded."""
         if tuple(picture.channel for picture in found.pictures) != self._shown:
             return
         shapes = [picture.pixels.shape for picture in found.pictures if picture.pixels is not None]
@@ -90,7 +90,7 @@ class InputStrip(QWidget):
         self.warning.setVisible(bool(found.warning))
 
     def forget_pictures(self) -> None:
-        """Remove the pictures, for instance those of another case."""
+        """Remove the images, for example the images of another case."""
         for picture in self._pictures:
             picture.clear()
         self.warning.hide()

@@ -1,4 +1,4 @@
-"""The list of models on the page Predict: selecting, adding and removing models."""
+"""The list of models on the Predict page: selecting, adding and removing models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _FOLDERS: Final = ", ".join(kind for kind, spec in MODEL_KINDS.items() if spec.i
 
 
 def _join_filters() -> str:
-    """Return the file filters for models, in the format of the file dialog."""
+    """Return the file filters for models in the format of Qt's file dialog."""
     patterns = {
         kind.value: [f"*{end}" for end in spec.suffixes]
         for kind, spec in MODEL_KINDS.items()
@@ -43,7 +43,7 @@ _HINT: Final = tr("Drop a model's folder or file here. Ctrl+click chooses severa
 
 @dataclass(frozen=True, slots=True)
 class ModelLine:
-    """A model in the list: name, a line of description, and why it cannot be used or ""."""
+    """A model in the list: name, description, and why it cannot be used ("" if it can)."""
 
     name: str
     title: str
@@ -52,10 +52,11 @@ class ModelLine:
 
 
 class ModelList(QWidget):
-    """`chosen` carries the names of the selected models, in the order of the list.
+    """The list of models.
 
-    `path_chosen` carries the folder or file of a model to add; `fusing_changed` is emitted when the
-    fusion rule changes.
+    The signal `chosen` carries the names of the selected models in the order of the list.
+    `path_chosen` carries the folder or file of a model to add; `fusing_changed` reports another
+    fusion rule.
     """
 
     chosen = Signal(object)
@@ -121,23 +122,23 @@ class ModelList(QWidget):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the selected models, in the order of the list."""
+        """Names of the selected models in the order of the list."""
         items = sorted(self.list.selectedItems(), key=self.list.row)
         return tuple(str(item.data(Qt.ItemDataRole.UserRole)) for item in items)
 
     @property
     def fusing_rule(self) -> FusionRule:
-        """The rule for fusing several models, one of the keys of `ways`."""
+        """The rule for fusing several models, a key of `ways`."""
         rule: FusionRule = self.fusing.currentData()
         return rule
 
     @property
     def current(self) -> str:
-        """Name of the selected model, or the first of several."""
+        """Name of the selected model, or of the first selected model."""
         return next(iter(self.names), "")
 
     def show_models(self, lines: Sequence[ModelLine], chosen: Sequence[str]) -> None:
-        """List the models; the first one is the built-in one."""
+        """List the models, starting with the built-in one."""
         self.list.blockSignals(True)
         self.list.clear()
         for line in lines:
@@ -150,7 +151,7 @@ class ModelList(QWidget):
         self._show_choice()
 
     def choose(self, name: str) -> None:
-        """Select one model by its name, like a click."""
+        """Select one model by name, as a click does."""
         self.list.blockSignals(True)
         self._select_models((name,))
         self.list.blockSignals(False)

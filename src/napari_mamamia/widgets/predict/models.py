@@ -1,4 +1,4 @@
-"""Controller of the models of page Predict: list, adding a model, selection, settings."""
+"""Controller of the models on the Predict page: list, adding, selection, settings."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ Member = ModelEntry | Segmenter
 class PredictModels(WindowPart):
     """The selected models and their settings; `changed` is emitted when either changes.
 
-    `name_taken` carries the path of a model whose name is taken, and a free name.
+    The signal `name_taken` carries the path of a model whose name is taken, and a free name.
     """
 
     changed = Signal()
@@ -50,7 +50,7 @@ class PredictModels(WindowPart):
 
     @property
     def is_trained(self) -> bool:
-        """Whether a selected model has weights."""
+        """Whether a selected model has trained weights."""
         return any(name in self._entries for name in self._chosen)
 
     @property
@@ -60,7 +60,7 @@ class PredictModels(WindowPart):
 
     @property
     def entry(self) -> ModelEntry | None:
-        """The selected model as it was added; None for the built-in one, and for several."""
+        """The added model that is selected; None for the built-in model or several models."""
         return None if self.is_several else self._entries.get(self._chosen[0])
 
     @property
@@ -88,7 +88,7 @@ class PredictModels(WindowPart):
         return self._made[1]
 
     def planned(self) -> tuple[PlannedSegmenter, ...]:
-        """Return the trained models of the selection; nothing if one of them has a problem."""
+        """Return the selected trained models, or nothing if one of them has a problem."""
         if self.problem():
             return ()
         segmenter = self.segmenter()
@@ -96,7 +96,7 @@ class PredictModels(WindowPart):
         return tuple(member for member in members if isinstance(member, PlannedSegmenter))
 
     def problem(self) -> str:
-        """Return why the selection cannot run at all, "" if it can."""
+        """Return why the selected models cannot run at all, or "" if they can."""
         for entry in self.entries:
             if entry.problem:
                 return entry.problem
@@ -107,19 +107,19 @@ class PredictModels(WindowPart):
         return self._services.why_not_here(segmenter) if self.is_trained else ""
 
     def choose(self, names: tuple[str, ...]) -> None:
-        """Select models of the list."""
+        """Select models of the list by name."""
         self._chosen = names
         self._show_recipe()
         self.changed.emit()
 
     @property
     def phases_needed(self) -> int:
-        """Least number of phases that the selected models need."""
+        """Minimum number of phases that the selected models need."""
         needed = [self._services.phases_of(one) for one in self.planned()]
         return max((*needed, 2) if self._has_own or not needed else needed)
 
     def channels(self, case: Case) -> tuple[InputChannel, ...]:
-        """Return the inputs of the selected models for a case, each picture once."""
+        """Return the inputs of the selected models for a case without duplicates."""
         calls = self._services.predict
         per_model = [calls.model_channels(one) for one in self.planned()]
         if self._has_own:
@@ -134,7 +134,7 @@ class PredictModels(WindowPart):
         self._jobs.start("models", tr("Listing the models"), look, self._show_entries, shown=False)
 
     def add(self, path: Path, name: str = "") -> None:
-        """Add the model at a path and select it; "" uses the model's own name."""
+        """Add the model at a path and select it; an empty `name` means the model's own name."""
         doing, named = tr("Adding {name}", name=path.name), (name,) if name else ()
 
         def take(entry: ModelEntry) -> None:
@@ -157,13 +157,13 @@ class PredictModels(WindowPart):
             self.reload()
 
     def replace(self, entry: ModelEntry) -> None:
-        """Replace an entry by its new state, for instance after its recipe was edited."""
+        """Replace an entry by its new state, for example after its recipe was edited."""
         self._entries[entry.name] = entry
         self._show_recipe(choose=True)
         self.changed.emit()
 
     def close(self) -> None:
-        """End the worker process of the models."""
+        """End the worker process of the models when the window closes."""
         self._host.close()
 
     # --------------------------------------------------------------------- inner
@@ -173,7 +173,7 @@ class PredictModels(WindowPart):
         return self.own.name in self._chosen
 
     def _free_name(self, path: Path) -> str:
-        """Return a free name for a model, based on the folder or file."""
+        """Return a free name for a model, based on its folder or file name."""
         name = "".join(c if c.isalnum() or c in "-_." else "_" for c in path.stem) or "model"
         taken = {one.casefold() for one in (*self._entries, self.own.name)}
         tries = (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))

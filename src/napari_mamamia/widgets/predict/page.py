@@ -1,4 +1,4 @@
-"""Page Predict: the models, their inputs, start and stop, candidates and uncertain regions."""
+"""The Predict page: models, inputs, start and stop, candidates and uncertain regions."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +45,7 @@ from napari_mamamia.widgets.predict.uncertainty_list import UncertaintyList
 # Settings of a trained model: device, recipe, mirrored copies, time limit and allowed reductions.
 
 _LIMIT_S: Final = 300
-"""The challenge's own limit for one case, in seconds."""
+"""The challenge's time limit for one case, in seconds."""
 
 _LONGEST_S: Final = 86_400
 _TIPS: Final = {
@@ -64,7 +64,7 @@ _TIPS: Final = {
 class RunOptions(QWidget):
     """Settings of a trained model.
 
-    `changed` is emitted after each change, `edit_wanted` to edit the recipe.
+    The signal `changed` is emitted after each change; `edit_wanted` requests to edit the recipe.
     """
 
     changed = Signal()
@@ -155,13 +155,13 @@ class RunOptions(QWidget):
         )
 
     def show_own_recipe(self, *, edited: bool, choose: bool = False) -> None:
-        """Show whether the model's own recipe was edited here; `choose` selects it."""
+        """Show whether the user edited the model's own recipe; `choose` selects this recipe."""
         self.recipe.setItemText(0, tr("own (edited)") if edited else tr("own"))
         if choose:
             self.recipe.setCurrentIndex(0)
 
     def set_several(self, several: bool) -> None:
-        """Disable the recipe if several models run, each with its own."""
+        """Disable the recipe if several models run, because each has its own recipe."""
         self.recipe.setEnabled(not several)
         self.edit.setEnabled(not several)
         if several:
@@ -190,15 +190,15 @@ _WHEN_UNSURE: Final = tr(
     "Look at each candidate below, or choose “at a click” and click the tumour."
 )
 _LAID_OUT_MS: Final = 50
-"""Milliseconds after which new texts are laid out and can be scrolled to."""
+"""Time in ms until new texts are laid out, so that the page can scroll to them."""
 
 
 class PredictPage(Page):
-    """Starts, stops, and selects a model, a candidate or an uncertain region.
+    """The Predict page: start, stop, and selection of models, candidates and regions.
 
-    `prompt_wanted` carries "click", "box" or "" (none), `candidate_chosen` a `Candidate`,
-    `grow_wanted` requests to grow it, `model_added` carries the path of a model, `place_wanted` the
-    number of an uncertain region.
+    The signal `prompt_wanted` carries "click", "box" or "" (none), `candidate_chosen` a
+    `Candidate`. `grow_wanted` requests to grow the candidate. `model_added` carries the path of a
+    model, `place_wanted` the number of an uncertain region.
     """
 
     start_wanted = Signal()
@@ -255,18 +255,18 @@ class PredictPage(Page):
     # ------------------------------------------------------------- for the dock
 
     def show_model(self, card: ModelCard) -> None:
-        """Show the model that Start runs."""
+        """Show the model that the Start button runs."""
         self.card.show_model(card)
         self.options.setVisible(card.is_trained)
 
     def show_problem(self, problem: str) -> None:
-        """Show why the model cannot run on this case, "" if it can."""
+        """Show why the model cannot run on this case; "" if it can."""
         self.card.show_problem(problem)
         for control in (self.start, self.all, self.at_click, self.in_box):
             control.setEnabled(not problem)
 
     def set_running(self, running: bool, said: str = "predicting…") -> None:
-        """Show the stop button in place of the start button, and what is running."""
+        """Show the stop button instead of the start button, and what is running."""
         for control in (self.start, self.all):
             control.setVisible(not running)
         self.cancel.setVisible(running)
@@ -277,9 +277,9 @@ class PredictPage(Page):
     def show_result(
         self, text: str, candidates: Sequence[Candidate], chosen: int, unsure: str = ""
     ) -> None:
-        """Show the result; `chosen` is the rank of the shown candidate, 0 for none.
+        """Show the result; `chosen` is the rank of the displayed candidate, 0 for none.
 
-        `unsure` says why candidate 1 may not be the tumour.
+        `unsure` is the reason why candidate 1 may not be the tumour.
         """
         self.result.setText(text)
         self.unsure.setText(
@@ -310,19 +310,19 @@ class PredictPage(Page):
         self.grow.setVisible(bool(candidates))
 
     def set_prompt(self, mode: str) -> None:
-        """Show which prompt the image expects."""
+        """Show which prompt (click or box) is expected on the image."""
         self.at_click.setChecked(mode == "click")
         self.in_box.setChecked(mode == "box")
 
     # ------------------------------------------------------------------ dropping
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Accept one folder or file of this computer."""
+        """Accept a single local folder or file."""
         if _dropped_path(event) is not None:
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Add the model that was dropped."""
+        """Add the dropped model."""
         path = _dropped_path(event)
         if path is not None:
             event.acceptProposedAction()
@@ -331,7 +331,7 @@ class PredictPage(Page):
     # -------------------------------------------------------------------- inner
 
     def _make_area(self) -> PageArea:
-        """Return a scroll area, so that a small window does not become higher."""
+        """Return a scroll area, so that the page does not make a small window higher."""
         holder = QWidget()
         self.inner = QVBoxLayout(holder)
         self.inner.setContentsMargins(0, 0, 0, 0)
@@ -349,7 +349,7 @@ class PredictPage(Page):
             self._reveal.start()
 
     def _show_news(self) -> None:
-        """Scroll to the result, or to the remedies."""
+        """Scroll to the result or to the remedies."""
         if self.help.isVisible():
             self.area.ensureWidgetVisible(self.help)
             return
@@ -420,14 +420,14 @@ class PredictPage(Page):
 
 
 def _dropped_path(event: Any) -> Path | None:
-    """Return the one folder or file of a drop, None for anything else."""
+    """Return the single folder or file of a drop, or None for any other drop."""
     urls = event.mimeData().urls()
     local = urls[0].toLocalFile() if len(urls) == 1 else ""
     return Path(local) if local else None
 
 
 def _line_of(candidate: Candidate) -> str:
-    """Return the candidate in words: size, enhancement, and alternatives to a tumour."""
+    """Return a text about a candidate: size, enhancement, and alternatives to a tumour."""
     doubts = [reason for reason in candidate.reasons[1:] if reason.endswith("?")]
     lines = [
         tr("{rank}   {volume:.2f} ml", rank=candidate.rank, volume=candidate.volume_mm3 / 1000)

@@ -1,4 +1,4 @@
-"""Prediction of the open case and of every case of the data set: jobs, candidates, files."""
+"""Prediction of the open case and of all cases of the data set: jobs, candidates, files."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +30,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Handling of an existing prediction: replace it, or keep both (`beside`)."""
+    """What to do with an existing prediction: replace it, or keep both (`beside`)."""
 
     replaces: KeptPrediction | None = None
     beside: bool = False
@@ -38,7 +38,7 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OlderFound:
-    """A run that waits for the user's decision on an existing prediction."""
+    """A run that waits for the user's decision about an existing prediction."""
 
     older: KeptPrediction
     segmenter: Segmenter
@@ -47,12 +47,12 @@ class OlderFound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """A prediction, its mask for the screen, the position to show, and why it is not saved, if so.
+    """A prediction with its mask, the position to show, and why it is not saved, if so.
 
-    `case` and `context` are those at the start of the work: the window may show others by now.
-    `kept` is its file in the workspace, None if it is not saved; `older` is then the existing
-    prediction that prevents it. `doubt` is its uncertainty map, None if the model gave no
-    probability; `uncertainty_kinds` are the possible measures.
+    `case` and `context` are from the start of the run; the window may show another case by now.
+    `kept` is the file in the workspace, or None if the prediction is not saved; `older` is the
+    existing prediction that prevents saving. `doubt` is the uncertainty map, or None if the model
+    returned no probabilities. `uncertainty_kinds` are the available measures.
     """
 
     case: Case
@@ -72,17 +72,18 @@ _SHOWN: Final = {
     UncertaintyKind.ENTROPY: (tr("uncertainty [bit]"), 1.0),
     UncertaintyKind.VARIANCE: (tr("variance between models"), 0.25),
 }
-"""Name of an uncertainty map, and its largest possible value."""
+"""Name and maximum value of each type of uncertainty map."""
 
 
 class Predicting(WindowPart):
-    """`answered` carries an `Answer`; `running_changed` whether a prediction is running.
+    """Predicts the open case.
 
-    `older_found` carries an `OlderFound` in place of an answer: nothing runs until the user has
-    decided on the existing prediction.
+    The signal `answered` carries an `Answer`; `running_changed` carries whether a prediction is
+    running. `older_found` carries an `OlderFound` instead of an answer: nothing runs until the user
+    has decided about the existing prediction.
 
-    `ended` carries the outcome of a run without an answer, `failed` then its error, and
-    `uncertainty_found` the `Uncertainty` of another kind on request.
+    `ended` carries the outcome of a run without an answer, `failed` its error. `uncertainty_found`
+    carries the `Uncertainty` by a requested measure.
     """
 
     answered = Signal(object)
@@ -100,9 +101,9 @@ class Predicting(WindowPart):
     def start(
         self, segmenter: Segmenter, prompt: Prompt | None = None, keeping: Keeping | None = None
     ) -> None:
-        """Predict the open case; an older prediction that is still running is stopped.
+        """Predict the open case; a running older prediction is stopped.
 
-        Without `keeping`, an existing prediction of this model is reported first.
+        Without `keeping`, an existing prediction by this model is reported first.
         """
         case, context = self._session.case, self._session.context
         if case is None:
@@ -136,7 +137,7 @@ class Predicting(WindowPart):
         self._jobs.stop("predict")
 
     def choose(self, candidate: Candidate) -> None:
-        """Make another candidate the prediction, and go to it; its file is written again."""
+        """Make another candidate the prediction, go to it, and save the file again."""
         answer = self._answer
         if answer is not None and self._session.shows(answer.case):
             chosen = self._services.choose_candidate(answer.prediction, candidate)
@@ -144,7 +145,7 @@ class Predicting(WindowPart):
             self._finish_again(answer, chosen, candidate.rank, Keeping(answer.kept), title)
 
     def map_uncertainty(self, kind: UncertaintyKind) -> None:
-        """Show the uncertainty of the shown prediction by another measure."""
+        """Show the uncertainty of the displayed prediction by another measure."""
         answer = self._answer
         if answer is None or not self._session.shows(answer.case):
             return
@@ -224,7 +225,7 @@ class Predicting(WindowPart):
     def _finish_again(
         self, answer: Answer, prediction: Prediction, chosen: int, keeping: Keeping, title: str
     ) -> None:
-        """Save and show the changed prediction of an answer."""
+        """Save and show the changed prediction of an earlier answer."""
         self._jobs.start(
             "predict",
             title,
@@ -248,7 +249,7 @@ class Predicting(WindowPart):
             self.older_found.emit(OlderFound(found, segmenter, prompt))
 
     def _show_answer(self, answer: Answer) -> None:
-        """Show an answer if its case is still open; report it in any case."""
+        """Show an answer if its case is still open; in any case, report it."""
         if answer.not_saved:
             self._notifier.warn_loudly(
                 tr("The prediction is not saved: {not_saved}", not_saved=answer.not_saved)
@@ -275,7 +276,7 @@ class Predicting(WindowPart):
             self._take_up(answer)
 
     def _take_up(self, answer: Answer) -> None:
-        """Make an answer the prediction of its case, with a new layer one iteration later."""
+        """Make an answer the prediction of its case; a new layer follows in the next iteration."""
         if not self._session.shows(answer.case):
             return
         self._answer = answer
@@ -310,7 +311,7 @@ _MOST_SHOWN = 5
 
 
 class PredictAll(WindowPart):
-    """Runs the selected model on all cases that it has not predicted yet."""
+    """Runs the selected model on all cases without a prediction by this model."""
 
     def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
         super().__init__(context)
@@ -334,7 +335,7 @@ class PredictAll(WindowPart):
             self._notifier.fail(tr("Predicting the data set"), error)
 
     def cancel(self) -> None:
-        """Stop; finished predictions are kept."""
+        """Stop the run; finished predictions are kept."""
         self._jobs.stop(_ALL_LANE)
 
     def _start_job(self, opened: OpenDataSet, segmenter: Segmenter) -> None:

@@ -1,4 +1,4 @@
-"""Fields of a recipe that need several controls, each with its message."""
+"""Recipe fields that consist of several controls, each with an error message."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -38,7 +38,7 @@ _CHANNEL_TIP: Final = tr(
 
 
 def problem_of(make: Callable[[], object]) -> str:
-    """Return why the object that `make` builds is refused, "" if it is not."""
+    """Return why the object built by `make` is invalid, or "" if it is valid."""
     try:
         make()
     except ModelError as error:
@@ -49,7 +49,7 @@ def problem_of(make: Callable[[], object]) -> str:
 def number_field(
     name: str, tip: str, low: float, high: float, unit: str = "", decimals: int = 2
 ) -> QDoubleSpinBox:
-    """Return a field for a number with its unit."""
+    """Return a spin box for a number with its unit."""
     spin_box: QDoubleSpinBox = named(QDoubleSpinBox(), name, tip)
     spin_box.setDecimals(decimals)
     spin_box.setRange(low, high)
@@ -60,7 +60,7 @@ def number_field(
 
 
 class _Field(QWidget):
-    """A field; `changed` is emitted after each change, `problem` is "" or the reason."""
+    """A field; `changed` is emitted after each change, `problem` is the error or ""."""
 
     changed = Signal()
 
@@ -76,11 +76,11 @@ class _Field(QWidget):
 
     @property
     def problem(self) -> str:
-        """Why the value is refused, "" if it is not."""
+        """Why the value is invalid, or "" if it is valid."""
         return problem_of(self._check_value)
 
     def _check_value(self) -> None:
-        """Build the object, which raises if the value is wrong."""
+        """Build the object, which raises an error if the value is invalid."""
 
     def _show_problem(self, *_: object) -> None:
         self.said.setText(self.problem)
@@ -89,7 +89,7 @@ class _Field(QWidget):
 
 
 class ChannelLines(_Field):
-    """One line for each channel of the model, with its expression."""
+    """One row for each channel of the model, with its expression."""
 
     def __init__(self) -> None:
         super().__init__("recipe_channels")
@@ -101,7 +101,7 @@ class ChannelLines(_Field):
         self.body.addWidget(self.said)
 
     def make_lines(self, names: Sequence[str]) -> None:
-        """Create a line for each channel, once."""
+        """Create a row for each channel, once."""
         for number, name in enumerate(names):
             combo: QComboBox = named(QComboBox(), f"recipe_channel_{number}", _CHANNEL_TIP)
             combo.setEditable(True)
@@ -123,13 +123,13 @@ class ChannelLines(_Field):
             self.lines.addWidget(combo, number, 1)
 
     def show_expressions(self, expressions: Sequence[str]) -> None:
-        """Show expressions; a channel without one shows its own phase."""
+        """Show expressions; a channel without an expression shows its own phase."""
         for number, combo in enumerate(self.combos):
             text = expressions[number] if number < len(expressions) else f"p{number}"
             combo.setCurrentText(text)
 
     def expressions(self) -> tuple[str, ...]:
-        """Return the typed expressions without blanks."""
+        """Return the entered expressions without spaces."""
         return tuple(combo.currentText().replace(" ", "") for combo in self.combos)
 
     def _check_value(self) -> None:
@@ -137,7 +137,7 @@ class ChannelLines(_Field):
 
 
 class NormaliseField(_Field):
-    """Normalisation before the network's own: the statistics, and clipping."""
+    """Normalisation before the network's own: statistics and clipping."""
 
     def __init__(self) -> None:
         super().__init__("recipe_normalise")
@@ -175,7 +175,7 @@ class NormaliseField(_Field):
         self.body.addWidget(self.said)
 
     def show_value(self, value: Normalise | None) -> None:
-        """Show a value; None is no normalisation."""
+        """Show a value; None means no normalisation."""
         self.scope.setCurrentIndex(self.scope.findData(None if value is None else value.scope))
         percentiles = None if value is None else value.percentiles
         self.clipped.setChecked(percentiles is not None)
@@ -207,7 +207,7 @@ class NormaliseField(_Field):
 
 
 class SpacingField(_Field):
-    """The spacing for resampling the volume, along z, y and x."""
+    """The voxel spacing for resampling, along z, y and x."""
 
     def __init__(self) -> None:
         super().__init__("recipe_spacing")
@@ -232,7 +232,7 @@ class SpacingField(_Field):
         self.body.addWidget(self.said)
 
     def show_value(self, value: tuple[float, float, float] | None) -> None:
-        """Show a value; None keeps the case's own spacing."""
+        """Show a value; None keeps the spacing of the case."""
         self.on.setChecked(value is not None)
         for part, size in zip(self.parts, value or (1.0, 1.0, 1.0), strict=True):
             part.setValue(size)

@@ -1,4 +1,4 @@
-"""Controller of the recipe editor: opening it for the selected model, saving the result."""
+"""Controller of the recipe editor: open it for the selected model, save the result."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,10 +49,11 @@ def ask_unsaved(parent: QWidget) -> str:
 
 
 class RecipeDialog(QDialog):
-    """`save_wanted` carries a recipe for the user's list of models.
+    """The dialog for editing a recipe.
 
-    `beside_wanted` carries a recipe to write next to the model, and whether an existing one may be
-    replaced. `ask` is called if changes would be lost.
+    The signal `save_wanted` carries a recipe for the user's list of models. `beside_wanted` carries
+    a recipe to write to the model's folder, and whether an existing recipe may be replaced. `ask`
+    is called if changes would be lost.
     """
 
     save_wanted = Signal(object)
@@ -91,7 +92,7 @@ class RecipeDialog(QDialog):
 
     @property
     def is_changed(self) -> bool:
-        """Whether closing would lose changes."""
+        """Whether closing the dialog would lose changes."""
         return self._read_form() != self._saved
 
     def say(self, text: str, level: str = "error") -> None:
@@ -101,12 +102,12 @@ class RecipeDialog(QDialog):
         self.said.setVisible(bool(text))
 
     def offer_replacing(self, text: str) -> None:
-        """Report that a recipe exists next to the model, and offer to replace it."""
+        """Report that the model's folder already has a recipe, and offer to replace it."""
         self.say(text, "warning")
         self.replace_there.show()
 
     def done_saving(self) -> None:
-        """Close, because everything is saved."""
+        """Close the dialog after everything was saved."""
         self._saved = self._read_form()
         self.accept()
 
@@ -117,7 +118,7 @@ class RecipeDialog(QDialog):
         self.area.setMinimumWidth(self.form.minimumSizeHint().width() + beside)
 
     def reject(self) -> None:
-        """Close without saving, after a question if changes would be lost."""
+        """Close without saving; ask first if changes would be lost."""
         answer = self._ask(self) if self.is_changed else "drop"
         if answer == "save":
             self._save_recipe()
@@ -125,7 +126,7 @@ class RecipeDialog(QDialog):
             super().reject()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Close like Cancel."""
+        """Close as the Cancel button does."""
         event.ignore()
         self.reject()
 
@@ -213,7 +214,7 @@ class RecipeDialog(QDialog):
         self.form.show_recipe(recipe)
 
     def _read_form(self) -> Recipe | str:
-        """Return the recipe of the form, or its problem."""
+        """Return the recipe of the form, or a text with its problem."""
         return self.form.problem or self.form.recipe()
 
     def _update_buttons(self) -> None:
@@ -234,7 +235,7 @@ _LANE: Final = "recipe"
 
 
 class RecipeFlow(WindowPart):
-    """Opens one editor at a time; `dialog` is the open one."""
+    """Opens one recipe editor at a time; `dialog` is the open editor."""
 
     def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
         super().__init__(context)

@@ -1,4 +1,4 @@
-"""All fields of a recipe, in plain words, with units and a message next to a refused value."""
+"""All fields of a recipe, with explanations, units, and a message next to an invalid value."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ from napari_mamamia.widgets.predict.recipe_fields import (
 # The steps after a network as an ordered list: add, remove, move, and a value with its unit.
 
 _FIRST_VALUE: Final = {PostKind.MINIMUM: 100.0, PostKind.CLOSE: 2.0}
-"""Initial value of a new step, in mm3 and mm. Our choice; it is shown and can be changed."""
+"""Initial value of a new step, in mm3 and mm; our choice, which the user can change."""
 
 _SMALLEST: Final = 0.01
 _HEIGHT: Final = 84
@@ -55,7 +55,7 @@ _TIPS: Final = {
 
 
 class StepList(QWidget):
-    """`changed` is emitted after each change."""
+    """List of postprocessing steps; `changed` is emitted after each change."""
 
     changed = Signal()
 
@@ -106,16 +106,16 @@ class StepList(QWidget):
 
     @property
     def steps(self) -> tuple[PostStep, ...]:
-        """The steps in order."""
+        """The steps, in order."""
         return tuple(self._steps)
 
     @property
     def problem(self) -> str:
-        """Why the order is refused, "" if it is not."""
+        """Why the order of steps is invalid, or "" if it is valid."""
         return problem_of(lambda: check_order(self._steps))
 
     def show_steps(self, steps: tuple[PostStep, ...]) -> None:
-        """Show steps in place of the previous ones."""
+        """Show steps, replacing the previous ones."""
         self._steps = list(steps)
         self._refresh_list(-1)
 
@@ -182,15 +182,15 @@ def _describe_step(step: PostStep) -> str:
 
 _LARGEST_MARGIN_MM: Final = 200
 _STEP: Final = 0.5
-"""nnU-Net's own distance of tiles, as a share of the patch."""
+"""nnU-Net's default tile step, as a share of the patch size."""
 
 _LEFT: Final = tr("as on the page")
 
 
 class RecipeForm(QWidget):
-    """Shows a recipe and returns the changed one; `changed` is emitted after each change.
+    """Shows a recipe and returns the edited one; `changed` is emitted after each change.
 
-    Values of a recipe without a field stay unchanged.
+    Recipe values that have no field are left unchanged.
     """
 
     changed = Signal()
@@ -233,7 +233,7 @@ class RecipeForm(QWidget):
         self.labels.setText(", ".join(map(str, recipe.tumour_labels)))
 
     def recipe(self) -> Recipe:
-        """Return the recipe; raise `ModelError` if it is refused."""
+        """Return the recipe; raise `ModelError` if it is invalid."""
         folds = tuple(name for name, box in self.folds.items() if box.isChecked())
         checkpoint = self.checkpoint.currentText().strip()
         return replace(
@@ -256,7 +256,7 @@ class RecipeForm(QWidget):
 
     @property
     def problem(self) -> str:
-        """Why the values do not form a recipe, "" if they do."""
+        """Why the values do not form a valid recipe, or "" if they do."""
         return problem_of(self.recipe)
 
     # ------------------------------------------------------------------------ making
@@ -399,7 +399,7 @@ class RecipeForm(QWidget):
     # ------------------------------------------------------------------------- inner
 
     def _read_channels(self) -> tuple[str, ...]:
-        """Return the expressions; "channel k is phase k" stays empty if it was."""
+        """Return the expressions; "channel k is phase k" stays empty if it was empty."""
         expressions = self.channels.expressions()
         plain = tuple(f"p{number}" for number in range(len(expressions)))
         return () if expressions == plain and not self._base.channels else expressions
@@ -433,7 +433,7 @@ def _make_check_box(name: str, text: str, tip: str) -> CheckBox:
 
 
 def _make_choice(name: str, texts: Sequence[str], tip: str) -> QComboBox:
-    """Return a choice between as on the page, yes and no."""
+    """Return a combo box with the choices "as on the page", yes and no."""
     combo: QComboBox = named(QComboBox(), f"recipe_{name}", tip)
     for text, value in zip((_LEFT, *texts), (None, True, False), strict=True):
         combo.addItem(text, value)

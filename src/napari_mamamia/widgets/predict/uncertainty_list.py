@@ -1,6 +1,6 @@
-"""Regions where models were uncertain or disagreed.
+"""List of regions where models were uncertain or disagreed.
 
-A click, or the buttons next and previous, go there.
+A click on a region, or the buttons Next and Previous, show the region on the image.
 """
 
 from collections.abc import Sequence
@@ -25,9 +25,10 @@ _KINDS: Final = {
 
 
 class UncertaintyList(QWidget):
-    """`chosen` carries the number of a region, the one with the largest weight at 0.
+    """List of uncertain regions.
 
-    `kind_wanted` carries the `UncertaintyKind` with which to find regions.
+    The signal `chosen` carries the index of a region; region 0 has the largest weight.
+    `kind_wanted` carries the `UncertaintyKind` for finding regions.
     """
 
     chosen = Signal(int)
@@ -85,7 +86,7 @@ class UncertaintyList(QWidget):
         return bool(self.list.count() > 0)
 
     def show_uncertainty(self, found: Uncertainty | None) -> None:
-        """List the regions of a prediction; None without an uncertainty map."""
+        """List the regions of a prediction; None means no uncertainty map."""
         places: Sequence[UncertainRegion] = found.places if found else ()
         self.list.blockSignals(True)
         self.list.clear()
@@ -113,7 +114,7 @@ class UncertaintyList(QWidget):
         self.setVisible(found is not None)
 
     def show_kinds(self, kinds: Sequence[UncertaintyKind], chosen: UncertaintyKind | None) -> None:
-        """Offer measures of uncertainty; a single one needs no choice."""
+        """Offer the measures of uncertainty if there are several."""
         self.kinds.blockSignals(True)
         self.kinds.clear()
         for kind in kinds:
@@ -123,12 +124,12 @@ class UncertaintyList(QWidget):
         self.kinds_row.setVisible(len(kinds) > 1)
 
     def next(self) -> None:
-        """Go to the next region; after the last one to the first."""
+        """Go to the next region; the first follows the last."""
         if self.is_shown:
             self.list.setCurrentRow((self.list.currentRow() + 1) % self.list.count())
 
     def previous(self) -> None:
-        """Go to the previous region; before the first one to the last."""
+        """Go to the previous region; the last precedes the first."""
         if self.is_shown:
             self.list.setCurrentRow((self.list.currentRow() - 1) % self.list.count())
 
