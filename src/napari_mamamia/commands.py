@@ -1,7 +1,7 @@
-"""The file commands of napari.yaml: readers, the mask writer, sample data; `menu` has the rest.
+"""The file commands of napari.yaml: readers, the mask writer, sample data; see also `menu`.
 
-Qt is imported only when a window needs it. Readers of images and slow imports are imported by the
-functions that use them: napari asks in the GUI thread whether a path is ours.
+Qt is imported only when a window needs it. Image readers and slow modules are imported by the
+functions that use them, because napari calls `get_reader` in the GUI thread for every path.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def get_reader(path: str | list[str]) -> Callable[[Any], list[Any]] | None:
-    """Return a reader for a data set, a case, a volume, DICOM or a ranking; None for the rest.
+    """Return a reader for a data set, case, volume, DICOM or ranking; None for any other path.
 
-    A list of paths is taken where all are DICOM files of one folder.
+    A list of paths is accepted if all are DICOM files of one folder.
     """
     paths = [Path(one) for one in ([path] if isinstance(path, str) else path)]
     if len(paths) == 1 and find_opener(paths[0], is_listed=True) is not None:
@@ -73,7 +73,7 @@ def _read_folder(path: str | list[str]) -> list[Any]:
 
 
 def _read_by_feature(path: str | list[str]) -> list[Any]:
-    """Show in the dock what a feature opens; without a window there is nothing to show."""
+    """Open a folder of a feature in the dock; without a window, return no layers."""
     from napari_mamamia.widgets.adapter.adapter import current_viewer
     from napari_mamamia.widgets.dock.entry import show_later
 
@@ -87,9 +87,9 @@ def _read_by_feature(path: str | list[str]) -> list[Any]:
 
 
 def _read_file(path: str | list[str]) -> list[Any]:
-    """Return one volume as an image or a mask, a 4-D file as the phases of a case.
+    """Return one volume as an image or a mask, or a 4-D file as the phases of a case.
 
-    A whole-number volume with few distinct values is taken for a mask.
+    A whole-number volume with few distinct values is treated as a mask.
     """
     from napari_mamamia.io.data_set.volumes import read_header, read_labels, read_volume
     from napari_mamamia.services.case.show_case import looks_like_mask
@@ -204,7 +204,10 @@ def _pick_placement(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _affine_of(layer: Any) -> NDArray[np.float64]:
-    """Return voxel (x, y, z) to world (x, y, z) of a 3-D layer, whose own order is (z, y, x)."""
+    """Return the matrix from voxel (x, y, z) to world (x, y, z) of a 3-D layer.
+
+    The axes of the layer itself are (z, y, x).
+    """
     origin = np.array(layer.data_to_world((0.0, 0.0, 0.0)))
     steps = [np.array(layer.data_to_world(step)) - origin for step in np.eye(3)]
     affine = np.eye(4)

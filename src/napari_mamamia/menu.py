@@ -1,6 +1,6 @@
 """The menu commands of napari.yaml: pages of the panel, and actions.
 
-A click imports only this module; the panel's own modules are imported in a thread
+A click imports only this module; the modules of the panel are imported in a thread
 (`widgets.dock.entry`).
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Callable[[], "QWidget"]:
-    """Return what napari.yaml names for a page: ``show_`` and the page's name."""
+    """Return the function that napari.yaml names for a page: ``show_`` and the page's name."""
     from napari_mamamia.widgets.base.pages import list_pages
 
     page = next((page for page in list_pages() if f"show_{page.short}" == name), None)
@@ -34,17 +34,17 @@ def __getattr__(name: str) -> Callable[[], "QWidget"]:
 
 
 def import_page() -> None:
-    """Show the page Import, which makes cases of a DICOM folder or zip."""
+    """Show the Import page, which makes cases from a DICOM folder or zip."""
     _show_panel("Cases", lambda panel: panel.pages.show_import())
 
 
 def predict_now() -> None:
-    """Show the page Predict and start a prediction if a case is open."""
+    """Show the Predict page, and start a prediction if a case is open."""
     _show_panel("Predict", lambda panel: panel.predict())
 
 
 def score_now() -> None:
-    """Show the page Score and score the displayed masks."""
+    """Show the Score page, and score the displayed masks."""
     _show_panel("Score")
 
 

@@ -110,7 +110,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     "channels": _build_condition(ExportFormat.NNUNET),
     "dataset_number": _build_condition(ExportFormat.NNUNET),
 }
-"""When each parameter of `export` has an effect: a new one must be listed."""
+"""When each parameter of `export` has an effect; add an entry for each new parameter."""
 
 
 def export(

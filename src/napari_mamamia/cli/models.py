@@ -65,7 +65,7 @@ _IN_ROOM: Final = Where(
 OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     ("model", "out", "isolated", "registry"), ALWAYS
 ) | dict.fromkeys(("time_limit", "memory_limit", "as_root"), _IN_ROOM)
-"""Where each parameter of `models convert` applies: a new one must have an entry."""
+"""When each parameter of `models convert` applies; add an entry for each new parameter."""
 
 
 def convert(
@@ -181,7 +181,7 @@ def show(model: NameArgument, registry: RegistryOption = None) -> None:
 
 @models.command("verify")
 def verify(model: NameArgument, registry: RegistryOption = None) -> None:
-    """Compare every file of weights with its checksum at the time of adding."""
+    """Compare every file of weights with the checksum that was stored when the model was added."""
     from napari_mamamia.segmentation.run.registry import default_registry, find_model, verify_model
 
     verification = run(partial(verify_model, find_model(model, registry or default_registry())))
@@ -192,7 +192,7 @@ def verify(model: NameArgument, registry: RegistryOption = None) -> None:
 
 
 def _in_a_line(card: "ModelCard") -> str:
-    """Return a model in one line, without facts that its kind does not have."""
+    """Return a one-line description of a model, without items that its kind does not have."""
     parts = [card.kind.value]
     if card.channels:
         parts.append(count_of(len(card.channels), "channel"))
@@ -211,7 +211,7 @@ def _print_entry(entry: "ModelEntry") -> None:
 
 
 def _list_facts(entry: "ModelEntry") -> "Iterator[tuple[str, str]]":
-    """Yield the facts on a model, without those that its kind does not have."""
+    """Yield the items of a model's description that its kind has."""
     card = entry.card
     yield from (("name", entry.name), ("kind", card.kind.value), ("place", str(card.path)))
     for number, name in enumerate(card.channels):

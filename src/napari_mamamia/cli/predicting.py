@@ -245,7 +245,7 @@ def _add_switches(
 def _on_threads(
     choices: "RunChoices", threads: int | None, wanted: list[str], workers: int, scheduler: str
 ) -> "RunChoices":
-    """Return choices with the number of threads; computers of a cluster have their own."""
+    """Return the choices with the number of threads; cluster computers choose their own."""
     from dataclasses import replace
 
     from napari_mamamia.segmentation.model.device import usual_threads
@@ -261,7 +261,7 @@ def _on_threads(
 
 
 def _require_rule(wanted: list[str], fuse: FusionRule | None) -> None:
-    """Refuse several models without a rule, and a rule without several models."""
+    """Refuse several models without a fusion rule, and a fusion rule without several models."""
     if fuse is not None and len(wanted) < 2:
         raise typer.BadParameter(
             f"--fuse {fuse.value} needs two models or more, but got {wanted[0]}: name another one "
@@ -297,7 +297,7 @@ def _close_segmenter(segmenter: "Segmenter") -> None:
 def _find_place(
     workers: int, scheduler: str, limit_s: float | None, segmenter: "Segmenter"
 ) -> "Place":
-    """Return where to work; in this process a trained model ends its own worker at the limit."""
+    """Return where the batch runs; a trained model in this process enforces its own time limit."""
     from napari_mamamia.segmentation.run.planned import PlannedSegmenter
     from napari_mamamia.services.predict.fused_models import FusedSegmenter
 

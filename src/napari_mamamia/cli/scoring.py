@@ -282,7 +282,7 @@ def _score_settings(
 
 
 def _require_groups(minimum_group: int | None, clinical: Path | None) -> None:
-    """Refuse a smallest group without groups."""
+    """Refuse a minimum group size without a clinical table."""
     if minimum_group is not None and clinical is None:
         raise typer.BadParameter(
             "expected a clinical table for --minimum-group, got none, so there are no groups: "
@@ -293,7 +293,7 @@ def _require_groups(minimum_group: int | None, clinical: Path | None) -> None:
 def _choose_composites(
     names: list[CompositeName] | None, gate: float | None, baseline: str = ""
 ) -> "CompositeChoice":
-    """Return the requested variants; a gate alone requests the gated one."""
+    """Return the requested variants; a gate without a variant selects the gated variant."""
     from napari_mamamia.scoring.cohort.composites import CompositeChoice
 
     variants = tuple(names or ())

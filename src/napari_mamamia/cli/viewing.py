@@ -1,4 +1,4 @@
-"""`mamamia demo`, `mamamia cases` and `mamamia view`: make a data set, list it, open the window."""
+"""`mamamia demo`, `mamamia cases`, `mamamia view`: make a data set, list it, open the window."""
 
 import shlex
 import sys
@@ -180,7 +180,7 @@ def view(
 
 
 def _name_settings() -> dict[str, str]:
-    """Return napari's settings file if it needs a writable copy, else nothing."""
+    """Return a writable copy of napari's settings file if one is needed, else an empty dict."""
     from napari_mamamia.io.files.user_folders import copy_read_only_settings, napari_settings
 
     copy = copy_read_only_settings()
@@ -197,7 +197,7 @@ def _name_settings() -> dict[str, str]:
 def _name_data_set(
     data_set: Path, case: str | None, protocol: Path | None, *, blind: bool
 ) -> dict[str, str]:
-    """Return the arguments of the window for a data set."""
+    """Return the arguments for opening a data set in the window."""
     from napari_mamamia.io.layouts.find import find_data_set
     from napari_mamamia.io.workspace.protocol import read_protocol
 

@@ -10,7 +10,7 @@ EXPORT_GROUP: Final = "napari_mamamia.export_formats"
 
 
 def list_export_formats() -> tuple[str, ...]:
-    """Return the names of all formats, those of installed packages too."""
+    """Return the names of all formats, including those of installed packages."""
     return (*(name.value for name in ExportFormat), *list_names(EXPORT_GROUP))
 
 
@@ -20,6 +20,6 @@ def find_export_format(name: str) -> str:
     Raises
     ------
     ValueError
-        If there is none of that name.
+        If there is no format with that name.
     """
     return name if name in list_names(EXPORT_GROUP) else ExportFormat(name)

@@ -1,8 +1,8 @@
-"""Features: what a package adds to the program, as one record found by its entry point.
+"""Features: a package's additions to the program, as one record found by its entry point.
 
 A package names its record in the entry-point group `napari_mamamia.features`; the features in
-`napari_mamamia.features` are found the same way. A record holds names only: nothing of a feature
-is imported before somebody uses it.
+`napari_mamamia.features` are found the same way. A record contains only names, so the modules of a
+feature are imported when they are first used.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ GROUP: Final = "napari_mamamia.features"
 
 
 def load_attribute(attribute: str) -> Any:
-    """Return what ``module:attribute`` names."""
+    """Return the object named by ``module:attribute``."""
     module, _, name = attribute.partition(":")
     return getattr(import_module(module), name)
 
@@ -48,7 +48,7 @@ class Command:
 
 
 RESULTS: Final = "Results"
-"""The step of a page that is a tab of the results below the image."""
+"""The `step` of a page that is a tab of the results below the image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +102,18 @@ class Opener:
     Parameters
     ----------
     name
-        What it is, such as ``a ranking``.
+        A noun phrase for the folder, such as ``a ranking``.
     page
-        The page that is shown with it.
+        The page that is shown with the folder.
     recognises
-        Returns whether a path is one, as ``module:attribute``.
+        Function that returns whether a path is such a folder, as ``module:attribute``.
     opens
-        Opens it: called with the window's panel and the path, as ``module:attribute``.
+        Function that opens the folder, called with the window's panel and the path, as
+        ``module:attribute``.
     is_listed
-        Whether choosing the folder in the work list, or opening it by napari, opens it too;
-        otherwise only a drop does.
+        Whether the folder also opens from the work list and from napari; otherwise it opens only
+        when
+        it is dropped on the window.
     """
 
     name: str
@@ -127,14 +129,14 @@ class Opener:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """What one package adds to the program.
+    """The additions of one package to the program.
 
     Parameters
     ----------
     name
         Its name, unique among the installed features.
     summary
-        One line that says what it is for.
+        One line that describes its purpose.
     commands
         Its commands.
     pages
@@ -144,10 +146,10 @@ class Feature:
     services
         Sets of services that its pages call, by name, each as ``module:attribute``.
     reveals
-        What each of these services would show of what can be hidden, by ``set.service``.
+        The kinds of hidden data that each service would show, by ``set.service``.
     hooks
-        Functions that the core calls where the feature is installed, by the core's name for them,
-        each as ``module:attribute``.
+        Functions that the core calls if the feature is installed, by the core's name for them, each
+        as ``module:attribute``.
     library
         Its names in `napari_mamamia`, each as ``module:attribute``.
     extras
@@ -176,7 +178,7 @@ def list_features() -> tuple[Feature, ...]:
 
 
 def list_problems() -> tuple[Problem, ...]:
-    """Return what is wrong with the features, and parts of features, that were left out."""
+    """Return the problems of features, and of parts of features, that were left out."""
     return (*load_group(GROUP, Feature).problems, *_broken_parts.values())
 
 
@@ -184,7 +186,7 @@ _broken_parts: dict[str, Problem] = {}
 
 
 def load_part(feature: Feature, attribute: str) -> Any:
-    """Return a part of a feature, None if it cannot be imported, which `list_problems` tells."""
+    """Return a part of a feature; None if it cannot be imported, which `list_problems` reports."""
     try:
         return load_attribute(attribute)
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything
@@ -194,7 +196,7 @@ def load_part(feature: Feature, attribute: str) -> Any:
 
 
 def find_library_name(name: str) -> str | None:
-    """Return where a name of the library is, as ``module:attribute``; None if no feature has it."""
+    """Return the location of a library name as ``module:attribute``; None if no feature has it."""
     homes = (feature.library[name] for feature in list_features() if name in feature.library)
     return next(homes, None)
 
@@ -205,14 +207,14 @@ def list_library_names() -> tuple[str, ...]:
 
 
 def find_opener(path: Path, *, is_listed: bool = False) -> Opener | None:
-    """Return what opens a path in the window, None if no feature does.
+    """Return the opener for a path in the window, None if no feature has one.
 
     Parameters
     ----------
     path
         A folder or file.
     is_listed
-        Whether only what the work list opens is looked for.
+        Whether only openers of the work list are considered.
     """
     for feature in list_features():
         for opener in feature.openers:
@@ -222,12 +224,12 @@ def find_opener(path: Path, *, is_listed: bool = False) -> Opener | None:
 
 
 def find_hook(name: str) -> Callable[..., Any]:
-    """Return the function that an installed feature has for a hook.
+    """Return the function that an installed feature provides for a hook.
 
     Raises
     ------
     MamamiaError
-        If no feature has one.
+        If no feature provides it.
     """
     for feature in list_features():
         if name in feature.hooks:
@@ -238,7 +240,7 @@ def find_hook(name: str) -> Callable[..., Any]:
 
 
 def import_window_parts() -> None:
-    """Import what the features' pages and services are made of, which takes long."""
+    """Import the modules of the features' pages and services, which takes long."""
     for feature in list_features():
         pages = (part for page in feature.pages for part in (page.widget, page.flow))
         for attribute in (*pages, *feature.services.values()):

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A plug-in that was left out: its group, its name, the package it is from, and why."""
+    """A plug-in that was left out: its group, its name, its package, and the reason."""
 
     group: str
     name: str
@@ -33,14 +33,14 @@ class Plugins(Generic[T]):
 
 @cache
 def load_group(group: str, kind: type[T], taken: frozenset[str] = frozenset()) -> Plugins[T]:
-    """Load the plug-ins of an entry-point group once; a broken one breaks nothing else.
+    """Load the plug-ins of an entry-point group once; a broken plug-in does not affect the others.
 
     Parameters
     ----------
     group
         The entry-point group.
     kind
-        What each plug-in must be an instance of.
+        The class that each plug-in must be an instance of.
     taken
         Built-in names, which no plug-in may have.
     """
@@ -79,10 +79,10 @@ def list_names(group: str) -> tuple[str, ...]:
 
 
 class Registry(Mapping[str, T]):
-    """Members by name: the built-in ones, then those of installed packages.
+    """Members by name: the built-in members, then those of installed packages.
 
-    Plug-ins are loaded at the first look, each once; one that is broken, or has a name that is
-    taken, is left out (`problems`).
+    Plug-ins are loaded once, on first use. A plug-in that is broken, or whose name is taken, is
+    left out (`problems`).
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Registry(Mapping[str, T]):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the plug-ins that were left out."""
+        """The problems of the plug-ins that were left out."""
         return self._plugins.problems
 
     def __getitem__(self, name: str) -> T:
@@ -120,7 +120,7 @@ class Registry(Mapping[str, T]):
         return self._built_in[name] if name in self._built_in else self._plugins.members[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names, the built-in ones first."""
+        """Iterate over the names, the built-in names first."""
         yield from self._built_in
         yield from self._plugins.members
 

@@ -35,7 +35,7 @@ class CaseFailure:
 
 @dataclass(frozen=True, slots=True)
 class CaseWarning:
-    """Something unusual about a case that was read all the same, and what would change it."""
+    """An unusual property of a case that was read nevertheless, and the way to change it."""
 
     text: str
     remedies: tuple[Remedy, ...] = ()

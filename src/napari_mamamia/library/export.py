@@ -1,4 +1,4 @@
-"""`export` writes masks as a bundle; `verify` checks one against its manifest."""
+"""`export` writes masks as a bundle; `verify` checks a bundle against its manifest."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -75,17 +75,17 @@ class Exported:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Problems that the verification of the whole bundle found; empty for a sound one."""
+        """Problems that the verification of the bundle found; empty if there are none."""
         return self._summary.problems
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for the user, such as that a reader has no mask of a case."""
+        """Sentences for the user, for example that a reader has no mask of a case."""
         return tuple(filter(None, (*self._summary.notes, self._summary.search)))
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """One row for each mask, by case id: ``volume_ml``, ``quality`` (a light), ``files``."""
+        """One row for each mask, by case id: ``volume_ml``, ``quality`` (colour), ``files``."""
         import pandas as pd
 
         rows = [

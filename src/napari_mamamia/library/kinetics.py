@@ -1,4 +1,4 @@
-"""`measure_kinetics`: curves, FTV and sizes of every case of a data set, in a table."""
+"""`measure_kinetics`: measure curves, FTV and sizes of every case of a data set."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -37,7 +37,7 @@ _SHOWN: Final = ("volume_mm3", "ftv_cc", "peak_pe_of_mean_percent", "worst_curve
 
 
 class Measurements:
-    """The kinetics of a data set: ``.cases`` is a table; ``.folder`` holds it with the figures."""
+    """Kinetics of a data set: ``.cases`` is a table; ``.folder`` contains the table and figures."""
 
     def __init__(self, summary: RowSummary[KineticRow]) -> None:
         self._summary = summary
@@ -65,7 +65,7 @@ class Measurements:
     def cases(self) -> "pd.DataFrame":
         """One row for each case, indexed by case id: the columns of ``kinetics.csv``.
 
-        Nan if undefined.
+        Undefined values are NaN.
         """
         import pandas as pd
 
@@ -159,7 +159,7 @@ def measure_kinetics(
 
 
 def _find_variant(given: str) -> FtvVariant:
-    """Return the variant by its value; OWN needs thresholds, which only the window accepts."""
+    """Return the variant with a value; refuse OWN, whose thresholds only the window accepts."""
     if given == FtvVariant.OWN:
         given = f"{given} (which only the window accepts)"
     try:

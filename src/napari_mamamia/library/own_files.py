@@ -1,4 +1,4 @@
-"""Cases and data sets of one's own files and arrays, without a folder in a known layout."""
+"""Cases and data sets of separate files and arrays, without a folder in a known layout."""
 
 import atexit
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ def open_files(
     times_s: Sequence[float] | None,
     case_id: str,
 ) -> CaseFiles:
-    """Return the files of a case whose headers were read and fit each other.
+    """Return the files of a case; their headers are read and must match each other.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def open_files(
 
 
 def check_times(times_s: Sequence[float] | None, count: int) -> tuple[float | None, ...]:
-    """Return the time of each phase in s, None without; refuse what cannot be times."""
+    """Return the time of each phase in s, None if unknown; refuse impossible times."""
     if times_s is None:
         return (None,) * count
     try:
@@ -150,7 +150,7 @@ def _make_grid(
 
 
 def open_cases(cases: Iterable[CaseFiles], workspace: PathLike | None) -> OpenDataSet:
-    """Return a data set of cases from anywhere; without `workspace` it has a temporary one.
+    """Return a data set of separate cases; without `workspace`, use a temporary folder.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`predict`: a model on one case, or on every case of a data set."""
+"""`predict`: run a model on one case, or on every case of a data set."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -205,7 +205,7 @@ def predict(
 
 
 class Predictions:
-    """The masks that a model made of a data set: ``.cases`` is a table, ``["ID"]`` a mask."""
+    """Masks that a model made for a data set: ``.cases`` is a table, ``["ID"]`` is a mask."""
 
     def __init__(self, summary: PredictSummary, folder: Path, note: str) -> None:
         self._summary, self._folder, self._note = summary, folder, note
@@ -232,7 +232,7 @@ class Predictions:
 
     @property
     def note(self) -> str:
-        """The caveat that must be shown with these masks, such as that no model was trained."""
+        """Caveat that must be shown with these masks, such as that the model was not trained."""
         return self._note
 
     @property
@@ -253,7 +253,7 @@ class Predictions:
         return pd.DataFrame(rows, index=ids, columns=["volume_ml", "seconds", "notes"])
 
     def __getitem__(self, case_id: str) -> Mask:
-        """Return the mask of one case; raise `CaseError` without one."""
+        """Return the mask of a case; raise `CaseError` if there is none."""
         path = self._folder / f"{case_id}.nii.gz"
         if not path.is_file():
             failed = {failure.case_id: failure.reason for failure in self.failures}
@@ -274,7 +274,7 @@ def _predict_case(
 
 @contextmanager
 def _open_segmenter(model: PathLike, choices: RunChoices) -> Iterator[Segmenter]:
-    """Yield the model; the process of a trained one ends with it."""
+    """Yield the model; the process of a trained model ends with the block."""
     segmenter = open_model(str(path_of(model, "model")), choices, Worker())
     try:
         yield segmenter
@@ -284,9 +284,9 @@ def _open_segmenter(model: PathLike, choices: RunChoices) -> Iterator[Segmenter]
 
 
 def _limit_of_place(segmenter: Segmenter, workers: int, limit_s: float | None) -> float | None:
-    """Return the limit that the batch enforces.
+    """Return the time limit that the batch enforces, None if the model enforces the limit itself.
 
-    A trained model in this process enforces its own.
+    A trained model that runs in this process enforces its own limit.
     """
     return None if isinstance(segmenter, PlannedSegmenter) and not workers else limit_s
 
@@ -316,7 +316,7 @@ def voxel_of(given: tuple[int, int, int], case: Case) -> tuple[int, int, int]:
 
 
 def _refuse_arguments(whose: str, got: str, **given: Any) -> None:
-    """Refuse arguments that would be silently ignored."""
+    """Refuse arguments that would have no effect."""
     asked = [
         name
         for name, value in given.items()

@@ -314,7 +314,7 @@ def _clinical_table(clinical: "PathLike | DataSet | None") -> Path | None:
 
 
 def _are_files(reference: object, prediction: object) -> bool:
-    """Return whether both sides are files or folders, so that cases can be read one by one."""
+    """Return whether both arguments are files or folders, so that cases can be read one by one."""
     return is_path(prediction) and (is_path(reference) or isinstance(reference, DataSet))
 
 
@@ -339,7 +339,7 @@ def _file_pairs(reference: Any, prediction: Any) -> tuple[FoundPairs, tuple[Path
 
 
 def _folders_of(reference: object) -> frozenset[Path]:
-    """Return all folders of a data set, so that nothing is saved among its files."""
+    """Return all folders of a data set, into which no results may be saved."""
     return reference.opened.data_set.folders if isinstance(reference, DataSet) else frozenset()
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def count_from(
     opened: "OpenDataSet", source: Path, out: Path, case: Sequence[str], existing: "Existing"
 ) -> None:
-    """Compute FTV under each SEG, print it next to UCSF's, and exit with 3 if one failed."""
+    """Compute FTV with each SEG, and print it next to UCSF's FTV; exit with 3 if a SEG failed."""
     from napari_mamamia.services.kinetics.ftv_from import ftv_from_segs
 
     summary = run(partial(ftv_from_segs, opened, source, out, case_ids=case, existing=existing))
@@ -89,7 +89,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     ),
     _OWN_REGION,
 )
-"""Where each parameter of the command applies: a new one must have an entry."""
+"""Where each parameter of the command applies; add an entry for each new parameter."""
 
 
 def kinetics(
@@ -263,16 +263,16 @@ def _folder_of_vessels(vessels: Path | None, injection: str) -> str:
 
 
 def injection_source(text: str) -> str:
-    """Return "header" or the absolute path of the folder in --injection; "" for a number."""
+    """Return "header" or the absolute path of the injection folder; "" for a number."""
     if text == "header":
         return text
     return str(Path(text).resolve()) if text and Path(text).is_dir() else ""
 
 
 def rule_of(timing: str, injection: str, phases: str, *, is_other: bool = False) -> "TimingRule":
-    """Return the clock by which phases are chosen; conflicting options are an error.
+    """Return the rule that chooses the phases; conflicting options are an error.
 
-    `is_other` is true if each case has its own injection.
+    `is_other` is true if each case has its own injection time.
     """
     from napari_mamamia.core.errors import CaseError
     from napari_mamamia.kinetics.time_axis import Timing, TimingRule

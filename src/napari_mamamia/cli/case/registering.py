@@ -1,4 +1,4 @@
-"""The command that registers phases: it corrects motion between them where that helps."""
+"""The command that registers phases to correct motion between them."""
 
 from functools import partial
 from pathlib import Path

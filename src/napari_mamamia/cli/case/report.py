@@ -1,4 +1,4 @@
-"""`mamamia report`: one page for each case, PDF or DICOM, and all numbers as a table."""
+"""`mamamia report`: one page for each case, also as PDF or DICOM, and a table of all numbers."""
 
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Review: a study that several people read on one shared folder, without a server."""
+"""Review: a study that several people read in one shared folder, without a server."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""A team's values in groups of cases: means with intervals, and the gap between groups."""
+"""Tabulate a team's values by group of cases: means with intervals, and the largest gap."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -57,7 +57,7 @@ def tabulate_groups(
 
 
 def _find_bounds(metric: str) -> tuple[float, float]:
-    """Return the range of a metric's mean, which no interval exceeds."""
+    """Return the possible range of a metric's mean, to which intervals are clipped."""
     if metric == "performance":
         return 0.0, 1.0
     spec = next((candidate for candidate in list_metrics() if candidate.name == metric), None)
@@ -113,7 +113,7 @@ def _find_moments(groups: Sequence[NDArray[np.float64]]) -> GroupMoments | None:
 
 
 def _mean_ends(moments: GroupMoments) -> list[tuple[float, float]]:
-    """Return the 95 % interval of each group's mean; a small group has the pooled variance."""
+    """Return the 95 % interval of each group's mean; a small group uses the pooled variance."""
     from scipy.stats import t as student
 
     reach = student.ppf((1 + LEVEL) / 2, moments.n - 1) * np.sqrt(moments.errors)

@@ -1,4 +1,4 @@
-"""What `mamamia score --study` and `mamamia view --study` ask of a study."""
+"""Functions for `mamamia score --study` and `mamamia view --study`."""
 
 import sys
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from napari_mamamia.core.names import count_of
 
 @contextmanager
 def study_reference(study: Path) -> Iterator[Path]:
-    """Give a folder with the accepted masks of a review study; exit 3 where one is broken."""
+    """Yield a folder with the accepted masks of a review study; exit 3 if a mask is broken."""
     from napari_mamamia.features.review.io.store import FolderStore
     from napari_mamamia.features.review.services.reference import accepted_reference
     from napari_mamamia.io.files.user_folders import review_folder
@@ -32,7 +32,7 @@ def study_reference(study: Path) -> Iterator[Path]:
 
 
 def view_study(study: Path, reader: str | None) -> dict[str, str]:
-    """Return what the window is told of a review study, which has such a person."""
+    """Return the environment variables that open a review study, after checking the person."""
     from napari_mamamia.features.review.io.store import FolderStore
     from napari_mamamia.features.review.services.look import find_person, load_state
     from napari_mamamia.io.files.user_folders import review_folder
