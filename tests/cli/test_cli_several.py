@@ -194,7 +194,7 @@ def test_a_case_over_its_limit_names_the_models_that_would_fit(small_data_set, a
     words += ("--out", tmp_path / "out")
     done = mamamia("predict", small_data_set, *words)
     assert done.exit_code == 3
-    assert "a should take at most 20 s, but is estimated at" in done.output
+    assert "expected a to take at most 20 s, but it is estimated at" in done.output
     assert (
         "nothing was computed; other models of this computer that would fit: 'b' about 0."
         in done.output

@@ -363,7 +363,7 @@ def test_one_phase_no_prior_the_other_breast_no_nipple_and_no_dicom_are_said(
     x, y, width, height = program.canvas()
     program.screen.xdotool("mousemove", x + width // 2, y + height // 2)
     program.screen.key("Next")
-    wait_for_words(program, "one phase only", picture_folder / "bad_one_phase.png")
+    wait_for_words(program, "only one phase", picture_folder / "bad_one_phase.png")
     program.screen.key("n")
     wait_for_case(program, "R_NEW")
     program.screen.key("shift+p")

@@ -63,7 +63,7 @@ def test_in_the_window_a_moved_workspace_is_shown_and_only_its_own_one_is_writte
     program.ask("evaluate", code=SHOW_PREDICT)
     program.click("predict_start")
     said = program.wait_for_text("kinetic's prediction of A_2 from 20")["text"]
-    assert "Nothing was run yet" in said
+    assert "not been run yet" in said
     assert contents(moved / "masks" / "predictions") == before
     wait_until(lambda: program.widgets(name="predict_offer_1")[0]["visible_rect"], "the question")
     program.click("predict_offer_1")

@@ -112,7 +112,11 @@ WRONG = {
     "no device": (lambda d: mm.predict(d[0], device="gpu"), mm.ArgumentError, '"cuda"'),
     "choices of a network": (lambda d: mm.predict(d[0], fast=True), mm.ModelError, "trained model"),
     "an unknown id": (lambda d: mm.predict(d, out="x", case_ids="C"), mm.CaseError, "no case 'C'"),
-    "no ids": (lambda d: mm.predict(d, out="x", case_ids=[]), mm.ArgumentError, "empty list"),
+    "no ids": (
+        lambda d: mm.predict(d, out="x", case_ids=[]),
+        mm.ArgumentError,
+        "case ids is empty",
+    ),
     "workers": (lambda d: mm.predict(d, out="x", workers=-1), mm.ArgumentError, "processes"),
     "existing": (lambda d: mm.predict(d, out="x", existing="yes"), mm.ArgumentError, '"resume"'),
     "its own images": (
@@ -157,7 +161,7 @@ GROW_WRONG = {
     "nothing": ({}, mm.ArgumentError, "got none"),
     "two": ({"click": BLOB, "box": BOX}, mm.ArgumentError, "click, box"),
     "outside": ({"click": (0, 0, 999)}, mm.ArgumentError, "inside"),
-    "empty mask": ({"mask": np.zeros((8, 32, 48), bool)}, mm.CaseError, "one voxel"),
+    "empty mask": ({"mask": np.zeros((8, 32, 48), bool)}, mm.CaseError, "mask of .* is empty"),
     "probabilities": ({"mask": np.full((8, 32, 48), 0.3)}, mm.ArgumentError, "threshold"),
     "other shape": ({"mask": np.ones((2, 2, 2), bool)}, mm.GridMismatchError, "shape"),
     "no outline": ({"outline": [1]}, mm.ArgumentError, r"Outline\(axis"),

@@ -135,7 +135,7 @@ def test_a_flat_body_is_searched_as_a_whole_and_a_note_says_so():
     tissue = axes(shape)[1] > 45
     found = breast_mask(noisy(tissue), lps(shape))
     assert found.notes == (
-        "no breast protrudes from the chest in this view: the whole body was searched",
+        "no breast protrudes from the chest in this view: the whole body is searched",
     )
     assert found.array[:, -1, :].all()
 
@@ -144,7 +144,7 @@ def test_a_view_that_ends_before_the_chest_is_not_cut_and_a_note_says_so():
     shape = (60, 40, 112)  # ends 27 mm behind the chest's front
     tissue = breast(shape, -75) | breast(shape, 75)
     found = breast_mask(noisy(tissue)[:, :30], lps((60, 30, 112)))
-    assert any("nothing was cut off" in note or "whole body" in note for note in found.notes)
+    assert any("the chest was not cut off" in note or "whole body" in note for note in found.notes)
     assert found.array[tissue[:, :30]].mean() > 0.8
 
 

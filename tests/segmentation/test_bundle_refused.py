@@ -205,7 +205,7 @@ def test_references_and_the_few_expressions_that_are_values_are_read():
     assert found.value("kind").name == "float32"
     assert found.value("text") == "a@b"
     for text in ("$print(1)", "$[1, 2][0]", "%other.json#a", "@gone", "$torch.load", "$@a + @b"):
-        with pytest.raises(ModelError, match="here: key should be a value"):
+        with pytest.raises(ModelError, match="here: expected key to be a value"):
             understood(References({"key": text, "a": 1, "b": 2}, "here").value("key"), "here")
 
 
@@ -258,7 +258,7 @@ def test_weights_that_do_not_fit_and_files_cut_off_are_said(whole, tmp_path):
     [
         ({"folds": ("0", "1")}, "no folds"),
         ({"step": 0.75}, "overlap of their own"),
-        ({"most_copies": 4}, "no mirrored copies"),
+        ({"most_copies": 4}, "does not average mirrored copies"),
         ({"backend": "openvino"}, "torch only"),
         ({"precision": "bf16"}, "own precision"),
         ({"checkpoint": "checkpoint_best.pth"}, "one file of weights"),
@@ -388,7 +388,7 @@ def test_windows_with_numbers_that_cannot_be_are_refused(whole, tmp_path, key, v
     inference = config()
     inference["inferer"][key] = value
     card = recognise_model(bundle_with(whole, tmp_path / "b", inference))
-    assert any("inferer should have roi_size" in said for said in card.missing)
+    assert any("inferer to have roi_size" in said for said in card.missing)
 
 
 def test_weights_that_are_a_link_to_a_text_are_refused_without_its_words(whole, tmp_path):

@@ -152,7 +152,7 @@ def test_reasons_are_plain_sentences_with_numbers_and_units():
         "enhances by 182 % at 147 s",
         "washes out (SER 1.24)",
         "2 ml, 18 mm long",
-        "compactness 0.80 (1 is a ball)",
+        "compactness 0.80 (1: spherical)",
     )
 
 
@@ -257,6 +257,6 @@ def test_candidates_that_score_alike_are_counted():
 
 
 def test_a_weak_or_doubtful_first_candidate_is_said_to_be_one():
-    assert unsure(scored(0.3), SETTINGS) == ("candidate 1 is small or hardly stands out",)
+    assert unsure(scored(0.3), SETTINGS) == ("candidate 1 is small or has little contrast",)
     (why,) = unsure(scored(1.0, ratio=8.7), SETTINGS)
     assert why == "candidate 1: loses nearly all of its contrast: vessel, motion or a ghost?"

@@ -157,7 +157,7 @@ def test_a_step_that_is_no_operator_of_aten_is_refused_by_name(target, program, 
     def change(found):
         found["graph_module"]["graph"]["nodes"][0]["target"] = target
 
-    with pytest.raises(ModelError, match=rf"but has '{target}'; nothing was run"):
+    with pytest.raises(ModelError, match=rf"but it has '{target}'; nothing was run"):
         load(edited(program, tmp_path / "m", change))
 
 
@@ -272,7 +272,7 @@ def test_a_safetensors_header_that_promises_or_nests_too_much_is_refused(header,
     if "__metadata__" in header:
         (folder / "mamamia_model.json").unlink()
     (folder / "net.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(100))
-    with pytest.raises(ModelError, match="should be"):
+    with pytest.raises(ModelError, match="to be"):
         load(folder)
 
 
@@ -282,7 +282,7 @@ def test_onnx_weights_that_promise_more_than_the_file_has_are_refused(graph, tmp
     del model.graph.initializer[0].dims[:]
     model.graph.initializer[0].dims.extend([50_000, 50_000])  # ten gigabytes in single precision
     (folder / "net.onnx").write_bytes(model.SerializeToString())
-    with pytest.raises(ModelError, match=r"ONNX Runtime .* should open"):
+    with pytest.raises(ModelError, match=r"ONNX Runtime .* cannot open"):
         load(folder)
 
 
@@ -371,7 +371,7 @@ def test_an_ir_without_its_weights_is_refused(graph, tmp_path):
     folder = made.recipe(tmp_path / "m")
     made.ir_file(graph, folder / "net.xml")
     (folder / "net.bin").unlink()
-    assert "should be next to it as net.bin" in recognise_model(folder).missing[0]
+    assert "weights net.bin" in recognise_model(folder).missing[0]
 
 
 @pytest.mark.parametrize(
@@ -535,7 +535,7 @@ def test_channels_that_do_not_fit_are_refused(script):
     with pytest.raises(CaseError, match="every voxel of the input is zero"):
         run(script, zeros)
     broken = [*made.volumes(made.PATCH)[:1], np.full(made.PATCH, np.nan, np.float32)]
-    with pytest.raises(CaseError, match="channel post should be finite"):
+    with pytest.raises(CaseError, match="channel post to be finite"):
         run(script, broken)
 
 

@@ -116,7 +116,7 @@ def test_a_first_stage_that_takes_all_the_time_is_over_the_limit(card, clock):
     from napari_mamamia.segmentation.model.planner import OverLimitError
 
     clock.first = 20.0
-    with pytest.raises(OverLimitError, match="should finish one fold within the time limit"):
+    with pytest.raises(OverLimitError, match="to finish one fold within the time limit"):
         engine_of(card).predict(EngineInput(arrays(), GRID, deadline=12.0))
 
 

@@ -225,7 +225,7 @@ def test_plans_with_numbers_or_names_that_cannot_be_are_refused(made, key, value
 
 def test_plans_that_are_nested_deeply_are_refused():
     deep = "[" * 200_000
-    with pytest.raises(ModelError, match="should be JSON"):
+    with pytest.raises(ModelError, match="as JSON"):
         read_plans(deep, deep, "3d_fullres", "here")
 
 
@@ -258,7 +258,7 @@ def test_a_text_that_is_a_link_out_of_the_model_is_not_read(made, tmp_path, name
     secret.write_text("the user's own words")
     (root / name).unlink(missing_ok=True)
     (root / name).symlink_to(secret)
-    with pytest.raises(ModelError, match=f"{name} should be a file of the model, but is a link"):
+    with pytest.raises(ModelError, match=f"{name} to be a file of the model, but it is a link"):
         recognise_model(root)
 
 

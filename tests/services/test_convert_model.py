@@ -198,7 +198,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error_and_not_a_smaller_model(
         return real(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    with pytest.raises(ModelError, match="should be readable"):
+    with pytest.raises(ModelError, match="cannot read"):
         convert_model(root, tmp_path / "new")
     monkeypatch.undo()
     assert not (tmp_path / "new").exists()
@@ -207,7 +207,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error_and_not_a_smaller_model(
 
 def test_a_place_that_cannot_be_written_is_told(root, tmp_path):
     (tmp_path / "file").write_text("no folder")
-    with pytest.raises(SaveError, match="expected to write in"):
+    with pytest.raises(SaveError, match="cannot write in"):
         convert_model(root, tmp_path / "file" / "new")
 
 
@@ -369,7 +369,7 @@ def test_numbers_that_do_not_fit_the_plans_are_refused(evil, tmp_path, room):
     wider = plans["configurations"]["made_parent"]["architecture"]["arch_kwargs"]
     wider["features_per_stage"] = [4, 8]
     (evil / "plans.json").write_text(json.dumps(plans))
-    with pytest.raises(ModelError, match=r"should fit the network of the plans.*instead of \(8"):
+    with pytest.raises(ModelError, match=r"to fit the network of the plans.*instead of \(8"):
         convert_model(evil, tmp_path / "new", isolated=True, as_root=True)
     assert not (tmp_path / "new").exists()
 

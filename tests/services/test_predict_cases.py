@@ -148,7 +148,7 @@ def test_over_the_limit_is_a_failure_with_the_numbers_and_nothing_is_computed(
     slow = trained(model, SlowHost(), limit_s=2.0)
     summary = predict_data_set(opened, slow, tmp_path / "out", ["A_1"])
     (failure,) = summary.failures
-    assert "should take at most 2.0 s" in failure.reason
+    assert "to take at most 2.0 s" in failure.reason
     assert "2 copies x 2 folds" in failure.reason
     assert not (tmp_path / "out" / "A_1.nii.gz").exists()
 

@@ -94,7 +94,7 @@ def test_another_key_of_refine_does_nothing_on_another_page_and_says_so(refining
     assert refining.painting.state == state
     assert not refining.growing.is_busy
     assert refining.session.case_id == case_id
-    assert "page Refine" in refining.header.message.text()
+    assert "Refine page" in refining.header.message.text()
 
 
 def test_letting_go_of_the_compare_key_on_another_page_shows_the_mask_again(refining):

@@ -195,9 +195,9 @@ def test_numbers_that_are_hidden_are_not_filled_in(qtbot, findings):
 def test_a_study_has_its_own_form(qtbot, findings):
     findings.session.study = "Trial"
     findings.session.case_changed.emit()
-    assert "page Review" in findings.findings_page.missing.text()
+    assert "Review page" in findings.findings_page.missing.text()
     findings.kinetics.findings.assess(4)
-    assert "page Review" in findings.header.message.text()
+    assert "Review page" in findings.header.message.text()
 
 
 def test_a_record_that_cannot_be_read_shuts_the_page_and_nothing_is_written(qtbot, findings, world):

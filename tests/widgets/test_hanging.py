@@ -396,7 +396,7 @@ def test_exams_of_one_frame_are_linked_and_can_be_moved_alone(qtbot, both, new_c
     both.planes.links.go_to((3, 5, 3))
     assert prior._own_place == (3, 5, 3)
     bar.link.click()
-    assert bar.note.text() == "scroll or click in each, then link"
+    assert bar.note.text() == "scroll or click in each exam, then link"
     both.planes.links.go_to((1, 5, 3))
     assert prior._own_place == (3, 5, 3)
 

@@ -481,7 +481,7 @@ def test_pictures_stand_above_the_ticks_of_the_phases(looked):
 
 def test_what_is_kept_of_the_headers_is_said(looked):
     text = looked("one").form.kept.text()
-    assert "Left out: name, number, birth date" in text
+    assert "Removed: name, number, birth date" in text
 
 
 def test_a_clock_that_the_user_names_sorts_the_phases_anew(qtbot, dock, imports, looked):
@@ -530,7 +530,7 @@ def test_the_fat_of_a_series_is_chosen_beside_its_water(qtbot, dock, imports, lo
     settle(qtbot, dock)
     assert cells(page)[1][1].startswith("left out: not chosen")
     assert cells(page)[0][1].startswith("DCE phases 0-2")
-    assert "no DCE phase by its header (fat image)" in page.study.warnings.text()
+    assert "is not a DCE phase (fat image)" in page.study.warnings.text()
 
 
 def test_a_study_that_is_asked_about_says_that_ticks_decide(qtbot, dock, imports, looked):
@@ -587,7 +587,7 @@ def test_one_of_two_cases_is_sorted_where_sorting_the_other_fails(qtbot, dock, i
     imports.judge_errors.append(FormatError("expected a DICOM file, but it is gone: look again"))
     click(page.study.part)
     settle(qtbot, dock)
-    assert "Sorting breasts_right failed" in dock.header.message.text()
+    assert "Analysing breasts_right failed" in dock.header.message.text()
     assert page.studies_model.index(0, 1).data() == "3 phases, 4 x 16 x 20"
     assert page.start.isEnabled()
 
@@ -758,7 +758,7 @@ def test_an_id_that_is_refused_stops_the_import_at_once(qtbot, dock, imports, lo
 def test_a_case_that_is_there_is_replaced_only_when_that_is_ticked(qtbot, dock, imports, looked):
     imports.there.add("one")
     page = looked("one")
-    assert "with this id already" in page.form.id_state.text()
+    assert "already has a case with this id" in page.form.id_state.text()
     assert not page.start.isEnabled()
     click(page.form.replace)
     settle(qtbot, dock)

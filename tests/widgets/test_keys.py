@@ -83,4 +83,4 @@ def test_a_missing_action_is_refused(qtbot, viewer):
 
 
 def test_tooltips_name_the_key():
-    assert with_key("Shows all keys.", "keys") == "Shows all keys  (key ?)"
+    assert with_key("Shows all shortcuts.", "keys") == "Shows all shortcuts  (key ?)"

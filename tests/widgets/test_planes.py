@@ -396,7 +396,7 @@ def test_a_case_of_one_phase_has_no_second_one_to_show(qtbot, opened, new_case):
     opened.session.set_case(one, None, [])
     opened.planes.toggle_phases()
     assert opened.planes.panes == []
-    assert any("one phase only" in text for text in said)
+    assert any("only one phase" in text for text in said)
 
 
 # ------------------------------------------------------------------------- painting

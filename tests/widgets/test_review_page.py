@@ -177,7 +177,7 @@ def test_the_cases_of_a_study_are_not_opened_elsewhere(qtbot, at_work):
     take(qtbot, dock)
     case = dock.session.case
     dock.cases_flow.open_neighbour(1)
-    assert "opened on page Review" in dock.header.message.text()
+    assert "opened on the Review page" in dock.header.message.text()
     dock.header.reader_given.emit("Ben")
     assert (dock.session.reader, dock.header.reader.text()) == ("ana", "Ana")
     assert dock.header.reader.toolTip() == "Ana edits; fixed while the study is open."
@@ -889,8 +889,8 @@ def test_the_page_says_what_a_study_does_not_need(qtbot):
     page = ReviewPage()
     qtbot.addWidget(page)
     said = " ".join(one.text() for one in page.findChildren(QLabel))
-    assert "needs no model, no torch, no graphics card and no server" in said
-    assert "a weak laptop is enough" in said
+    assert "needs no model, no PyTorch, no GPU and no server" in said
+    assert "a basic laptop is enough" in said
 
 
 def test_no_key_is_offered_before_it_is_known_whether_there_is_one(qtbot):

@@ -272,7 +272,7 @@ def test_a_blind_window_stays_with_its_data_set(qtbot, blind, world, tmp_path, w
     assert blind.session.case_id == "A_2"
     assert [layer.name for layer in blind.viewer.layers] == ["A_2 phases"]
     if what != "folder of masks":  # which is no data set
-        assert "stays with the data set" in blind.header.message.text()
+        assert "limited to the data set" in blind.header.message.text()
 
 
 def test_the_next_case_is_blind_too(qtbot, blind):
@@ -464,7 +464,9 @@ def test_a_file_opened_by_napari_is_taken_out_again(qtbot, blind, world, picture
         settle(qtbot, blind)
         assert leaks(blind) == [], what
         assert [layer.name for layer in blind.viewer.layers] == ["A_2 phases"], what
-        assert blind.header.message.text().startswith("Blind: nothing but the case"), what
+        assert blind.header.message.text().startswith("Blinded reading: this window shows only"), (
+            what
+        )
         picture(blind.viewer, f"blind-opened-{what}")
 
 
@@ -472,7 +474,7 @@ def test_a_mask_dropped_on_the_image_or_the_dock_is_not_shown(qtbot, blind, worl
     mask = world / "segmentations" / "expert" / "A_2.nii.gz"
     native = blind.viewer.window._qt_viewer.canvas.native
     drop(native, mask)
-    assert blind.header.message.text().startswith("Blind: nothing but the case")
+    assert blind.header.message.text().startswith("Blinded reading: this window shows only")
     settle(qtbot, blind)
     assert leaks(blind) == []
     drop(blind, mask)

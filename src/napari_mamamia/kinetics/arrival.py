@@ -33,7 +33,7 @@ class Arrival:
 
 
 def find_arrival(signal: NDArray[Any]) -> Arrival:
-    """Return how many phases of ``(phase, z, y, x)`` lie before contrast.
+    """Return the number of phases of ``(phase, z, y, x)`` that lie before contrast.
 
     The result is above 1 only where it is clear (`io.exam.looks.contrast_between`): none of these
     phases shows contrast against phase 0, and the next phase does, against phase 0 and against the
@@ -48,11 +48,13 @@ def find_arrival(signal: NDArray[Any]) -> Arrival:
     if came is None:
         most = max(rises)
         return Arrival(
-            1, f"contrast is not visible: at most {most:.1%} of the body rises after phase 0"
+            1,
+            f"contrast is not visible: the signal rises in at most {most:.1%} of the body "
+            "after phase 0",
         )
     step = contrast_between(blocks[came], blocks[came + 1])
     is_clear = step is Contrast.CAME and all(one is Contrast.NONE for one in seen[:came])
-    share = f"{rises[came]:.0%} of the body rises"
+    share = f"the signal rises in {rises[came]:.0%} of the body"
     if came == 0:
         return Arrival(1, f"contrast arrived between phase 0 and phase 1: {share}")
     if is_clear:
@@ -62,8 +64,8 @@ def find_arrival(signal: NDArray[Any]) -> Arrival:
     shares = ", ".join(f"{rise:.1%}" for rise in rises[: came + 1])
     return Arrival(
         1,
-        f"it is not clear whether contrast arrived before phase 1: {shares} of the body rises "
-        f"from phase 0 to phases 1 to {came + 1}",
+        "it is not clear whether contrast arrived before phase 1: from phase 0 to phases 1 to "
+        f"{came + 1} the signal rises in {shares} of the body",
     )
 
 

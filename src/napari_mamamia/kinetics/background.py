@@ -1,4 +1,4 @@
-"""Background enhancement of the brighter tissue of the other breast. Experimental.
+"""Background enhancement of the brighter tissue of the contralateral breast (experimental).
 
 The gland is not segmented. The number approximates background parenchymal enhancement (BPE) only
 where fat is suppressed, so that the bright tissue before contrast is gland.
@@ -106,7 +106,7 @@ def bright_from(values: NDArray[np.float32]) -> float:
 
 
 def central_half(mask: NDArray[np.bool_], slice_axis: int) -> NDArray[np.bool_]:
-    """Return `mask` in the central half of the slices that hold it, empty elsewhere.
+    """Return `mask` limited to the central half of the slices that contain it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Contrast curves for figures and tables: a name, a colour, the classes in words."""
+"""Contrast curves for figures and tables, each with a name, a colour and its classes."""
 
 import math
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ CURVE_COLUMNS: Final = ("region", "n_voxels", "phase", "time_s", "mean_signal", 
 
 @dataclass(frozen=True, slots=True)
 class CurveLine:
-    """One curve of a plot. `colour` is hexadecimal RGB, `percent` PE by phase, `classes` words."""
+    """One curve of a plot: `colour` as hexadecimal RGB, `percent` the PE of each phase."""
 
     name: str
     colour: str
@@ -82,7 +82,7 @@ def line_of(name: str, colour: str, curve: ContrastCurve) -> CurveLine:
 
 
 def classes_text(curve: ContrastCurve) -> str:
-    """Return the classes in words, such as "fast, washout (W)"; unknown classes are named so."""
+    """Return a text of the classes, such as "fast, washout (W)", including unknown classes."""
     if curve.initial is InitialRise.UNDEFINED:
         return "undefined: no signal before contrast"
     first = curve.initial.name.lower()

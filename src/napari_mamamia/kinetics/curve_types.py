@@ -18,7 +18,7 @@ class InitialRise(IntEnum):
 
 
 class DelayedCourse(IntEnum):
-    """Class of the delayed part: type I, II and III curves; the number is the label value."""
+    """Class of the delayed course (curve types I, II and III); the number is the label value."""
 
     UNDEFINED = 0
     PERSISTENT = 1
@@ -102,8 +102,8 @@ def delayed_course(
     """Return the `DelayedCourse` of each `delayed_change`, as uint8 of the same shape.
 
     Persistent above +10 %, washout below -10 %, plateau between, limits included (defaults); NaN is
-    undefined. Voxels without enhancement have a course too: use it where the initial rise is medium
-    or fast.
+    undefined. Voxels without enhancement also get a course; it is meaningful only where the initial
+    rise is medium or fast.
 
     Parameters
     ----------

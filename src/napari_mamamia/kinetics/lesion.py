@@ -1,4 +1,4 @@
-"""Kinetics of one lesion: its curves, the share of each curve type, predominant and worst."""
+"""Kinetics of one lesion: curves, share of each curve type, predominant and worst type."""
 
 import math
 from dataclasses import dataclass

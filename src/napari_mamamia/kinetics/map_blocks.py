@@ -1,4 +1,4 @@
-"""Compute a map block by block: blocks stay in the processor's cache, memory use stays small."""
+"""Compute a map block by block, so that blocks stay in the CPU cache and memory use is low."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.kinetics.map_formulas import Formula
 
 _BLOCK_VOXELS: Final = 1 << 16
-"""256 kB of float32: the arrays of a formula fit into the cache of one core (measured: a quarter
-and
-four times this size are slower).
+"""Voxels of one block: with 256 kB of float32, a formula's arrays fit into one core's cache.
+
+A quarter and four times this size were measured to be slower.
 """
 
 _VOXELS_PER_STEP: Final = 1 << 20
@@ -23,7 +23,7 @@ _VOXELS_PER_STEP: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class MapRecipe:
-    """How one map is computed: the formula, the phases it needs, the data type of its values."""
+    """Definition of one map: its formula, the phases it needs, and the data type of its values."""
 
     formula: Formula
     needed: tuple[int, ...]
@@ -31,12 +31,14 @@ class MapRecipe:
     dtype: type[Any] = np.float32
 
     def compute(self, signal: NDArray[Any]) -> NDArray[Any]:
-        """Return the whole map; raises as `fill`."""
+        """Return the whole map; errors are those of `fill`."""
         with listening(None):
             return self.fill(signal)
 
     def fill(self, signal: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Fill `out` (a new array if None); progress counts the first spatial axis.
+        """Compute the map into `out`, or into a new array if `out` is None.
+
+        Progress counts positions along the first spatial axis.
 
         Raises
         ------
@@ -46,7 +48,7 @@ class MapRecipe:
         if signal.ndim < 2 or not all(0 <= phase < signal.shape[0] for phase in self.needed):
             raise CaseError(
                 f"this map needs phases {sorted(set(self.needed))} of a (phase, ...) array, but "
-                f"got shape {signal.shape}; choose phases that the case has"
+                f"got shape {signal.shape}; choose phases of this case"
             )
         return self._fill_map(signal, out)
 
@@ -67,7 +69,7 @@ class MapRecipe:
 
 
 def _iterate_blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice, bool]]:
-    """Yield planes, rows of them, and whether the last row is among them."""
+    """Yield plane ranges, row ranges in them, and whether the last row is included."""
     n_rows = shape[1] if len(shape) > 1 else 1
     per_row = max(int(np.prod(shape[2:])), 1)
     rows = max(min(_BLOCK_VOXELS // per_row, n_rows), 1)

@@ -149,7 +149,7 @@ def wash_out_slope(times_s: tuple[float, ...], eps: float) -> Formula:
 
 
 def curve_type(initial: int, delayed: int, limits: CurveThresholds, eps: float) -> Formula:
-    """Return 1, 2, 3 (`DelayedCourse`) where the initial PE is at least 50 %, else 0.
+    """Return curve type 1, 2 or 3 (`DelayedCourse`) where the initial PE is 50 % or more, else 0.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _may_be_undefined(block: NDArray[Any]) -> bool:
 
 
 def _copy_values(values: NDArray[Any], out: NDArray[Any]) -> None:
-    """Copy as float32; infinite values become NaN (integers never are)."""
+    """Copy values as float32, replacing infinite values by NaN."""
     np.copyto(out, values, casting="unsafe")
     if _may_be_undefined(values):
         np.putmask(out, ~np.isfinite(out), np.nan)
@@ -216,13 +216,13 @@ def _keep_voxels(values: Block, kept: NDArray[np.bool_]) -> None:
 
 
 def _blank_overflow(out: NDArray[Any], block: NDArray[Any]) -> None:
-    """Set values that overflowed to undefined."""
+    """Set overflowed values to undefined."""
     if _may_be_undefined(block):
         np.putmask(out, ~np.isfinite(out), np.nan)
 
 
 def _find_highest(block: NDArray[Any]) -> NDArray[Any]:
-    """Return the largest post-contrast value, in the signal's own type if that is an integer."""
+    """Return the largest post-contrast value, in the signal's data type if that is an integer."""
     later = block[1:]
     if _may_be_undefined(block):
         # The maximum propagates nan, but would return an infinity as the highest value.
@@ -234,7 +234,7 @@ def _find_highest(block: NDArray[Any]) -> NDArray[Any]:
 
 
 def _highest_and(block: NDArray[Any], by_phase: list[Any]) -> tuple[NDArray[Any], Block]:
-    """Return the largest post-contrast value, and the entry of `by_phase` for its first phase."""
+    """Return the largest post-contrast value, and the entry of `by_phase` at its first phase."""
     later = block[1:]
     if _may_be_undefined(block):
         later = np.where(np.isfinite(later), later, np.nan)

@@ -26,7 +26,7 @@ from napari_mamamia.kinetics.voxel_maps import ratio_recipe, required_times, typ
 
 
 class MapKind(StrEnum):
-    """The maps that can be overlaid on the image, with their names in the list of the page."""
+    """The maps that can be overlaid on the image, with their names in the window's list."""
 
     PE = "PE, early phase"
     SER = "SER"
@@ -52,7 +52,7 @@ class Colours(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MapRange:
-    """A named range of values; with `limits` None it is the 1st to 99th percentile of the map."""
+    """A named range of values; without `limits` it is the 1st to 99th percentile of the map."""
 
     name: str
     limits: tuple[float, float] | None
@@ -60,7 +60,7 @@ class MapRange:
 
 @dataclass(frozen=True, slots=True)
 class MapNeeds:
-    """What a map depends on: the chosen phases, all times, and the clock."""
+    """Inputs of a map: the chosen phases, all times, and the clock."""
 
     choice: PhaseChoice
     times_s: tuple[float | None, ...]
@@ -241,11 +241,13 @@ MAPS: Final = {
         "%",
     ),
 }
-"""All maps except FTV, which the page computes. Ranges are our choice; SER's is centred on 1."""
+"""All maps except FTV, which the Kinetics page computes."""
 
 
 def map_recipe(kind: MapKind, needs: MapNeeds) -> MapRecipe:
-    """Return how a map is computed, for a whole volume or a part of it; float32, curve types uint8.
+    """Return the recipe of a map, for a whole volume or a part of it.
+
+    Values are float32, curve types uint8.
 
     Parameters
     ----------

@@ -64,11 +64,11 @@ class CaseMaps(Mapping[str, NDArray[Any]]):
     missing: Mapping[str, str]
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return one map; raise `CaseError` with the reason if it could not be computed."""
+        """Return one map, or raise `CaseError` with the reason if it is missing."""
         if name in self.arrays:
             return self.arrays[name]
         if name in self.missing:
-            raise CaseError(f"expected the map {name}, but {self.missing[name]}")
+            raise CaseError(f"the map {name} is not available: {self.missing[name]}")
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
@@ -230,7 +230,7 @@ def curve(
     phases: tuple[int, int] | None = None,
     repeated_pre: Literal["leave-out", "average", "keep"] = "leave-out",
 ) -> ContrastCurve:
-    """Return the contrast curve of a mask, or of a voxel with the patch around it.
+    """Return the contrast curve of a mask, or of a voxel with the surrounding patch.
 
     Parameters
     ----------
@@ -272,12 +272,12 @@ def curve(
         )
     mask = _choose_mask(case, read, cast("MaskLike | None", where))
     if not mask.any():
-        raise CaseError("expected a mask with voxels, but this one is empty; pass another")
+        raise CaseError("the mask is empty; pass a mask with voxels")
     return region_contrast_curve(read.signal, mask, read.times_s, rule)
 
 
 def _prepare_case(case: Case | OpensCase, repeated_pre: str) -> Case:
-    """Return a case with all phases, its repeated pre-contrast scans treated as chosen."""
+    """Return a case with all phases, its repeated pre-contrast scans treated as requested."""
     if isinstance(case, Case):
         read = case
     elif callable(getattr(case, "read", None)):
@@ -300,7 +300,7 @@ def _prepare_case(case: Case | OpensCase, repeated_pre: str) -> Case:
 def timing_rule(
     timing: str, injection_s: float | None, phases: tuple[int, int] | None
 ) -> TimingRule:
-    """Return the clock by which phases are chosen; conflicting arguments are refused.
+    """Return the clock for choosing phases; conflicting arguments raise an error.
 
     Parameters
     ----------
@@ -317,7 +317,7 @@ def timing_rule(
             f"{timing!r}; give injection_s or phases for other clocks"
         )
     if injection_s is not None and phases is not None:
-        raise ArgumentError("expected only one of injection_s and phases, but got both")
+        raise ArgumentError("give either injection_s or phases, not both")
     try:
         if phases is not None:
             early, late = (operator.index(phase) for phase in phases)
@@ -350,8 +350,7 @@ def _choose_mask(case: Case | OpensCase, read: Case, given: MaskLike | None) -> 
         given = None if isinstance(case, Case) else case.reference
     if given is None:
         raise CaseError(
-            f"expected a mask for {read.case_id}, which has no reference; pass one, such as a "
-            "prediction's"
+            f"the case {read.case_id} has no reference mask; pass a mask, such as a prediction"
         )
     return mask_array(given, f"the mask of {read.case_id}", read.grid)
 
@@ -373,7 +372,7 @@ def _find_region(
         region = box_around_mask(_choose_mask(case, read, mask), read.grid, FTV_MARGIN_MM)
         if region.is_empty:
             raise CaseError(
-                f"FTV needs a region, but the mask of {read.case_id} is empty; pass another mask "
+                f"the mask of {read.case_id} is empty, but FTV needs a region; pass another mask "
                 "or a box"
             )
         return region

@@ -1,4 +1,4 @@
-"""Maximum intensity projections of enhancement: whole volume or slab, along one array axis.
+"""Maximum intensity projections of enhancement, over the whole volume or a slab.
 
 The projected value is the positive part of a subtraction, max(S_later - S_earlier, 0), in the
 signal's unit: falling signal is black.
@@ -69,7 +69,7 @@ def project_enhancement(
     if signal.ndim != _AXES + 1 or not all(0 <= k < signal.shape[0] for k in (later, earlier)):
         raise CaseError(
             f"a projection needs phases {later} and {earlier} of a (phase, z, y, x) array, but "
-            f"got shape {signal.shape}; choose phases that the case has"
+            f"got shape {signal.shape}; choose phases of this case"
         )
     volume = _positive_difference(signal, later, earlier)
     projections: list[NDArray[Any]] = []
@@ -117,7 +117,7 @@ def sliding_maximum(block: NDArray[Any], axis: int, n_slices: int) -> NDArray[An
 
 
 def _project_slabs(volume: NDArray[Any], axis: int, n_slices: int) -> NDArray[Any]:
-    """Project slabs, in blocks across an axis that is not projected."""
+    """Project slabs, block by block across an axis that is not projected."""
     across = 0 if axis != 0 else 1
     out = np.empty_like(volume)
     total = volume.shape[across]

@@ -9,10 +9,11 @@ from napari_mamamia.core.case import Case
 
 
 class RepeatedPre(StrEnum):
-    """LEAVE_OUT: S0 is the last pre-contrast phase, as in an import. AVERAGE: S0 is their mean.
+    """How S0 is taken from repeated pre-contrast phases.
 
-    In both cases none of them is early or late. KEEP: S0 is phase 0, and all phases after it count
-    as after contrast, whatever the pixels show.
+    LEAVE_OUT: S0 is the last pre-contrast phase, as in an import. AVERAGE: S0 is their mean. Under
+    both rules, no pre-contrast phase is early or late. KEEP: S0 is phase 0, and all phases after it
+    count as post-contrast, whatever the pixels show.
     """
 
     LEAVE_OUT = "leave-out"
@@ -21,9 +22,10 @@ class RepeatedPre(StrEnum):
 
 
 def with_pre(case: Case, how: RepeatedPre) -> Case:
-    """Return the case with its pre-contrast scans treated as chosen; unchanged if it has one.
+    """Return the case with its repeated pre-contrast phases treated as requested.
 
-    S0 becomes phase 0 of the signals. AVERAGE gives float32.
+    A case with one pre-contrast phase is returned unchanged. S0 becomes phase 0 of the signals.
+    AVERAGE gives float32.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Find invalid signals of a region, with voxel and phase; they are never averaged."""
+"""Find invalid signal values of a region, with their voxel and phase."""
 
 from typing import Any, Final
 
@@ -9,13 +9,14 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.names import count_of
 
 _MOST_TIMES_MEDIAN: Final = 1e5
-"""16 bits span 65,535: no image has a signal further above the region's median. Our choice."""
+"""Largest plausible signal, as a multiple of the region's median (our choice).
+
+16 bits span 65,535, so no image has a signal further above the median.
+"""
 
 
 def unmeasured_voxels(signal: NDArray[Any], mask: NDArray[np.bool_], region: str) -> str:
-    """Return a sentence with the number of voxels that are not finite and the first one.
-
-    "" for none.
+    """Return a sentence with the number of non-finite voxels and the first of them; "" if none.
 
     These voxels are excluded from every mean (`region_curve`).
 

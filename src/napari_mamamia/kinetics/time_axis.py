@@ -14,12 +14,15 @@ _MERGED_S: Final = 2.0
 """Starts less than this apart are one image to UCSF's program and do not give a gap."""
 
 MOST_SPACING_S: Final = 15.0
-"""The longest step between phases, s, that counts as ultrafast. Source: methods/perfusion.md."""
+"""Longest step between phases in s that counts as ultrafast. Source: methods/perfusion.md."""
 
 _LEAST_PHASES: Final = 3
 _LEAST_SPAN_S: Final = 30.0
 _MOST_SPAN_S: Final = 7200.0
-"""Half a minute shows no uptake, and no exam lasts two hours. Our choice."""
+"""Longest plausible span of an exam in s (our choice).
+
+Half a minute shows no uptake, and no exam lasts two hours.
+"""
 
 
 class Timing(StrEnum):
@@ -43,7 +46,7 @@ class Timing(StrEnum):
 
     @property
     def origin(self) -> str:
-        """The zero of this clock in words."""
+        """A phrase that names the zero of this clock."""
         return _ORIGINS[self]
 
 
@@ -92,7 +95,7 @@ class TimingRule:
         if self.timing is Timing.PHASE_ORDER:
             raise CaseError(
                 f"expected a rule for phases with times, but got {self.timing!r}, which applies "
-                "by itself when times are unknown"
+                "automatically when times are unknown"
             )
         if (self.timing is Timing.INJECTION) != (self.injection_s is not None):
             raise CaseError(
@@ -112,7 +115,7 @@ class TimingRule:
 
     @property
     def name(self) -> str:
-        """The rule in a few words, as in provenance."""
+        """The rule as a short text, as in the provenance."""
         if self.phases is not None:
             return f"{self.timing}: phases {self.phases[0]} and {self.phases[1]}"
         if self.injection_s is not None:
@@ -144,7 +147,7 @@ def rule_of(case: Case, rule: TimingRule | None = None) -> TimingRule:
 
 
 def known_times(times_s: Sequence[float | None]) -> tuple[tuple[float, ...] | None, str]:
-    """Return seconds since the start of phase 0, or None and the reason why they are not usable.
+    """Return seconds since the start of phase 0, or None with the reason why times are unusable.
 
     Every phase needs a finite time, and times must rise from phase to phase. Times that do not
     start at 0 are counted from the first.
@@ -164,7 +167,7 @@ def known_times(times_s: Sequence[float | None]) -> tuple[tuple[float, ...] | No
 
 
 def odd_span(times_s: Sequence[float | None]) -> str:
-    """Return why times do not look like seconds; "" if they do.
+    """Return why the times are not plausible in seconds; "" if they are.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Choice of the early and the late phase: by acquisition time, never silently by position."""
+"""Choice of the early and the late phase by acquisition time, never silently by position."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -27,14 +27,16 @@ LATE_TARGET_S: Final = 450.0
 """Target time of the late phase. Source: as `EARLY_TARGET_S` ("7'30''")."""
 
 INITIAL_WINDOW_S: Final = (90.0, 120.0)
-"""The initial phase of a BI-RADS style curve is the one nearest to this window: "the first 2
-minutes".
+"""Window in s of the initial phase of a BI-RADS style curve: "the first 2 minutes".
+
+The initial phase is the phase nearest to this window.
 """
 
 WASHOUT_FROM_S: Final = 270.0
-"""A delayed phase shows washout from 4.5 minutes on. Source: Partridge 2014, where moving it from
-4.5
-to 7.5 minutes raised the share of washout in cancers by 9.4 points.
+"""Earliest time in s of a delayed phase that can show washout: 4.5 minutes.
+
+Source: Partridge 2014, where moving the limit from 4.5 to 7.5 minutes raised the share of washout
+in cancers by 9.4 points.
 """
 
 
@@ -123,9 +125,10 @@ def choose_phases(times_s: Sequence[float | None], rule: TimingRule | None = Non
 
 
 def choose_image_phases(case: Case) -> PhaseChoice:
-    """Return the phases of a case for segmenters, brushes and models: PHASE0_START.
+    """Return the phases of a case for segmenters, brushes and models, on the clock PHASE0_START.
 
-    Their constants and weights were chosen on these phases. No FTV, SER or curve number uses them.
+    The constants of segmenters and brushes, and the weights of models, were chosen on these phases.
+    No FTV, SER or curve number uses them.
 
     Raises
     ------
@@ -194,10 +197,11 @@ def choose_curve_phases(
 def _as_ucsf(
     seconds: Sequence[float], resolution_s: float, rule: TimingRule
 ) -> tuple[int, int | None, str]:
-    """Return early, late and a remark as UCSF's program chooses them, including its second choice.
+    """Return early phase, late phase and a remark as UCSF's program chooses them.
 
-    The second choice puts image n at (n - 1/2) times the temporal resolution, whatever the times
-    are. It needs the number of images in the header, which tables of times lack.
+    The program may choose a second time. That second choice puts image n at (n - 1/2) times the
+    temporal resolution, whatever the times are. It needs the number of images in the header, which
+    tables of times lack.
     """
     first = rule.n_before
     posts = range(first, len(seconds))
@@ -224,8 +228,8 @@ def _as_ucsf(
         early,
         late,
         (
-            "UCSF's program would choose again here on GE and Siemens, by a number of the header "
-            f"that is not known: phases {again[0]} and {again[1]} if it counts {count} images"
+            "UCSF's program would choose again on GE and Siemens, by a header value that is not "
+            f"known here: phases {again[0]} and {again[1]} for {count} images"
         ),
     )
 

@@ -26,8 +26,10 @@ SER_BINS: Final = (
     ("red", 1.3, 1.75),
     ("yellow", 1.75, 3.0),
 )
-"""Colour and SER range, lower end open, upper end closed; other values (0 and above 3) are white.
-Source: UCSF FTV code (``ftv_map_gen.py``) and the defaults of its window.
+"""Colour and SER range of each bin; the lower end is open, the upper end closed.
+
+Other values (0 and above 3) are white. Source: UCSF FTV code (``ftv_map_gen.py``) and the defaults
+of its window.
 """
 
 FTV_MARGIN_MM: Final = 10.0
@@ -137,7 +139,7 @@ class FtvImages:
 
 @dataclass(frozen=True, slots=True)
 class SerBin:
-    """The part of an FTV with SER in one range; `percent` of the FTV, nan if that is 0."""
+    """The part of an FTV with SER in one range; `percent` is its share of the FTV."""
 
     colour: str
     voxels: int
@@ -226,7 +228,7 @@ def prepare_ftv(
         If there is no box, the whole region is omitted, or there is no late phase.
     """
     if choice.late is None:
-        raise CaseError(f"FTV needs a late phase for SER, but {choice.reason}; FTV is unknown here")
+        raise CaseError(f"FTV is undefined: it needs a late phase for SER, but {choice.reason}")
     box = _join_boxes(boxes)
     around = box.grown((1, 1, 1), signal.shape[1:])
     region = np.zeros(box.shape, np.bool_)
@@ -236,8 +238,7 @@ def prepare_ftv(
         region[_locate_box(outside, box)] = False
     if not region.any():
         raise CaseError(
-            "FTV needs a box with voxels that are not omitted, but got none; draw a box around "
-            "the tumour"
+            "all voxels of the box are omitted, but FTV needs some; draw a box around the tumour"
         )
     part = signal[:, *around.slices]
     pre = part[0].astype(np.float32)
@@ -259,12 +260,12 @@ def prepare_ftv(
 def functional_tumour_volume(
     images: FtvImages, voxel_volume_mm3: float, settings: FtvSettings | None = None
 ) -> FunctionalTumourVolume:
-    """Return the FTV of a region: voxels bright enough before contrast that enhance together.
+    """Return the FTV of a region: the volume of bright voxels that enhance in clusters.
 
     A voxel counts if S0 >= `background` x P95(S0 over the region), rounded to a whole number, PE >=
-    `enhancement`, at least `neighbours` of its 26 neighbours in the whole volume pass these two as
-    well, and SER >= `ser`. Voxels with an undefined PE or SER do not count. For signals that are
-    not integers the threshold is not rounded.
+    `enhancement`, at least `neighbours` of its 26 neighbours in the whole volume pass both of these
+    conditions, and SER >= `ser`. Voxels with an undefined PE or SER do not count. For signals that
+    are not integers the threshold is not rounded.
 
     Parameters
     ----------
@@ -325,10 +326,10 @@ def background_signal(images: FtvImages, limits: FtvSettings) -> float:
 
 
 def _count_neighbours(passed: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Return how many of each voxel's 26 neighbours passed; voxels outside the array do not.
+    """Return the number of each voxel's 26 neighbours that passed.
 
-    The count is three sums of three along the axes, which is exact in uint8 (27 at most) and about
-    twenty times faster than a convolution.
+    Voxels outside the array count as not passed. The count is three sums of three along the axes,
+    which is exact in uint8 (27 at most) and about twenty times faster than a convolution.
     """
     counts = passed.astype(np.uint8)
     for axis in range(3):
@@ -360,6 +361,6 @@ def _join_boxes(boxes: Sequence[Box]) -> Box:
 
 
 def _locate_box(box: Box, frame: Box) -> tuple[slice, ...]:
-    """Return the index of `box` in an array of `frame`; an empty index if they do not overlap."""
+    """Return the index of `box` in an array that covers `frame`; empty if they do not overlap."""
     pairs = zip(box.start, box.stop, frame.start, frame.shape, strict=True)
     return tuple(slice(min(max(a - o, 0), n), min(max(b - o, 0), n)) for a, b, o, n in pairs)

@@ -20,10 +20,10 @@ from napari_mamamia.kinetics.map_formulas import Formula
 from napari_mamamia.kinetics.time_axis import known_times
 
 MOST_GAP_S: Final = 10.0
-"""Longer steps at the steepest rise do not show an arrival. Source: docs/methods/ultrafast.md."""
+"""Longest step in s between phases at the steepest rise for a measurable arrival."""
 
 PE_AT_S: Final = 20.0
-"""Default time of the PE: within the first pass and its recirculation. No paper defines one."""
+"""Default time of the PE in s: the first pass and its recirculation (no paper defines one)."""
 
 _ROUNDS: Final = 4
 _NOISE_SD: Final = 3.0
@@ -32,7 +32,7 @@ Values = NDArray[np.float32]
 
 
 class UltrafastMeasure(StrEnum):
-    """The measure of a map of ultrafast phases."""
+    """The ultrafast measure that a map shows."""
 
     MAXIMUM_SLOPE = "maximum slope"
     ARRIVAL = "bolus arrival"
@@ -68,7 +68,7 @@ class Rise:
 
 @dataclass(frozen=True, slots=True)
 class UltrafastNumbers:
-    """The measures of one curve; undefined ones are nan, with a reason.
+    """The ultrafast measures of one curve; undefined values are nan, with a reason.
 
     `slope_percent_per_s` is the two-point maximum slope of PE. `arrival_s` counts from the start of
     phase 0, `time_to_enhancement_s` from the vessel's arrival. `pe_at_percent` is the PE at the
@@ -86,7 +86,7 @@ class UltrafastNumbers:
 
 
 def ultrafast_times(times_s: Sequence[float | None]) -> tuple[float, ...]:
-    """Return the phases' seconds since phase 0, if at least two phases are close enough.
+    """Return the phases' seconds since phase 0, or raise if no two phases are close enough.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def ultrafast_times(times_s: Sequence[float | None]) -> tuple[float, ...]:
         spacing = f"{least:g} s" if math.isfinite(least) else count_of(len(times), "phase")
         raise CaseError(
             f"ultrafast measures need phases at most {MOST_GAP_S:g} s apart, but got {spacing}; "
-            "the rise ends between two phases; choose another measure"
+            "choose another measure"
         )
     return times
 

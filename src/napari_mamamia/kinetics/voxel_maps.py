@@ -172,8 +172,8 @@ def wash_out_slope(
 ) -> NDArray[np.float32]:
     """Return the wash-out slope (PE_max - PE_last) / (t_max - t_last), in % per minute.
 
-    It is 0 or negative: how fast the enhancement falls from its peak to the last phase. NaN where
-    the last phase is the highest.
+    The slope is 0 or negative. It describes how fast the enhancement falls from its peak to the
+    last phase. NaN where the last phase is the highest.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def curve_types(
     *,
     eps: float = 0.0,
 ) -> NDArray[np.uint8]:
-    """Return the `DelayedCourse` of every voxel that enhances, uint8.
+    """Return the `DelayedCourse` of every enhancing voxel as uint8.
 
     Values: 0 where the initial PE is below 50 % or a value is undefined; 1 persistent, 2 plateau, 3
     washout (`curve_types.delayed_course`).
@@ -230,7 +230,7 @@ def curve_types(
 
 
 def ratio_recipe(choice: PhaseChoice) -> MapRecipe:
-    """Return how SER is computed for the phases of a choice.
+    """Return the recipe of SER for the chosen phases.
 
     Raises
     ------
@@ -242,7 +242,7 @@ def ratio_recipe(choice: PhaseChoice) -> MapRecipe:
 
 
 def type_recipe(choice: PhaseChoice, thresholds: CurveThresholds | None = None) -> MapRecipe:
-    """Return how curve types are computed, uint8, for the phases of `choose_curve_phases`.
+    """Return the recipe of the curve type, uint8, for the phases of `choose_curve_phases`.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def _require_late(choice: PhaseChoice, name: str) -> int:
 
 
 def required_times(times_s: Sequence[float | None], name: str) -> tuple[float, ...]:
-    """Return the phases' seconds since phase 0; raise `CaseError` if the map lacks them.
+    """Return the phases' seconds since phase 0, or raise `CaseError` if they are unknown.
 
     Parameters
     ----------

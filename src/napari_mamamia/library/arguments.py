@@ -174,7 +174,7 @@ def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
         raise ArgumentError(f"expected ids of cases as text, got {wrong[0]!r}: pass strings")
     if not ids:
         raise ArgumentError(
-            "expected at least one case, got an empty list: leave it out to use every case"
+            "the list of case ids is empty: leave the argument out to use every case"
         )
     return ids
 

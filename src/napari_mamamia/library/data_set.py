@@ -329,7 +329,7 @@ class DataSet:
         for name, value in values.items():
             if spell_column(name) not in known:
                 raise ArgumentError(
-                    f"expected a column of {self.name}, got {name!r}: it has "
+                    f"{self.name} has no column {name!r}; its columns are "
                     f"{name_some([str(column) for column in table.columns], 60)}"
                 )
             wanted = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value

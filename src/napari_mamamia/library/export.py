@@ -275,8 +275,8 @@ def _mask_folders(
         return
     if len(in_memory) < len(masks):
         raise ArgumentError(
-            "expected folders by the names of their masks, or masks by case id, got both: write "
-            "the masks with write_mask  and pass their folder"
+            "give either folders by name or masks by case id, not both: write the masks with "
+            "write_mask  and pass their folder"
         )
     with own_folder() as folder:
         for case_id, mask in in_memory.items():

@@ -112,10 +112,7 @@ def _convert_start(case: Case, kind: str, value: Any) -> Any:
     if kind == "mask":
         start = mask_array(value, "the mask", case.grid)
         if not start.any():
-            raise CaseError(
-                f"expected a mask of {case.case_id} with at least one voxel, got an empty one: "
-                "give a click or a box"
-            )
+            raise CaseError(f"the mask of {case.case_id} is empty: give a click or a box instead")
         return start
     outlines = (value,) if isinstance(value, Outline) else tuple(value)
     if not outlines or not all(isinstance(outline, Outline) for outline in outlines):

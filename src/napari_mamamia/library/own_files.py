@@ -143,8 +143,8 @@ def _make_grid(
 ) -> Grid:
     if (affine is None) is (spacing_mm is None):
         raise ArgumentError(
-            "expected an affine or spacing_mm, got both or neither: pass affine (4x4, voxel "
-            "(x, y, z) to RAS mm) or spacing_mm (z, y, x)"
+            "give either affine or spacing_mm: affine is 4x4, voxel (x, y, z) to RAS mm, and "
+            "spacing_mm is (z, y, x)"
         )
     z, y, x = shape
     try:
@@ -153,7 +153,7 @@ def _make_grid(
             return Grid.of_spacing((z, y, x), (a, b, c))
         return Grid((z, y, x), np.asarray(affine, dtype=np.float64))
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"expected a usable affine or spacing, but {error}") from error
+        raise ArgumentError(f"cannot use this affine or spacing: {error}") from error
 
 
 def open_cases(cases: Iterable[CaseFiles], workspace: PathLike | None) -> OpenDataSet:

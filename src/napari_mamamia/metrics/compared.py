@@ -12,7 +12,7 @@ from napari_mamamia.metrics.surface import ContourRule, SurfaceDistances, surfac
 
 @dataclass(frozen=True, eq=False)
 class ComparedMasks:
-    """Two masks on one block of the image, with the distances between their contours.
+    """Two masks cropped to one block, with the distances between their contours.
 
     `reference` and `prediction` are bool (z, y, x); where foreground touches an edge of the block,
     that edge is an edge of the image (`joint_crop` cuts such a block). `matrix_mm` is 3x3
@@ -35,7 +35,7 @@ class ComparedMasks:
 def compare_masks(
     reference: NDArray[np.bool_], prediction: NDArray[np.bool_], matrix_mm: NDArray[np.float64]
 ) -> ComparedMasks:
-    """Return both masks with their distances; the arguments are those of `ComparedMasks`.
+    """Return both masks with the distances between their contours.
 
     Parameters
     ----------

@@ -32,8 +32,8 @@ def joint_crop(
     if reference.shape != prediction.shape:
         raise GridMismatchError(
             f"expected two masks on one grid, but the reference has shape {reference.shape} and "
-            f"the prediction {prediction.shape} (z, y, x); export one of them again on the grid "
-            "of the other"
+            f"the prediction {prediction.shape} (z, y, x); resample one mask onto the grid of the "
+            "other"
         )
     if reference.ndim != 3:
         raise ValueError(

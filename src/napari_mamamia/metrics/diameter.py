@@ -10,15 +10,15 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 
 _FEW: Final = 400
-"""Number of points up to which all pairs are compared; above it the convex hull is faster."""
+"""Largest number of points for which all pairs are compared; above, the convex hull is faster."""
 
 _PAIRS: Final = 1 << 17
-"""Distances computed in one step (1 MB, which fits into the processor's cache)."""
+"""Distances computed in one step (1 MB, which fits into the CPU cache)."""
 
 _SWEEPS: Final = 4
 
 _ROUNDING: Final = 1e-9
-"""Tolerance of the bound, as a share; far above the rounding of a sum of three squares."""
+"""Relative tolerance of the bound, far above the rounding error of a sum of three squares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def _find_corners(places: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _far_out(points_mm: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which of n points (n, 3) may be one of the two that are farthest apart.
+    """Return a bool for each of n points (n, 3): whether it may belong to the farthest pair.
 
     A pair can only exceed the longest distance found so far if both its points lie far enough from
     the centre.
@@ -228,7 +228,7 @@ def _measure_farthest(points_mm: NDArray[np.float64]) -> float:
 
 
 def _sweep_points(along: NDArray[np.float64]) -> float:
-    """Return the distance of two far points of (3, n), a lower bound of the largest distance.
+    """Return the distance between two distant points of (3, n), a lower bound of the largest one.
 
     Each sweep goes from a point to the point farthest from it.
     """

@@ -1,4 +1,4 @@
-"""Count lesions: found and missed ones of the reference, false ones of the prediction."""
+"""Count lesions: found and missed lesions of the reference, false positives of the prediction."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,8 +18,8 @@ class LesionCounts:
 
     `found` and `missed` count the lesions of the reference that share a voxel with the prediction
     or share none. `false` counts the components of the prediction that share no voxel with the
-    reference. One predicted component may find several lesions, and several may find one lesion;
-    none of them is false then.
+    reference. One predicted component may find several lesions, and several components may find one
+    lesion. None of these components is false.
     """
 
     found: int
@@ -51,7 +51,7 @@ class Parts:
         return self.voxels.size
 
     def meetings(self, other: "Parts") -> tuple[Numbers, Numbers]:
-        """Return each pair of a component of this mask and one of `other` that share a voxel, once.
+        """Return the pairs of components, one of this mask and one of `other`, that share a voxel.
 
         Both masks have the same shape. The result is a list of pairs and not a table, because two
         masks of noise would have a table of 10^10 entries.
@@ -72,7 +72,7 @@ class Parts:
 def any_overlap_lesion_counts(
     reference: NDArray[np.bool_], prediction: NDArray[np.bool_]
 ) -> LesionCounts:
-    """Return how many lesions were found, missed and falsely predicted; all 0 for empty masks.
+    """Return the numbers of found, missed and false lesions; all are 0 for empty masks.
 
     A lesion is a 26-connected component; one shared voxel is enough to find it.
 
@@ -99,7 +99,7 @@ def any_overlap_lesion_counts(
 
 
 lesion_counts = any_overlap_lesion_counts
-"""Earlier name of `any_overlap_lesion_counts`, which does not name the rule."""
+"""Former name of `any_overlap_lesion_counts`, which did not name the matching rule."""
 
 
 def parts_of(mask: NDArray[np.bool_]) -> Parts:
@@ -154,10 +154,10 @@ def _close_runs(
 
 
 def _join_runs(one: Numbers, other: Numbers, n_runs: int) -> Numbers:
-    """Return the component of each run, from the pairs of runs that touch.
+    """Return the component number of each run, given the pairs of runs that touch.
 
-    Each round joins every component that touches an earlier one to the earliest of them, until none
-    is left.
+    Each round merges every component with the earliest component that it touches. Rounds repeat
+    until no two components touch.
     """
     root = np.arange(n_runs)
     while one.size:

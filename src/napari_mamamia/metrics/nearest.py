@@ -26,7 +26,7 @@ _REACH_ROWS: Final = 12
 _TABLE_PER_VOXEL: Final = 400
 """Table entries per query voxel above which the tree is faster."""
 _AT_ONCE: Final = 32768
-"""Table entries read in one step, so that they stay in the processor's cache."""
+"""Table entries read in one step, so that they stay in the CPU cache."""
 _NO_ROW: Final = 16000
 """Table entry of a row without any voxel of the other set; rows are shorter than this."""
 _RIGHT_ANGLE: Final = 1e-12
@@ -40,11 +40,12 @@ Table = NDArray[np.int16]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """A unit of distance: `matrix` is 3x3, the steps along (z, y, x) as columns.
+    """A unit of distance, defined by a 3x3 matrix with the steps along (z, y, x) as columns.
 
-    `weights` are the squared lengths of the steps. `pads` are the numbers of rows searched on each
-    side, along z and y; they settle squared distances up to `limit`. `is_at_right_angles` says
-    whether squared distances are sums over the axes, which the search by rows requires.
+    `matrix` is that 3x3 matrix. `weights` are the squared lengths of the steps. `pads` are the
+    numbers of rows searched on each side, along z and y; they settle squared distances up to
+    `limit`. `is_at_right_angles` says whether squared distances are sums over the axes, which the
+    search by rows requires.
     """
 
     matrix: Floats
@@ -69,15 +70,15 @@ class Metric:
 
     @property
     def reach(self) -> Voxels:
-        """Reach in voxels along (z, y, x) that settles all distances up to the limit."""
+        """Return the distance in voxels along (z, y, x) within which the row search is exact."""
         return np.array([*self.pads, int(np.sqrt(self.limit / self.weights[2])) + 1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RowsAround:
-    """The rows around a voxel that are searched, in the same order for all units.
+    """The rows searched around a voxel, in the same order for all units.
 
-    Each step stands for four mirrored rows: `dz` before and after, `dy` above and below. For each
+    Each step represents four mirrored rows: `dz` before and after, `dy` above and below. For each
     unit, `costs` are the squared distances of the rows, infinite for rows beyond the unit's limit;
     `bounds` are the least cost from each row on, and the limit after the last row.
     """
@@ -109,14 +110,14 @@ class _RowsAround:
         return cls(dz[order], dy[order], reach, costs, bounds, weights)
 
     def steps(self, width: int) -> Voxels:
-        """Return the index steps to each group of four rows, (n, 4), for this width of a plane."""
+        """Return the index offsets to each group of four rows, (n, 4), for planes of this width."""
         z, y = self.dz * width, self.dy
         return np.stack([z + y, z - y, y - z, -z - y], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units of distance that are measured in one search, which shares most of the work."""
+    """Units of distance that are measured in one shared search."""
 
     metrics: tuple[Metric, ...]
 
@@ -176,9 +177,10 @@ def squared_by_rows(points: Voxels, others: Voxels, units: Units) -> list[Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """The table, flat in order (x, z, y), and the index of each query voxel in it.
+    """The table of distances along rows, and the position of each query voxel in it.
 
-    The table holds the distance along the row from each voxel to the nearest of the others.
+    The table is flat in order (x, z, y). It holds the distance along the row from each voxel to the
+    nearest voxel of the other set.
     """
 
     table: Table
@@ -187,10 +189,7 @@ class _Rows:
 
 
 def _make_rows(points: Columns, others: Columns, reach: Voxels) -> _Rows | None:
-    """Return the table around the points.
-
-    None if it would be too large to be faster than a tree.
-    """
+    """Return the table around the points, or None if a k-d tree would be faster."""
     low, high = points.min(axis=1).astype(np.intp), points.max(axis=1).astype(np.intp)
     others = others[:, _is_within(others, low - reach, high + reach)]
     if others.size:
@@ -207,12 +206,12 @@ def _make_rows(points: Columns, others: Columns, reach: Voxels) -> _Rows | None:
 
 
 def _make_columns(voxels: Voxels) -> Columns:
-    """Return voxels (n, 3) as three rows (3, n) of int32, which are fast to compare."""
+    """Return voxels (n, 3) transposed to three rows (3, n) of int32, which are fast to compare."""
     return np.ascontiguousarray(voxels.T, dtype=np.int32)
 
 
 def _is_within(voxels: Columns, low: Voxels, high: Voxels) -> NDArray[np.bool_]:
-    """Return which of the voxels (3, n) lie in the block from `low` to `high`, both included."""
+    """Return whether each voxel (3, n) lies in the block from `low` to `high`, both included."""
     inside = np.ones(voxels.shape[1], dtype=np.bool_)
     for along, start, stop in zip(voxels, low, high, strict=True):
         inside &= (along >= start) & (along <= stop)
@@ -288,7 +287,7 @@ def nearest_distances(points: Voxels, others: Voxels, matrix_mm: Floats | None =
 
 
 def nearest_in_units(points: Voxels, others: Voxels, units: Units) -> list[Floats]:
-    """Return `nearest_distances` in each of several units.
+    """Return the nearest distances of `nearest_distances`, in each of several units.
 
     Parameters
     ----------
@@ -310,9 +309,9 @@ def nearest_in_units(points: Voxels, others: Voxels, units: Units) -> list[Float
 
 
 def _complete_distances(squared: Floats, points: Voxels, others: Voxels, matrix: Floats) -> Floats:
-    """Return the square roots of `squared`.
+    """Return the square roots of `squared`, with missing values computed by a k-d tree.
 
-    The k-d tree computes those that are nan or infinite.
+    Missing values are nan or infinite.
     """
     distances: Floats = np.sqrt(squared)
     left = np.flatnonzero(~np.isfinite(squared))
@@ -325,7 +324,7 @@ def _complete_distances(squared: Floats, points: Voxels, others: Voxels, matrix:
 def _by_tree(
     points: Voxels, others: Voxels, matrix: Floats, far: NDArray[np.bool_] | None = None
 ) -> Floats:
-    """Return the distances of `points` by a k-d tree.
+    """Return the distances of `points` to the nearest other voxel, computed by a k-d tree.
 
     Points that are `far` are searched separately, since fewer of the others matter for them.
     """
@@ -353,11 +352,12 @@ def _ask_tree(asked: Floats, others: Floats) -> Floats:
 
 
 def _in_question(asked: Floats, others: Floats) -> Floats:
-    """Return those of the others (3, n) that may be nearest to one of the query points.
+    """Return the voxels of the other set (3, n) that may be nearest to a query point.
 
-    All query points lie in their bounding box. None is farther from its nearest point than the
-    least distance of any other point to the farthest corner of the box, so that points farther from
-    the box than that are nearest to none. For a false positive far away only a small cap remains.
+    All query points lie in their bounding box. Let d be the smallest distance from a voxel of the
+    other set to the farthest corner of this box. No query point is farther than d from its nearest
+    voxel, so voxels farther than d from the box are dropped. For a distant false positive only a
+    few voxels remain.
     """
     low, high = asked.min(axis=1, keepdims=True), asked.max(axis=1, keepdims=True)
     away, half = np.abs(others - (low + high) / 2), (high - low) / 2

@@ -227,7 +227,8 @@ def nsd(
 ) -> float:
     """Return the normalised surface distance (surface Dice) of two masks, 0 to 1.
 
-    It is the share of all contour voxels that lie within `tolerance_mm` of the other contour.
+    The value is the share of all contour voxels that lie within `tolerance_mm` of the other
+    contour.
 
     Parameters
     ----------
@@ -307,7 +308,7 @@ def longest_diameter_mm(mask: MaskLike, grid: Grid | None = None) -> float:
 def any_overlap_lesion_counts(
     reference: MaskLike, prediction: MaskLike, grid: Grid | None = None
 ) -> LesionCounts:
-    """Return how many lesions were found, missed and falsely predicted; all 0 for empty masks.
+    """Return the numbers of found, missed and false lesions; all are 0 for empty masks.
 
     A lesion is a connected component (26 neighbours); one shared voxel is enough to find it.
 
@@ -337,7 +338,7 @@ def any_overlap_lesion_counts(
 
 
 lesion_counts = any_overlap_lesion_counts
-"""Earlier name of `any_overlap_lesion_counts`, which does not name the rule."""
+"""Former name of `any_overlap_lesion_counts`, which did not name the matching rule."""
 
 
 def _distances_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None) -> SurfaceDistances:
@@ -348,7 +349,7 @@ def _distances_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None) 
 def _convert_pair(
     reference: MaskLike, prediction: MaskLike, grid: Grid | None
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return both masks as bool arrays; where grids are known, they are on one grid."""
+    """Return both masks as bool arrays; masks with known grids must share one grid."""
     common = grid_of(grid, reference, prediction)
     reference_mask, other_own = mask_in(reference), mask_in(prediction)
     if reference_mask is not None and other_own is not None:

@@ -9,9 +9,9 @@ from napari_mamamia.metrics.crop import joint_crop
 def dice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
     """Return the Dice coefficient of two masks, 0 to 1; nan if both are empty.
 
-    It is twice the number of shared voxels over the sum of both masks' voxels. Both masks are bool
-    (z, y, x) of one shape; other shapes raise `GridMismatchError`. Source: L. R. Dice, Ecology 26
-    (1945) 297.
+    The value is twice the number of shared voxels over the sum of both masks' voxels. Both masks
+    are bool (z, y, x) of one shape; other shapes raise `GridMismatchError`. Source: L. R. Dice,
+    Ecology 26 (1945) 297.
 
     Parameters
     ----------

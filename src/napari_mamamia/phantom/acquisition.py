@@ -1,4 +1,4 @@
-"""The scanner: field of view, coil, noise, and the fat signal that its fat suppression leaves."""
+"""The simulated scanner: field of view, coil, noise, and residual fat signal."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -21,8 +21,9 @@ _COIL_DEPTH_MM: Final = 95.0
 _USUAL_BIAS_PERCENT: Final = 12.0
 
 SUPPRESSED_SHARE: Final = 0.18
-"""Share of fat signal that remains under good suppression. Our choice: fat a little darker than
-gland.
+"""Share of fat signal that remains under good suppression (our choice).
+
+The value makes fat a little darker than gland.
 """
 
 _FAILED_SHARE: Final = 0.95
@@ -77,7 +78,7 @@ def coil_field(spec: PhantomSpec) -> Field:
 def coil(spec: PhantomSpec, body: Body, uneven: Field, points: Points) -> Array:
     """Return the factor by which the coil weights the signal.
 
-    Fixed to the scanner, not the patient.
+    The sensitivity is fixed to the scanner, not to the patient.
 
     It varies smoothly by `bias_percent` and falls towards posterior, to one half at 95 mm behind
     the front of the chest at the usual 12 %. Our choice, after the appearance of breast coil
@@ -105,10 +106,10 @@ def coil(spec: PhantomSpec, body: Body, uneven: Field, points: Points) -> Array:
 
 
 def blank_border(spec: PhantomSpec) -> NDArray[np.bool_]:
-    """Return where a slice ``(y, x)`` holds zeros: a curved border, widest in the corners.
+    """Return the mask of voxels without data in a slice ``(y, x)``: a curved border.
 
-    Scanners leave such a border when they correct the distortion of the gradients: the corrected
-    image has no data there.
+    The border is widest in the corners. Scanners leave such a border when they correct gradient
+    distortion: the corrected image has no data there.
     """
     n_rows, n_columns = spec.shape[1:]
     across = np.abs(np.linspace(-1, 1, n_rows))[:, None]
@@ -137,9 +138,9 @@ def rician(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FatSuppression:
-    """Share of fat signal that remains, `everywhere`, and balls in which suppression fails.
+    """Residual fat signal: the share `everywhere`, and spheres in which suppression fails.
 
-    `radius_mm` is the radius of the balls. Their border is softened over 18 mm and deformed by
+    `radius_mm` is the radius of the spheres. Their border is softened over 18 mm and deformed by
     `border`.
     """
 

@@ -1,4 +1,4 @@
-"""Cases of real size for benchmarks, made fast: a coarse phantom with repeated voxels."""
+"""Full-size cases for benchmarks, made fast: a coarse phantom with repeated voxels."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -23,7 +23,7 @@ _FIELD_MM: Final = (170.0, 340.0, 340.0)
 def benchmark_phantom(
     shape: tuple[int, int, int] = (160, 448, 448), phases: int = 5, seed: int = 0
 ) -> Phantom:
-    """Return an axial case of `shape` (z, y, x) over 170 x 340 x 340 mm, in seconds.
+    """Return an axial case of `shape` (z, y, x) over 170 x 340 x 340 mm within seconds.
 
     The scene is drawn at half the resolution and each voxel repeated twice along every axis; noise
     comes from a few planes with random shifts. Suitable for timing, not for scores.

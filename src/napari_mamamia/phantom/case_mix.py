@@ -40,7 +40,7 @@ class Patient:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCase:
-    """The image and the patient of a case that is not made yet."""
+    """The planned image and patient of a case."""
 
     spec: PhantomSpec
     patient: Patient

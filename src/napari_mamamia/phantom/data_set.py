@@ -87,7 +87,7 @@ _MIX: Final = (
 
 
 def plan_one_breast(index: int, seed: int, attempt: int = 0) -> PlannedCase:
-    """Return case `index` (from 0) of the eight exams of one breast, which then repeat.
+    """Return case `index` (from 0) of eight single-breast exams; higher indices repeat them.
 
     `attempt` selects another patient if the tumour of the first one does not fit or lies out of
     view.
@@ -115,10 +115,10 @@ _FALSE_REGION_MM: Final = 5.0
 
 
 def degraded_mask(phantom: Phantom) -> Mask:
-    """Return the primary tumour with a wrong border: uneven, too large or too small by up to 2 mm.
+    """Return the primary tumour with an inaccurate border, too large or too small by up to 2 mm.
 
-    Further tumours are missing. In every second phantom, on average, a ball of 5 mm radius in
-    glandular tissue is labelled as well.
+    Further tumours are missing. On average, every second phantom also has a false sphere of 5 mm
+    radius in glandular tissue.
     """
     rng = stream(phantom.spec.seed, Part.AUTOMATIC_MASK)
     array = np.zeros(phantom.lesions.shape, np.bool_)
@@ -167,7 +167,7 @@ _ECHO_MS: Final = 1.8
 
 
 class PhantomMix(StrEnum):
-    """Which cases a data set has: a mix like real data sets, or sagittal exams of one breast."""
+    """The kinds of cases in a data set: a realistic mix, or sagittal exams of one breast."""
 
     MIXED = "mixed"
     ONE_BREAST = "one-breast"
@@ -219,8 +219,7 @@ def write_data_set(
         raise CaseError(f"expected 1 to 2000 cases for a phantom data set, but got {n_cases}")
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise SaveConflictError(
-            f"expected no folder or an empty one at {root}, but it holds something; nothing was "
-            "written; choose another folder"
+            f"the folder {root} is not empty, and nothing was written; choose another folder"
         )
     total = n_cases * _STEPS_PER_CASE
     records = []
@@ -245,14 +244,14 @@ def _put_in_place(building: Path, root: Path) -> None:
     except OSError as error:
         raise SaveError(
             f"the finished data set {root} could not be renamed: {error.strerror or error}; "
-            "choose another folder; nothing was kept"
+            "choose another folder; the files were removed"
         ) from error
 
 
 def _make_case(
     plan: Callable[[int], PlannedCase], shape: tuple[int, int, int] | None, start: int, total: int
 ) -> tuple[Phantom, Patient]:
-    """Make one case; if the tumours do not fit into one patient, try the next."""
+    """Make one case, trying further patients until the tumours fit."""
     for attempt in range(_ATTEMPTS):
         planned = resized(plan(attempt), shape)
         try:
@@ -263,13 +262,11 @@ def _make_case(
                 raise
         else:
             return phantom, planned.patient
-    raise CaseError(
-        f"{planned.spec.case_id} of the phantom data set cannot be made; change the seed"
-    )
+    raise CaseError(f"the phantom case {planned.spec.case_id} cannot be made; change the seed")
 
 
 def resized(planned: PlannedCase, shape: tuple[int, int, int] | None) -> PlannedCase:
-    """Return a case with another shape over the same field of view; unchanged without a shape."""
+    """Return a case resampled to another shape over the same field of view."""
     if shape is None:
         return planned
     spec = planned.spec

@@ -30,8 +30,10 @@ RELAXIVITY_PER_MM_S: Final = {1.5: 4.78, 3.0: 4.97}
 
 REPETITION_TIME_S: Final = 0.005
 FLIP_ANGLE_DEGREES: Final = 10.0
-"""A usual 3-D T1-weighted breast protocol: the clinical table of MAMA-MIA has repetition times of
-4 to 7 ms; the flip angle is our choice."""
+"""Flip angle in degrees of a typical 3-D T1-weighted breast protocol.
+
+The clinical table of MAMA-MIA has repetition times of 4 to 7 ms; the flip angle is our choice.
+"""
 
 _EARLY_WINDOW_S: Final = (90.0, 120.0)
 _STEP_S: Final = 1.0
@@ -59,7 +61,7 @@ class Scan:
 
     @classmethod
     def of(cls, spec: PhantomSpec) -> "Scan":
-        """Return the fields of `spec` on which curves depend."""
+        """Return the timing and field strength of `spec`."""
         return cls(spec.times_s, spec.bolus_arrival_s, spec.field_strength_t)
 
 
@@ -83,7 +85,7 @@ def early_phase(times_s: Sequence[float]) -> int:
 
 
 def _compute_uptake(scan: Scan, kep_per_min: float) -> tuple[Curve, Curve]:
-    """Return plasma contrast in mM, and its exponentially weighted history in mM min, per phase."""
+    """Return, for each phase, plasma contrast in mM and its exponentially weighted integral."""
     minutes = np.arange(0.0, scan.times_s[-1] + 2 * _STEP_S, _STEP_S) / 60
     plasma = arterial_blood_mm(minutes - scan.bolus_arrival_s / 60) / (1 - HAEMATOCRIT)
     taken = np.empty(len(scan.times_s))
@@ -96,7 +98,7 @@ def _compute_uptake(scan: Scan, kep_per_min: float) -> tuple[Curve, Curve]:
 
 
 def tissue_signal(contrast_mm: Curve, tissue: Tissue, field_strength_t: float) -> Curve:
-    """Return the spoiled gradient-echo signal (full magnetisation 1) at `contrast_mm`.
+    """Return the spoiled gradient-echo signal at `contrast_mm`, relative to full magnetisation.
 
     Parameters
     ----------
@@ -107,8 +109,8 @@ def tissue_signal(contrast_mm: Curve, tissue: Tissue, field_strength_t: float) -
     field_strength_t
         Field strength, T.
 
-    Source: Ernst formula, sin(a) (1 - E) / (1 - cos(a) E) with E = exp(-TR/T1) and
-    1/T1 = 1/T10 + r1 C.
+    Source: Ernst formula, sin(a) (1 - E) / (1 - cos(a) E) with E = exp(-TR/T1) and 1/T1 = 1/T10 +
+    r1 C.
     """
     relaxation = MRI_PROPERTIES[tissue]
     t10 = relaxation.t1_s / (T1_RATIO_3T_TO_1_5T if field_strength_t == 1.5 else 1.0)

@@ -1,4 +1,4 @@
-"""One lesion in plain surroundings: small blocks to measure tools that follow an edge.
+"""Small blocks with one lesion in plain surroundings, for measuring edge-following tools.
 
 Everything except contrast, noise and the named difficulty is kept simple. Noise is Gaussian, which
 favours methods that assume it: results on these blocks are no evidence for patients.
@@ -106,7 +106,7 @@ def one_lesion(
 def coarse_outline(
     truth_plane: Bools, spacing_mm: tuple[float, float], error_mm: float, seed: int = 0
 ) -> Bools:
-    """Return a coarse outline of one plane, as a hasty reader draws it.
+    """Return a coarse outline of one plane, like one drawn by a hasty reader.
 
     The true contour is moved by a smooth error with a standard deviation of `error_mm` along its
     normal, smooth over 4 mm; only the largest component remains. Source of the protocol:

@@ -1,7 +1,7 @@
 """A small block with known Ktrans, ve, vp and T1, finely sampled in time.
 
-It is the truth for tests of perfusion and T1. The uptake is a sum over steps of 50 ms and shares no
-code with the tested functions.
+The case is the ground truth for tests of perfusion and T1. The uptake is a sum over steps of 50 ms
+and shares no code with the tested functions.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from napari_mamamia.phantom.enhancement import HAEMATOCRIT, arterial_blood_mm
 REPETITION_S: Final = 0.005
 FLIP_DEGREES: Final = 12.0
 RELAXIVITY: Final = 4.5
-"""1/(s mM): the value in the OSIPI tests."""
+"""Relaxivity in 1/(s mM), the value in the OSIPI tests."""
 
 _SPACING_MM: Final = 2.0
 _STEP_S: Final = 0.05

@@ -1,4 +1,4 @@
-"""`make_phantom`: one case with its truth, made from a spec."""
+"""`make_phantom`: make one case and its ground truth from a spec."""
 
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -59,7 +59,7 @@ def noise_sigma(
     tissue: NDArray[np.uint8],
     spec: PhantomSpec,
 ) -> float:
-    """Return the noise at which the primary tumour has the CNR of `spec`.
+    """Return the noise level that gives the primary tumour the CNR of `spec`.
 
     CNR = (mean of the tumour - mean of its surroundings) / sigma, on phase 1 without noise, with
     the coil's sensitivity. The tumour is the reference mask of the primary tumour, necrotic core
@@ -95,7 +95,7 @@ def noise_sigma(
     if contrast <= 0:
         raise CaseError(
             f"{spec.case_id}: the primary tumour is not brighter than its surroundings in phase 1 "
-            f"(difference {contrast:.1f}), so that no noise gives the CNR; raise "
+            f"(difference {contrast:.1f}), so no noise level gives the requested CNR; raise "
             "early_enhancement_percent or lower background_enhancement_percent"
         )
     return contrast / spec.contrast_to_noise
@@ -110,7 +110,7 @@ _DRAWN: Final = 800
 
 @dataclass(slots=True)
 class Scene:
-    """The arrays of a phantom in progress, as in `Phantom`; `signal` is without noise at first."""
+    """Arrays of a phantom in progress, as in `Phantom`; `signal` is noise-free at first."""
 
     signal: NDArray[np.int16]
     tissue: NDArray[np.uint8]

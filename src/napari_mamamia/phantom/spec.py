@@ -25,7 +25,7 @@ class Side(StrEnum):
 
 
 class Breasts(StrEnum):
-    """The breasts of the patient; `LEFT` or `RIGHT` alone is the state after a mastectomy."""
+    """The breasts of the patient; `LEFT` or `RIGHT` alone means a mastectomy of the other one."""
 
     BOTH = "both"
     LEFT = "left"
@@ -183,7 +183,7 @@ class PhantomSpec:
     def __post_init__(self) -> None:
         if not self.case_id or set(self.case_id) & set("/\\ \t\n"):
             raise CaseError(
-                f"expected a case id without blanks and slashes, but got {self.case_id!r}"
+                f"expected a case id without spaces and slashes, but got {self.case_id!r}"
             )
         _in_range("seed", self.seed, 0, 2**63)
         _check_grid(self)
@@ -271,5 +271,6 @@ def _check_image(spec: PhantomSpec) -> None:
         )
     if spec.fat_suppression_failure_mm and not spec.fat_suppressed:
         raise CaseError(
-            "fat_suppression_failure_mm needs fat_suppressed; set it to 0, or suppress fat"
+            "fat_suppression_failure_mm requires fat_suppressed; set the former to 0, or enable "
+            "fat suppression"
         )

@@ -1,1 +1,1 @@
-"""Segmenters: they make a prediction from a case."""
+"""Segmenters, which predict a tumour mask from a case."""

@@ -1,1 +1,1 @@
-"""Paint a mask that follows the image: brush, growth, editing session, tools for whole masks."""
+"""Painting of masks that follow the image: brush, growth, editing session, mask tools."""

@@ -39,7 +39,7 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Removal:
-    """The voxels to remove: `gone` is bool of the box's shape; `text` describes them."""
+    """The voxels to remove: `gone` is bool in the box's shape; `text` describes them."""
 
     box: Box
     gone: Bools

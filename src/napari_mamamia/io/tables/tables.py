@@ -49,7 +49,7 @@ _FIRST: Final = frozenset(
         "reason",
     ]
 )
-"""Columns that every table has had from the first version on; later ones may be missing."""
+"""Columns that every version of the table has; later columns may be missing."""
 
 
 def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:

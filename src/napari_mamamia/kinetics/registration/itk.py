@@ -1,4 +1,4 @@
-"""Volumes and transforms of SimpleITK; the only module that imports that package.
+"""Volumes and transforms of SimpleITK; no other module imports that package.
 
 Coordinates are millimetres along the array's axes, (z, y, x) from the centre of voxel 0. Distances
 are those of the patient if the axes are at right angles, whatever the orientation.
@@ -92,7 +92,7 @@ class Warp:
     mesh_mm: tuple[float, ...] = ()
 
     def places(self, points_mm: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the positions of points ``(n, 3)`` in the other phase, mm."""
+        """Return the positions of points ``(n, 3)`` in the other phase in mm."""
         positions = [self.transform.TransformPoint(turned(point, float)) for point in points_mm]
         return np.array(positions, np.float64).reshape(-1, 3)[:, ::-1]
 
@@ -118,10 +118,10 @@ class Warp:
         spacing_mm: Sequence[float],
         origin_mm: Sequence[float],
     ) -> tuple[NDArray[np.float32], int]:
-        """Return a volume on a grid, float32, and the number of voxels outside the volume.
+        """Return a resampled volume (float32) and the number of voxels outside the original.
 
-        Voxels outside take the nearest value at the volume's edge. No value is below the minimum or
-        above the maximum of the volume, since cubic B-splines overshoot at edges.
+        Voxels outside get the nearest value at the volume's edge. Values are clipped to the range
+        of the volume, because cubic B-splines overshoot at edges.
         """
         itk = require_simpleitk()
         method = itk.ResampleImageFilter()

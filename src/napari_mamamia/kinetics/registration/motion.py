@@ -1,4 +1,4 @@
-"""The choice of the best warp of a phase, and whether it is better than none."""
+"""Choose the best warp of a phase, and decide whether it is better than no warp."""
 
 import math
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ _NAN3: Final = (math.nan, math.nan, math.nan)
 
 @dataclass(frozen=True, slots=True)
 class PhaseMotion:
-    """Motion of one phase. Values "after" belong to the registration that was tried.
+    """Motion of one phase; values named "after" belong to the tried registration.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class PhaseMotion:
 def judge(
     coarse: Coarse, tries: dict[int, list[Try]], settings: RegistrationSettings
 ) -> tuple[dict[int, list[Fit]], int]:
-    """Return each phase's fits, before and after each warp, over the same voxels."""
+    """Return each phase's fits before and after each warp, over the same voxels."""
     steps = coarse.spacing_mm
     plain = {
         index: smoothed(coarse.phases[index], steps) for index in {0, 1, settings.reference, *tries}
@@ -92,9 +92,9 @@ def choose(index: int, found: list[Try], fits: list[Fit]) -> tuple[Try, PhaseMot
         # In this order: `min` keeps its first value if the other is nan, as it is without a mask.
         folds = min(finer.body_jacobian_min, finer.jacobian[0]) <= 0
         if folds:
-            note = "the B-spline folds: rigid is used"
+            note = "the B-spline folds: the rigid registration is used"
         elif finer_fit.residual_percent > _SPLINE_GAIN * fit.residual_percent:
-            note = "the B-spline is no better than rigid"
+            note = "the B-spline is no better than the rigid registration"
         else:
             chosen, fit = finer, finer_fit
     verdict = verdict_of(fits[0], fit)

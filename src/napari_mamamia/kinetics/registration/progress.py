@@ -1,4 +1,4 @@
-"""Long work of SimpleITK in a thread, with progress and cancellation."""
+"""Run long SimpleITK work in a thread, with progress and cancellation."""
 
 import threading
 from collections.abc import Callable

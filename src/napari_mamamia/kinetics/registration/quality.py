@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from napari_mamamia.kinetics.registration.settings import Verdict
 
 BETTER_BELOW: Final = 0.95
-"""A phase is better if its residual falls to this share of its earlier value. Our choice."""
+"""Largest share of its earlier residual at which a phase counts as better (our choice)."""
 
 WORSE_ABOVE: Final = 1.02
-"""A phase is worse if its residual rises above this share. Our choice."""
+"""Share of its earlier residual above which a phase counts as worse (our choice)."""
 
 _LEAST_INFORMATION: Final = 0.999  # share of the earlier mutual information; our choice
 _HUBER: Final = 1.345  # standard deviations; Source: Huber 1981, 95 % efficient for Gaussian noise
@@ -29,7 +29,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Fit of a phase onto the reference: lower `residual_percent`, higher `nmi` are better."""
+    """Fit of a phase to the reference: a low `residual_percent` and a high `nmi` are good."""
 
     residual_percent: float
     nmi: float
@@ -37,7 +37,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Displacement:
-    """Lengths of the displacements of a region's voxels, mm."""
+    """Statistics of the displacements of a region's voxels in mm."""
 
     median_mm: float = 0.0
     p95_mm: float = 0.0

@@ -33,7 +33,7 @@ _SLAB_VOXELS: Final = 400_000
 def resample(
     case: Case, index: int, warp: Warp, interpolation: Interpolation, out: NDArray[Any]
 ) -> int:
-    """Fill `out` with a moved phase, and return the number of voxels outside the phase.
+    """Fill `out` with a warped phase, and return the number of voxels outside the phase.
 
     `out` is ``(z, y, x)`` of the case's type. Integers are rounded; no value is below the minimum
     or above the maximum of the phase.
@@ -68,7 +68,7 @@ def resample(
 
 
 def _iterate_slabs(shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Yield first and last slices of slabs that take a short time each."""
+    """Yield the first and last slice of slabs, each small enough to resample quickly."""
     thick = max(1, _SLAB_VOXELS // math.prod(shape[1:]))
     for start in range(0, shape[0], thick):
         yield start, min(start + thick, shape[0])
@@ -85,7 +85,7 @@ def _in_type(values: NDArray[np.float32], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _stop_nothing() -> None:
-    """Do nothing: coefficients are computed in a moment and cannot be stopped."""
+    """Do nothing: computing coefficients is short and cannot be stopped."""
 
 
 _STEPS: Final = 100

@@ -1,4 +1,4 @@
-"""Settings of a registration of phases, and the words for its outcome."""
+"""Settings of a registration of phases, and the names of its outcomes."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from napari_mamamia.core.choices import Interpolation, TransformKind
 
 
 class Verdict(StrEnum):
-    """Outcome for a phase. Only phases with a better fit are changed."""
+    """Outcome for a phase; only phases with a better fit are changed."""
 
     REFERENCE = "reference"
     BETTER = "better"
@@ -75,7 +75,7 @@ class RegistrationSettings:
 
     @property
     def name(self) -> str:
-        """The method in one line, as in provenance."""
+        """The method as one line for the provenance."""
         how = "rigid"
         if self.transform is TransformKind.BSPLINE:
             how = f"rigid, then B-spline of {self.mesh_mm:g} mm"

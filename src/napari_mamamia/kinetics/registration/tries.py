@@ -1,4 +1,4 @@
-"""The warps tried on one phase (rigid, then B-spline), and the effect of each."""
+"""The warps tried on one phase (rigid, then B-spline), and the effect of each one."""
 
 import math
 import time
@@ -42,7 +42,7 @@ def try_phase(
     settings: RegistrationSettings,
     mask: NDArray[Any] | None,
 ) -> list[Try]:
-    """Return the warps of one phase, the finest last, without any that folds.
+    """Return the warps tried on one phase, the finest last; warps that fold are left out.
 
     Parameters
     ----------

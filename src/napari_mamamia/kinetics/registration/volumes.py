@@ -1,4 +1,4 @@
-"""Phases on a coarser grid for registration, their body, and the tissue that does not enhance."""
+"""Coarse volumes for registration: the phases, the body, and the non-enhancing tissue."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coarse:
-    """A case on voxels of about `settings.finest_mm`.
+    """A case resampled to voxels of about `settings.finest_mm`.
 
     `phases` is float32 ``(phase, z, y, x)``, `body` bool ``(z, y, x)``, `near` the tumour's mask
     with its margin (empty without a mask). `origin_mm` is the centre of voxel 0.
@@ -139,11 +139,10 @@ def coarse_case(case: Case, settings: RegistrationSettings, mask: NDArray[Any] |
 
 
 def levels_of(coarse: Coarse, reference: int, moving: int) -> tuple[Level, ...]:
-    """Return two phases on voxels of four times, twice and once the finest size, coarse first.
+    """Return two phases at three resolutions, coarse first: 4, 2 and 1 times the finest size.
 
     A level keeps at least 8 voxels along each axis. The sampled region is the body with 5 mm around
-    it without the tumour and its margin, where contrast that comes and goes would be taken for
-    motion.
+    it without the tumour and its margin, where changing contrast would be mistaken for motion.
 
     Parameters
     ----------
@@ -178,7 +177,7 @@ def levels_of(coarse: Coarse, reference: int, moving: int) -> tuple[Level, ...]:
 def not_enhancing(
     coarse: Coarse, before: Sequence[NDArray[np.float32]], after: Sequence[NDArray[np.float32]]
 ) -> Bools:
-    """Return the voxels whose residual is not due to contrast: the body where nothing enhances.
+    """Return the voxels of the body that do not enhance, so that residuals are not contrast.
 
     PE of the first phase after contrast is below 20 % before the registration and after it, and the
     tumour with 5 mm around it does not count.
@@ -217,13 +216,13 @@ def _require_values(volume: NDArray[Any], index: int, name: str) -> None:
     if np.issubdtype(volume.dtype, np.floating) and not np.isfinite(volume).all():
         bad = int(volume.size - np.count_nonzero(np.isfinite(volume)))
         raise CaseError(
-            f"registration needs numbers everywhere, but phase {index} of {name} has {bad} voxels "
-            "that are not finite; export that phase again"
+            f"phase {index} of {name} has {bad} voxels that are not finite, so it cannot be "
+            "registered; export that phase again"
         )
     if volume.min() == volume.max():
         raise CaseError(
-            f"registration needs an image in every phase, but phase {index} of {name} has the "
-            f"value {volume.flat[0]} everywhere; export that phase again"
+            f"phase {index} of {name} has the value {volume.flat[0]} everywhere, so it cannot be "
+            "registered; export that phase again"
         )
 
 

@@ -90,23 +90,23 @@ class Breast:
         return ((x - aside, x + aside), (y - 40, y + ry + 20), (z - rz - 24, z + rz + 24))
 
     def offsets(self, points: Points) -> tuple[Array, Array, Array]:
-        """Return offsets to the breast's axis and base along right, anterior, superior."""
+        """Return the offsets from the breast's axis and base along right, anterior and superior."""
         x, y, z = (np.float32(c) for c in self.centre_mm)
         forward = points.y_mm - y
         lean = np.float32(self.outward * self.lean)
         return points.x_mm - x - lean * forward, forward, points.z_mm - z
 
     def distance(self, points: Points) -> Array:
-        """Return the distance to the breast's own ellipsoid."""
+        """Return the distance to the ellipsoid of the breast."""
         return quadric(self.offsets(points), self.radii_mm)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Depths:
-    """Distances at a block of points in mm, negative inside.
+    """Distances in mm for a block of points, negative inside the surface.
 
-    To the surface of the skin, to the outside of the ribs, and to the front of the chest muscle
-    (negative in or behind it). `uneven` is the random field that deforms surfaces.
+    The surfaces are the skin, the outside of the ribs, and the front of the chest muscle (negative
+    in or behind the muscle). `uneven` is the random field that deforms surfaces.
     """
 
     skin: Array

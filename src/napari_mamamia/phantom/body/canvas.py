@@ -1,4 +1,4 @@
-"""`Canvas`: a block of voxels on which tissues are painted, one over the other."""
+"""`Canvas`: a block of voxels on which tissues are painted over each other."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

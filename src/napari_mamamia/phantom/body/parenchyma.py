@@ -13,8 +13,9 @@ from napari_mamamia.phantom.spec import PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
 
 FIBROGLANDULAR_SHARE: Final = {"a": 0.07, "b": 0.17, "c": 0.34, "d": 0.55}
-"""Share of the breast's volume for each BI-RADS density. Our choice: volumes in MRI are below the
-quarters of area (25, 50, 75 %) that BI-RADS used for mammograms.
+"""Glandular share of the breast's volume for each BI-RADS density (our choice).
+
+Volume shares in MRI are below the area quarters (25, 50, 75 %) that BI-RADS used for mammograms.
 """
 
 _PLANNING_STEP_MM: Final = 4.0
@@ -26,7 +27,7 @@ _STREAK_WIDTH: Final = np.float32(0.3)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grain:
-    """Values of three fields at a block of points, from large structures to small."""
+    """Values of three texture fields at a block of points, from coarse to fine."""
 
     coarse: Array
     middle: Array
@@ -76,13 +77,13 @@ class Parenchyma:
         return Grain(self.coarse.at(points), self.middle.at(points), self.fine.at(points))
 
     def enhancement(self, points: Points) -> Array:
-        """Return the factor, mean 1, by which glandular enhancement varies: patches and foci."""
+        """Return the factor, mean 1, by which glandular enhancement varies in patches and foci."""
         # Half the variance is subtracted, since the exponential raises the mean by that much.
         gain: Array = np.exp(_PATCHINESS * self.patches.at(points) - _PATCHINESS**2 / 2)
         return gain
 
     def score(self, breast: Breast, points: Points, depths: Depths, grain: Grain) -> Array:
-        """Return how glandular each point is.
+        """Return the glandular score of each point.
 
         The points with the highest scores become gland first.
         """

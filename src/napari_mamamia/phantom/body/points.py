@@ -54,17 +54,17 @@ class Points:
 
     @property
     def x_mm(self) -> NDArray[np.float32]:
-        """Right of the midline; broadcasts to `shape`."""
+        """Distance to the right of the midline in mm; broadcasts to `shape`."""
         return self._spread_axis(0)
 
     @property
     def y_mm(self) -> NDArray[np.float32]:
-        """Towards anterior; broadcasts to `shape`."""
+        """Distance towards anterior in mm; broadcasts to `shape`."""
         return self._spread_axis(1)
 
     @property
     def z_mm(self) -> NDArray[np.float32]:
-        """Towards superior; broadcasts to `shape`."""
+        """Distance towards superior in mm; broadcasts to `shape`."""
         return self._spread_axis(2)
 
     def moved(self, shift_mm: Sequence[float]) -> "Points":
@@ -80,7 +80,7 @@ class Points:
         return Points((along[0], along[1], along[2]), self.axes)
 
     def window(self, bounds: Bounds) -> Window | None:
-        """Return the smallest block of the array with every point in `bounds`, or None."""
+        """Return the smallest block of the array that contains every point in `bounds`, or None."""
         slices = []
         for world in self.axes:
             low, high = bounds[world]

@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 from napari_mamamia.phantom.body.points import Bounds, Points
 
 BODY_BOUNDS_MM: Final[Bounds] = ((-210.0, 210.0), (-300.0, 190.0), (-200.0, 200.0))
-"""Bounds of the fields of the whole body; values continue unchanged beyond them."""
+"""Bounds of the texture fields of the whole body, in mm.
+
+Values at the bounds continue unchanged beyond them.
+"""
 
 _VARIANCE_PER_AXIS: Final = 151 / 315
 """Integral of the squared cubic B-spline: the share of white noise's variance that one axis keeps.

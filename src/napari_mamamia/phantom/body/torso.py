@@ -1,4 +1,4 @@
-"""Everything behind the breasts: muscle, ribs, lungs, heart, great vessels, liver, spine.
+"""Tissues behind the breasts: muscle, ribs, lungs, heart, great vessels, liver, spine.
 
 Positions and sizes are our choice, after what a radiologist expects in a prone breast examination:
 the heart lies on the patient's left, the dome of the liver low on the right.

@@ -98,7 +98,10 @@ class Tumour:
         return a, b, c
 
     def _raise_spikes(self, offsets: tuple[Array, Array, Array]) -> Array:
-        """Return how far spicules raise the surface; each ray is a cone around its unit vector."""
+        """Return the height in mm by which spicules raise the surface.
+
+        Each spicule is a cone around its unit vector.
+        """
         length = np.sqrt(offsets[0] ** 2 + offsets[1] ** 2 + offsets[2] ** 2) + np.float32(1e-3)
         lift: Array = np.zeros_like(length)
         for ray, height in zip(self.rays, self.ray_mm, strict=True):
@@ -176,7 +179,7 @@ def _choose_centre(
     others: tuple[Tumour, ...],
     rng: np.random.Generator,
 ) -> tuple[float, float, float]:
-    """Return a centre inside the breast; positions in glandular tissue are more likely."""
+    """Return a random centre inside the breast, more likely in glandular tissue."""
     breast = body.breast(one.side)
     points = Points.lattice(breast.bounds_mm, _PLACING_STEP_MM)
     depths = body.depths(points)

@@ -39,7 +39,7 @@ class Tube:
         return (x, y, z)
 
     def pieces(self) -> Iterator["Tube"]:
-        """Yield each straight segment."""
+        """Yield each straight segment as a vessel."""
         for k in range(len(self.path_mm) - 1):
             yield Tube(self.path_mm[k : k + 2], self.radius_mm[k : k + 2])
 

@@ -46,12 +46,13 @@ from napari_mamamia.scoring.case.profiles import (
 # Warnings about a case that could be scored, in plain words.
 
 _ROUNDING_VOXELS: Final = 0.01
-"""Affines that differ by less at the farthest corner differ by float32 rounding (see
-`core.grid.SAME_PLACE_VOXELS`) and cause no warning.
+"""Largest affine difference in voxels that counts as float32 rounding and causes no warning.
+
+The difference is measured at the farthest corner (see `core.grid.SAME_PLACE_VOXELS`).
 """
 
 AFFINE_DIFFERS: Final = "affine_differs"
-"""Start of the warning for a case whose masks differ in affine but are scored all the same."""
+"""Start of the warning for a case that is scored although its affines differ."""
 PREDICTION_IDENTITY: Final = "the prediction's grid is an identity"
 ON_REFERENCE: Final = "mm are measured on the reference's grid"
 
@@ -70,7 +71,7 @@ def case_warnings(
     profile: Profile,
     label: float | None = None,
 ) -> tuple[str, ...]:
-    """Return plain sentences about unusual values, geometry and shape of a scored case."""
+    """Return sentences about unusual values, geometry and shape of a scored case."""
     pair = measured.pair
     masks = (
         ("reference", reference, pair.reference),
@@ -89,7 +90,7 @@ def case_warnings(
 
 
 def _warn_of_files(reference: LabelMap, prediction: LabelMap) -> list[str]:
-    """Return the warnings from both files' headers; a warning that both share is returned once."""
+    """Return the warnings from both files' headers, without duplicates."""
     by_text: dict[str, list[str]] = {}
     for name, labels in (("reference", reference), ("prediction", prediction)):
         for text in labels.warnings:
@@ -210,7 +211,7 @@ def score_and_measure(
     if reference is None:
         if prediction is None:
             raise ValueError(
-                f"expected a reference or a prediction of {case_id}, got neither: give at least one"
+                f"{case_id} has neither a reference nor a prediction; give at least one"
             )
         score = CaseScore(
             case_id,
@@ -257,7 +258,7 @@ _REORDERED: Final = (
 def _find_problem(
     reference: LabelMap, prediction: LabelMap, profile: Profile, label: float | None
 ) -> tuple[ScoreStatus, str] | None:
-    """Return why two masks cannot be compared under a profile, None if they can."""
+    """Return why two masks cannot be compared under a profile, or None if they can."""
     if reason := _not_a_mask(reference, profile, label):
         return ScoreStatus.REFERENCE_UNREADABLE, f"the reference is not a mask: {reason}"
     aligned = laid_on(reference, prediction, profile)
@@ -269,7 +270,7 @@ def _find_problem(
 
 
 def _not_a_mask(labels: LabelMap, profile: Profile, label: float | None) -> str:
-    """Return why the values of a file are not a mask; "" if they are or the profile takes any."""
+    """Return why the values of a file are not a mask, or "" if they are acceptable."""
     if profile.takes_any_values or _is_plain(labels.crop):
         return ""
     takes_label = profile.distance_foreground is Foreground.CHOSEN_LABEL
@@ -306,17 +307,17 @@ def _check_label(profile: Profile, label: float | None) -> None:
         return
     if profile.distance_foreground is not Foreground.CHOSEN_LABEL:
         raise ValueError(
-            f"expected no label under the profile {profile.name}, which defines its own "
-            f"foreground, got {label:g}: leave the label out or choose the profile clinical"
+            f"the profile {profile.name} defines its own foreground, so the label {label:g} "
+            "cannot be used; leave the label out or choose the profile clinical"
         )
     if label == 0:
-        raise ValueError("expected a label other than 0, which is background: choose another label")
+        raise ValueError("the label 0 is background; choose another label")
 
 
 def sizes_of_reference(
     reference: LabelMap, profile: Profile, label: float | None = None
 ) -> dict[str, float]:
-    """Return the columns of a score that depend on the reference alone, by name.
+    """Return the columns of a score that depend only on the reference, by name.
 
     Raises
     ------
@@ -334,7 +335,7 @@ def _measure_sizes(
     profile: Profile,
     label: float | None,
 ) -> dict[str, Any]:
-    """Return the metrics of each mask alone on its own grid, for the files that are masks."""
+    """Return the metrics of each valid mask alone, on its own grid."""
     values: dict[str, float] = {}
     for mask, values_of in ((reference, reference_values), (prediction, prediction_values)):
         if mask is not None and not _not_a_mask(mask, profile, label):
@@ -374,7 +375,7 @@ def _score_case(
 
 
 def _split_further(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a `CaseScore`; metrics of installed packages are one of them."""
+    """Return the fields of a `CaseScore`, with the metrics of plugins in one separate field."""
     own = {name: value for name, value in values.items() if name in SCORE_COLUMNS}
     further = tuple((name, value) for name, value in values.items() if name not in SCORE_COLUMNS)
     return own | ({"further": further} if further else {})

@@ -1,4 +1,4 @@
-"""Names of the MONAI classes that a bundle may use here; a list, so that MONAI is not needed.
+"""Names of the MONAI classes that a bundle may use, listed so that MONAI is not needed.
 
 Not in the list are classes that take a function or a class as a value, read or write files,
 download weights, draw random numbers, or have an output other than one volume.
@@ -53,17 +53,17 @@ BEFORE: Final = (
         )
     )
 )
-"""Transforms of the preprocessing."""
+"""Allowed transforms before the network."""
 
 LOOKING_AROUND: Final = frozenset(
     ("FillHolesd", "KeepLargestConnectedComponentd", "RemoveSmallObjectsd")
 )
-"""Postprocessing whose result at a voxel depends on distant voxels."""
+"""Postprocessing steps whose result at a voxel depends on distant voxels."""
 
 AFTER: Final = (
     LOOKING_AROUND | _PLAIN | frozenset(("Activationsd", "AsDiscreted", "Invertd", "LabelFilterd"))
 )
-"""Transforms of the postprocessing."""
+"""Allowed transforms after the network."""
 
 NETWORKS: Final = frozenset(
     (
@@ -80,14 +80,14 @@ NETWORKS: Final = frozenset(
         "VNet",
     )
 )
-"""Networks that take plain values only, load nothing, and have one output."""
+"""Allowed networks: they take only plain values, load nothing, and have one output."""
 
 _ALIASES: Final = {"Unet": "UNet", "BasicUnet": "BasicUNet", "AttentionUNet": "AttentionUnet"}
 _ISOLATED: Final = f"or {IN_A_ROOM}"
 
 
 def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> Iterator[str]:
-    """Yield the reasons, in sentences, why a bundle cannot be run here.
+    """Yield sentences with the reasons why a bundle cannot be run here.
 
     Parameters
     ----------
@@ -111,14 +111,14 @@ def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> I
     axes = len(data_format.spatial_shape)
     if axes not in (0, 3):
         yield (
-            f"the network of {config.where} should take volumes, but metadata.json gives its "
+            f"expected the network of {config.where} to take volumes, but metadata.json gives its "
             f"input {axes} axes; choose a bundle for three axes"
         )
     channels = len(data_format.channels)
     if len(config.images) not in (1, channels):
         yield (
-            f"{config.where}: LoadImaged should read 1 image or one for each of the {channels} "
-            f"channels, but reads {', '.join(config.images)}; correct the bundle"
+            f"{config.where}: expected LoadImaged to read 1 image or one for each of the "
+            f"{channels} channels, but it reads {', '.join(config.images)}; correct the bundle"
         )
     if not any(step.name == "AsDiscreted" for step in config.postprocessing):
         yield (
@@ -130,7 +130,7 @@ def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> I
 
 
 def network_name(step: Step, where: str) -> str:
-    """Return MONAI's name of a network's class, "" if it is not in the list.
+    """Return MONAI's name of a network's class, or "" if it is not in the list.
 
     Raises
     ------
@@ -145,12 +145,12 @@ def network_name(step: Step, where: str) -> str:
 def _about_network(config: BundleConfig, weights: str) -> Iterator[str]:
     if not weights:
         yield (
-            f"the bundle of {config.where} should have its network as models/model.ts or "
-            "models/model.pt, but has neither; copy that file too"
+            f"expected the bundle of {config.where} to have its network as models/model.ts or "
+            "models/model.pt, but it has neither; copy that file too"
         )
     elif weights.endswith(".pt") and config.network is None:
         yield (
-            f"{config.where} should have network_def with the class of the network, since "
+            f"expected {config.where} to have network_def with the class of the network, since "
             f"{weights} holds weights only; complete the bundle, or export models/model.ts"
         )
     elif weights.endswith(".pt") and config.network is not None:
@@ -162,6 +162,6 @@ def _about_network(config: BundleConfig, weights: str) -> Iterator[str]:
 
 def _describe_unknown(step: Step, name: str, allowed: list[str], where: str) -> str:
     return (
-        f"{where}: {step.key} should be one of {', '.join(allowed)}, but is {name}, which was "
-        f"neither imported nor run; ask its author for a bundle without it, {_ISOLATED}"
+        f"{where}: expected {step.key} to be one of {', '.join(allowed)}, but it is {name}, which "
+        f"was neither imported nor run; ask its author for a bundle without it, {_ISOLATED}"
     )

@@ -1,4 +1,4 @@
-"""The description of a MONAI bundle before it is loaded, from its text files, without MONAI."""
+"""The description of a MONAI bundle, read from its text files before loading, without MONAI."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -39,14 +39,14 @@ _SHOWN: Final = (
 )
 _LONGEST: Final = 300
 _BLENDED: Final = (
-    "the bundle resamples labels by linear interpolation; they are rounded here, and a rim of "
+    "the bundle resamples labels by linear interpolation; the values are rounded, so a rim of "
     "label 1 can appear between background and label 2"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class BundleFacts:
-    """What the text files of a bundle state; fields are as in `ModelCard`.
+    """Facts from the text files of a bundle; fields are as in `ModelCard`.
 
     `root` is its folder, `files` are the names of the files that determine its result: network and
     configs.
@@ -63,7 +63,7 @@ class BundleFacts:
 
 
 def describe_bundle(files: ModelFiles) -> BundleFacts:
-    """Return what a bundle's files state, with the reasons why it cannot be run in `missing`."""
+    """Return the facts from a bundle's files, with reasons why it cannot be run in `missing`."""
     try:
         root = bundle_root(files)
         metadata = read_metadata(files)
@@ -118,7 +118,7 @@ def _run_facts(config: BundleConfig) -> Iterator[tuple[str, Setting]]:
 
 
 def _blends_labels(config: BundleConfig) -> bool:
-    """Return whether labels, and not probabilities, are resampled linearly to the image's grid."""
+    """Return whether labels (not probabilities) are resampled linearly to the image's grid."""
     names = [step.name for step in config.postprocessing]
     if "AsDiscreted" not in names:
         return False
@@ -139,7 +139,7 @@ def _choose_name(metadata: Mapping[str, Any], usual: str) -> str:
 
 
 def bundle_card(files: ModelFiles, kind: ModelKind, checksums: bool) -> ModelCard:
-    """Return the card of a MONAI bundle; the checksum includes its configs."""
+    """Return the card of a MONAI bundle; its checksum includes the configs."""
     bundle = describe_bundle(files)
     deciding = [item for item in files.sizes if item[0] in bundle.files]
     return ModelCard(

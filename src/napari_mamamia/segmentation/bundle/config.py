@@ -1,4 +1,4 @@
-"""How a MONAI bundle is described and run, as records; none of its classes is imported."""
+"""Records that describe a MONAI bundle and its run; none of its classes is imported."""
 
 import math
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class DataFormat:
 
     @property
     def labels(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Labels as (name, values): output k has value k after background, otherwise value k+1."""
+        """Labels as (name, values): output k has value k if there is background, else k + 1."""
         first = 1 if self.has_background else 0
         return tuple((name, (number,)) for number, name in enumerate(self.outputs[first:], start=1))
 
@@ -59,10 +59,11 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class BundleConfig:
-    """How a bundle is run. `preprocessing` starts after the images are read into `images`.
+    """Configuration of a bundle's run.
 
-    `images` are the keys for the channels: one key for all of them, or one for each. `mixed` says
-    whether the bundle computes in half precision on a CUDA card.
+    `preprocessing` starts after the images are read into `images`. `images` are the keys for the
+    channels: one key for all of them, or one for each. `mixed` says whether the bundle computes in
+    half precision on a CUDA GPU.
     """
 
     where: str
@@ -94,13 +95,13 @@ def read_format(metadata: Mapping[str, Any], where: str) -> DataFormat:
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ModelError(
-            f"{where}: metadata.json should have network_data_format with inputs.image and "
-            f"outputs.pred, each with num_channels, but {type(error).__name__}: {error}; {_REPAIR}"
+            f"{where}: expected network_data_format with inputs.image and outputs.pred, each with "
+            f"num_channels, in metadata.json ({type(error).__name__}: {error}); {_REPAIR}"
         ) from error
 
 
 def read_config(references: References) -> BundleConfig:
-    """Return how a bundle is run, from its inference.json.
+    """Return the configuration of a bundle's run from its inference.json.
 
     Raises
     ------
@@ -124,7 +125,7 @@ def read_config(references: References) -> BundleConfig:
 
 
 def has_background(data_format: DataFormat, config: BundleConfig) -> bool:
-    """Return whether output 0 is background: it is named so, or the largest output wins."""
+    """Return whether output 0 is background: by its name, or because the largest output wins."""
     named = data_format.outputs[0].strip().casefold() == "background"
     wins = any(
         step.name == "AsDiscreted" and step.argument("argmax") not in (None, False, [False])
@@ -136,7 +137,7 @@ def has_background(data_format: DataFormat, config: BundleConfig) -> bool:
 def label_names(
     data_format: DataFormat, config: BundleConfig
 ) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return labels as (name, values): output k has value k after background, otherwise k + 1."""
+    """Return labels as (name, values): output k has value k if there is background, else k + 1."""
     names = data_format.outputs[1 if has_background(data_format, config) else 0 :]
     return tuple((name, (value,)) for value, name in enumerate(names, start=1))
 
@@ -146,7 +147,9 @@ def _read_windows(references: References) -> Windows:
     inferer = references.value("inferer")
     if not isinstance(inferer, Mapping):
         understood(inferer, where)
-        raise ModelError(f"{where}: inferer should have _target_, but is {inferer!r}; {_REPAIR}")
+        raise ModelError(
+            f"{where}: expected inferer to have _target_, but it is {inferer!r}; {_REPAIR}"
+        )
     name = short_name(understood(inferer.get("_target_"), where), f"{where}: inferer")
     if name == "SimpleInferer":
         return Windows()
@@ -160,8 +163,8 @@ def _read_windows(references: References) -> Windows:
         return _window_record(inferer)
     except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise ModelError(
-            f"{where}: inferer should have roi_size with three whole numbers and an overlap from "
-            f"0 to below 1, but {error}; {_REPAIR}"
+            f"{where}: expected inferer to have roi_size with three whole numbers and an overlap "
+            f"from 0 to below 1, but {error}; {_REPAIR}"
         ) from error
 
 
@@ -188,7 +191,7 @@ def _window_record(found: Mapping[str, Any]) -> Windows:
 
 
 def _find_network(references: References) -> Step | None:
-    """Return the network's class and arguments, None if the config has none."""
+    """Return the network's class and arguments, or None if the config has none."""
     key = next((name for name in ("network_def", "network") if name in references), "")
     definition = references.value(key) if key else None
     if not isinstance(definition, Mapping) or "_target_" not in definition:

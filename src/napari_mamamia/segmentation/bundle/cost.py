@@ -63,13 +63,18 @@ def tiles_of_bundle(card: ModelCard, settings: EngineSettings, grid: Grid) -> Ti
 
 
 def bundle_bytes(inputs: int, outputs: int, padded: Sequence[int], grid: Grid) -> int:
-    """Return the memory for the volumes of a run, in bytes of single precision."""
+    """Return an upper limit of the windows of a case on `grid`, or None if it is unknown.
+
+    Cropping of empty borders is not considered. The limit is unknown for another kind of model, for
+    a window as large as the volume (its time is not that of a tile), and if only MONAI knows the
+    extents after a step of preprocessing.
+    """
     voxels, case_voxels = math.prod(padded), math.prod(grid.shape)
     return 4 * (voxels * (2 * inputs + 2 * outputs + 1) + case_voxels * (inputs + 2 * outputs))
 
 
 def _follow_shape(steps: Sequence[Step], grid: Grid) -> tuple[int, int, int] | None:
-    """Return the extents (x, y, z) of the network's input, None if a step is not supported here."""
+    """Return the extents (x, y, z) of the network's input, or None if a step is unsupported."""
     extents, spacing = list(grid.shape[::-1]), list(grid.spacing_mm[::-1])
     letters = grid.orientation
     for step in steps:
@@ -101,7 +106,7 @@ def _follow_shape(steps: Sequence[Step], grid: Grid) -> tuple[int, int, int] | N
 
 
 def _find_order(letters: str, wanted: str) -> list[int] | None:
-    """Return the current axis of each axis of `wanted`, None if they are not letters."""
+    """Return the current axis of each axis of `wanted`, or None if they are not letters."""
     order = [
         next((k for k, now in enumerate(letters) if any({now, one} <= set(p) for p in _PAIRS)), -1)
         for one in wanted
@@ -135,6 +140,6 @@ def _count_windows(shape: Sequence[int], windows: Windows) -> tuple[int, tuple[i
 
 
 def _make_triple(value: Any) -> tuple[Any, ...]:
-    """Return a value for each axis; nan if there is not one for each."""
+    """Return a value for each axis, or nan values if their number is wrong."""
     values = tuple(value) if isinstance(value, list | tuple) else (value,) * 3
     return values if len(values) == 3 else (math.nan,) * 3

@@ -1,7 +1,7 @@
-"""The engine of MONAI bundles: MONAI's own result without its workflow, which is code.
+"""The engine of MONAI bundles, which reproduces MONAI's result without running bundle code.
 
 Transforms and networks are MONAI's classes with arguments from the bundle's configs; windows are
-blended as in MONAI. With torch in single precision on the processor, labels and probabilities equal
+blended as in MONAI. With torch in single precision on the CPU, labels and probabilities equal
 those of the bundle's own workflow.
 """
 
@@ -81,11 +81,11 @@ from napari_mamamia.segmentation.nnunet.checkpoint import (
 _INNER: Final = ("model", "state_dict", "network")
 # Prefix of names if torch's DataParallel was used in training.
 _PREFIX: Final = "module."
-_COPY: Final = "copy the bundle again from where it came from"
+_COPY: Final = "copy the bundle again from its source"
 
 
 def load_network(path: Path, step: Step | None, where: str) -> nn.Module:
-    """Return the network with its weights, ready to predict, on the processor.
+    """Return the network with its weights, ready to predict, on the CPU.
 
     Parameters
     ----------
@@ -106,8 +106,9 @@ def load_network(path: Path, step: Step | None, where: str) -> nn.Module:
         return read_script(path)
     if step is None:
         raise ModelError(
-            f"{where} should have network_def with the class of the network, since {path.name} "
-            "holds weights only; complete the bundle, or export the network as models/model.ts"
+            f"expected {where} to have network_def with the class of the network, since "
+            f"{path.name} holds weights only; complete the bundle, or export the network as "
+            "models/model.ts"
         )
     network = _build_network(step, where)
     weights = _find_weights(path)
@@ -116,21 +117,21 @@ def load_network(path: Path, step: Step | None, where: str) -> nn.Module:
     except RuntimeError as error:
         reason = "; ".join(line.strip() for line in str(error).splitlines()[1:4])
         raise ModelError(
-            f"{path} should hold the weights of {step.name} as described by {where}, but they do "
-            f"not fit ({reason}); {_COPY}"
+            f"expected {path} to hold the weights of {step.name} as described by {where}, but "
+            f"they do not fit ({reason}); {_COPY}"
         ) from error
     return network.eval()
 
 
 def _build_network(step: Step, where: str) -> nn.Module:
-    """Return the network without weights: MONAI's class with this allowed name."""
+    """Return the network without weights, an instance of MONAI's class with this allowed name."""
     name = network_name(step, where)
     kind: Any = getattr(monai.networks.nets, name, None) if name else None
     if not inspect.isclass(kind):
         raise ModelError(
-            f"{where}: {step.key} should be a network of MONAI {monai.__version__}, but is "
-            f"{step.name}, which was not imported; check which version the bundle was made for, "
-            "or export the network as models/model.ts"
+            f"{where}: expected {step.key} to be a network of MONAI {monai.__version__}, but it "
+            f"is {step.name}, which was not imported; check which version the bundle was made "
+            "for, or export the network as models/model.ts"
         )
     arguments = understood(dict(step.arguments), where)
     if any(isinstance(value, NumberType) for value in arguments.values()):
@@ -141,14 +142,15 @@ def _build_network(step: Step, where: str) -> nn.Module:
 
 
 def _find_weights(path: Path) -> Mapping[str, Any]:
-    """Return the table of tensors in a file: the whole file, or the entry with a usual name."""
+    """Return the table of tensors in a file: the whole file, or an entry with a common name."""
     table = _load_file(path)
     for name in _INNER:
         if isinstance(table, Mapping) and isinstance(table.get(name), Mapping):
             table = table[name]
     if not isinstance(table, Mapping) or not all(torch.is_tensor(v) for v in table.values()):
         raise ModelError(
-            f"{path} should hold a network's weights by name, but holds other objects; {_COPY}"
+            f"expected {path} to hold a network's weights by name, but it holds other objects; "
+            f"{_COPY}"
         )
     if table and all(str(name).startswith(_PREFIX) for name in table):
         return {str(name).removeprefix(_PREFIX): value for name, value in table.items()}
@@ -165,15 +167,15 @@ def _load_file(path: Path) -> Any:
     except pickle.UnpicklingError as error:
         names = ", ".join(unsafe_globals(path)) or "an unknown function"
         raise ModelError(
-            f"{path} should hold numbers only, but loading it would call {names}; it was not "
+            f"expected {path} to hold numbers only, but loading it would call {names}; it was not "
             f"opened and nothing was run. Ask its author for a clean file, or {IN_A_ROOM}",
             remedies=(WRAP,),
         ) from error
     except DAMAGE as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ModelError(
-            f"{path} should be a complete file of weights, but it is damaged or of another kind "
-            f"({reason}); {_COPY}"
+            f"expected {path} to be a complete file of weights, but it is damaged or of another "
+            f"kind ({reason}); {_COPY}"
         ) from error
 
 
@@ -182,7 +184,9 @@ _PREPARED: Final = 100
 _PREDICTED: Final = 930
 _MARGIN: Final = 2  # voxels of the network's grid that linear interpolation at an edge uses
 _USUAL: Final = 96
-"""Voxels of a window as large as the volume, for timing. Source: most windows of MONAI's Model Zoo.
+"""Extent in voxels of a window for timing, if the real one is as large as the volume.
+
+Source: most windows of MONAI's Model Zoo.
 """
 
 
@@ -197,7 +201,7 @@ class BundleEngine:
     transforms: BundleTransforms = field(repr=False)
 
     def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
-        """Return the cost of a case on `grid`, if no empty border is cropped."""
+        """Return the cost of a case on `grid`, assuming that no empty border is cropped."""
         require_meant(self.settings, self.card.name)
         shape, affine = self.transforms.shape(grid)
         windows = self._plan_windows(shape, affine, grid, region)
@@ -241,10 +245,10 @@ class BundleEngine:
         with threads_set(self.settings.threads):
             inputs = len(self.transforms.data_format.channels)
             output = self._run_network(torch.zeros((1, inputs, *usual), device=self.device))
-            output.flatten()[:1].cpu()  # a graphics card returns before it has finished
+            output.flatten()[:1].cpu()  # a GPU returns before it has finished
 
     def close(self) -> None:
-        """Release the network and the memory of a graphics card."""
+        """Release the network and the memory of a GPU."""
         self.network = nn.Identity()
         release_memory(self.device)
 
@@ -285,8 +289,9 @@ class BundleEngine:
             )
         except WindowTimeIsUp as stop:
             raise OverLimitError(
-                f"{self.card.name} should finish within the time limit, but its {windows.count} "
-                "windows took longer; allow more time, or draw a box around the lesion"
+                f"expected {self.card.name} to finish within the time limit, but its "
+                f"{windows.count} windows took longer; allow more time, or draw a box around the "
+                "lesion"
             ) from stop
 
     def _run_network(self, parts: Any) -> Any:
@@ -306,7 +311,7 @@ class BundleEngine:
 
     @property
     def _looks_around(self) -> bool:
-        """Return whether a label depends on distant outputs, so that all must be computed."""
+        """Return whether labels depend on distant outputs, so that every window is needed."""
         config = self.transforms.config
         # A mode that is a number is a spline order; its values depend on the whole volume.
         return any(step.name in LOOKING_AROUND for step in config.postprocessing) or any(
@@ -323,7 +328,8 @@ class BundleEngine:
             )
         if not all(np.isfinite(array).all() for array in arrays):
             raise CaseError(
-                "the images should be finite numbers, but hold NaN or infinity; repair the files"
+                "expected the images to be finite numbers, but they hold NaN or infinity; repair "
+                "the files"
             )
 
     def _describe_run(
@@ -346,7 +352,7 @@ class BundleEngine:
 
 
 def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> BundleEngine:
-    """Load a bundle: unpack a zip, read configs and weights as data.
+    """Load a bundle: unpack a zip, and read configs and weights as data.
 
     Raises
     ------
@@ -356,7 +362,10 @@ def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> Bund
     """
     settings = settings or EngineSettings()
     if card.kind is not ModelKind.MONAI_BUNDLE or card.missing:
-        kind = f"{card.path} should be a MONAI bundle, but is {card.kind.value}; choose another"
+        kind = (
+            f"expected {card.path} to be a MONAI bundle, but it is {card.kind.value}; choose "
+            "another"
+        )
         raise ModelError("; ".join(card.missing) or kind)
     require_meant(settings, card.name)
     device = choose_device(settings.device)
@@ -375,7 +384,7 @@ def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> Bund
 
 
 def _box_to(region: Box, grid: Grid, affine: NDArray[np.float64]) -> Box:
-    """Return the box (x, y, z) of the network's grid that contains a box of the case."""
+    """Return the box (x, y, z) of the network's grid that covers a box of the case."""
     ends = zip(region.start, region.stop, strict=True)
     corners = grid.to_world_mm(list(product(*((a - 0.5, b - 0.5) for a, b in ends))))
     there = (corners - affine[:3, 3]) @ np.linalg.inv(affine[:3, :3]).T

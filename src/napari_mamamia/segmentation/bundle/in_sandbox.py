@@ -1,4 +1,4 @@
-"""The program that runs a MONAI bundle as its author wrote it: ``model.py`` of a submission.
+"""The program that runs a MONAI bundle with its own code: ``model.py`` of a submission.
 
 ``mamamia models wrap`` copies it next to the bundle and its ``wrap.json``. It runs in a sandbox, in
 a Python with MONAI, and executes the expressions and pickles of the bundle. It imports nothing of
@@ -91,8 +91,9 @@ def _save_mask(prediction: Any, image: str, path: Path, labels: list[int]) -> No
     like = LoadImage(image_only=True)(image)
     if chosen.shape != tuple(like.shape[:3]):
         raise ValueError(
-            f"the bundle should return its result on the image's grid {tuple(like.shape[:3])}, "
-            f"but gave {chosen.shape}; add Invertd to its postprocessing"
+            "expected the bundle to return its result on the image's grid "
+            f"{tuple(like.shape[:3])}, but it gave {chosen.shape}; add Invertd to its "
+            "postprocessing"
         )
     writer = NibabelWriter(output_dtype=np.uint8)
     writer.set_data_array(chosen.astype(np.uint8), channel_dim=None)

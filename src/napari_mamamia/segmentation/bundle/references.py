@@ -79,16 +79,14 @@ class References:
         self._count = 0
         content = self._find_value(key)
         if isinstance(content, Refused):
-            raise ModelError(
-                f"{self.where} should have {key!r}, but {content.why}; complete the bundle"
-            )
+            raise ModelError(f"{self.where} lacks {key!r}: {content.why}; complete the bundle")
         return self._resolve_value(content, key, (key,))
 
     def _resolve_value(self, value: Any, key: str, followed: tuple[str, ...]) -> Any:
         self._count += 1
         if self._count > _MOST_VALUES or len(followed) > _DEEPEST or key.count("#") > _DEEPEST:
             raise ModelError(
-                f"{self.where} should be a small config, but {key} expands to more than "
+                f"expected {self.where} to be a small config, but {key} expands to more than "
                 f"{_MOST_VALUES} values or {_DEEPEST} levels; reading stopped; ask its author for "
                 "a simpler one"
             )
@@ -139,8 +137,7 @@ class References:
         if target in followed:
             circle = " -> ".join((*followed, target))
             raise ModelError(
-                f"{self.where}: references should end at a value, but form a cycle ({circle}); "
-                "correct the bundle"
+                f"{self.where}: references form a cycle ({circle}); correct the bundle"
             )
         value = self._find_value(target)
         if isinstance(value, Refused):
@@ -170,7 +167,7 @@ def understood(value: Any, where: str) -> Any:
     refused = _first_refused(value)
     if refused is not None:
         raise ModelError(
-            f"{where}: {refused.key} should be a value, but is {refused.text!r}, which "
+            f"{where}: expected {refused.key} to be a value, but it is {refused.text!r}, which "
             f"{refused.why}; nothing of it was run: {_REMEDY}",
             remedies=(WRAP,),
         )

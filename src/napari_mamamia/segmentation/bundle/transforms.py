@@ -1,4 +1,4 @@
-"""The transforms of a MONAI bundle: MONAI's own classes, from an allow-list, on a case's arrays.
+"""The transforms of a MONAI bundle: allowed classes of MONAI, applied to a case's arrays.
 
 MONAI reads files in the order of nibabel, (x, y, z), and arrays of a case are ``(z, y, x)``, so
 that axes are reversed on the way in and out. MONAI's own ``Invertd`` undoes its changes to the
@@ -69,7 +69,7 @@ class BundleTransforms:
         return data
 
     def shape(self, grid: Grid) -> tuple[tuple[int, int, int], NDArray[np.float64]]:
-        """Return shape and affine (x, y, z) of the network's input, if no empty border is cropped.
+        """Return shape and affine (x, y, z) of the network's input, if nothing is cropped.
 
         Nothing is computed: MONAI's lazy mode follows the grid through the transforms.
         """
@@ -99,7 +99,7 @@ class BundleTransforms:
         data
             The result of `prepare`.
         outputs
-            The outputs of the network, ``(output, x, y, z)`` on the processor.
+            The outputs of the network, ``(output, x, y, z)`` on the CPU.
         grid
             The grid of the case.
         keep_probability
@@ -146,9 +146,9 @@ class BundleTransforms:
         if not isinstance(image, MetaTensor) or image.ndim != 4 or image.shape[0] != count:
             got = f"{tuple(image.shape)}" if torch.is_tensor(image) else "none"
             raise ModelError(
-                f"{self.config.where}: preprocessing should make 'image' with "
-                f"{count_of(count, 'channel')} "
-                f"and three axes, but makes {got}; correct the bundle, or ask its author"
+                f"{self.config.where}: expected preprocessing to make 'image' with "
+                f"{count_of(count, 'channel')} and three axes, but it makes {got}; correct the "
+                "bundle, or ask its author"
             )
 
     def _compute_foreground(self, now: Mapping[str, Any], done: Sequence[str]) -> Any:
@@ -170,7 +170,7 @@ class BundleTransforms:
             return undo({**now, _PRED: values})[_PRED]
 
     def _decide_labels(self, pred: NDArray[Any]) -> NDArray[Any]:
-        """Return one label for each voxel; of overlapping outputs the later one counts."""
+        """Return one label for each voxel; where outputs overlap, the later one counts."""
         if pred.shape[0] == 1:
             labels = np.rint(pred[0])
         else:
@@ -180,8 +180,8 @@ class BundleTransforms:
                 labels[output > 0.5] = value
         if labels.min() < 0 or labels.max() > np.iinfo(np.uint16).max:
             raise ModelError(
-                f"{self.config.where}: labels should be 0 to 65535, but are {labels.min():g} to "
-                f"{labels.max():g}; correct the bundle, or ask its author"
+                f"{self.config.where}: expected labels to be 0 to 65535, but they are "
+                f"{labels.min():g} to {labels.max():g}; correct the bundle, or ask its author"
             )
         kind = np.uint8 if labels.max() < 255 else np.uint16
         return np.ascontiguousarray(labels.astype(kind))
@@ -208,7 +208,7 @@ def make_transforms(config: BundleConfig, data_format: DataFormat) -> BundleTran
 
 @contextmanager
 def said_by_monai(where: str) -> Iterator[None]:
-    """Turn exceptions of MONAI within the block into a `ModelError`, and hide its warnings."""
+    """Convert exceptions of MONAI within the block to `ModelError`, and hide its warnings."""
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter(
@@ -220,8 +220,8 @@ def said_by_monai(where: str) -> Iterator[None]:
     except (RuntimeError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ModelError(
-            f"{where} should work with MONAI {monai.__version__}, but {type(error).__name__}: "
-            f"{reason}; check which version the bundle was made for"
+            f"{where} does not work with MONAI {monai.__version__} ({type(error).__name__}: "
+            f"{reason}); check which version the bundle was made for"
         ) from error
 
 
@@ -230,8 +230,8 @@ def _make_transform(step: Step, allowed: frozenset[str], where: str, before: Any
     kind = getattr(monai.transforms, step.name, None) if step.name in allowed else None
     if kind is None:
         raise ModelError(
-            f"{where}: {step.key} should be a transform of MONAI {monai.__version__}, but is "
-            f"{step.name}, which was not imported; check which version the bundle was made for"
+            f"{where}: expected {step.key} to be a transform of MONAI {monai.__version__}, but it "
+            f"is {step.name}, which was not imported; check which version the bundle was made for"
         )
     values = understood(dict(step.arguments), where)
     arguments = {name: _convert_value(value) for name, value in values.items()}
@@ -268,7 +268,7 @@ def _as_array(values: Any, grid: Grid, where: str) -> NDArray[Any]:
     array: NDArray[Any] = np.asarray(values.detach().cpu())
     if array.shape[1:] != grid.shape[::-1]:
         raise ModelError(
-            f"{where}: the result should be on the case's {grid.shape} voxels (z, y, x), but has "
-            f"{array.shape[:0:-1]}; the bundle's Invertd must undo all of its preprocessing"
+            f"{where}: expected the result to be on the case's {grid.shape} voxels (z, y, x), but "
+            f"it has {array.shape[:0:-1]}; the bundle's Invertd must undo all of its preprocessing"
         )
     return array.transpose(0, 3, 2, 1)

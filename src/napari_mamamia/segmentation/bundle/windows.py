@@ -57,7 +57,7 @@ class WindowGrid:
 
 
 def window_grid(shape: Sequence[int], windows: Windows, region: Box | None = None) -> WindowGrid:
-    """Return the windows of a volume; with `region`, only groups that reach into it.
+    """Return the windows of a volume; with `region`, only the groups that overlap it.
 
     Windows and groups are those of the whole volume in both cases, so that sums inside the region
     are the same.
@@ -96,14 +96,14 @@ def blend_windows(
     sums_on: str = "cpu",
     deadline: float | None = None,
 ) -> Any:
-    """Return the blended outputs ``(output, x, y, z)`` on the processor.
+    """Return the blended outputs ``(output, x, y, z)`` on the CPU.
 
     Parameters
     ----------
     forward
         The network, from ``(windows, channel, x, y, z)`` to outputs of the same extents.
     image
-        ``(channel, x, y, z)`` tensor on the processor.
+        ``(channel, x, y, z)`` tensor on the CPU.
     grid
         The result of `window_grid` for the image's shape and `windows`.
     device, sums_on
@@ -154,8 +154,8 @@ def _check_output(output: Any, parts: Any) -> Any:
     if not torch.is_tensor(output) or output.shape[2:] != parts.shape[2:]:
         got = tuple(output.shape) if torch.is_tensor(output) else type(output).__name__
         raise ModelError(
-            f"the network should make one output of {tuple(parts.shape[2:])} voxels for a window, "
-            f"but makes {got}; such a network needs MONAI's own software"
+            f"expected the network to make one output of {tuple(parts.shape[2:])} voxels for a "
+            f"window, but it makes {got}; such a network needs MONAI's own software"
         )
     require_finite(output)
     return output

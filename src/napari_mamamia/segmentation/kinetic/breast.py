@@ -1,7 +1,7 @@
-"""The breast mask: body without air and skin, cut off at the chest wall. Anatomy only, no contrast.
+"""The breast mask: the body without air and skin, anterior to the chest wall.
 
-Volumes are in the *patient frame* here: ``(superior, posterior, left)``, each axis in that
-direction of the patient, whatever the order of the file.
+The mask uses anatomy only, no contrast. Volumes are in the *patient frame* here: ``(superior,
+posterior, left)``, each axis in that direction of the patient, whatever the order of the file.
 """
 
 import warnings
@@ -63,7 +63,7 @@ class ChestCut:
 
 
 def chest_cut(body: Bools, spacing: Spacing, settings: BreastSettings) -> ChestCut:
-    """Return where the breast ends and the chest begins."""
+    """Return the boundary between breast and chest."""
     skin = _skin_depth(body, spacing[1])
     there: Bools = np.any(body, axis=1)
     both_breasts = skin.shape[1] * spacing[2] >= _BOTH_BREASTS_MM
@@ -76,11 +76,11 @@ def chest_cut(body: Bools, spacing: Spacing, settings: BreastSettings) -> ChestC
     chest = ndimage.median_filter(chest, size=across, mode="nearest")
     standing_out = skin < chest - settings.protrusion_mm
     if np.count_nonzero(standing_out) < _STANDS_OUT * skin.size:
-        note = "no breast protrudes from the chest in this view: the whole body was searched"
+        note = "no breast protrudes from the chest in this view: the whole body is searched"
         return _nothing_cut(skin, note)
     cut = np.maximum(chest, skin) + settings.chest_depth_mm
     if np.median(cut[standing_out]) >= body.shape[1] * spacing[1]:
-        return _nothing_cut(skin, "no chest wall is in view: nothing was cut off")
+        return _nothing_cut(skin, "no chest wall is in view: the chest was not cut off")
     beside_mm = ndimage.distance_transform_edt(~standing_out, sampling=(spacing[0], spacing[2]))
     return ChestCut(cut, beside_mm <= settings.protrusion_mm / 2)
 
@@ -90,9 +90,9 @@ def _nothing_cut(skin: Floats, note: str) -> ChestCut:
 
 
 def _skin_depth(body: Bools, step: float) -> Floats:
-    """Return the depth of the body's surface behind the anterior face in mm.
+    """Return the depth in mm of the body's surface behind the anterior face of the volume.
 
-    The maximum without body.
+    Columns without body get the maximum.
 
     A 3 x 3 median removes single columns with a signal drop.
     """
@@ -116,7 +116,7 @@ def _beyond_body(skin: Floats, there: Bools) -> Floats:
 
 
 def _resting_disc(skin: Floats, step: float, radius_mm: float) -> Floats:
-    """Return in each row the depth of the surface that a disc under the skin reaches.
+    """Return, for each row, the depth of the surface reached by a disc under the skin.
 
     This is the grey closing of the depth (the opening of the height) with the upper half of a disc;
     the body is assumed to continue beyond the image as at its edge.
@@ -132,7 +132,7 @@ def _resting_disc(skin: Floats, step: float, radius_mm: float) -> Floats:
 
 
 def _deep_level(rows: Floats, there: Bools, step: float, width_mm: float) -> Floats:
-    """Return, along each row of skin depths, a flat grey opening of the surface.
+    """Return, for each row of skin depths, a flat grey opening of the surface.
 
     Every window of `width_mm` within the row reaches the chest somewhere; its deep percentile is
     the level of the chest there. Each point takes the most anterior level of the windows that
@@ -183,7 +183,7 @@ class BreastRegion:
     notes: tuple[str, ...] = ()
 
     def before_cut(self, rows: NDArray[Any], extra_mm: float, spacing_mm: Spacing) -> Bools:
-        """Return, for posterior indices `rows`, whether they are before the cut plus `extra_mm`."""
+        """Return, for posterior indices `rows`, whether they lie before the cut plus `extra_mm`."""
         depth = (rows * spacing_mm[1])[None, :, None]
         before: Bools = depth < self.cut_mm[:, None, :] + extra_mm
         return before
@@ -273,7 +273,7 @@ def _whole_image(volume: NDArray[np.float32], notes: tuple[str, ...]) -> BreastR
 def _tissue_from(
     coarse: NDArray[np.float32], blank: Bools, settings: BreastSettings
 ) -> float | None:
-    """Return the signal above which a voxel is tissue, None without air in front of the body.
+    """Return the signal above which a voxel is tissue, or None without air in front of the body.
 
     In the front half, air is a peak of the histogram and tissue its long tail: the threshold is the
     level farthest below the line from the peak to the end of the tail (Zack 1977). Voxels that hold
@@ -290,7 +290,7 @@ def _tissue_from(
 
 
 def _end_of_air(front: NDArray[np.float32], bright: float) -> float:
-    """Return the level at which the darkest large peak of the histogram has become its tail."""
+    """Return the signal level at which the darkest large histogram peak ends."""
     counts, edges = np.histogram(front, _LEVELS, range=(0.0, bright))
     counts = ndimage.gaussian_filter1d(counts.astype(np.float64), 1.0)
     peak = int(counts.argmax())
@@ -300,7 +300,7 @@ def _end_of_air(front: NDArray[np.float32], bright: float) -> float:
 
 
 def _find_body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Bools:
-    """Return the large components of `tissue` without gaps, holes and nipples.
+    """Return the large components of `tissue` with gaps and holes filled and nipples removed.
 
     A body of which half would be removed with the nipples is too small for this step and stays
     unchanged.

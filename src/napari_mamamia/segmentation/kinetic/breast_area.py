@@ -13,11 +13,11 @@ def breast_area(
 ) -> tuple[BreastArea | None, tuple[str, ...]]:
     """Return the breast of a case, and notes on its origin.
 
-    None if the recipe does not need the breast. The reader's box `drawn` has precedence. The next
-    choice is the box of the case (`Case.breast_box`), which the challenge gives to every submission
-    and the published pipelines use for cropping. Otherwise the breast is detected in phase 0, and a
-    note says that this is not the box of the published pipeline. A step that needs the outline of
-    the breast always detects it.
+    The result is None if the recipe does not need the breast. The reader's box `drawn` has
+    precedence. The next choice is the box of the case (`Case.breast_box`), which the challenge
+    gives to every submission and the published pipelines use for cropping. Otherwise the breast is
+    detected in phase 0, and a note says that this is not the box of the published pipeline. A step
+    that needs the outline of the breast always detects it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Candidate regions of a tumour: their features, and the choice of separate ones."""
+"""Candidate regions of a tumour: their features, and the selection of separate regions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,9 +43,9 @@ class Features:
 
     `percent` is the mean early PE of the core, `contrast` the excess over the mean PE of the tissue
     2 to 6 mm around it; `ratio` is the SER of the core, NaN without a late phase. `compactness` is
-    1 for an ellipsoid with two equal long axes, near 0 for a strand; `long_mm` and `thick_mm` are
-    the longest and the second axis of the ellipsoid with equal moments. `signal` is the mean of the
-    core in the early phase.
+    1 for an ellipsoid whose two longest axes are equal, near 0 for a strand; `long_mm` and
+    `thick_mm` are the longest and the second axis of the ellipsoid with equal moments. `signal` is
+    the mean of the core in the early phase.
     """
 
     volume_mm3: float
@@ -126,7 +126,10 @@ def separate(
 
 
 def _percent_around(region: Region, found: Enhancement, spacing_mm: Spacing) -> float:
-    """Return the PE of the mean signals 2 to 6 mm around a region, at least 0; 0 without voxels."""
+    """Return the PE of the mean signals 2 to 6 mm around a region, at least 0.
+
+    Without such voxels the result is 0.
+    """
     reach = [int(_AROUND_MM[1] / s) + 1 for s in spacing_mm]
     box = region.box.grown(reach, found.pre.shape)
     start = [a - b for a, b in zip(region.box.start, box.start, strict=True)]

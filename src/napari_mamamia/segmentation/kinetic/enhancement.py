@@ -1,4 +1,4 @@
-"""Smoothed maps of rise and enhancement, with their remaining noise."""
+"""Smoothed maps of signal rise and enhancement, with the noise that remains."""
 
 from dataclasses import dataclass
 from typing import Any, Final

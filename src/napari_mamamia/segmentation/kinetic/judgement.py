@@ -1,4 +1,4 @@
-"""The score that orders regions, the doubts about them, and both in words."""
+"""The score that orders regions, its penalties, and their explanation."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -24,19 +24,22 @@ _WEAK: Final = 0.45  # score of the first candidate below which it hardly stands
 
 @dataclass(frozen=True, slots=True)
 class Penalty:
-    """A doubt about a region: its score is multiplied by `factor`, `words` give the reason."""
+    """A reason why a region may not be a tumour: its score is multiplied by `factor`.
+
+    `words` is the reason as text.
+    """
 
     factor: float
     words: str
 
 
 def penalties(features: Features, settings: KineticSettings) -> tuple[Penalty, ...]:
-    """Return what a region may be other than a tumour, from its position and its signal."""
+    """Return the penalties of a region for its position and its signal."""
     return (*_place_doubts(features.place, settings), *_signal_doubts(features))
 
 
 def score(features: Features, settings: KineticSettings) -> float:
-    """Return a score of how much a region looks like a tumour; it only orders candidates.
+    """Return a score for the similarity of a region to a tumour, used only to order candidates.
 
     sqrt(V) x contrast/100 (up to 3) x compactness x SER^2 (SER within 0.6 to 1.3; omitted without a
     late phase) x sqrt(share), times the factors of its `penalties`. V is the volume in ml; beyond E
@@ -54,7 +57,7 @@ def score(features: Features, settings: KineticSettings) -> float:
 
 
 def reasons(features: Features, when: str, settings: KineticSettings) -> tuple[str, ...]:
-    """Return the reasons for a region's score in plain words, with numbers.
+    """Return the reasons for a region's score as sentences with numbers.
 
     `when` names the early phase, such as "at 147 s".
     """
@@ -68,12 +71,12 @@ def reasons(features: Features, when: str, settings: KineticSettings) -> tuple[s
 
 
 def unsure(found: Sequence[Scored], settings: KineticSettings) -> tuple[str, ...]:
-    """Return why the first of the ranked regions may not be the tumour; empty without doubts."""
+    """Return why the first of the ranked regions may not be the tumour; empty if it is clear."""
     if not found:
         return ()
     why = [f"candidate 1: {penalty.words}" for penalty in penalties(found[0].features, settings)]
     if found[0].value < _WEAK:
-        why.append("candidate 1 is small or hardly stands out")
+        why.append("candidate 1 is small or has little contrast")
     alike = sum(item.value >= _ALIKE * found[0].value for item in found)
     if alike > 1:
         why.append(f"candidates 1 to {alike} have similar scores")
@@ -123,7 +126,7 @@ def _describe_course(ratio: float) -> tuple[str, ...]:
 
 def _describe_shape(features: Features, settings: KineticSettings) -> str:
     if features.compactness >= _LIKELY_VESSEL:
-        return f"compactness {features.compactness:.2f} (1 is a ball)"
+        return f"compactness {features.compactness:.2f} (1: spherical)"
     thin = features.thick_mm <= 2 * settings.vessel_mm
     what = "elongated or branching like a vessel" if thin else "irregular or branching"
     return f"{what} (compactness {features.compactness:.2f}, {features.thick_mm:.0f} mm thick)"

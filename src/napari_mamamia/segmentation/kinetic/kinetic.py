@@ -66,7 +66,7 @@ class KineticSegmenter:
 
     @property
     def note(self) -> str:
-        """The caveat that is shown with every result."""
+        """The caveat shown with every result."""
         return "kinetic threshold, not a trained model"
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
@@ -210,7 +210,7 @@ def _list_notes(
             f"used as early{last}"
         )
     if choice.late is None:
-        yield f"no late phase: SER was not used ({choice.reason})"
+        yield f"there is no late phase, so SER was not used ({choice.reason})"
     yield from search.notes
     if not search.brightens:
         yield (

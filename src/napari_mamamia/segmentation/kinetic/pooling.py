@@ -1,4 +1,4 @@
-"""Averages of voxel blocks: the coarse grids on which a volume is searched fast."""
+"""Averages of voxel blocks, which give coarse grids for a fast search."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -55,7 +55,7 @@ def pooled_job(volume: NDArray[Any], factors: Factors, text: str) -> NDArray[np.
 
 
 def pooled(volume: NDArray[Any], factors: Factors) -> NDArray[np.float32]:
-    """Return the result of `pooled_job` in one step."""
+    """Return the result of `pooled_job` without progress reports."""
     if np.issubdtype(volume.dtype, np.floating):
         volume = np.where(np.isfinite(volume), volume, 0)
     first = volume[tuple(slice(None, None, f) for f in factors)]

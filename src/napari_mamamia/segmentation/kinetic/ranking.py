@@ -148,7 +148,7 @@ def _place_mask(mask: Bools, inner: Box, outer: Box) -> Bools:
 
 
 def _mark_limit(box: Box, limit: Box) -> Bools:
-    """Return, over the voxels of `box`, whether they are in `limit`."""
+    """Return a bool array over the voxels of `box`, true inside `limit`."""
     out = np.zeros(box.shape, dtype=np.bool_)
     start = [max(a, b) - b for a, b in zip(limit.start, box.start, strict=True)]
     stop = [max(min(a, b) - o, 0) for a, b, o in zip(limit.stop, box.stop, box.start, strict=True)]
@@ -157,9 +157,10 @@ def _mark_limit(box: Box, limit: Box) -> Bools:
 
 
 _LEVELS: Final = (1.0, 1.4, 2.0, 2.8, 4.0)
-"""Multiples of the PE threshold at which regions are searched: a lesion that is connected to
-glandular
-tissue or a vessel at the lowest level separates at a higher one. Our choice.
+"""Multiples of the PE threshold at which regions are searched (our choice).
+
+A lesion that is connected to glandular tissue or a vessel at the lowest level separates at a higher
+one.
 """
 
 _COMPACT: Final = 0.45  # compactness from which a region is not divided
@@ -193,7 +194,7 @@ def seeds_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
 
 
 def strongest_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
-    """Return the regions that rise by half of a box's strongest PE, however little or small.
+    """Return the regions with at least half of a box's strongest PE, however small or weak.
 
     The list is empty only if nothing in the box enhances.
     """
@@ -268,7 +269,10 @@ def _score_regions(
 
 
 def _with_pieces(region: Region, search: Search, settings: KineticSettings) -> list[Scored]:
-    """Return a region with its score, and its parts if it is not compact; none inside the chest."""
+    """Return a region with its score, plus its parts if it is not compact.
+
+    Regions inside the chest are left out.
+    """
     place = place_of(region, search)
     if place.behind_chest > settings.beyond_percent / 100:
         return []

@@ -23,7 +23,7 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """A connected region: `core` is its enhancing part, `crop` the same with holes filled.
+    """A connected region: `core` is its enhancing part, `crop` is the core with holes filled.
 
     `share` is its share, by volume, of the connected region from which it was opened.
     """

@@ -13,7 +13,7 @@ Voxel = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """Phase 0, the early and the late phase (None without one), and their spacing.
+    """Phase 0, the early and the late phase (None if missing), and their spacing.
 
     The arrays are views of the case as ``(superior, posterior, left)``, in its own data type.
     `bright` is the 99th percentile of phase 0, the reference for darkness.
@@ -38,7 +38,7 @@ class Scan:
 
 
 def times(index: Sequence[float], factors: Sequence[int]) -> Voxel:
-    """Return an `index` of a grid pooled by `factors` on the original grid."""
+    """Return an `index` of a grid pooled by `factors` as an index of the original grid."""
     a, b, c = (int(i * f) for i, f in zip(index, factors, strict=True))
     return (a, b, c)
 

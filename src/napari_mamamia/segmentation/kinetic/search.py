@@ -1,4 +1,4 @@
-"""The search region of the kinetic segmenter and its maps: the breast or a prompt's region."""
+"""The region searched by the kinetic segmenter (breast or prompt), with its maps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -191,7 +191,7 @@ def _two_phases(scan: Scan, factors: Factors) -> tuple[Floats, Floats]:
         pre = pooled_job(scan.pre, factors, "Reading phase 0")
     if pre.max() <= 0 or pre.max() == pre.min():
         raise CaseError(
-            "phase 0 should show tissue, but all of the voxels used have the value "
+            "expected phase 0 to show tissue, but all of the voxels used have the value "
             f"{pre.flat[0]:g}; check the file, or draw another box"
         )
     with part(50, 100, 100):
@@ -200,14 +200,14 @@ def _two_phases(scan: Scan, factors: Factors) -> tuple[Floats, Floats]:
 
 
 def _cut_to(scan: Scan, box: Box, factors: Factors, pre: Floats) -> Scan:
-    """Return the part of the scan under a box of its pooled grid, and the brightness of phase 0."""
+    """Return the part of the scan under a box of its pooled grid."""
     stop = np.minimum(times(box.stop, factors), scan.shape)
     full = Box(times(box.start, factors), (int(stop[0]), int(stop[1]), int(stop[2])))
     return replace(scan.cut(full), bright=float(np.percentile(pre, 99)))
 
 
 def _is_brightening(found: Enhancement, where: Bools) -> bool:
-    """Return whether tissue becomes brighter: on average, or in its bright tail."""
+    """Return whether tissue becomes brighter, on average or in its brightest voxels."""
     rise = found.rise[where]
     if rise.size == 0:
         return True

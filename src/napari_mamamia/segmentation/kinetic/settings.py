@@ -1,4 +1,4 @@
-"""Settings with a description: default, range, unit, meaning and source in one place."""
+"""Settings with default, range, unit, meaning and source in one place."""
 
 import math
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SettingInfo:
-    """A number that a user may change: default and range in `unit`, effect and source."""
+    """A number that a user may change, with default and range in `unit`, effect and source."""
 
     name: str
     default: float
@@ -31,7 +31,7 @@ def setting(default: float, low: float, high: float, unit: str, about: str, sour
 
 
 def described(settings: "DataclassInstance") -> tuple[SettingInfo, ...]:
-    """Return every setting of a settings class; those of nested settings have their own names."""
+    """Return every setting of a settings class; names of nested settings are kept."""
     return tuple(info for info, _ in _walk_settings(settings))
 
 

@@ -15,10 +15,10 @@ _STATISTICS_VOXELS: Final = 1_000_000
 def smoothed(
     volume: NDArray[np.float32], sigma_mm: float, spacing_mm: Sequence[float]
 ) -> NDArray[np.float32]:
-    """Return `volume` after a Gaussian of `sigma_mm` along each axis on which it has an effect.
+    """Return `volume` smoothed by a Gaussian of `sigma_mm` along each sufficiently fine axis.
 
-    Axes of a single voxel, and those with a spacing above three sigma, are skipped: the weights
-    beyond the centre vanish there. Beyond the edge the last value continues.
+    Axes of a single voxel, and those with a spacing above three sigma, are skipped, because all
+    weights except the central one vanish. Values beyond the edge repeat the last value.
     """
     for axis, sigma in _select_axes(volume.shape, sigma_mm, spacing_mm):
         volume = ndimage.gaussian_filter1d(
@@ -33,7 +33,7 @@ def noise_left(
     sigma_mm: float,
     spacing_mm: Sequence[float],
 ) -> float:
-    """Return the standard deviation of the noise that `smoothed` leaves of an unsmoothed `volume`.
+    """Return the standard deviation of the noise of `volume` that remains after `smoothed`.
 
     The noise is estimated from the median absolute difference of neighbours along the axis with the
     finest spacing, over the voxels `where`, which separates it from anatomy; it is assumed to be

@@ -21,7 +21,7 @@ _LICENCE_LENGTH: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class WeightFile:
-    """A file with weights: its name below the model, bytes, SHA-256 ("" if not computed)."""
+    """A file with weights: name below the model, size in bytes, SHA-256 ("" if not computed)."""
 
     name: str
     n_bytes: int
@@ -78,9 +78,9 @@ class ModelCard:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the weights: of the file, or of all files' checksums in order of name.
+        """SHA-256 of the weight file, or of the checksums of several files in order of name.
 
-        "" if none was computed.
+        The result is "" if no checksum was computed.
         """
         sums = [weight.sha256 for weight in sorted(self.weights, key=lambda item: item.name)]
         if not sums or not all(sums):
@@ -89,7 +89,7 @@ class ModelCard:
 
     @property
     def usable(self) -> bool:
-        """Whether no reason is known why it cannot be run."""
+        """Whether the model can be run, as far as is known."""
         return not self.missing
 
 
@@ -112,7 +112,7 @@ def summed(
 
 
 def licence_text(files: ModelFiles, root: str) -> str:
-    """Return the text of the licence file nearest to the model, "" if there is none.
+    """Return the text of the licence file nearest to the model, or "".
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def licence_text(files: ModelFiles, root: str) -> str:
 
 
 def licence_file(files: ModelFiles, root: str) -> str:
-    """Return the name of the licence file nearest to the model at `root`, "" if there is none.
+    """Return the name of the licence file nearest to the model at `root`, or "".
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where a network runs: processor or graphics card, number of threads. torch is imported late."""
+"""Choice of the device (CPU or GPU) and the number of threads; torch is imported late."""
 
 import importlib.util
 import os
@@ -56,13 +56,13 @@ def choose_device(wanted: str = "auto") -> str:
     if wanted not in present:
         raise ModelError(
             f"the device {wanted} was chosen, but torch finds only {', '.join(present)}; choose "
-            "auto or cpu, or install a torch that fits the card and its driver"
+            "auto or cpu, or install a torch version that fits the GPU and its driver"
         )
     return wanted
 
 
 def usual_threads() -> int:
-    """Return the default number of threads of a network: every core but one, at least one.
+    """Return the default number of threads of a network: all cores but one, at least one.
 
     One core is left for the window: if all cores are in use, threads that wait for each other spin.
     """
@@ -70,7 +70,7 @@ def usual_threads() -> int:
 
 
 def free_bytes(device: str) -> int | None:
-    """Return the free memory of a graphics card in bytes; None if it is unknown."""
+    """Return the free memory of a GPU in bytes, or None if it is unknown."""
     if device != "cuda":
         return None
     import torch
@@ -80,7 +80,7 @@ def free_bytes(device: str) -> int | None:
 
 
 def sums_on(device: str, needed_bytes: int) -> str:
-    """Return the device for sums: a card if they need less than half of its free memory.
+    """Return the device for the sums: a GPU if they need less than half of its free memory.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def sums_on(device: str, needed_bytes: int) -> str:
 
 
 def release_memory(device: str) -> None:
-    """Release memory that no tensor uses on the graphics card; do nothing on the processor."""
+    """Release unused memory of torch on the GPU; do nothing on the CPU."""
     import torch
 
     if device == "cuda":

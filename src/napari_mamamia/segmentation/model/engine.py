@@ -56,7 +56,7 @@ class Runner(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the network and the memory of a graphics card."""
+        """Release the network and the memory of a GPU."""
         ...
 
 

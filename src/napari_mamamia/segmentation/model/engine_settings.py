@@ -1,4 +1,4 @@
-"""Settings of a model's run, and the record of what it did. No torch here."""
+"""Settings of a model's run, and the record of the run, without torch."""
 
 import math
 import re
@@ -20,7 +20,7 @@ _FILE_NAME: Final = re.compile(r"^\w[\w.-]*$")
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """Settings of a run; the defaults are nnU-Net's own, and so is the resulting mask.
+    """Settings of a run; with the defaults, settings and mask are those of nnU-Net.
 
     Parameters
     ----------
@@ -32,10 +32,10 @@ class EngineSettings:
         Whether mirrored copies are averaged along the axes that the checkpoint allows.
     device, backend, precision
         One of `DEVICES`, `BACKENDS`, `PRECISIONS`. For nnU-Net, only torch with fp32 on the
-        processor is exact. "torch" runs a network in a single file with the runtime of its format,
+        CPU is exact. "torch" runs a network in a single file with the runtime of its format,
         which is ONNX Runtime for ONNX; "openvino" runs every format with OpenVINO.
     threads
-        Threads of the processor; None leaves torch's number unchanged.
+        Threads of the CPU; None leaves torch's number unchanged.
     checkpoint
         File name in each fold's folder; empty for ``checkpoint_final.pth``, or ``_best`` without
         it.
@@ -92,7 +92,7 @@ class EngineSettings:
 
 @dataclass(frozen=True, slots=True)
 class TilePlan:
-    """The cost of a run: `tiles` to compute in each fold, `passes` mirrored copies of each.
+    """The cost of a run: `tiles` per fold, and `passes` mirrored copies of each tile.
 
     `skipped` tiles are outside the region. `model_shape` is the volume's shape on the model's grid,
     and `bytes_needed` the memory in bytes for the sums, the data and the largest step of
@@ -111,12 +111,12 @@ class TilePlan:
 
     @property
     def forwards(self) -> int:
-        """Number of runs of the network, without those of a first stage."""
+        """Number of runs of the network, excluding a first stage."""
         return self.tiles * self.passes * self.folds
 
     @property
     def work(self) -> float:
-        """Number of runs of the network that take the same time, including a first stage.
+        """Cost of the run as the equivalent number of network runs, including a first stage.
 
         Examples
         --------
@@ -156,7 +156,7 @@ class TilePlan:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Record of a run. `cut_short` says in plain words what the time limit cost, "" for nothing."""
+    """Record of a run; `cut_short` describes the effect of the time limit, "" for none."""
 
     folds_asked: tuple[str, ...]
     folds_done: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The kind of model at a path, recognised by names and small texts; nothing of it is executed."""
+"""The kind of model at a path, recognised by names and small texts without executing code."""
 
 import re
 import zipfile

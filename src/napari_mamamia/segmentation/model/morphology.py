@@ -20,7 +20,7 @@ Bools = NDArray[np.bool_]
 
 
 def ball_offsets(radius_mm: float, spacing_mm: Sequence[float]) -> Offsets:
-    """Return the voxel steps from a centre to every other voxel of a ball.
+    """Return the voxel offsets from the centre of a ball to all its other voxels.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def dilated(mask: Bools, offsets: Offsets) -> Bools:
 def eroded(mask: Bools, offsets: Offsets) -> Bools:
     """Return the voxels whose whole ball is in `mask`; voxels beyond the array do not count.
 
-    At the edge of an image the scan ends, not the tissue, so that the edge erodes nothing.
+    Tissue continues beyond the edge of an image, so the edge does not erode the mask.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`NetworkSpec`: the input and output of a network in a single file, which the file does not state.
+"""`NetworkSpec`: input and output of a single-file network, which its file does not describe.
 
 It is the section ``network`` of a recipe (``mamamia_model.json``). No torch here.
 """
@@ -23,8 +23,8 @@ _MOST_EXTENT: Final = 4096
 class OutputKind(StrEnum):
     """Meaning of a network's outputs for a voxel.
 
-    The first two have background as their first output, and the largest output wins. In the others
-    each label is independent and counts above the threshold.
+    The first two have background as their first output, and the largest output wins. With the other
+    kinds each label is independent and counts above the threshold.
     """
 
     LOGITS = "logits"
@@ -163,13 +163,13 @@ NETWORK_LAYOUTS: Final = (
         },
     ),
 )
-"""Differences between the section of a recipe and the records."""
+"""Differences between a recipe's section and the records."""
 
 _CODEC: Final = RecordCodec(NetworkSpec, _REPAIR, NETWORK_LAYOUTS, kind=ModelError)
 
 
 def network_from(content: object, where: object) -> NetworkSpec:
-    """Return the network of a recipe's section; `where` is its name in messages.
+    """Return the network of a recipe's section; error messages name it as `where`.
 
     Raises
     ------

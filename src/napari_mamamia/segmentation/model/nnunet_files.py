@@ -1,4 +1,4 @@
-"""Model folders and zips with one interface; zips are unpacked after every name was checked."""
+"""Model folders and zips with one interface; a zip is checked before it is unpacked."""
 
 import hashlib
 import os
@@ -56,11 +56,11 @@ class ModelFiles:
                 data = stream.read(_TEXT_BYTES + 1)
         except (OSError, KeyError, zipfile.BadZipFile, RuntimeError) as error:
             raise ModelError(
-                f"{name} of {self.path} should be readable, but {error}; copy the model again"
+                f"cannot read {name} of {self.path}: {error}; copy the model again"
             ) from error
         if len(data) > _TEXT_BYTES:
             raise ModelError(
-                f"{name} of {self.path} should be a small text, but exceeds "
+                f"expected {name} of {self.path} to be a small text, but it exceeds "
                 f"{_TEXT_BYTES // 2**20} MB; it was not read; copy the model again"
             )
         return data.decode("utf-8", errors="replace")
@@ -90,7 +90,7 @@ class ModelFiles:
         return (self.path if self.path.is_dir() else self.path.parent) / name
 
 
-@reads("a readable model", "copy it again from where it came from", ModelError)
+@reads("a readable model", "copy it again from its source", ModelError)
 def open_files(path: Path) -> ModelFiles:
     """Return the files at `path`: a folder (at most six levels), a zip, or a single file.
 
@@ -119,7 +119,7 @@ def model_cache() -> Path:
     return cache_folder()
 
 
-@reads("a whole zip of a model", "copy it again from where it came from", ModelError)
+@reads("a whole zip of a model", "copy it again from its source", ModelError)
 def unpack(path: Path, into: Path) -> Path:
     """Unpack a zip to a folder under `into` named after its SHA-256.
 
@@ -148,14 +148,14 @@ def unpack(path: Path, into: Path) -> Path:
                     raise
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise ModelError(
-            f"{path} should be a complete zip that can be unpacked to {into}, but {error}; copy "
-            "it again, or make room"
+            f"expected {path} to be a complete zip that can be unpacked to {into}, but {error}; "
+            "copy it again, or make room"
         ) from error
     return target
 
 
 def require_stored(archive: zipfile.ZipFile, path: Path) -> None:
-    """Raise `ModelError` if a file of torch, which stores without compression, is compressed.
+    """Raise `ModelError` if a torch file is compressed, since torch stores files uncompressed.
 
     A few kilobytes could otherwise fill the memory: torch's readers decompress.
 
@@ -170,7 +170,7 @@ def require_stored(archive: zipfile.ZipFile, path: Path) -> None:
     size = path.stat().st_size
     if total > _STORED_RATIO * size + _TEXT_BYTES:
         raise ModelError(
-            f"{path} should store its numbers uncompressed, but would unpack to "
+            f"expected {path} to store its numbers uncompressed, but it would unpack to "
             f"{total / 2**30:.2f} GB from {size / 2**30:.3f} GB; it was not opened; ask its "
             "author for an uncompressed file"
         )
@@ -195,13 +195,13 @@ def _extract_member(
 
 def _other_size(archive: zipfile.ZipFile, name: str, which: str) -> ModelError:
     return ModelError(
-        f"{archive.filename} should hold {name} with the size that its directory states, but it "
-        f"is {which}; the zip was not unpacked; copy it again from its source"
+        f"expected {archive.filename} to hold {name} with the size that its directory states, but "
+        f"it is {which}; the zip was not unpacked; copy it again from its source"
     )
 
 
 def require_own(file: Path) -> None:
-    """Raise `ModelError` if a file is a link that leads out of its folder.
+    """Raise `ModelError` if a file is a link that points outside its folder.
 
     Source of the cache's layout: huggingface_hub, "Understand caching": snapshots/REVISION/FILE are
     links to blobs/SHA.
@@ -212,8 +212,8 @@ def require_own(file: Path) -> None:
     blobs = [p.parent / "blobs" for p in file.absolute().parents if p.name == "snapshots"]
     if not any(target.is_relative_to(place.resolve()) for place in (file.parent, *blobs)):
         raise ModelError(
-            f"{file} should be a file of the model, but is a link that leads out of its folder; "
-            "it was not read; copy the file itself there"
+            f"expected {file} to be a file of the model, but it is a link that leads out of its "
+            "folder; it was not read; copy the file itself there"
         )
 
 
@@ -232,7 +232,7 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, 
     ratio = total / max(packed, 2**16)
     if len(members) > _MOST_FILES or total > _MOST_BYTES or ratio > _MOST_RATIO:
         raise ModelError(
-            f"{path} should be a model, but would unpack to {len(members)} files of "
+            f"expected {path} to be a model, but it would unpack to {len(members)} files of "
             f"{total / 2**30:.1f} GB from {packed / 2**30:.3f} GB; it was not unpacked"
         )
     seen: set[str] = set()
@@ -242,7 +242,7 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, 
             reason = "appears twice"
         if reason is not None:
             raise ModelError(
-                f"{path} should hold plain files below one folder, but {member.filename!r} "
+                f"expected {path} to hold plain files below one folder, but {member.filename!r} "
                 f"{reason}; it was not unpacked; ask its author for a clean zip"
             )
         seen.add(member.filename.casefold())
@@ -268,10 +268,12 @@ def _find_objection(member: zipfile.ZipInfo) -> str | None:
 
 def _walk_folder(folder: Path) -> Iterator[tuple[str, int]]:
     def refuse(error: OSError) -> NoReturn:
-        """Raise for a folder that cannot be listed: the model would look smaller than it is."""
+        """Raise an error for a folder that cannot be listed.
+
+        Otherwise the model would look smaller than it is.
+        """
         raise ModelError(
-            f"every folder of {folder} should be readable, but {error}; check its permissions, "
-            "and try again"
+            f"cannot read the folders of {folder}: {error}; check its permissions, and try again"
         ) from error
 
     count = 0

@@ -1,4 +1,4 @@
-"""The axes, spacing, extents and tiles of a case for an nnU-Net model. No torch here."""
+"""The axes, spacing, extents and tiles of a case for an nnU-Net model, without torch."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _MARGIN: Final = 2  # voxels of the model's grid that interpolation at a region'
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """How a model sees a case: rotated (`display`), then with its axes permuted (`order`).
+    """The transform from a case to a model's axes: reorientation (`display`), then `order`.
 
     `spacing` and `shape` are along the model's axes, before cropping and resampling.
     """
@@ -52,7 +52,7 @@ class Frame:
 
 
 def model_frame(grid: Grid, plans: Plans) -> Frame:
-    """Return how a model sees volumes on `grid`.
+    """Return the transform to a model's axes for volumes on `grid`.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def model_frame(grid: Grid, plans: Plans) -> Frame:
 
 
 def model_shape(grid: Grid, plans: Plans) -> tuple[int, int, int]:
-    """Return the extents of a volume on the model's grid, assuming that it has no empty border.
+    """Return the extents of a volume on the model's grid, assuming no empty border.
 
     Parameters
     ----------
@@ -131,9 +131,9 @@ def model_extents(
     if min(a, b, c) < 1 or a * b * c > _MOST_VOXELS:
         raise ModelError(
             f"the volume of {' x '.join(map(str, shape))} voxels of "
-            f"{' x '.join(f'{s:g}' for s in spacing)} mm should have a size that fits a model of "
-            f"{' x '.join(f'{s:g}' for s in target)} mm, but would have {a} x {b} x {c} voxels; "
-            "correct the spacing of the images, or choose another model"
+            f"{' x '.join(f'{s:g}' for s in spacing)} mm would have {a} x {b} x {c} voxels at the "
+            f"model's spacing of {' x '.join(f'{s:g}' for s in target)} mm; correct the spacing "
+            "of the images, or choose another model"
         )
     return (a, b, c)
 

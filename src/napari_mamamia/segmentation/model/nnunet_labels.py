@@ -1,4 +1,4 @@
-"""The outputs of an nnU-Net: labels, or regions that overlap."""
+"""The outputs of an nnU-Net: labels, or overlapping regions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Labels:
 
     @property
     def has_regions(self) -> bool:
-        """Whether outputs are regions, each independent of the others."""
+        """Whether the outputs are regions, which are independent of each other."""
         return bool(self.region_order)
 
     @property
@@ -69,8 +69,8 @@ def read_labels(dataset: Mapping[str, Any], where: str) -> Labels:
         )
     except (TypeError, ValueError) as error:
         raise ModelError(
-            f"{where}: labels should be whole numbers or lists of them, but are {table!r}; "
-            "restore the dataset.json that came with the model"
+            f"{where}: expected labels to be whole numbers or lists of them, but they are "
+            f"{table!r}; restore the dataset.json that came with the model"
         ) from error
     if not any(isinstance(value, list) and len(value) > 1 for value in table.values()):
         return _check_labels(Labels(names), where)
@@ -90,7 +90,7 @@ def _read_values(value: Any) -> tuple[int, ...]:
 def _check_labels(labels: Labels, where: str) -> Labels:
     if labels.foreground != tuple(range(1, len(labels.foreground) + 1)):
         raise ModelError(
-            f"{where}: labels should count 1, 2, 3 ... without gaps, but are {labels.foreground}; "
-            "restore the dataset.json that came with the model"
+            f"{where}: expected labels to count 1, 2, 3 ... without gaps, but they are "
+            f"{labels.foreground}; restore the dataset.json that came with the model"
         )
     return labels

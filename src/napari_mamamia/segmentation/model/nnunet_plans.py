@@ -1,4 +1,4 @@
-"""plans.json and dataset.json of an nnU-Net model as frozen records. Nothing is executed.
+"""plans.json and dataset.json of an nnU-Net model as frozen records, without executing code.
 
 Names in plans (network, operations, resampling, normalisation, reader) are looked up in our own
 tables, never imported: a plans file cannot make this software call anything else. Source: the
@@ -19,8 +19,10 @@ from napari_mamamia.io.files.json_text import parsed_json
 from napari_mamamia.segmentation.model.nnunet_labels import Labels, read_labels
 
 ANISOTROPY: Final = 3.0
-"""Spacings that differ by more than this factor are resampled slice by slice.
-Source: nnunetv2 2.8.1, configuration.py, ANISO_THRESHOLD."""
+"""Ratio of spacings above which a volume is resampled slice by slice.
+
+Source: nnunetv2 2.8.1, configuration.py, ANISO_THRESHOLD.
+"""
 
 _NORMALISATIONS: Final = frozenset(
     f"{name}Normalization" for name in ("ZScore", "CT", "No", "RescaleTo01", "RGBTo01")
@@ -33,7 +35,7 @@ _RESAMPLERS: Final = {
 _PLAIN_NAME: Final = re.compile(r"^\w[\w.-]*$")
 _MOST_EXTENT: Final = 4096
 _MOST_ORDER: Final = 5
-"""Source: SciPy, ndimage: "the order has to be in the range 0-5"."""
+"""Largest order of splines. Source: SciPy, ndimage: "the order has to be in the range 0-5"."""
 _SPACING_MM: Final = (0.001, 1000.0)  # beyond those of any scanner
 _RESTORE: Final = "restore the plans.json that came with the model"
 
@@ -55,9 +57,10 @@ _READERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ChannelNorm:
-    """Normalisation of one channel; with `in_mask` over voxels that are not zero in all channels.
+    """Normalisation of one channel.
 
-    `low`, `high`, `mean`, `std` are those of the foreground of the training set, used by CT only.
+    With `in_mask`, only voxels that are not zero in all channels are used. `low`, `high`, `mean`
+    and `std` describe the foreground of the training set; only CT uses them.
     """
 
     scheme: str
@@ -112,7 +115,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """Everything that is needed to run one configuration of a model, except its weights."""
+    """Everything except the weights that is needed to run one configuration of a model."""
 
     dataset: str
     name: str
@@ -131,7 +134,7 @@ class Plans:
 
 
 def parsed(text: str, where: str) -> dict[str, Any]:
-    """Return the object of a JSON text, or raise `ModelError`.
+    """Return the object in a JSON text, or raise `ModelError`.
 
     Parameters
     ----------
@@ -144,17 +147,17 @@ def parsed(text: str, where: str) -> dict[str, Any]:
         content = parsed_json(text)
     except (ValueError, RecursionError) as error:
         raise ModelError(
-            f"{where} should be JSON, but {error}; restore the file that came with the model"
+            f"cannot read {where} as JSON: {error}; restore the file that came with the model"
         ) from error
     if not isinstance(content, dict):
         raise ModelError(
-            f"{where} should be a JSON object, but is {type(content).__name__}; {_RESTORE}"
+            f"expected {where} to be a JSON object, but it is {type(content).__name__}; {_RESTORE}"
         )
     return content
 
 
 def read_plans(plans_text: str, dataset_text: str, configuration: str, where: str) -> Plans:
-    """Return the records of one configuration; `where` is the model's name in messages.
+    """Return the records of one configuration; error messages name the model as `where`.
 
     Raises
     ------
@@ -176,8 +179,8 @@ def _make_plans(
     names = dataset.get("channel_names", dataset.get("modality"))
     if not isinstance(names, dict) or not names:
         raise ModelError(
-            f"{where}: dataset.json should name the channels, but has {names!r}; restore the "
-            "dataset.json that came with the model"
+            f"{where}: expected dataset.json to name the channels, but it has {names!r}; restore "
+            "the dataset.json that came with the model"
         )
     channels = tuple(str(names[key]) for key in sorted(names, key=int))
     intensities = plans.get("foreground_intensity_properties_per_channel") or plans.get(
@@ -207,8 +210,9 @@ def _resolve_inheritance(
     while name:
         if name in chain or name not in configurations:
             raise ModelError(
-                f"{where}: configuration {name!r} should be one of {', '.join(configurations)} "
-                f"and not inherit from itself (after {chain}); {_RESTORE}"
+                f"{where}: expected configuration {name!r} to be one of "
+                f"{', '.join(configurations)} and not inherit from itself (after {chain}); "
+                f"{_RESTORE}"
             )
         chain.append(name)
         section = {**configurations[name], **section}
@@ -236,8 +240,8 @@ def _read_configuration(
     previous = str(found.get("previous_stage") or "")
     if previous and not _PLAIN_NAME.match(previous):
         raise ModelError(
-            f"{where}: previous_stage should be the name of a configuration, but is {previous!r}, "
-            f"which could lead to another folder; {_RESTORE}"
+            f"{where}: expected previous_stage to be the name of a configuration, but it is "
+            f"{previous!r}, which could lead to another folder; {_RESTORE}"
         )
     return Configuration(
         name=name,
@@ -253,7 +257,7 @@ def _read_configuration(
 
 
 def _require_extents(patch: tuple[int, ...], spacing: tuple[float, ...], where: str) -> None:
-    """Raise `ModelError` unless tiles and voxels have extents that a network can have."""
+    """Raise `ModelError` unless a network can have these extents of tiles and voxels."""
     if len(patch) not in (2, 3) or not all(0 < n <= _MOST_EXTENT for n in patch):
         raise ModelError(
             f"{where}: expected a patch of 2 or 3 extents of 1 to {_MOST_EXTENT} voxels, but got "
@@ -312,7 +316,7 @@ def _read_architecture(found: Mapping[str, Any], where: str) -> Architecture:
 
 
 def _old_architecture(found: Mapping[str, Any]) -> Architecture:
-    """Return the network of plans written before nnU-Net 2.2, which had a key for each part.
+    """Return the network of plans written before nnU-Net 2.2, which had separate keys.
 
     Source: nnunetv2 2.8.1, plans_handler.py, ConfigurationManager.__init__.
     """

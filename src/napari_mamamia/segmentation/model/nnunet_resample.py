@@ -1,4 +1,4 @@
-"""nnU-Net's resampling with the same result, several times faster.
+"""nnU-Net's resampling with the same result, but several times faster.
 
 nnU-Net resizes with scikit-image, which evaluates a tensor product of cubic splines voxel by voxel.
 The product is separable: along each axis the same matrix, computed by SciPy's zoom from unit
@@ -31,7 +31,7 @@ Shape = Sequence[int]
 
 
 def separate_axis(how: Resampling, spacing: Sequence[float], wanted: Sequence[float]) -> int | None:
-    """Return the axis of thick slices, which are resampled one by one; None for none.
+    """Return the axis of thick slices, which are resampled one by one, or None.
 
     The present spacing decides if its largest and smallest differ by more than the factor,
     otherwise the wanted one. Two axes with the largest spacing are not thick slices.

@@ -1,7 +1,7 @@
 """The network over a volume, tile by tile, on nnU-Net's own grid of tiles.
 
 Tiles overlap; each is weighted by a Gaussian and added to half-precision sums in nnU-Net's order,
-so that the sums equal nnU-Net's bit for bit. There is no thread: cancelled work leaves nothing
+so that the sums equal nnU-Net's bit for bit. No thread is used, so cancelled work leaves nothing
 behind. Source: nnunetv2 2.8.1, inference/sliding_window_prediction.py and predict_from_raw_data.py;
 padding: acvl_utils 0.2.6, cropping_and_padding/padding.py.
 """
@@ -40,12 +40,11 @@ Weigh = Callable[[tuple[int, ...], str], Any]
 
 _SIGMA: Final = 1 / 8
 _SCALE: Final = 10
-"""The Gaussian's width as a share of the patch, and its largest value.
-Source: predict_from_raw_data.py, the arguments of compute_gaussian."""
+"""Width of the Gaussian as a fraction of the patch (1/10), and its largest value (10)."""
 
 
 class TimeIsUp(Exception):  # noqa: N818 - an outcome, not a fault
-    """The time limit was reached within a pass; its sums are incomplete and not used."""
+    """The time limit was reached within a pass, whose incomplete sums are not used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +186,7 @@ def sum_tiles(
     forward
         The network.
     data
-        ``(channel, a, b, c)`` float32 tensor on the processor.
+        ``(channel, a, b, c)`` float32 tensor on the CPU.
     grid
         The result of `tile_grid` for its shape.
     heads
@@ -196,7 +195,7 @@ def sum_tiles(
         Mirrored copies to average in addition to the tile; see `flips_of`.
     device, sums_on
         The device of the network and that of the sums. If a card's memory does not suffice, the
-        sums move to the processor and the same tile is tried again.
+        sums move to the CPU and the same tile is tried again.
     deadline
         Value of ``time.monotonic()`` after which no tile is begun.
     text
@@ -247,7 +246,7 @@ class _Sums:
         self._weights = torch.zeros(grid.padded, dtype=kind, device=device)
 
     def moved_to_processor(self) -> bool:
-        """Move the sums out of a graphics card's memory; return False if they are not there."""
+        """Move the sums from GPU memory to the CPU; return False if they are not on the GPU."""
         if self._sums.device.type == "cpu":
             return False
         self._sums, self._weights = self._sums.cpu(), self._weights.cpu()
@@ -265,7 +264,7 @@ class _Sums:
             self._weights[place[1:]] += self._importance
 
     def mean(self) -> Any:
-        """Return sums over weights, on the processor and without the padding."""
+        """Return sums over weights, on the CPU and without the padding."""
         if self._grid.skipped:  # voxels that no tile covers become background: every output 0
             self._weights[self._weights == 0] = 1
         for total in self._sums:
@@ -277,13 +276,13 @@ class _Sums:
 def require_finite(outputs: Any) -> None:
     """Raise `ModelError` if outputs are NaN or infinite: such numbers give no labels.
 
-    They would compare as "not above background", so that a broken network would find nothing.
+    NaN compares as "not above background", so a broken network would seem to find nothing.
     """
     if bool(torch.isfinite(outputs).all()):
         return
     strange = int((~torch.isfinite(outputs)).sum())
     raise ModelError(
-        f"outputs of the network should be numbers below 65504, but {strange} of "
+        f"expected outputs of the network to be numbers below 65504, but {strange} of "
         f"{outputs.numel()} are NaN or infinite; the weights are damaged, the images differ from "
         "those of the training, or the model needs its own software"
     )
@@ -291,7 +290,7 @@ def require_finite(outputs: Any) -> None:
 
 @lru_cache(maxsize=4)
 def gaussian(patch: tuple[int, ...], device: str) -> Any:
-    """Return the weight of each voxel of a tile in half precision, above 0, at most 10.
+    """Return the half-precision weight of each voxel of a tile, above 0 and at most 10.
 
     Parameters
     ----------
@@ -322,7 +321,7 @@ def _sum_copies(
     done: Progress,
     deadline: float | None,
 ) -> Any:
-    """Return the sum of a tile's output and those of its mirrored copies."""
+    """Return the sum of a tile's output and the outputs of its mirrored copies."""
     forward_progress(done)
     output = forward(tile)
     for number, axes in enumerate(flips, start=1):
@@ -336,9 +335,9 @@ def _no_memory(device: str, tile: Any) -> str:
     free = free_bytes(device)
     left = "an unknown amount" if free is None else f"{free / 1e9:.1f} GB"
     return (
-        f"a tile of {' x '.join(map(str, tile.shape[2:]))} voxels should fit into the memory of "
-        f"{device}, of which {left} is free, after the sums were moved to the processor; close "
-        "other programs that use the card, or choose the device cpu"
+        f"a tile of {' x '.join(map(str, tile.shape[2:]))} voxels does not fit into the memory of "
+        f"{device}, of which {left} is free after the sums were moved to the CPU; close other "
+        "programs that use the GPU, or choose the device cpu"
     )
 
 

@@ -1,4 +1,4 @@
-"""Networks compiled by OpenVINO for the processor: nnU-Net's, IR files, ONNX files, and torch's.
+"""Networks compiled by OpenVINO for the CPU: nnU-Net's, IR files, ONNX files, and torch's.
 
 They are faster and not bit-identical to torch: voxels may differ where two outputs are within two
 steps of half precision. nnU-Net's compiled networks are stored in the cache, named after weights,
@@ -56,15 +56,15 @@ def compiled_network(
         return compiled_forward(core, model, settings)
     except RuntimeError as error:
         raise ModelError(
-            f"OpenVINO should compile {plans.dataset}, but {str(error).splitlines()[0]}; choose "
-            "the torch backend"
+            f"OpenVINO cannot compile {plans.dataset}: {str(error).splitlines()[0]}; choose the "
+            "torch backend"
         ) from error
 
 
 def computed_precision(asked: str) -> str:
-    """Return the precision in which OpenVINO computes if `asked` is requested.
+    """Return the precision that OpenVINO uses if `asked` is requested.
 
-    A processor without bf16 computes in single precision, and OpenVINO does not report it.
+    A CPU without bf16 computes in single precision, and OpenVINO does not report it.
     """
     has_bf16 = "BF16" in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     return asked if has_bf16 else "fp32"
@@ -87,7 +87,7 @@ def core_with_cache() -> tuple[Any, Path]:
 
 
 def compiled_forward(core: Any, model: Any, settings: EngineSettings) -> Forward:
-    """Return a network of OpenVINO, compiled for the processor, as a function of tensors.
+    """Return a network of OpenVINO, compiled for the CPU, as a function of tensors.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def _find_cache_path(folder: Path, weights_sha256: str, shape: tuple[int, ...]) 
     return folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.xml"
 
 
-@reads("a network that OpenVINO reads", "copy it again from where it came from", ModelError)
+@reads("a network that OpenVINO reads", "copy it again from its source", ModelError)
 def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) -> Forward:
     """Return an IR (``.xml``) or ONNX file as a function of tiles of `shape`.
 
@@ -162,8 +162,8 @@ def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) ->
         model = core.read_model(path)
     except RuntimeError as error:
         raise ModelError(
-            f"{path} should be a network that OpenVINO {ov.__version__} reads, but "
-            f"{_first_line(error)}; copy both its files again, or export it again"
+            f"OpenVINO {ov.__version__} cannot read the network {path}: {_first_line(error)}; "
+            "copy both its files again, or export it again"
         ) from error
     return _compile_model(core, model, path, shape, settings)
 
@@ -186,8 +186,8 @@ def translated(
             model = ov.convert_model(network, example_input=example, input=[ov.PartialShape(shape)])
     except RuntimeError as error:
         raise ModelError(
-            f"OpenVINO should translate {path}, but {_first_line(error)}; choose the torch "
-            "backend, or export it as ONNX"
+            f"OpenVINO cannot translate {path}: {_first_line(error)}; choose the torch backend, "
+            "or export it as ONNX"
         ) from error
     return _compile_model(core, model, path, shape, settings)
 
@@ -197,8 +197,8 @@ def _compile_model(
 ) -> Forward:
     if len(model.inputs) != 1 or len(model.outputs) != 1:
         raise ModelError(
-            f"{path} should have one input and one output, but has {len(model.inputs)} and "
-            f"{len(model.outputs)}; export the network without the others"
+            f"expected {path} to have one input and one output, but it has {len(model.inputs)} "
+            f"and {len(model.outputs)}; export the network without the others"
         )
     taken = model.input(0).partial_shape
     if not taken.compatible(ov.PartialShape(shape)):
@@ -212,8 +212,8 @@ def _compile_model(
         return compiled_forward(core, model, settings)
     except RuntimeError as error:
         raise ModelError(
-            f"OpenVINO should compile {path}, but {_first_line(error)}; choose another backend, "
-            "or export it again"
+            f"OpenVINO cannot compile {path}: {_first_line(error)}; choose another backend, or "
+            "export it again"
         ) from error
 
 

@@ -1,7 +1,8 @@
-"""The cost of a run against a time limit, and the reductions that meet the limit. No torch here.
+"""Plan a run within a time limit: estimate its cost and reduce it if allowed.
 
-Cost = tiles x mirrored copies x folds x seconds of one, plus preparation and export. Nothing is
-reduced unless the caller allows that step; another model is never used.
+This module does not use torch. Cost = tiles x mirrored copies x folds x seconds of one, plus
+preparation and export. Nothing is reduced unless the caller allows that step; another model is
+never used.
 """
 
 from collections.abc import Callable
@@ -13,21 +14,16 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
 
 WORKING_SHARE: Final = 0.9
-"""Share of a limit that the network may use; the rest is for reading, export and writing. Measured:
-these take 1 to 3 % of a run on a processor (docs/methods/predicting.md, Time plan).
-"""
+"""Share of a time limit that the network may use; the rest is for reading and writing."""
 
 OTHER_S_PER_MEGAVOXEL: Final = 0.15
-"""Preparation and export, seconds per million voxels of the model's grid, until measured. Source:
-160
-x 348 x 348 voxels of 3 channels: 1.5 s to resample, 0.2 s to export, 0.7 s for the rest.
-"""
+"""Seconds of preparation and export per million voxels of the model's grid, until measured."""
 
 _WIDE_STEP: Final = 0.75
 
 
 class Rung(StrEnum):
-    """A reduction to save time, in the order in which reductions are tried."""
+    """A way to save time by reducing the run, in the order of use."""
 
     TILES = "tiles outside the breast"
     PRECISION = "bf16"
@@ -40,7 +36,7 @@ LADDER: Final = tuple(Rung)
 
 
 class OutOfMemoryError(ModelError):
-    """A run did not fit into the memory; the message has the numbers."""
+    """A run did not fit into memory; the message has the numbers."""
 
 
 class OverLimitError(ModelError):
@@ -107,7 +103,7 @@ def plan_run(
     pace_of: Callable[[EngineSettings], Pace],
     budget: Budget,
 ) -> RunPlan:
-    """Return the run with the fewest reductions that fits, or the cheapest allowed one.
+    """Return the run with the fewest reductions that fits the limit, or the cheapest allowed run.
 
     Parameters
     ----------
@@ -165,13 +161,13 @@ def require_within(plan: RunPlan, budget: Budget, name: str) -> None:
         left = ", ".join(rung.value for rung in LADDER if rung not in budget.give_up)
         remedy = f"allow more time, or allow a reduction ({left})"
     raise OverLimitError(
-        f"{name} should take at most {duration_text(budget.limit_s)}, but is estimated at "
+        f"expected {name} to take at most {duration_text(budget.limit_s)}, but it is estimated at "
         f"{duration_text(plan.seconds)} ({plan.tiles.text}); {remedy}; nothing was computed"
     )
 
 
 def within_memory(plan: RunPlan, budget: Budget) -> RunPlan | None:
-    """Return the next run after one that did not fit into the memory, None if no reduction helps.
+    """Return the next run to try after one that did not fit into memory, or None.
 
     Only bf16 makes a tile smaller; skipping tiles or folds does not.
 
@@ -210,7 +206,7 @@ def duration_text(seconds: float) -> str:
 
 
 def _list_choices(rung: Rung, now: RunPlan) -> tuple[tuple[EngineSettings, bool, str], ...]:
-    """Return the steps of one reduction, smallest loss first: settings, in the breast, words."""
+    """Return the steps of one reduction, smallest loss first: settings, in-breast flag, text."""
     settings, here = now.settings, now.in_breast
     if rung is Rung.TILES:
         return ((settings, True, "tiles outside the breast skipped"),)

@@ -1,4 +1,4 @@
-"""Steps after a model, each with a line on the voxels removed or added. The user sets their order.
+"""Steps after a model, in the user's order, each with a line on the changed voxels.
 
 Of several regions the largest is often the heart, so that "largest component" before the breast
 step is refused.
@@ -41,7 +41,7 @@ UNITS: Final = {PostKind.MINIMUM: "mm3", PostKind.CLOSE: "mm"}
 
 @dataclass(frozen=True, slots=True)
 class PostStep:
-    """One step; `value` is the smallest volume in mm3, the closing's radius in mm, or 0.
+    """One step; `value` is a smallest volume in mm3, a closing radius in mm, or 0.
 
     Raises
     ------
@@ -98,9 +98,9 @@ def check_order(steps: Sequence[PostStep]) -> None:
         kind in _BREAST for kind in kinds[kinds.index(PostKind.LARGEST) :]
     ):
         raise ModelError(
-            f"the breast should come before {PostKind.LARGEST.value}, but the order is "
-            f"{', '.join(kind.value for kind in kinds)}; otherwise the heart remains; change the "
-            "order"
+            f"the step {PostKind.LARGEST.value} comes before the breast "
+            f"({', '.join(kind.value for kind in kinds)}), so the heart could remain; put the "
+            "breast first"
         )
 
 
@@ -172,7 +172,7 @@ def _cut_to_breast(mask: Bools, kind: PostKind, breast: BreastArea) -> Bools:
 
 
 def _keep_components(crop: Bools, smallest: float | None) -> Bools:
-    """Return the largest 26-connected component, or all of at least `smallest` voxels."""
+    """Return the largest 26-connected component, or all with at least `smallest` voxels."""
     labels, count = ndimage.label(crop, structure=_ALL_NEIGHBOURS)
     sizes = np.bincount(labels.ravel(), minlength=count + 1)
     sizes[0] = 0

@@ -56,7 +56,7 @@ def prompt_box(case: Case, frame: DisplayFrame, prompt: Prompt, click_region_mm:
     box = prompt.box
     if box.is_empty or any(b > n for b, n in zip(box.stop, shape, strict=True)):
         raise CaseError(
-            f"the box {box.start} to {box.stop} (z, y, x) should hold voxels of {case.case_id}, "
+            f"the box {box.start} to {box.stop} (z, y, x) holds no voxels of {case.case_id}, "
             f"whose shape is {shape}; draw it inside the image"
         )
     return box_to_frame(box, frame, shape)
@@ -99,7 +99,7 @@ def box_from_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
 
 
 def described(prompt: Prompt | None) -> str:
-    """Return the prompt for provenance, in voxels (z, y, x); "none" without one."""
+    """Return a text of the prompt for provenance, in voxels (z, y, x); "none" without one."""
     if isinstance(prompt, Click):
         return f"click at {tuple(int(i) for i in prompt.voxel)}"
     if isinstance(prompt, BoxPrompt):

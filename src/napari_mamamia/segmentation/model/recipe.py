@@ -1,4 +1,4 @@
-"""Recipes: the steps around a network, so that a published pipeline gives its own result.
+"""Recipes: the steps around a network, which make a published pipeline reproducible.
 
 A recipe is the file ``mamamia_model.json`` next to a model. Without one, channel k is phase k and
 there are no steps before or after the network.
@@ -28,7 +28,7 @@ _REPAIR: Final = "correct the recipe, or remove it to use the model as it is"
 
 
 class Scope(StrEnum):
-    """The voxels whose mean and standard deviation are used to normalise."""
+    """The voxels whose mean and standard deviation are used for normalisation."""
 
     ALL = "all phases"
     PRE = "phase 0"
@@ -161,7 +161,7 @@ class Recipe:
         return engine_settings
 
     def _require_for_network(self, network: NetworkSpec) -> None:
-        """Raise `ModelError` for values that the network would silently ignore."""
+        """Raise `ModelError` for values that the network would otherwise silently ignore."""
         asked = {
             "folds": bool(self.folds),
             "checkpoint": bool(self.checkpoint),
@@ -177,8 +177,8 @@ class Recipe:
         strange = set(self.tumour_labels) - {value for _, value in network.labels}
         if strange:
             raise ModelError(
-                f"tumour_labels should be among the network's labels, but {sorted(strange)} are "
-                f"not; {_REPAIR}"
+                f"expected tumour_labels to be among the network's labels, but {sorted(strange)} "
+                f"are not; {_REPAIR}"
             )
 
     @property
@@ -261,12 +261,12 @@ def read_recipe(path: Path) -> Recipe:
         with open_plain(path) as stream:
             text = stream.read().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path} should be a readable recipe, but {error}; {_REPAIR}") from error
+        raise ModelError(f"cannot read the recipe {path}: {error}; {_REPAIR}") from error
     return recipe_from(text, str(path))
 
 
 def recipe_from(text: str, where: str) -> Recipe:
-    """Return the recipe of a JSON text; `where` is its name in messages.
+    """Return the recipe of a JSON text; error messages name it as `where`.
 
     Parameters
     ----------
@@ -286,8 +286,8 @@ def recipe_from(text: str, where: str) -> Recipe:
             raise ModelError(f'{where} should have "format": "{_FORMAT}"; {_REPAIR}')
         if content.get("version") != _VERSION:
             raise ModelError(
-                f"{where} should have version {_VERSION}, but has {content.get('version')!r}; "
-                "update napari-mamamia, or correct the recipe"
+                f"expected {where} to have version {_VERSION}, but it has "
+                f"{content.get('version')!r}; update napari-mamamia, or correct the recipe"
             )
         return _CODEC.record(
             {key: value for key, value in content.items() if key not in ("format", "version")},
@@ -317,7 +317,7 @@ def write_recipe(recipe: Recipe, path: Path, *, overwrite: bool = False) -> None
 
 
 def _read_channels(items: Any) -> tuple[str, ...]:
-    """Return expressions without the blanks that people write: "p1 - p0" is "p1-p0"."""
+    """Return channel expressions without spaces: "p1 - p0" becomes "p1-p0"."""
     return tuple(str(item).replace(" ", "") for item in items)
 
 
@@ -326,7 +326,7 @@ def _plain_folds(folds: tuple[str, ...] | None) -> list[str] | None:
 
 
 def _read_folds(items: Any) -> tuple[str, ...] | None:
-    """Return the names of folds, which people also write as numbers."""
+    """Return the names of folds; numbers are accepted as names."""
     return None if items is None else tuple(str(item) for item in items)
 
 

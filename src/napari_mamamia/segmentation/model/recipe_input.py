@@ -1,4 +1,4 @@
-"""A case as input for a model's recipe: channels, normalisation, cropping, resampling, and back."""
+"""Convert a case to the input of a model's recipe, and labels back to the case."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,9 @@ _LOOKED_AT: Final = 1_000_000  # voxels used to check the order of phases
 _SLAB: Final = 8
 _SPLINE: Final = 3
 _EXTENT_TOLERANCE_MM: Final = 1e-5
-"""Source: VICTORIA-project/MAMA-MIA_Challenge 7f3619f, preprocessing/src/preprocessing.py,
+"""Tolerance in mm that is added to extents before rounding.
+
+Source: VICTORIA-project/MAMA-MIA_Challenge 7f3619f, preprocessing/src/preprocessing.py,
 resample_sitk (`tol`), which is taken from the data set's repository.
 """
 _AXIS_OF: Final = dict(zip("LRPAIS", (0, 0, 1, 1, 2, 2), strict=True))
@@ -37,7 +39,7 @@ Respacing = tuple[tuple[float, ...], tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelInput:
-    """The input of a network for a case: `arrays` on `grid`, the part `crop` of the case's grid.
+    """The input of a network for a case: `arrays` on `grid`, and `crop`, its part of the case.
 
     `region` is the box of `grid` that the network uses, None for the whole grid. `notes` are shown.
     `spacing_mm` is the spacing of the case and of `grid` along (z, y, x) if the recipe resamples,
@@ -141,7 +143,7 @@ def model_input(
 
 
 def input_grid(grid: Grid, recipe: Recipe, breast: Box | None = None) -> tuple[Grid, Box | None]:
-    """Return the grid of a model's input for a case, and its box that the network uses.
+    """Return the grid of a model's input for a case, and the box that the network uses.
 
     `model_input` gives the same; without `breast` the whole volume is used.
 
@@ -209,7 +211,7 @@ def phase_order_warning(case: Case) -> str:
         return ""
     return (
         f"phase 1 is not brighter than phase 0 (mean {after:.4g} and {before:.4g}): phases may be "
-        "in the wrong order, and a trained model then finds nothing"
+        "in the wrong order, with which a trained model finds nothing"
     )
 
 
@@ -288,7 +290,7 @@ def _compute_statistics(values: NDArray[Any]) -> tuple[float, float]:
     std = float(values.std(dtype=np.float64))
     if not std > 0:
         raise CaseError(
-            f"the images should vary, but every voxel is {mean:g}; open the images of the case"
+            f"every voxel of the images has the value {mean:g}; open the images of the case"
         )
     return mean, std
 
@@ -372,9 +374,10 @@ def _resample_array(
 
 
 def _places_within(n: int, among: int, step_mm: float, spacing_mm: float) -> NDArray[np.float64]:
-    """Return positions, in voxels of `spacing_mm`, of centres every `step_mm` in `among` voxels.
+    """Return the positions, in voxels of `spacing_mm`, of centres that are `step_mm` apart.
 
-    At most `n` positions are returned; the first is the centre of the first voxel.
+    The positions lie within `among` voxels. At most `n` positions are returned; the first is the
+    centre of the first voxel.
     """
     places: NDArray[np.float64] = np.arange(n, dtype=np.float64) * step_mm / spacing_mm
     return places[places < among - 0.5]

@@ -14,14 +14,14 @@ from napari_mamamia.core.provenance import Setting
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """A voxel (z, y, x) inside the tumour."""
+    """A prompt: a voxel (z, y, x) inside the tumour."""
 
     voxel: tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class BoxPrompt:
-    """A box that contains the tumour; nothing outside it is searched."""
+    """A prompt: a box that contains the tumour; only the box is searched."""
 
     box: Box
 
@@ -59,11 +59,11 @@ class Prediction:
     `mask` is that of the best candidate, on the case's own grid, and may be empty. `candidates` are
     ranked from 1. `parameters` go into the provenance; `notes` are shown to the user. `device` is
     the computing device; `peak_memory_bytes` is the peak of the computing process, None if it is
-    this one. `probability` is float16 ``(z, y, x)``, 0 to 1, None unless requested; voxels that the
-    model's own last steps removed are 0, those that they added are 1. For several models it is the
-    mean of their probabilities or of their masks. `variance` is the variance of their
-    probabilities, float16, 0 to 0.25; None for one model. `unsure` says why the first candidate may
-    not be the tumour, "" without doubts.
+    this one. `probability` is float16 ``(z, y, x)``, 0 to 1, None unless requested; voxels removed
+    by the model's own last steps are 0, voxels added by them are 1. For several models,
+    `probability` is the mean of their probabilities or of their masks. `variance` is the variance
+    of their probabilities, float16, 0 to 0.25; None for one model. `unsure` says why the first
+    candidate may not be the tumour, "" without doubts.
     """
 
     case_id: str
@@ -88,7 +88,7 @@ class Prediction:
 
 
 class Segmenter(Protocol):
-    """Anything that makes a prediction from a case.
+    """Protocol of everything that makes a prediction from a case.
 
     `name` is used for folders and files; `title` is shown; `note` must be shown with every result.
     """

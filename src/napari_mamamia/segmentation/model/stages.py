@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Laps:
-    """Seconds of each stage; `done` has the (name, seconds) of finished stages."""
+    """Seconds of each stage; `done` lists finished stages as (name, seconds)."""
 
     last: float = field(default_factory=time.perf_counter)
     done: list[tuple[str, float]] = field(default_factory=list)

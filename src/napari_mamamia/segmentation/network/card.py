@@ -1,4 +1,4 @@
-"""The card of a network in one file, before it is loaded, with its recipe."""
+"""The card of a single-file network before it is loaded, with its recipe."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from napari_mamamia.segmentation.network.shapes import own_spec
 
 
 def network_card(files: ModelFiles, kind: ModelKind, checksums: bool) -> ModelCard:
-    """Return the card of a network in one file, completed by the recipe next to it.
+    """Return the card of a single-file network, completed by the recipe next to it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The settings that a network in a single file supports; others are refused, never ignored."""
+"""The settings that a single-file network supports; other settings are refused."""
 
 from collections.abc import Sequence
 
@@ -40,12 +40,12 @@ def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
     if settings.precision == "bf16" and not _has_bf16(card, settings):
         raise ModelError(
             f"{card.name} cannot run in bf16, because ONNX Runtime does not have it on a "
-            "processor; choose the backend openvino, or leave bf16 out"
+            "CPU; choose the backend openvino, or leave bf16 out"
         )
 
 
 def rungs_of(card: ModelCard, settings: EngineSettings, rungs: Sequence[Rung]) -> tuple[Rung, ...]:
-    """Return those of `rungs` with which a model can meet a time limit.
+    """Return the reductions among `rungs` that a model supports.
 
     Parameters
     ----------

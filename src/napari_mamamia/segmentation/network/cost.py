@@ -1,4 +1,4 @@
-"""The grid and cost of a network in one file; nothing is loaded. No torch."""
+"""The grid and cost of a single-file network, without loading it and without torch."""
 
 import math
 from typing import Final
@@ -14,7 +14,7 @@ _OPPOSITE: Final = dict(zip("LRPAIS", "RLAPSI", strict=True))
 
 
 def network_frame(grid: Grid, orientation: str) -> Frame:
-    """Return how a network sees volumes on `grid`; with "" they stay as stored.
+    """Return the transform from volumes on `grid` to the network's axes; "" keeps them as stored.
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ def decided(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
 
 
 def foreground(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
-    """Return 1 - the probability of background, or the largest of independent labels; 0 to 1.
+    """Return 1 - the probability of background, or the largest of the independent labels.
 
     Parameters
     ----------
@@ -185,8 +185,8 @@ def volumes_of(arrays: Sequence[NDArray[Any]], grid: Grid, frame: Frame, spec: N
         )
         if not bool(torch.isfinite(data[index]).all()):
             raise CaseError(
-                f"channel {name} should be finite everywhere, but holds NaN or infinity; export "
-                "the images again"
+                f"expected channel {name} to be finite everywhere, but it holds NaN or infinity; "
+                "export the images again"
             )
     if not bool(data.any()):
         raise CaseError("every voxel of the input is zero; open the images that belong to the case")
@@ -227,7 +227,7 @@ class NetworkEngine:
         )
 
     def predict(self, given: EngineInput) -> EngineResult:
-        """Label one case, as `Engine.predict`; at the deadline the pass must be complete.
+        """Label one case, as `Engine.predict`; the pass must be complete at the deadline.
 
         Raises
         ------
@@ -245,10 +245,10 @@ class NetworkEngine:
         shape = (1, len(self.spec.channels), *self.spec.patch)
         with threads_set(self.settings.threads):
             output = runtime.forward(torch.zeros(shape, device=runtime.tiles_on))
-            output.flatten()[:1].cpu()  # a graphics card returns before it has finished
+            output.flatten()[:1].cpu()  # a GPU returns before it has finished
 
     def close(self) -> None:
-        """Release the network and the memory of a graphics card."""
+        """Release the network and the memory of a GPU."""
         runtime, self.runtime = self.runtime, None
         if runtime is not None:
             on = runtime.tiles_on
@@ -283,7 +283,7 @@ class NetworkEngine:
     def _average_tiles(
         self, runtime: NetworkRuntime, data: Any, tiles: TileGrid, deadline: float | None
     ) -> Any:
-        """Return the mean output of the tiles, float32 on the processor."""
+        """Return the mean output of the tiles, float32 on the CPU."""
         needed = 4 * (self.spec.heads + 1) * math.prod(tiles.padded)
         weigh = _make_gaussian if self.spec.weight is TileWeight.GAUSSIAN else _make_constant
         try:
@@ -300,7 +300,7 @@ class NetworkEngine:
             )
         except TimeIsUp as stop:
             raise OverLimitError(
-                f"{self.card.name} should finish within the time limit, but its "
+                f"expected {self.card.name} to finish within the time limit, but its "
                 f"{len(tiles.places)} tiles x {len(self.flips) + 1} copies took longer; allow "
                 "more time, choose a larger step, or a region"
             ) from stop
@@ -367,7 +367,7 @@ def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
 
 
 def _make_gaussian(patch: tuple[int, ...], device: str) -> Any:
-    """Return nnU-Net's weight of each voxel of a tile, in single precision."""
+    """Return nnU-Net's weight of each voxel of a tile in single precision."""
     weight = torch.from_numpy(gaussian_peak(patch)).to(device=device, dtype=torch.float32)
     weight[weight == 0] = torch.min(weight[weight != 0])
     return weight

@@ -72,7 +72,7 @@ def filled(value: Mapping[str, Any], values: Mapping[str, Any], tile: Any) -> An
 
 
 def _read_numbers(said: Any, values: Mapping[str, Any]) -> Any:
-    """Return a number that may depend on the extents of the input, or a list of such numbers."""
+    """Return a number, or a list of numbers, that may depend on the extents of the input."""
     if isinstance(said, list):
         return [_read_numbers(item, values) for item in said]
     return values[said["as_name"]] if "as_name" in said else next(iter(said.values()))
@@ -110,7 +110,10 @@ def keep(result: Any, outputs: Sequence[Mapping[str, Any]], values: dict[str, An
 _SCHEMA: Final = 8
 _ATEN: Final = "torch.ops.aten."
 _TOUCH_FILES: Final = frozenset(("from_file", "save"))
-"""Source: every operator of torch 2.13 was searched for arguments that name a file."""
+"""Operators that touch files.
+
+Source: every operator of torch 2.13 was searched for arguments that name a file.
+"""
 
 _ON_NUMBERS: Final[Mapping[str, Callable[..., Any]]] = {
     f"_operator.{name}": getattr(operator, name)
@@ -168,7 +171,7 @@ class ExportedNetwork(nn.Module):  # type: ignore[misc]  # torch is Any to mypy
         return values[self._output]
 
 
-@reads("a whole file of torch.export", "copy it again from where it came from", ModelError)
+@reads("a whole file of torch.export", "copy it again from its source", ModelError)
 def read_exported(path: Path) -> ExportedNetwork:
     """Return the network of a ``.pt2`` file; nothing of the file is executed.
 
@@ -190,8 +193,8 @@ def read_exported(path: Path) -> ExportedNetwork:
             raise
         reason = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
         raise ModelError(
-            f"{path} should be a complete file of torch.export, but it cannot be read ({reason}); "
-            f"copy it again, or {_AGAIN}"
+            f"expected {path} to be a complete file of torch.export, but it cannot be read "
+            f"({reason}); copy it again, or {_AGAIN}"
         ) from error
 
 
@@ -201,7 +204,7 @@ def _read_network(archive: zipfile.ZipFile, path: Path) -> ExportedNetwork:
     model = _read_json(archive, f"{top}/models/model.json", path)
     if model["schema_version"]["major"] != _SCHEMA:
         raise ModelError(
-            f"{path} should have version {_SCHEMA} of torch.export's format, but has "
+            f"expected {path} to have version {_SCHEMA} of torch.export's format, but it has "
             f"{model['schema_version']['major']}; {_AGAIN}"
         )
     graph, signature = model["graph_module"]["graph"], model["graph_module"]["signature"]
@@ -216,7 +219,7 @@ def _read_network(archive: zipfile.ZipFile, path: Path) -> ExportedNetwork:
     )
     if refused:
         raise ModelError(
-            f"{path} should consist of ATen operators only, but has "
+            f"expected {path} to consist of ATen operators only, but it has "
             f"{', '.join(map(repr, refused[:5]))}; nothing was run; export the network without "
             "them"
         )
@@ -243,10 +246,11 @@ def _read_inputs(
             users.append(str(content["arg"]["as_tensor"]["name"]))
         else:
             raise ModelError(
-                f"{path} should need tensors only, but needs a {kind}; nothing was read; {_AGAIN}"
+                f"expected {path} to need tensors only, but it needs a {kind}; nothing was read; "
+                f"{_AGAIN}"
             )
     if len(users) != 1:
-        raise ModelError(f"{path} should take one tensor, but takes {len(users)}; {_AGAIN}")
+        raise ModelError(f"expected {path} to take one tensor, but it takes {len(users)}; {_AGAIN}")
     return weights, users[0]
 
 
@@ -254,8 +258,8 @@ def _find_output(specs: Sequence[Mapping[str, Any]], path: Path) -> str:
     kinds = [next(iter(spec)) for spec in specs]
     if kinds != ["user_output"]:
         raise ModelError(
-            f"{path} should return one tensor and change nothing, but returns {', '.join(kinds)}; "
-            f"{_AGAIN}"
+            f"expected {path} to return one tensor and change nothing, but it returns "
+            f"{', '.join(kinds)}; {_AGAIN}"
         )
     return str(specs[0]["user_output"]["arg"]["as_tensor"]["name"])
 
@@ -269,8 +273,8 @@ def _read_tensors(archive: zipfile.ZipFile, folder: str, what: str, path: Path) 
         file = str(entry["path_name"])
         if entry["use_pickle"] or not file.startswith(("weight_", "tensor_")):
             raise ModelError(
-                f"{path} should hold numbers only, but {name!r} is a pickled object ({file}), "
-                f"which could run any program; it was not opened; {_AGAIN}"
+                f"expected {path} to hold numbers only, but {name!r} is a pickled object "
+                f"({file}), which could run any program; it was not opened; {_AGAIN}"
             )
         meta = entry["tensor_meta"]
         kind = TYPES[meta["dtype"]]
@@ -285,7 +289,7 @@ def _read_tensors(archive: zipfile.ZipFile, folder: str, what: str, path: Path) 
 
 
 def _read_steps(nodes: Sequence[Mapping[str, Any]], output: str) -> list[Step]:
-    """Return the steps of the graph, each with the names that no later step needs."""
+    """Return the steps of the graph, each with the names that are not used later."""
     steps: list[Step] = []
     needed = {output}
     for node in reversed(nodes):
@@ -301,7 +305,7 @@ def _read_steps(nodes: Sequence[Mapping[str, Any]], output: str) -> list[Step]:
 
 
 def _find_operator(target: str) -> Callable[..., Any] | None:
-    """Return the operator of a step; None unless it is one of ATen's or of numbers."""
+    """Return the operator of a step, or None unless it is an ATen or number operator."""
     if target in _ON_NUMBERS:
         return _ON_NUMBERS[target]
     parts = target.removeprefix(_ATEN).split(".")
@@ -316,7 +320,7 @@ def _find_operator(target: str) -> Callable[..., Any] | None:
 def _read_json(archive: zipfile.ZipFile, name: str, path: Path) -> dict[str, Any]:
     if name not in archive.namelist():
         raise ModelError(
-            f"{path} should hold {name.partition('/')[2]}, as recent versions of torch save it; "
-            f"{_AGAIN}"
+            f"expected {path} to hold {name.partition('/')[2]}, as recent versions of torch save "
+            f"it; {_AGAIN}"
         )
     return dict(parsed_json(archive.read(name).decode("utf-8")))

@@ -1,4 +1,4 @@
-"""A network in one file on the disk: the files that belong to it, and what they state.
+"""The files of a single-file network, and the descriptions in them.
 
 Everything is read as data: nothing is built or run, and torch is not needed.
 """
@@ -24,7 +24,7 @@ _EXAMPLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class NetworkFiles:
-    """The network's own file and the files that belong to it, as (name, bytes), its own first.
+    """The files of a network as (name, bytes), with its main file first.
 
     `missing` are the reasons in plain words why it cannot be run, as in `ModelCard.missing`, and
     `has_recipe` says whether a recipe is next to it.
@@ -134,7 +134,7 @@ def fitted_spec(spec: NetworkSpec, path: Path, kind: ModelKind) -> NetworkSpec:
 
 
 def without_recipe(path: Path, kind: ModelKind) -> str:
-    """Return the sentence on the contents that a recipe needs.
+    """Return a sentence on the information that a recipe must provide.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def _is_bare(kind: ModelKind) -> bool:
 
 
 def _has_recipe(files: ModelFiles, folder: Path) -> bool:
-    """Return whether a recipe is next to the network, and no other network is there."""
+    """Return whether a recipe is next to the network, and no other network shares its folder."""
     if files.path.is_dir():
         return _RECIPE in files.names
     if not (folder / _RECIPE).is_file():
@@ -180,8 +180,7 @@ def _list_weight_files(path: Path, kind: ModelKind) -> list[str]:
         weights = path.with_suffix(".bin")
         if not weights.is_file():
             raise ModelError(
-                f"the weights of {path} should be next to it as {weights.name}, but are not "
-                "there; copy that file too"
+                f"the weights {weights.name} of {path} are missing next to it; copy that file too"
             )
         return [weights.name]
     if kind is not ModelKind.ONNX:
@@ -189,9 +188,8 @@ def _list_weight_files(path: Path, kind: ModelKind) -> list[str]:
     facts = read_onnx(path)
     if facts.domains:
         raise ModelError(
-            f"{path} should use operators of ONNX only, but some are of "
-            f"{', '.join(facts.domains)}, which need their own program; it was not opened; export "
-            "it without them"
+            f"{path} uses operators of {', '.join(facts.domains)}, which need their own program; "
+            "it was not opened; export it with ONNX operators only"
         )
     for name in facts.external:
         _require_beside(path, name)
@@ -206,23 +204,23 @@ def _require_beside(path: Path, name: str) -> None:
     )
     if not plain or ":" in name:
         raise ModelError(
-            f"{path} should keep its weights next to it, but names {name!r}, which leads out of "
-            "its folder; it was not opened; ask its author for a clean file"
+            f"{path} names {name!r} as its weights, which is outside its folder; it was not "
+            "opened; ask its author for a clean file"
         )
     file = path.parent / name
     if not file.is_file():
         raise ModelError(f"{path} keeps its weights in {name!r}, which is not there; copy it too")
     if not file.resolve().is_relative_to(path.parent.resolve()):
         raise ModelError(
-            f"{path} should keep its weights next to it, but {name!r} is a link that leads out of "
-            "the folder; it was not opened; copy the file itself there"
+            f"the weights {name!r} of {path} are a link that points outside the folder; it was "
+            "not opened; copy the file itself there"
         )
 
 
 def _require_channels(spec: NetworkSpec, taken: Shape, given: Shape, path: Path) -> None:
     if taken and (len(taken) not in (4, 5) or taken[0] not in (None, 1)):
         raise ModelError(
-            f"{path} should take one tile at a time, as 1 x channels x voxels, but takes "
+            f"expected {path} to take one tile at a time, as 1 x channels x voxels, but it takes "
             f"{shape_text(taken)}; export it for a batch of one"
         )
     for what, shape, count in (

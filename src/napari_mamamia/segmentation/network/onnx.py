@@ -1,4 +1,4 @@
-"""The description in an ONNX file, read from its bytes: nothing is built and nothing is run.
+"""Read the description of an ONNX file from its bytes; nothing is built or run.
 
 Only the few fields that are needed are read; tensors are skipped. Source: the message numbers of
 onnx.proto (ONNX 1.19, IR version 11) and the wire format of Protocol Buffers (types 0 varint, 1
@@ -29,7 +29,11 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class OnnxFacts:
-    """Inputs and outputs as (name, shape), domains of foreign operators, files with tensors."""
+    """Facts about an ONNX model.
+
+    Inputs and outputs are (name, shape); further fields are the domains of foreign operators, and
+    the files with tensors.
+    """
 
     inputs: tuple[tuple[str, Shape], ...]
     outputs: tuple[tuple[str, Shape], ...]
@@ -37,7 +41,7 @@ class OnnxFacts:
     external: tuple[str, ...]
 
 
-@reads("a whole ONNX model", "copy it again from where it came from", ModelError)
+@reads("a whole ONNX model", "copy it again from its source", ModelError)
 def read_onnx(path: Path) -> OnnxFacts:
     """Return the description in an ONNX file.
 
@@ -51,7 +55,7 @@ def read_onnx(path: Path) -> OnnxFacts:
             return _Reader(stream).facts()
     except (OSError, ValueError, IndexError) as error:
         raise ModelError(
-            f"{path} should be a complete ONNX model, but it cannot be read ({error}); {_COPY}"
+            f"expected {path} to be a complete ONNX model, but it cannot be read ({error}); {_COPY}"
         ) from error
 
 
@@ -166,7 +170,7 @@ class _Reader:
                     yield from self._find_below(part, *fields[1:])
 
     def _list_fields(self, span: Span) -> Iterator[tuple[int, Span]]:
-        """Yield each field's number and the position of its bytes; for a number (its value, 0)."""
+        """Yield the field number and byte span of each field; numbers are given as (value, 0)."""
         at, stop = span
         while at < stop:
             key, at = self._read_number(at)

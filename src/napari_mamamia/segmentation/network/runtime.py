@@ -1,4 +1,4 @@
-"""Runtimes of a network in a single file: one function returning a `Forward` per format."""
+"""Runtimes of single-file networks: one function for each format, which returns a `Forward`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ def open_network(
 ) -> NetworkRuntime:
     """Return a network ready to run.
 
-    It raises `ModelError` for outputs of another shape or not finite.
+    The `Forward` raises `ModelError` for outputs of another shape or not finite.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def _torch_forward(module: nn.Module, device: str, precision: str) -> Forward:
 
 
 def _with_onnxruntime(path: Path, spec: NetworkSpec, settings: EngineSettings) -> NetworkRuntime:
-    """Run an ONNX file with ONNX Runtime, on the processor or on a graphics card of NVIDIA."""
+    """Run an ONNX file with ONNX Runtime on the CPU or an NVIDIA GPU."""
     require_onnx()
     import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as state
@@ -167,19 +167,19 @@ def _with_onnxruntime(path: Path, spec: NetworkSpec, settings: EngineSettings) -
         session = onnxruntime.InferenceSession(str(path), options, providers=providers)
     except (*errors, RuntimeError, ValueError) as error:
         raise ModelError(
-            f"ONNX Runtime {onnxruntime.__version__} should open {path}, but cannot "
-            f"({_first_line(error)}); copy it again, or export it for this version"
+            f"ONNX Runtime {onnxruntime.__version__} cannot open {path} ({_first_line(error)}); "
+            "copy it again, or export it for this version"
         ) from error
     if device == "cuda" and _CUDA not in session.get_providers():
         raise ModelError(
-            f"ONNX Runtime should run {path.name} on the graphics card, but could not use it; "
-            "choose the device cpu, or install CUDA libraries that fit this onnxruntime"
+            f"ONNX Runtime cannot use the GPU for {path.name}; choose the device cpu, or install "
+            "CUDA libraries that fit this onnxruntime"
         )
     taken = session.get_inputs()[0]
     if taken.type not in _FLOATS:
         raise ModelError(
-            f"{path} should take numbers of single or half precision, but takes {taken.type}; "
-            "export it for float32"
+            f"expected {path} to take numbers of single or half precision, but it takes "
+            f"{taken.type}; export it for float32"
         )
 
     def forward(tile: Any) -> Any:
@@ -206,7 +206,7 @@ def _onnx_device(wanted: str, providers: list[str]) -> str:
 def _with_openvino(
     kind: ModelKind, path: Path, spec: NetworkSpec, settings: EngineSettings
 ) -> NetworkRuntime:
-    """Run a file with OpenVINO on the processor; networks of torch are translated first."""
+    """Run a file with OpenVINO on the CPU; networks of torch are translated first."""
     from napari_mamamia.segmentation.model.device import require_openvino
 
     require_openvino()
@@ -218,7 +218,7 @@ def _with_openvino(
 
     if settings.device not in ("auto", "cpu"):
         raise ModelError(
-            f"OpenVINO runs on the processor here, but the device {settings.device} was chosen; "
+            f"OpenVINO runs on the CPU here, but the device {settings.device} was chosen; "
             "choose auto or cpu, or a format that torch runs"
         )
     shape = (1, len(spec.channels), *spec.patch)
@@ -239,8 +239,8 @@ def _check_outputs(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:
         if isinstance(output, tuple | list | dict) or not torch.is_tensor(output):
             many = f"{len(output)} results" if hasattr(output, "__len__") else type(output).__name__
             raise ModelError(
-                f"{path} should return one tensor for a tile, but returns {many}; export the "
-                "network with its last output only"
+                f"expected {path} to return one tensor for a tile, but it returns {many}; export "
+                "the network with its last output only"
             )
         if tuple(output.shape) != shape:
             raise ModelError(
@@ -252,9 +252,8 @@ def _check_outputs(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:
         output = output.float()
         if not bool(torch.isfinite(output).all()):
             raise ModelError(
-                f"{path} should return finite numbers, but some are NaN or infinite; the weights "
-                "are damaged, or the input must be normalised as in its training (recipe: "
-                "normalise)"
+                f"some outputs of {path} are NaN or infinite; the weights are damaged, or the "
+                "input must be normalised as in its training (recipe: normalise)"
             )
         _require_shares(output, spec, path)
         return output
@@ -263,7 +262,7 @@ def _check_outputs(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:
 
 
 def _require_shares(found: Any, spec: NetworkSpec, path: Path) -> None:
-    """Raise `ModelError` if outputs that should be probabilities cannot be probabilities."""
+    """Raise `ModelError` if outputs declared as probabilities are outside 0 to 1."""
     if spec.output not in (OutputKind.PROBABILITIES, OutputKind.LABEL_PROBABILITIES):
         return
     low, high = float(found.min()), float(found.max())
@@ -292,7 +291,7 @@ def _run_forward(forward: Callable[[Any], Any], tile: Any, path: Path) -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    """Return the most informative line of an error: the last one for TorchScript's long errors."""
+    """Return the most informative line of an error, which is the last one for TorchScript."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

@@ -23,22 +23,27 @@ from napari_mamamia.io.files.zip_files import open_zip
 from napari_mamamia.segmentation.model.nnunet_files import require_stored
 
 _TOUCHES_FILES: Final = re.compile(r"\b(save|from_file)\b")
-"""Source: every operator of torch 2.13 was searched for arguments that name a file."""
+"""Operators that touch files.
+
+Source: every operator of torch 2.13 was searched for arguments that name a file.
+"""
 
 _OPERATORS: Final = re.compile(r"\bops\s*\.\s*(\w+)\s*\.")
 _KNOWN: Final = frozenset(("aten", "prim", "prims", "quantized", "prepacked", "mkldnn_prepacked"))
 _CLASSES: Final = re.compile(r"\btorch\s*\.\s*classes\s*\.\s*(\w+)")
 _NUMBERS: Final = frozenset(("quantized", "rnn", "sparse", "mkldnn"))
-"""Namespaces of torch's compiled classes that hold weights. Others are processes, graphs of other
-programs, and measurements. Source: torch._C._jit_get_custom_class_schemas() of torch 2.13.
+"""Namespaces of torch's compiled classes that hold weights.
+
+Other namespaces hold processes, graphs of other programs, and measurements. Source:
+torch._C._jit_get_custom_class_schemas() of torch 2.13.
 """
 
 _COMMENT: Final = re.compile(r"#[^\n]*")
 _OLD_FORM: Final = "model.json"
-_COPY: Final = "copy it again from where the model came from"
+_COPY: Final = "copy it again from its source"
 
 
-@reads("a whole TorchScript file", "copy it again from where it came from", ModelError)
+@reads("a whole TorchScript file", "copy it again from its source", ModelError)
 def read_script(path: Path, device: str = "cpu") -> nn.Module:
     """Return the network of a TorchScript file after a check of its text.
 
@@ -58,8 +63,8 @@ def read_script(path: Path, device: str = "cpu") -> nn.Module:
     refused = _find_refused(path)
     if refused:
         raise ModelError(
-            f"{path} should compute only, but calls {', '.join(refused)}; it was not opened and "
-            "nothing was run; ask its author for a network without them"
+            f"expected {path} to compute only, but it calls {', '.join(refused)}; it was not "
+            "opened and nothing was run; ask its author for a network without them"
         )
     try:
         with warnings.catch_warnings():
@@ -116,6 +121,6 @@ def _make_damage_error(path: Path, error: Exception) -> ModelError:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     reason = lines[-1] if lines else type(error).__name__
     return ModelError(
-        f"{path} should be a complete TorchScript file, but torch {torch.__version__} cannot open "
-        f"it ({reason}); {_COPY}, or export it with this version of torch"
+        f"expected {path} to be a complete TorchScript file, but torch {torch.__version__} cannot "
+        f"open it ({reason}); {_COPY}, or export it with this version of torch"
     )

@@ -1,6 +1,6 @@
-"""The description in a network's file: shapes of input and output, and a recipe's section.
+"""Read the shapes and the recipe section in a network's file.
 
-It is read as data: JSON, XML and the bytes of ONNX; nothing is built and nothing is run.
+The file is read as data: JSON, XML and the bytes of ONNX; nothing is built and nothing is run.
 """
 
 import re
@@ -22,7 +22,7 @@ _METADATA_KEY: Final = "mamamia_network"
 _PARAMETER: Final = re.compile(r'<layer\b[^>]*type="Parameter"[^>]*>\s*<data\b[^>]*shape="([^"]*)"')
 
 
-@reads("a readable network", "copy it again from where it came from", ModelError)
+@reads("a readable network", "copy it again from its source", ModelError)
 def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
     """Return the shapes of a network's input and output, () if its file does not state them.
 
@@ -42,8 +42,9 @@ def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
         facts = read_onnx(path)
         if len(facts.inputs) != 1 or len(facts.outputs) != 1:
             raise ModelError(
-                f"{path} should have one input and one output, but has {len(facts.inputs)} and "
-                f"{len(facts.outputs)}; export the network without the others"
+                f"expected {path} to have one input and one output, but it has "
+                f"{len(facts.inputs)} and {len(facts.outputs)}; export the network without the "
+                "others"
             )
         return facts.inputs[0][1], facts.outputs[0][1]
     if kind is ModelKind.OPENVINO:
@@ -56,7 +57,7 @@ def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
     return (), ()
 
 
-@reads("a readable network", "copy it again from where it came from", ModelError)
+@reads("a readable network", "copy it again from its source", ModelError)
 def own_spec(path: Path, kind: ModelKind) -> NetworkSpec | None:
     """Return the spec in the header of a safetensors file, None if it has none.
 
@@ -81,7 +82,7 @@ def own_spec(path: Path, kind: ModelKind) -> NetworkSpec | None:
         content = parsed_json(text)
     except (ValueError, RecursionError) as error:
         raise ModelError(
-            f"{path}: {_METADATA_KEY} of its header should be the section of a recipe, but "
+            f"{path}: expected {_METADATA_KEY} of its header to be the section of a recipe, but "
             f"{error}; write a recipe next to it"
         ) from error
     return network_from(content, f"{_METADATA_KEY} of {path}")
@@ -123,9 +124,9 @@ def _read_header(path: Path) -> dict[str, Any]:
             header = parsed_json(stream.read(min(length, _HEADER_BYTES)).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
-            f"{path} should be a complete safetensors file, but its header cannot be read "
+            f"expected {path} to be a complete safetensors file, but its header cannot be read "
             f"({error}); copy it again"
         ) from error
     if not isinstance(header, dict) or not isinstance(header.get("__metadata__", {}), dict):
-        raise ModelError(f"{path} should have a table as its header; copy the file again")
+        raise ModelError(f"expected {path} to have a table as its header; copy the file again")
     return header

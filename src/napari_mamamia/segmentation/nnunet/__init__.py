@@ -1,4 +1,4 @@
-"""nnU-Net v2 models, with exactly the result of nnU-Net's own command.
+"""nnU-Net v2 models, with exactly the same result as nnU-Net's own command.
 
 `load_nnunet` returns an `engine` that stays loaded; a case goes through `prepare`, the forward pass
 of the `engine` (a fold's network as a function) and `export`; `cascade` adds a first stage.

@@ -38,7 +38,7 @@ def trained_folders(files: ModelFiles) -> Iterator[str]:
 
 
 def last_stages(files: ModelFiles, roots: Sequence[str]) -> list[str]:
-    """Return `roots` without those that only prepare the input of another one."""
+    """Return `roots` without the models that only prepare the input of another model."""
     first_stages = set()
     for root in roots:
         trainer, plans_name, configuration = _split_name(root or files.path.name)
@@ -53,7 +53,7 @@ def last_stages(files: ModelFiles, roots: Sequence[str]) -> list[str]:
 
 
 def find_nnunet(files: ModelFiles, inner: str | None, checksums: bool) -> ModelCard | None:
-    """Return the card of the only nnU-Net model at a path, None without one.
+    """Return the card of the only nnU-Net model at a path, or None without a model.
 
     `inner` selects one of several trained folders.
 
@@ -104,7 +104,8 @@ def nnunet_card_at(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
     if root not in roots:
         there = ", ".join(roots) or "none"
         raise ModelError(
-            f"{files.path} should hold a model at {root!r}, but has {there}; choose one of these"
+            f"expected {files.path} to hold a model at {root!r}, but it has {there}; choose one "
+            "of these"
         )
     return nnunet_card(files, root, checksums)
 
@@ -177,7 +178,7 @@ def _list_facts(plans: Plans) -> Iterator[tuple[str, Setting]]:
 def _find_folds(
     files: ModelFiles, root: str
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[str, int]]]:
-    """Return folds, the checkpoint names that all of them have, and the files with weights."""
+    """Return the folds, the names of their common checkpoints, and the weight files."""
     names_by_fold: dict[str, list[str]] = {}
     weights = []
     for name, n_bytes in files.sizes:
@@ -212,7 +213,7 @@ def _without_first_stage(files: ModelFiles, root: str, plans: Plans) -> Iterator
 
 
 def _only_configuration(plans_text: str, where: str) -> str:
-    """Return the only configuration of a renamed folder's plans, "" if there are several."""
+    """Return the only configuration in a renamed folder's plans, or "" if there are several."""
     configurations = parsed(plans_text, f"{where}: plans.json").get("configurations")
     return (
         next(iter(configurations))
@@ -226,7 +227,7 @@ def _folder_name(files: ModelFiles, root: str) -> str:
 
 
 def _split_name(root: str) -> tuple[str, str, str]:
-    """Return trainer, plans and configuration of a folder's name, "" if it has another form."""
+    """Return trainer, plans and configuration from a folder's name; "" if absent."""
     parts = PurePosixPath(root).name.split("__")
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else ("", "", "")
 

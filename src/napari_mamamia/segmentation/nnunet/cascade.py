@@ -9,7 +9,7 @@ from napari_mamamia.segmentation.model.engine_settings import Ran, TilePlan
 
 
 def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> TilePlan:
-    """Return the plan of a second stage combined with that of the first.
+    """Return the plan of a second stage combined with the plan of the first stage.
 
     The stages run one after the other: the larger volumes count, and the second stage also holds
     the labels of the first (a byte for each voxel of the case). Both networks stay loaded; the
@@ -32,7 +32,7 @@ def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> 
 
 
 def after_first(ran: Ran, first: Ran, seconds: float) -> Ran:
-    """Return the record of a cascade's second stage combined with that of the first.
+    """Return the record of a cascade's second stage combined with that of the first stage.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""nnU-Net checkpoints, read as data. A checkpoint that contains code is refused.
+"""nnU-Net checkpoints, read as data; a checkpoint that contains code is refused.
 
 A ``.pth`` file is a pickle: unpickling it can run any program. Here torch's restricted reader is
 used, with the few additional types that nnU-Net itself stores. Source of the list: the contents of
@@ -42,7 +42,7 @@ _ALLOWED: Final[list[Any]] = [
 ]
 _KEYS: Final = ("network_weights", "trainer_name", "init_args")
 _MOST_AXES: Final = 3
-_COPY: Final = "copy the file again from where the model came from"
+_COPY: Final = "copy the file again from its source"
 
 DAMAGE: Final = (
     RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, TypeError,
@@ -54,7 +54,7 @@ SAFE_SUFFIX: Final = ".safetensors"
 
 
 def checkpoint_file(fold: Path, name: str) -> Path:
-    """Return the path of a fold's checkpoint; a converted file replaces a missing pickle.
+    """Return the path of a fold's checkpoint, or of the converted file that replaces it.
 
     Recipes and settings name ``checkpoint_best.pth`` for the converted model too.
     """
@@ -63,9 +63,9 @@ def checkpoint_file(fold: Path, name: str) -> Path:
     return converted if converted.is_file() and not path.is_file() else path
 
 
-@reads("a whole checkpoint", "copy it again from where it came from", ModelError)
+@reads("a whole checkpoint", "copy it again from its source", ModelError)
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Return a checkpoint; it is read, not mapped, as in `read_tensors`.
+    """Return a checkpoint; the file is read, not memory-mapped, as in `read_tensors`.
 
     Raises
     ------
@@ -80,17 +80,17 @@ def load_checkpoint(path: Path) -> Checkpoint:
     if not isinstance(content, dict) or any(key not in content for key in _KEYS):
         has = ", ".join(map(str, content)) if isinstance(content, dict) else type(content).__name__
         raise ModelError(
-            f"{path} should hold {', '.join(_KEYS)}, as nnU-Net v2 saves them, but has {has}; "
-            "choose the checkpoint that nnU-Net wrote, or use the model's own format"
+            f"expected {path} to hold {', '.join(_KEYS)}, as nnU-Net v2 saves them, but it has "
+            f"{has}; choose the checkpoint that nnU-Net wrote, or use the model's own format"
         )
     weights, arguments = content["network_weights"], content["init_args"]
     if not isinstance(weights, dict) or not all(torch.is_tensor(v) for v in weights.values()):
-        raise ModelError(f"{path}: network_weights should be a table of tensors; {_COPY}")
+        raise ModelError(f"{path}: expected network_weights to be a table of tensors; {_COPY}")
     axes = content.get("inference_allowed_mirroring_axes") or ()
     if not isinstance(arguments, dict) or not all(axis in range(_MOST_AXES) for axis in axes):
         raise ModelError(
-            f"{path} should name its configuration and mirroring axes 0 to 2, but has axes "
-            f"{axes!r}; {_COPY}"
+            f"expected {path} to name its configuration and mirroring axes 0 to 2, but it has "
+            f"axes {axes!r}; {_COPY}"
         )
     return Checkpoint(
         path=path,
@@ -101,9 +101,9 @@ def load_checkpoint(path: Path) -> Checkpoint:
     )
 
 
-@reads("a whole checkpoint", "copy it again from where it came from", ModelError)
+@reads("a whole checkpoint", "copy it again from its source", ModelError)
 def unsafe_globals(path: Path) -> tuple[str, ...]:
-    """Return the forbidden names that a checkpoint would call, without running them."""
+    """Return the forbidden names that loading a checkpoint would call, without running them."""
     with torch.serialization.safe_globals(_ALLOWED):
         try:
             with open_plain(path) as stream:
@@ -137,24 +137,24 @@ def _load_file(path: Path) -> Any:
         names = unsafe_globals(path)
         if not names:
             raise ModelError(
-                f"{path} should be a checkpoint, but it cannot be read as data "
+                f"expected {path} to be a checkpoint, but it cannot be read as data "
                 f"({_first_line(error)}); {_COPY}"
             ) from error
         raise RefusedCheckpointError(
-            f"{path} should hold numbers only, but loading it would call {', '.join(names)}; it "
-            "was not opened and nothing was run. Ask its author for a clean file, or convert it "
-            "in a sandbox, which extracts the numbers only",
+            f"expected {path} to hold numbers only, but loading it would call {', '.join(names)}; "
+            "it was not opened and nothing was run. Ask its author for a clean file, or convert "
+            "it in a sandbox, which extracts the numbers only",
             remedies=(Remedy(command="models convert", values=(str(path.parent.parent),)),),
         ) from error
     except DAMAGE as error:
         raise ModelError(
-            f"{path} should be a complete checkpoint, but it is damaged or truncated "
+            f"expected {path} to be a complete checkpoint, but it is damaged or truncated "
             f"({_first_line(error)}); {_COPY}"
         ) from error
 
 
 def _globals_of_pickle(path: Path) -> Iterator[str]:
-    """Yield the names that a bare pickle would import, read from its opcodes without running it."""
+    """Yield the names that a bare pickle would import, read from its opcodes without running."""
     texts: list[str] = []
     memo: list[str] = []
     with suppress(*DAMAGE), open_bounded(path) as stream:

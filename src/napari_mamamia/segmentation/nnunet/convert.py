@@ -1,4 +1,4 @@
-"""Conversion of one checkpoint to a safetensors file, checked against the network of its plans."""
+"""Conversion of a checkpoint to a safetensors file, checked against the plans' network."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from napari_mamamia.segmentation.nnunet.safetensors import write_safetensors
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """A conversion.
+    """The input of a conversion.
 
     `source` is the checkpoint (or the file that a sandbox made of it, and `given` is then the
     checkpoint), `target` the new file; `plans` and `dataset` are the texts of the model's files,
@@ -54,8 +54,9 @@ def rewrite(wanted: Rewriting) -> Rewritten:
     content = replace(load_checkpoint(wanted.source), path=wanted.given)
     if wanted.configuration and content.configuration not in ("", wanted.configuration):
         raise ModelError(
-            f"{wanted.given} should have the configuration {wanted.configuration} of its folder's "
-            f"name, but has {content.configuration}; copy it to the folder to which it belongs"
+            f"expected {wanted.given} to have the configuration {wanted.configuration} of its "
+            f"folder's name, but it has {content.configuration}; copy it to the folder to which "
+            "it belongs"
         )
     configuration = content.configuration or wanted.configuration
     plans = read_plans(wanted.plans, wanted.dataset, configuration, str(wanted.given.parents[1]))

@@ -1,4 +1,4 @@
-"""The cost of an nnU-Net run, from its plans: no network is loaded. No torch here."""
+"""The cost of an nnU-Net run, computed from its plans without loading a network."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from napari_mamamia.segmentation.nnunet.cascade import after_stage
 
 
 def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
-    """Return an upper limit of the tiles of a case on `grid`; None for another kind of model.
+    """Return an upper limit of the tiles of a case on `grid`, or None for another kind of model.
 
     The mirrored axes are stored in the checkpoint, which is not opened: all axes are counted, so
     that the engine's own plan has at most as many copies.
@@ -127,7 +127,7 @@ def copies_at_most(axes: int, most: int | None) -> int:
 def first_stage_of(card: ModelCard, plans: Plans, checksums: bool = False) -> ModelCard:
     """Return the card of the model whose labels a cascade's second stage refines.
 
-    It is next to the second stage's folder, under the same name with its own configuration.
+    That model is next to the second stage's folder, under the same name with its own configuration.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The nnU-Net engine: checkpoints, plans and network are loaded once for many cases.
 
-Weights are read as data. A cascade also loads the engine of its first stage, from the folder next
-to it. With torch in single precision on the processor its labels are those of nnunetv2's own
+Weights are read as data. A cascade also loads the engine of its first stage, from the neighbouring
+folder. With torch in single precision on the CPU its labels are those of nnunetv2's own
 predictor, voxel for voxel, in the same process and with the same number of threads.
 """
 
@@ -65,7 +65,7 @@ from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint
 def torch_forward(network: nn.Module, device: str, precision: str) -> Forward:
     """Return the network as a function, in the precision that nnU-Net uses on a device.
 
-    On CUDA that is torch's mixed precision. bf16 on the processor is used only if chosen by name.
+    On CUDA that is torch's mixed precision. bf16 on the CPU is used only if chosen by name.
 
     Parameters
     ----------
@@ -135,13 +135,13 @@ class NnUNetEngine:
 
     @property
     def flips(self) -> tuple[tuple[int, ...], ...]:
-        """Mirrored copies, as sets of batch axes; none with mirroring off."""
+        """Mirrored copies as sets of batch axes; empty if mirroring is off."""
         if not self.settings.mirroring:
             return ()
         return flips_of(self.checkpoints[0][1].mirror_axes, self.settings.most_copies)
 
     def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
-        """Return the cost of a case on `grid`, assuming that it has no empty border.
+        """Return the cost of a case on `grid`, assuming no empty border.
 
         The first stage of a cascade, which always uses the whole volume, is included.
         """
@@ -189,10 +189,10 @@ class NnUNetEngine:
                 (1, self.plans.inputs, *self.plans.configuration.patch), device=self.device
             )
             output = self._make_forward(fold, checkpoint)(tile)
-            output.flatten()[:1].cpu()  # a graphics card returns before it has finished
+            output.flatten()[:1].cpu()  # a GPU returns before it has finished
 
     def close(self) -> None:
-        """Release the networks and the memory of a graphics card."""
+        """Release the networks and the memory of a GPU."""
         if self.first_stage is not None:
             self.first_stage.close()
         self._compiled.clear()
@@ -259,7 +259,7 @@ class NnUNetEngine:
         deadline: float | None,
         folds_until: float | None = None,
     ) -> tuple[Any, tuple[str, ...]]:
-        """Return the mean output of the folds in half precision, and the folds it includes.
+        """Return the mean output of the folds in half precision, and the names of these folds.
 
         The first fold may take until `deadline`, all others until `folds_until` if it is set.
         """
@@ -291,7 +291,7 @@ class NnUNetEngine:
                 if folds:
                     break
                 raise OverLimitError(
-                    f"{self.card.name} should finish one fold within the time limit, but its "
+                    f"expected {self.card.name} to finish one fold within the time limit, but its "
                     f"{len(tiles.places)} tiles x {len(self.flips) + 1} copies took longer; allow "
                     "more time, choose fewer mirrored copies or a larger step, or a region"
                 ) from stop
@@ -367,7 +367,7 @@ def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUN
     """
     settings = settings or EngineSettings()
     if card.kind is not ModelKind.NNUNET or card.missing:
-        kind = f"{card.path} should be an nnU-Net v2 model, but is {card.kind.value}"
+        kind = f"expected {card.path} to be an nnU-Net v2 model, but it is {card.kind.value}"
         raise ModelError("; ".join(card.missing) or f"{kind}: choose another")
     device = choose_device("cpu" if settings.backend == "openvino" else settings.device)
     folder = card.path
@@ -420,8 +420,8 @@ def _load_checkpoints(
     name = settings.checkpoint or next(iter(card.checkpoints), "")
     if not name:
         raise ModelError(
-            f"the folds of {card.name} should share a checkpoint of one name, but have none in "
-            "common; choose one with the checkpoint setting"
+            f"expected the folds of {card.name} to share a checkpoint of one name, but they have "
+            "none in common; choose one with the checkpoint setting"
         )
     files = {fold: checkpoint_file(root / f"fold_{fold}", name) for fold in folds}
     return [(fold, load_checkpoint(file)) for fold, file in files.items()]
@@ -435,6 +435,6 @@ def _load_plans(root: Path, configuration: str) -> Plans:
                 texts.append(stream.read().decode("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise ModelError(
-                f"{root / name} should be readable, but {error}; copy the model again"
+                f"expected {root / name} to be readable, but {error}; copy the model again"
             ) from error
     return read_plans(texts[0], texts[1], configuration, str(root))

@@ -1,4 +1,4 @@
-"""From the network's outputs to labels on the case's own grid, as nnU-Net but faster.
+"""Convert the network's outputs to labels on the case's own grid, as nnU-Net but faster.
 
 A voxel can become foreground only if, among the model voxels from which it is interpolated, some
 foreground output is above that of background (for regions: above 0), since the weights of linear
@@ -54,7 +54,7 @@ def export_labels(
     Parameters
     ----------
     logits
-        ``(heads, a, b, c)`` half tensor on the processor, on the model's grid.
+        ``(heads, a, b, c)`` half tensor on the CPU, on the model's grid.
     prepared
         The result of `prepare` for the case.
     plans
@@ -71,9 +71,9 @@ def export_labels(
         cropped = _export_direct(logits, plans.labels)
     elif how.method == "none":
         raise ModelError(
-            f"outputs of {tuple(logits.shape[1:])} voxels should be resampled to {shape}, but the "
-            "plans resample the input and not the outputs (nnU-Net itself fails here); restore "
-            "the plans.json that came with the model"
+            f"expected outputs of {tuple(logits.shape[1:])} voxels to be resampled to {shape}, "
+            "but the plans resample the input and not the outputs (nnU-Net itself fails here); "
+            "restore the plans.json that came with the model"
         )
     elif how.method == "spline" and how.order == 1 and (axis is None or how.order_z == 0):
         cropped = _in_box(logits, shape, axis, plans.labels)
@@ -244,7 +244,7 @@ def _export_slowly(
 
 
 def _decide_labels(values: NDArray[Any], labels: Labels) -> NDArray[Any]:
-    """Return the label of each pixel from ``(heads, ...)`` outputs; the smaller label wins ties.
+    """Return the label of each pixel from ``(heads, ...)`` outputs; ties go to the smaller label.
 
     With regions each output counts where its sigmoid exceeds one half, later ones over earlier
     ones.

@@ -1,4 +1,4 @@
-"""Extract the numbers of a refused checkpoint: it is opened in a sandbox, never in this process.
+"""Extract the numbers of a refused checkpoint, which is opened only in a sandbox.
 
 Code in the file has no network, a read-only system without personal files, one fresh folder to
 write to, and limits of time and memory. Only a safetensors file leaves the sandbox.
@@ -32,13 +32,13 @@ _PROGRAM: Final = "opening the checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """Limits for opening one checkpoint: seconds, and bytes of memory (0: from its size)."""
+    """Limits for opening one checkpoint: seconds, and bytes of memory (0: from the file size)."""
 
     seconds: float = 120.0
     memory_bytes: int = 0
 
     def for_file(self, checkpoint: Path) -> RunLimits:
-        """Return the limits of a run; the size limit of its output depends on the file's size."""
+        """Return the limits of a run, with an output limit that depends on the file size."""
         size = checkpoint.stat().st_size
         usual = min(_TORCH_BYTES + _PER_BYTE * size, usual_memory_bytes())
         return RunLimits(
@@ -96,7 +96,8 @@ def taken_out(
     """
     if not isolation.is_closed:
         raise ModelError(
-            f"{checkpoint} is opened in a sandbox only, but there is none; install bubblewrap"
+            f"{checkpoint} can only be opened in a sandbox, but this computer has none; install "
+            "bubblewrap"
         )
     allowed = (limits or SandboxLimits()).for_file(checkpoint)
     layout = lay_out_module(_MODULE, checkpoint, {}, work, find_interpreter())

@@ -1,4 +1,4 @@
-"""Networks of nnU-Net models, built from names that are looked up in tables and never imported."""
+"""Networks of nnU-Net models, built from names in tables that are never imported."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -66,7 +66,7 @@ _TRAINERS: Final = frozenset(
 
 
 def trainer_known(name: str) -> bool:
-    """Return whether a trainer is one of nnU-Net's own that builds the network of the plans."""
+    """Return whether a trainer is an nnU-Net trainer that builds the network of the plans."""
     return name in _TRAINERS
 
 
@@ -106,7 +106,7 @@ def build_network(
 
 
 def put_weights(network: nn.Module, checkpoint: Checkpoint) -> None:
-    """Load a checkpoint's weights into `network`; all of them must fit.
+    """Load a checkpoint's weights into `network`; every tensor must fit.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def put_weights(network: nn.Module, checkpoint: Checkpoint) -> None:
             if names
         )
         raise ModelError(
-            f"{checkpoint.path} should fit the network of the plans, but it {what} "
+            f"expected {checkpoint.path} to fit the network of the plans, but it {what} "
             f"({len(absent) + len(extra) + len(odd)} differences); plans.json, dataset.json and "
             "checkpoint must come from the same training"
         )

@@ -1,9 +1,10 @@
-"""From a case's volumes to the network's input, as nnU-Net prepares it, one channel at a time.
+"""Convert a case's volumes to the network's input, as nnU-Net prepares it.
 
-Order of steps: reorient, crop to voxels that are not zero, normalise, resample. Normalisation works
-on float32 with the memory order of nnU-Net's own arrays, since a mean of float32 values depends on
-it. Source: nnunetv2 2.8.1, preprocessing/preprocessors/default_preprocessor.py,
-preprocessing/cropping, preprocessing/normalization/default_normalization_schemes.py.
+Channels are processed one at a time. Order of steps: reorient, crop to voxels that are not zero,
+normalise, resample. Normalisation works on float32 with the memory order of nnU-Net's own arrays,
+since a mean of float32 values depends on it. Source: nnunetv2 2.8.1,
+preprocessing/preprocessors/default_preprocessor.py, preprocessing/cropping,
+preprocessing/normalization/default_normalization_schemes.py.
 """
 
 from collections.abc import Sequence
@@ -40,7 +41,7 @@ _EPSILON: Final = 1e-8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """The network's input and the way back to the case's grid.
+    """The network's input, and the data for the way back to the case's grid.
 
     `data` is a float32 tensor ``(channel, a, b, c)`` on the model's grid; `box` is the crop, along
     the model's axes at the case's own spacing; `wanted` is the spacing of the model's grid.
@@ -109,9 +110,9 @@ def prepare(
         labels = resample_labels(_mark_outside(first, mask), shape, seg, axis)
         if labels.shape != shape:
             raise ModelError(
-                f"a first stage's labels of {labels.shape} voxels should be resampled to {shape}, "
-                "but the plans resample images and not labels; restore the plans.json that came "
-                "with the model"
+                f"a first stage's labels of {labels.shape} voxels need resampling to {shape}, but "
+                "the plans resample images and not labels; restore the plans.json that came with "
+                "the model"
             )
         data[len(seen) :] = torch.from_numpy(plans.labels.one_hot(labels))
     return Prepared(data, frame, box, target)
@@ -134,8 +135,8 @@ def _require_inputs(
             )
         if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
             raise CaseError(
-                f"channel {name} should be finite everywhere, but holds NaN or infinity; export "
-                "the images again"
+                f"expected channel {name} to be finite everywhere, but it holds NaN or infinity; "
+                "export the images again"
             )
     if plans.configuration.previous_stage and previous is None:
         raise ModelError(
@@ -147,7 +148,7 @@ def _require_inputs(
 def _norm_mask(
     nonzero: NDArray[np.bool_], previous: NDArray[Any] | None, plans: Plans
 ) -> NDArray[np.bool_] | None:
-    """Return the voxels used for normalisation; None if no channel uses a mask."""
+    """Return the voxels used for normalisation, or None if no channel uses a mask."""
     if previous is None and not any(norm.in_mask for norm in plans.configuration.norms):
         return None
     mask: NDArray[np.bool_] = ndimage.binary_fill_holes(nonzero)
@@ -179,8 +180,8 @@ def _normalise_channel(
     elif norm.scheme == "RGBTo01Normalization":
         if image.min() < 0 or image.max() > 255:
             raise ModelError(
-                f"a colour channel should have values of 0 to 255, but has {image.min():g} to "
-                f"{image.max():g}; this model was made for colour images"
+                "expected a colour channel to have values of 0 to 255, but it has "
+                f"{image.min():g} to {image.max():g}; this model was made for colour images"
             )
         image /= 255.0
     return image

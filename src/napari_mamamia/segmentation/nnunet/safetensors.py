@@ -23,7 +23,7 @@ from napari_mamamia.segmentation.sandbox.external import printable
 
 _AXES: Final = (0, 1, 2)
 _NAME_LENGTH: Final = 200
-_COPY: Final = "convert the model again, or copy the file again from where it came from"
+_COPY: Final = "convert the model again, or copy the file again from its source"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,11 +41,12 @@ class Checkpoint:
     mirror_axes: tuple[int, ...]
 
 
-@reads("a whole safetensors file", "copy it again from where it came from", ModelError)
+@reads("a whole safetensors file", "copy it again from its source", ModelError)
 def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the tensors of a safetensors file by name, and the texts of its header.
 
-    They are read, not mapped: if a mapped file is truncated meanwhile, the process crashes.
+    The file is read, not memory-mapped: the process would crash if a mapped file were truncated
+    meanwhile.
 
     Raises
     ------
@@ -58,14 +59,14 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         tensors: dict[str, Any] = load(content)
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         raise ModelError(
-            f"{path} should be a complete safetensors file, but it is damaged or truncated "
+            f"expected {path} to be a complete safetensors file, but it is damaged or truncated "
             f"({printable(str(error))}); {_COPY}"
         ) from error
     header = parsed_json(content[8 : 8 + int.from_bytes(content[:8], "little")].decode("utf-8"))
     return tensors, header.get("__metadata__") or {}
 
 
-@reads("a whole safetensors file", "copy it again from where it came from", ModelError)
+@reads("a whole safetensors file", "copy it again from its source", ModelError)
 def read_safetensors(path: Path) -> Checkpoint:
     """Return a checkpoint from a safetensors file; reading it cannot run code.
 
@@ -77,13 +78,15 @@ def read_safetensors(path: Path) -> Checkpoint:
     weights, texts = read_tensors(path)
     if texts.get("format") != FORMAT:
         raise ModelError(
-            f"{path} should be a converted checkpoint of this software, but the format in its "
-            f"header is {printable(texts.get('format', 'nothing'), 60)!r}; choose the model's own "
-            "format"
+            f"expected {path} to be a converted checkpoint of this software, but the format in "
+            f"its header is {printable(texts.get('format', 'nothing'), 60)!r}; choose the model's "
+            "own format"
         )
     for name, first in _read_same(texts, path).items():
         if first not in weights:
-            raise ModelError(f"{path}: {name} should equal {first}, which is not there; {_COPY}")
+            raise ModelError(
+                f"{path}: expected {name} to equal {first}, which is not there; {_COPY}"
+            )
         weights[name] = weights[first]
     return Checkpoint(
         path=path,
@@ -126,14 +129,14 @@ def write_safetensors(checkpoint: Checkpoint, path: Path, source_sha256: str) ->
             save_file(tensors, temporary, text)
         except SafetensorError as error:
             raise SaveError(
-                f"{path.name} should be written to {path.parent}, but {error}; make room, or "
-                "choose another folder"
+                f"cannot write {path.name} to {path.parent}: {error}; make room, or choose "
+                "another folder"
             ) from error
         temporary.chmod(0o644)  # the permissions of the package's own file allow its writer alone
         if not _is_equal(checkpoint, read_safetensors(temporary)):
             raise SaveError(
-                f"{path} should hold the numbers of {checkpoint.path}, but differs from them when "
-                "read again; check the disk and convert again"
+                f"expected {path} to hold the numbers of {checkpoint.path}, but it differs from "
+                "them when read again; check the disk and convert again"
             )
     return len(tensors)
 
@@ -158,7 +161,9 @@ def _read_same(texts: Mapping[str, str], path: Path) -> dict[str, str]:
     if not isinstance(same_names, dict) or not all(
         isinstance(same_name, str) for same_name in same_names.values()
     ):
-        raise ModelError(f"{path}: its header should list the tensors that share numbers; {_COPY}")
+        raise ModelError(
+            f"{path}: expected its header to list the tensors that share numbers; {_COPY}"
+        )
     return same_names
 
 
@@ -166,7 +171,7 @@ def _read_axes(texts: Mapping[str, str], path: Path) -> tuple[int, ...]:
     axes = _parse_entry(texts, "mirror_axes", path)
     if not isinstance(axes, list) or any(type(a) is not int or a not in _AXES for a in axes):
         raise ModelError(
-            f"{path}: the mirroring axes should be among 0, 1, 2, but are "
+            f"{path}: expected the mirroring axes to be among 0, 1, 2, but they are "
             f"{printable(str(axes), 60)}; {_COPY}"
         )
     return tuple(axes)

@@ -1,4 +1,4 @@
-"""The program that opens a refused checkpoint, inside the sandbox and nowhere else.
+"""The program that opens a refused checkpoint inside the sandbox.
 
 Unpickling such a file can run any program, which is why the sandbox exists. This module is copied
 into it as a file and called by `external_runner`, in a Python with torch and safetensors; it
@@ -23,7 +23,7 @@ RESULT: Final = "weights.safetensors"
 
 
 class _StandIn:
-    """Replaces classes that are not installed here, or whose own code failed."""
+    """A replacement for classes that are not installed, or whose own code failed."""
 
     def __init__(self, *given: object, **named: object) -> None:
         """Accept any arguments of the file."""
@@ -34,7 +34,7 @@ class _StandIn:
 
 # Not the reader written in C, whose methods cannot be overridden.
 class _Unpickler(pickle._Unpickler):
-    """Python's own reader, which calls what the file names and continues if a call fails."""
+    """Python's unpickler, which calls the functions that a file names, and continues on failure."""
 
     stack: list[Any]
     dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
@@ -65,7 +65,9 @@ def main(order: Mapping[str, Any]) -> None:
     weights = state["network_weights"]
     odd = [str(name) for name, value in weights.items() if not torch.is_tensor(value)]
     if odd or not weights:
-        raise TypeError(f"network_weights should hold tensors only, but {odd[:3]} are not tensors")
+        raise TypeError(
+            f"expected network_weights to hold tensors only, but {odd[:3]} are not tensors"
+        )
     tensors, same = distinct(weights)
     arguments = state.get("init_args")
     configuration = arguments.get("configuration", "") if isinstance(arguments, dict) else ""
@@ -75,7 +77,7 @@ def main(order: Mapping[str, Any]) -> None:
 
 
 def distinct(weights: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the tensors that do not share their numbers, and further names of each.
+    """Return the tensors without duplicates, and the further names of each tensor.
 
     nnU-Net's networks list most of their weights two or three times. Names are in the order of the
     table; the second result maps each further name to the first.

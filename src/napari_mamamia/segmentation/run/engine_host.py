@@ -20,7 +20,7 @@ _LOADED: Final = 30  # of 1000 steps
 
 
 class Host(Protocol):
-    """Where models run. One model is loaded at a time and kept for the next case."""
+    """Protocol of a place where models run; one model is loaded at a time and kept."""
 
     def plan(
         self, card: ModelCard, settings: EngineSettings, grid: Grid, region: Box | None
@@ -40,7 +40,7 @@ class Host(Protocol):
         *,
         kill_at: float | None = None,
     ) -> EngineResult:
-        """Label one case; at `kill_at` the run is ended in any state."""
+        """Label one case; the run is ended at `kill_at` in any state."""
         ...
 
     def close(self) -> None:
@@ -50,7 +50,7 @@ class Host(Protocol):
 
 @dataclass(slots=True, eq=False)
 class EngineHost:
-    """Runs models in this process. `kill_at` has no effect here: only a process can be ended."""
+    """Runs models in this process, where `kill_at` has no effect."""
 
     _engine: Engine | None = field(default=None, repr=False)
     _key: tuple[Any, ...] = field(default=(), repr=False)
@@ -94,7 +94,7 @@ class EngineHost:
         except (ModelError, MemoryError, RuntimeError) as error:
             if not _is_memory(error):
                 raise
-            reason = str(error) or "the memory was not sufficient"
+            reason = str(error) or "there was not enough memory"
             raise OutOfMemoryError(reason) from error
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ def _make_key(card: ModelCard, settings: EngineSettings) -> tuple[Any, ...]:
 
 
 def _is_memory(error: BaseException) -> bool:
-    """Return whether an error, or its cause, means that the memory was not sufficient."""
+    """Return whether an error, or its cause, means that memory was insufficient."""
     torch = sys.modules.get("torch")  # kinds that run without it do not need it installed
     kinds = (MemoryError,) if torch is None else (MemoryError, torch.OutOfMemoryError)
     cause: BaseException | None = error

@@ -1,4 +1,4 @@
-"""The table of model kinds: how each is described, planned and loaded.
+"""The table of model kinds: how each kind is described, planned and loaded.
 
 A new kind is its name and how it is recognised in `model/kinds.py`, a module with its card and
 engine, and its entry in `MODEL_KINDS`. torch or MONAI are imported only by kinds that need them.
@@ -190,7 +190,7 @@ def require_installed(card: ModelCard, settings: EngineSettings) -> None:
         spec.require(settings)
 
 
-@reads("a model that can be run", "copy it again from where it came from", ModelError)
+@reads("a model that can be run", "copy it again from its source", ModelError)
 def load_engine(card: ModelCard, settings: EngineSettings) -> Engine:
     """Load a model of any supported kind; its weights are read as data.
 
@@ -206,8 +206,8 @@ def load_engine(card: ModelCard, settings: EngineSettings) -> Engine:
     spec = MODEL_KINDS.get(card.kind)
     if spec is None:
         raise ModelError(
-            f"{card.path} should be a model that can be run, but is {card.kind.value}; choose "
-            "another"
+            f"expected {card.path} to be a model that can be run, but it is {card.kind.value}; "
+            "choose another"
         )
     spec.require(settings)
     return spec.load(card, settings)

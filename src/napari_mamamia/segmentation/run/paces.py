@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def known_pace(card: ModelCard, settings: EngineSettings) -> Pace | None:
-    """Return the last measurement of a model on a device, None if it never ran here so."""
+    """Return the last measured pace of a model on a device, or None if it was never measured."""
     entry = _read_paces(_find_path()).get(_make_key(card, settings))
     if not isinstance(entry, list) or len(entry) != 2:
         return None
@@ -33,7 +33,7 @@ def known_pace(card: ModelCard, settings: EngineSettings) -> Pace | None:
 
 
 def remember_pace(card: ModelCard, settings: EngineSettings, pace: Pace) -> None:
-    """Store a measurement; if the cache is not writable, it is measured again next time."""
+    """Store a measured pace; if the cache is not writable, the pace is measured again next time."""
     paces = _read_paces(_find_path())
     key = _make_key(card, settings)
     # Inserted again as the latest entry: the oldest entries are dropped.

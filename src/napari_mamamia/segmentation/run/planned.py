@@ -42,7 +42,7 @@ _PLANNED: Final = 60  # of 1000 steps
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The estimate for a case: the plan, memory in bytes (None if unknown), and whether it fits.
+    """The estimate for a case: plan, memory in bytes (None if unknown), and whether it fits.
 
     `measured` says whether the pace was measured on this computer.
     """
@@ -182,12 +182,12 @@ class PlannedSegmenter:
         )
 
     def _require_whole(self, runner: HostedRunner) -> None:
-        """Raise if the limit left the result incomplete, unless reductions are allowed."""
+        """Raise an error if the time limit made the result incomplete and this is not allowed."""
         cut = runner.last.ran.cut_short if runner.last is not None else ""
         if cut and not self.budget.give_up:
             limit_s = self.budget.limit_s or 0.0
             raise OverLimitError(
-                f"{self.card.name} should finish within {duration_text(limit_s)}, but {cut}; "
+                f"expected {self.card.name} to finish within {duration_text(limit_s)}, but {cut}; "
                 "allow more time, choose fewer folds, or allow a reduction"
             )
 
@@ -211,7 +211,7 @@ class PlannedSegmenter:
     # ---------------------------------------------------------------------- planning
 
     def _make_plan(self, case: Case, prompt: Prompt | None) -> tuple[RunPlan, BreastArea | None]:
-        """Return the plan for `case`, and the breast if it had to be detected."""
+        """Return the plan for `case`, and the breast if it was detected."""
         asked = self._resolve_settings()
         areas: list[BreastArea] = []
 
@@ -235,7 +235,7 @@ class PlannedSegmenter:
         return RunPlan(self._resolve_settings(), tiles, pace.seconds(tiles))
 
     def _plan_tiles(self, settings: EngineSettings, grid: Grid, region: Box | None) -> TilePlan:
-        """Return the tiles; a change of the number of folds needs no further loading."""
+        """Return the tiles of a run; another number of folds needs no further loading."""
         loaded = replace(
             settings, folds=self._list_folds(), precision=self._resolve_settings().precision
         )
@@ -243,7 +243,7 @@ class PlannedSegmenter:
         return tiles.with_folds(max(len(settings.folds or self._list_folds()), 1))
 
     def _find_pace(self, settings: EngineSettings) -> Pace:
-        """Return the stored pace, or measure it."""
+        """Return the stored pace, or measure the pace."""
         pace = known_pace(self.card, settings)
         if pace is None:
             loaded = replace(settings, folds=self._list_folds())
@@ -252,7 +252,7 @@ class PlannedSegmenter:
         return pace
 
     def _limit_budget(self) -> Budget:
-        """Return the budget with only the reductions of this kind of model."""
+        """Return the budget with only the reductions that this kind of model supports."""
         spec = MODEL_KINDS.get(self.card.kind)
         has = LADDER if spec is None else spec.rungs
         rungs = tuple(rung for rung in self.budget.give_up if rung in has)

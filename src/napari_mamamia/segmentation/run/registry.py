@@ -78,7 +78,7 @@ class ModelEntry:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Result of a check of a model's files: each file with "" or the problem."""
+    """Result of a check of a model's files: each file with its problem, or ""."""
 
     name: str
     files: tuple[tuple[str, str], ...]
@@ -130,8 +130,8 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> M
         )
     if same is not None and (same.card.path, same.card.inner) != (card.path, card.inner):
         raise SaveConflictError(
-            f"the name {same.name!r} is taken by the model at {same.card.path}; give this one "
-            "another name",
+            f"the name {same.name!r} is taken by the model at {same.card.path}; choose another "
+            "name",
             remedies=(Remedy("name", ("NAME",)),),
         )
     report_progress(1, 2, "Storing the model")
@@ -148,8 +148,8 @@ def require_runnable(card: ModelCard) -> None:
         )
     if card.kind not in MODEL_KINDS:
         raise ModelError(
-            f"{card.path} should be a model that can be run here, but is a {card.kind.value}; "
-            "choose another"
+            f"expected {card.path} to be a model that can be run here, but it is a "
+            f"{card.kind.value}; choose another"
         )
 
 
@@ -181,8 +181,8 @@ def list_models(registry: Path) -> tuple[ModelEntry, ...]:
         return ()
     except OSError as error:
         raise ModelError(
-            f"the folder of added models, {registry}, should be readable, but "
-            f"{error.strerror or error}; check its permissions, and try again"
+            f"cannot read the folder of added models, {registry}: {error.strerror or error}; "
+            "check its permissions, and try again"
         ) from error
     return tuple(_read_entry(registry / name) for name in names if name.endswith(".json"))
 
@@ -316,7 +316,7 @@ def _read_entry(file: Path) -> ModelEntry:
 
 def _make_entry(added: _AddedModel, file: Path) -> ModelEntry:
     if added.format != _FORMAT:
-        raise ModelError(f"{file} should be an added model; add the model again")
+        raise ModelError(f"expected {file} to be an added model; add the model again")
     weights = tuple(WeightFile(*weight) for weight in added.weights)
     card = recognise_model(added.path, inner=added.inner, checksums=False)
     card = replace(card, weights=weights)

@@ -1,4 +1,4 @@
-"""A tiny network with fixed weights, run by the engine and independently, step by step, in torch.
+"""Run a tiny network with fixed weights by the engine and, as a reference, directly in torch.
 
 The expected result is computed from the network's published definition with torch's own functions,
 without the engine. The two results must have the same labels, except for voxels whose two outputs
@@ -39,9 +39,7 @@ _FEATURES: Final = (4, 6)
 _NEAR_STEPS: Final = 4  # bits of half precision, in which nnU-Net sums and writes its outputs
 _SIGMA: Final = 1 / 8  # share of the tile's length
 _WEIGHT: Final = 10.0
-_MOST_DIFFERING: Final = (
-    0.05  # 0.023 measured on a processor: the tile's corners, see `_half_steps`
-)
+_MOST_DIFFERING: Final = 0.05  # 0.023 measured on a CPU: the tile's corners, see `_half_steps`
 _CONV: Final = "torch.nn.modules.conv.Conv3d"
 _NORM: Final = "torch.nn.modules.instancenorm.InstanceNorm3d"
 _NETWORK: Final = "dynamic_network_architectures.architectures.unet.PlainConvUNet"
@@ -51,8 +49,8 @@ _NETWORK: Final = "dynamic_network_architectures.architectures.unet.PlainConvUNe
 class SelfTest:
     """Comparison of the engine's result with the expected one.
 
-    `expected` and `got` count tumour voxels, `differing` those that differ, `near` those of them
-    that rounding can explain.
+    `expected` and `got` count tumour voxels, `differing` counts voxels that differ, and `near`
+    counts the differing voxels that rounding can explain.
     """
 
     device: str
@@ -65,9 +63,9 @@ class SelfTest:
 
     @property
     def passed(self) -> bool:
-        """Whether few voxels differ, and on the processor only those that rounding can explain.
+        """Whether few voxels differ, and on the CPU only voxels that rounding can explain.
 
-        A graphics card uses half precision throughout, so that others may differ too.
+        A GPU uses half precision throughout, so that others may differ too.
         """
         few = self.differing <= _MOST_DIFFERING * self.voxels
         return few and (self.device != "cpu" or self.differing == self.near)
@@ -140,7 +138,7 @@ def expected_outputs(
 
 
 def _half_steps(outputs: NDArray[Any]) -> NDArray[Any]:
-    """Return how much rounding to half precision may change the outputs, for each voxel.
+    """Return the possible effect of half-precision rounding on the outputs of each voxel.
 
     nnU-Net sums outputs times a Gaussian weight in half precision and divides by the weight, which
     is tiny in a tile's corners. Source: nnunetv2 2.8.1, inference/sliding_window_prediction:
@@ -156,7 +154,7 @@ def _half_steps(outputs: NDArray[Any]) -> NDArray[Any]:
 
 
 def _cut_middle(case: Case, phase: int) -> NDArray[Any]:
-    """Return the central block of a phase, shifted above 0 so that no crop removes voxels."""
+    """Return the central block of a phase, shifted above 0 so that cropping removes nothing."""
     if any(n < length for n, length in zip(case.grid.shape, BLOCK, strict=True)):
         raise CaseError(
             f"the test needs a case of at least {BLOCK} voxels (z, y, x), but got "

@@ -1,4 +1,4 @@
-"""`TrainedSegmenter`: a trained network with the `Segmenter` protocol; torch is loaded late."""
+"""`TrainedSegmenter`: a trained network as a `Segmenter`; torch is imported late."""
 
 import json
 import time
@@ -214,7 +214,7 @@ def _list_notes(
 ) -> Iterator[str]:
     ran = result.ran
     if ran.cut_short:
-        yield f"{ran.cut_short}: the mask is that of the folds {', '.join(ran.folds_done)}"
+        yield f"{ran.cut_short}; the mask is the result of the folds {', '.join(ran.folds_done)}"
     is_network = card.network is not None
     if ran.precision == "bf16" or (ran.backend == "openvino" and not is_network):
         reference = (
@@ -232,7 +232,7 @@ def _list_notes(
 def _check_prompt(case: Case, prompt: Prompt | None) -> Box | None:
     """Return the box of a `BoxPrompt` after a check that it is inside the case.
 
-    Check a click too.
+    A click is checked as well.
     """
     if isinstance(prompt, Click):
         clicked_voxel(case, case.grid.display_frame("axial"), prompt)
@@ -242,7 +242,7 @@ def _check_prompt(case: Case, prompt: Prompt | None) -> Box | None:
     box = prompt.box
     if box.is_empty or any(b > n for b, n in zip(box.stop, case.grid.shape, strict=True)):
         raise CaseError(
-            f"the box {box.start} to {box.stop} (z, y, x) should hold voxels of {case.case_id}, "
+            f"the box {box.start} to {box.stop} (z, y, x) holds no voxels of {case.case_id}, "
             f"whose shape is {case.grid.shape}; draw it inside the image"
         )
     return box

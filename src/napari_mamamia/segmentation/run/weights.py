@@ -1,4 +1,4 @@
-"""The kind and card of a model on the disk, from names and small texts; nothing is executed."""
+"""Recognise and describe a model on the disk by names and small texts; no code is executed."""
 
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -13,12 +13,12 @@ from napari_mamamia.segmentation.run.engines import MODEL_KINDS
 
 _WHY_NOT: Final = {
     ModelKind.NNUNET_V1: (
-        "{path} is a model of nnU-Net v1 (plans.pkl): a pickle can run any program and v1's "
-        "networks differ. Train or convert it with nnU-Net v2"
+        "{path} is a model of nnU-Net v1 (plans.pkl): a pickle can run any program, and the "
+        "networks of v1 differ. Train or convert it with nnU-Net v2"
     ),
     ModelKind.CHECKPOINT: (
-        "{path} holds weights or objects that torch.save wrote, not a network: the code of the "
-        "network is in its author's program. Export the network there (ONNX, torch.export or "
+        "{path} holds weights or objects that torch.save wrote, not a network: the network's code "
+        "is in its author's program. Export the network there (ONNX, torch.export or "
         "TorchScript), or store its weights as safetensors if it is one of nnU-Net's networks"
     ),
     ModelKind.UNKNOWN: (
@@ -30,7 +30,7 @@ _WHY_NOT: Final = {
 """Reasons why a kind that is not in `MODEL_KINDS` cannot be run."""
 
 
-@reads("a readable model", "copy it again from where it came from", ModelError)
+@reads("a readable model", "copy it again from its source", ModelError)
 def recognise_model(path: Path, *, inner: str | None = None, checksums: bool = True) -> ModelCard:
     """Return the card of the model at `path`.
 

@@ -1,1 +1,1 @@
-"""The worker process that holds torch, its client (`client`), and their messages (`wire`)."""
+"""The worker process that runs torch, its client (`client`), and their messages (`wire`)."""

@@ -1,4 +1,4 @@
-"""`Worker`: the client of the model's process, which it starts on demand and always ends.
+"""`Worker`: the client that starts the model's process on demand and always ends it.
 
 torch is never imported in the client's process.
 """
@@ -41,14 +41,14 @@ from napari_mamamia.segmentation.worker.shared_arrays import (
 _MODULE: Final = "napari_mamamia.segmentation.worker.worker"
 _START_LIMIT_S: Final = 120.0
 _CANCEL_S: Final = 1.0
-"""Seconds for a tile to end after a cancellation; then the process is killed."""
+"""Seconds that a tile may continue after a cancellation before the process is killed."""
 _KILLED: Final = 9  # SIGKILL, which the system's out-of-memory killer sends
 
 Message = dict[str, Any]
 
 
 class IdleEndError(ModelError):
-    """The idle process ended at the moment when it got a request."""
+    """The idle process ended just as it received a request."""
 
 
 class WorkerProcess:
@@ -94,8 +94,8 @@ class WorkerProcess:
             if time.monotonic() > end:
                 self.close()
                 raise ModelError(
-                    f"the model's process should start within {_START_LIMIT_S:g} s, but did not; "
-                    "close other programs and try again"
+                    f"the model's process did not start within {_START_LIMIT_S:g} s; close other "
+                    "programs and try again"
                 )
 
     def send(self, message: Message) -> None:
@@ -128,17 +128,17 @@ class WorkerProcess:
         memory = _describe_memory(self.peak)
         if code == -_KILLED:
             return OutOfMemoryError(
-                "the model's process should have answered, but was ended by the system, most "
-                f"likely for lack of memory ({memory}); close other programs, or choose fewer "
-                "voxels (a box) or another model; nothing was changed"
+                "the model's process was ended by the system, most likely for lack of memory "
+                f"({memory}); close other programs, or choose fewer voxels (a box) or another "
+                "model; nothing was changed"
             )
         how = "it had to be ended"
         if code is not None:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
         last = f"; its last message was: {self._said[-1]}" if self._said else ""
         return ModelError(
-            f"the model's process should have answered, but ended ({how}; {memory}){last}; try "
-            "again; if it happens again, choose the device cpu"
+            f"the model's process ended without an answer ({how}; {memory}){last}; try again; if "
+            "it happens again, choose the device cpu"
         )
 
     def stop(self, number: int) -> None:
@@ -160,7 +160,7 @@ class WorkerProcess:
 
 
 def _pass_on(stream: IO[bytes], events: "SimpleQueue[Message | None]") -> None:
-    """Move events into a queue; lines that are not events (printed too early) are dropped."""
+    """Move events into a queue; lines that are not events are dropped."""
     with suppress(OSError, ValueError):
         for line in stream:
             with suppress(json.JSONDecodeError, UnicodeDecodeError):
@@ -301,7 +301,7 @@ class Worker:
             self._busy.release()
 
     def _serve_request(self, message: Message, kill_at: float | None) -> Message:
-        """Send a request and report its progress; no request is left behind in any case."""
+        """Send a request and report its progress; a failed request is always cancelled."""
         self._number += 1
         answer: Message | None = None
         try:
@@ -318,8 +318,8 @@ class Worker:
                         answer = event
                 elif kill_at is not None and time.monotonic() > kill_at:
                     raise OverLimitError(
-                        "the model should answer within its time limit, but was still busy "
-                        f"({now.text}) and was ended; allow more time, or allow a reduction"
+                        f"the model was still busy at its time limit ({now.text}) and was ended; "
+                        "allow more time, or allow a reduction"
                     )
         finally:
             if answer is None:

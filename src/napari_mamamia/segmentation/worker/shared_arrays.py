@@ -1,4 +1,4 @@
-"""Arrays shared with another process of this machine, in files that the system keeps in memory.
+"""Arrays shared with another process of this computer through files in memory.
 
 A folder of such files belongs to one request and is removed with it.
 `multiprocessing.shared_memory` is not used: up to Python 3.12 its tracker in the second process
@@ -74,7 +74,7 @@ def share(folder: Path, name: str, array: NDArray[Any]) -> SharedArray:
 
 
 def fetch(folder: Path, shared: SharedArray) -> NDArray[Any]:
-    """Return an array of a request's folder, copied on write; its file is unlinked at once.
+    """Return an array of a request's folder (copy-on-write); its file is unlinked at once.
 
     Where the system allows it, the memory is freed with the array, even if a process crashes.
     """

@@ -1,4 +1,4 @@
-"""The messages between the window and the model's process: records as lines of JSON."""
+"""Messages between the window and the model's process, as lines of JSON."""
 
 import json
 from dataclasses import replace
@@ -33,7 +33,7 @@ TILES: Final = RecordCodec(TilePlan, _REMEDY, kind=ModelError)
 RAN: Final = RecordCodec(Ran, _REMEDY, kind=ModelError)
 SHARED: Final = RecordCodec(SharedArray, _REMEDY, kind=ModelError)
 OTHER: Final = "a message of the model's process"
-"""Name of the messages in errors."""
+"""Name of the messages in error texts."""
 
 _ERRORS: Final[dict[str, type[MamamiaError]]] = {
     kind.__name__: kind
@@ -55,7 +55,7 @@ def line_of(message: dict[str, Any]) -> str:
 
 
 def card_on_wire(card: ModelCard) -> dict[str, Any]:
-    """Return the data with which the other process finds the model; checksums are not repeated."""
+    """Return the data by which the other process finds the model, without checksums."""
     return {
         "path": str(card.path.absolute()),
         "inner": card.inner,
@@ -91,12 +91,12 @@ def grid_from(found: dict[str, Any]) -> Grid:
 
 
 def region_on_wire(region: Box | None) -> list[list[int]] | None:
-    """Return a box's ends."""
+    """Return the ends of a box."""
     return None if region is None else [list(map(int, region.start)), list(map(int, region.stop))]
 
 
 def region_from(found: list[list[int]] | None) -> Box | None:
-    """Return the box."""
+    """Return the box with these ends."""
     if found is None:
         return None
     (a, b, c), (d, e, f) = found

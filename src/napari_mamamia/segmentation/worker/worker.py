@@ -1,10 +1,10 @@
-"""The process that holds torch and a model.
+"""The process that runs torch and a model.
 
 It is started by ``python -m napari_mamamia.segmentation.worker.worker``.
 
 It reads requests as lines of JSON and answers with events as lines of JSON on a separate pipe;
 output of libraries goes to the error stream. It ends with its parent, and after some time without
-work, which also releases the memory of a graphics card reliably.
+work, which also releases the memory of a GPU reliably.
 """
 
 import json
@@ -33,7 +33,7 @@ _SWEEPS: Final = 20
 
 @dataclass(slots=True)
 class _State:
-    """State shared by the listening and the working thread."""
+    """State shared by the listening thread and the working thread."""
 
     requests: "SimpleQueue[dict[str, Any]]" = field(default_factory=SimpleQueue)
     cancelled: int = 0
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _queue_requests(stream: IO[bytes], state: _State) -> None:
-    """Queue the requests; the end of the pipe is the parent's end, also during a tile."""
+    """Queue the requests until the pipe ends, which means that the parent has ended."""
     try:
         for line in stream:
             message = json.loads(line)
@@ -81,7 +81,7 @@ def _queue_requests(stream: IO[bytes], state: _State) -> None:
 def _serve_request(
     host: EngineHost, request: dict[str, Any], state: _State, events: TextIO
 ) -> None:
-    """Answer one request with exactly one last event: result, error or cancelled."""
+    """Answer one request with exactly one final event: result, error or cancelled."""
     state.folder = request.get("folder", "")
     try:
         with listening(_make_reporter(request["id"], state, events)):

@@ -1,4 +1,4 @@
-"""Save a reader's edited mask, never over a mask of another version, and find it again."""
+"""Save a reader's edited mask without overwriting other masks, and find it again."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from napari_mamamia.services.case.explained_mask import write_explained
 
 @dataclass(frozen=True, slots=True)
 class SavedMask:
-    """A reader's mask on the disk."""
+    """A reader's mask on disk."""
 
     path: Path
     sha256: str

@@ -1,1 +1,1 @@
-"""Editing: a mask opened, strokes and whole-mask tools, and replay of its journal."""
+"""Editing: opening a mask, strokes and whole-mask tools, and replay of the journal."""

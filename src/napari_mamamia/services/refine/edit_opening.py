@@ -1,4 +1,4 @@
-"""The state that editing continues from: unsaved work, the saved mask, a start, or nothing."""
+"""Determine the state in which editing continues: unsaved work, saved mask, start or empty."""
 
 import time
 from dataclasses import replace
@@ -45,7 +45,7 @@ _POLL_S: Final = 0.02
 
 
 class Opening:
-    """The data of a mask while it is opened."""
+    """The data of a mask while it is being opened."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Opening:
         self._is_set_aside = False
 
     def read(self) -> None:
-        """Read the files; lock the journal first."""
+        """Lock the journal, then read the files."""
         if self.workspace is None:
             self.notes.append("this case has no workspace: steps are not saved to a journal")
             return
@@ -163,9 +163,10 @@ class Opening:
             self.notes.append("the images differ from those on which this mask was painted before")
 
     def _read_sittings(self, play: JournalPlay) -> None:
-        """Read how blind each earlier sitting was; without any, the file's own statement stays.
+        """Read which data were hidden in each earlier sitting.
 
-        Both count if the file was not made by this journal.
+        Without earlier sittings, the statement of the mask file is used. Both are used if the file
+        was not made by this journal.
         """
         for index, sitting in enumerate(play.sittings):
             before = self.before if index or self.saved else BlindReading(sitting.opened.blinding)
@@ -208,14 +209,14 @@ class Opening:
         return self._begin_sitting(play)
 
     def _leads_to_disk(self, session: EditingSession) -> bool:
-        """Return whether the saved mask equals the mask of the journal, bit for bit."""
+        """Return whether the saved mask and the mask of the journal are equal, bit for bit."""
         disk = self.on_disk
         return disk is not None and np.array_equal(
             session.labels, _make_dense(disk, self.case.grid)
         )
 
     def _continue_editing(self, play: JournalPlay, session: EditingSession) -> OpenEditing:
-        """Continue with the saved mask as if it had never been closed: its strokes count."""
+        """Continue with the saved mask, with its strokes still counting as evidence."""
         session.grid = self.case.grid
         base = LabelMap.of(session.labels, self.case.grid)
         return self._open_editing(session, base, play.summary.started_from, play, continues=True)
@@ -236,7 +237,7 @@ class Opening:
         return play.knows_disk or not self._is_disk_newer(play)
 
     def _is_disk_newer(self, play: JournalPlay) -> bool:
-        """Return whether the mask file is newer than the last record, and no record mentions it."""
+        """Return whether the mask file is newer than the journal, and no record mentions it."""
         last = _time_of(play.last_at)
         if self.saved is None or (last is not None and self._saved_time() < last):
             return False
@@ -376,7 +377,7 @@ class Opening:
         return editing
 
     def _lay_start(self, editing: OpenEditing) -> None:
-        """Apply the requested start as a step, unless the session began with it."""
+        """Apply the requested start as a step, unless the session started with it."""
         if self.start is not None and not self.start_is_base:
             editing.session.apply_labels(self.started_from or "start mask", self.start)
 

@@ -26,7 +26,7 @@ _FARTHER: Final = 1.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrownBefore:
-    """The voxels that the previous growth added to the mask, and the step that it made."""
+    """The voxels that the previous growth added to the mask, and the step of this growth."""
 
     step: Edit
     box: Box
@@ -34,7 +34,7 @@ class GrownBefore:
 
 
 class GrowthKind(StrEnum):
-    """The start of a growth."""
+    """What a growth starts from."""
 
     OUTLINES = "outlines"
     EVIDENCE = "evidence"
@@ -42,10 +42,10 @@ class GrowthKind(StrEnum):
 
 
 def choose_growth(live: EditingSession) -> GrowthKind:
-    """Return the start for growing the session's label.
+    """Return what the growth of the session's label starts from.
 
-    If the label has outlines and consists only of outlines and growth, growth starts from the
-    outlines; if there is more evidence, from all evidence; else from a click.
+    A label that consists only of outlines and growth is grown from its outlines. A label with other
+    evidence is grown from all evidence, and an empty label from a click.
     """
     label, steps = live.label, steps_of(live)
     is_started = bool((live.start_labels.crop == label).any())
@@ -128,7 +128,7 @@ def merge_grown(
 
 
 def seeds_without_growth(live: EditingSession, before: GrownBefore | None) -> tuple[Outline, ...]:
-    """Return the outlines as drawn, without voxels that the previous growth added to them.
+    """Return the outlines as drawn, without the voxels that the previous growth added.
 
     On a plane that was outlined after that growth, the outline has replaced them already.
     """
@@ -225,7 +225,7 @@ def without_outlines(
 
 
 def _swap_plane(plane: NDArray[np.bool_], axis: int) -> NDArray[np.bool_]:
-    """Return a plane as it is if its axis is swapped with the first axis."""
+    """Swap `axis` of a plane with the first axis."""
     return plane.T if axis == 2 else plane
 
 

@@ -30,7 +30,7 @@ _CONTRADICTIONS: Final = (ValueError, IndexError, KeyError, OverflowError, Memor
 
 @dataclass(frozen=True, slots=True)
 class Sitting:
-    """One opening of the case, and when its first and last record were written."""
+    """An opening of the case, with the times of its first and last record."""
 
     opened: Opened
     first_at: str
@@ -38,15 +38,15 @@ class Sitting:
 
 
 Refusal = Callable[[Opened], str]
-"""From an opening record to why it is not the wanted one, "" if it is."""
+"""Function that returns why an opening record is not the wanted one, or "" if it is."""
 
 Watch = Callable[[EditingSession, Step], None]
-"""Called with the session before a step, and the step."""
+"""Function called with the session before a step, and the step."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskOnDisk:
-    """The saved mask beside its journal: its file's SHA-256 and its uint8 labels."""
+    """The saved mask next to its journal: SHA-256 of the file, and its uint8 labels."""
 
     sha256: str
     labels: LabelMap
@@ -135,22 +135,22 @@ class JournalPlay:
 
     @property
     def last_at(self) -> str:
-        """When the last applied record was written, "" before the first."""
+        """Time at which the last applied record was written, "" before the first record."""
         return self.sittings[-1].last_at if self.sittings else ""
 
     @property
     def n_lost(self) -> int:
-        """How many records could not be applied."""
+        """Number of records that could not be applied."""
         return self.n_records - self._n_done
 
     @property
     def n_lost_after(self) -> int:
-        """How many of them came after the last applied record."""
+        """Number of lost records after the last applied record."""
         return max(0, self.n_records - 1 - self._last)
 
     @property
     def damage_text(self) -> str:
-        """The damage of the file and its consequences, as a sentence; "" if there is none."""
+        """A sentence on the damage of the file and its consequences; "" if there is none."""
         if not self.damages:
             return ""
         more = f" and {len(self.damages) - 1} more" if len(self.damages) > 1 else ""

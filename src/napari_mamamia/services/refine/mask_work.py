@@ -1,4 +1,4 @@
-"""The tools for the whole mask, by their name in the window and in the history."""
+"""Tools for the whole mask, by their names in the window and in the history."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -29,7 +29,7 @@ MASK_TOOLS: Final[dict[str, Tool]] = {
     "margin": margin,
     "smooth": smooth,
 }
-"""Each tool that needs a mask and at most one amount, by its name."""
+"""Tools that need a mask and at most one amount, by name."""
 
 _INTERPOLATE: Final = "interpolate"
 

@@ -1,4 +1,4 @@
-"""Numbers updated after each stroke: the edited mask against the reference, on a crop."""
+"""Measurements after each stroke: the edited mask against the reference, on a crop."""
 
 from dataclasses import dataclass
 
@@ -18,11 +18,11 @@ from napari_mamamia.scoring.case.score import score_label_maps
 
 @dataclass(frozen=True, slots=True)
 class MaskNumbers:
-    """The numbers of one mask on the page Refine.
+    """The measurements of one mask on the Refine page.
 
     Dice and HD95 follow the profile "clinical"; they are nan if undefined or without a reference.
-    `reason` tells why a number is nan. `against` names the part of the reference that is compared,
-    "" for all of it.
+    `reason` says why a value is nan. `against` names the part of the reference that is compared, ""
+    for all of it.
     """
 
     volume_mm3: float

@@ -72,9 +72,9 @@ class Replay:
 
 @dataclass(slots=True)
 class _Repeated:
-    """Repeated strokes: how many, and the numbers of those with another result.
+    """Number of repeated strokes, and the numbers of strokes with another result.
 
-    `n_of_other_rules` strokes of evidence were settled by the rules of another program version.
+    `n_of_other_rules` counts strokes that were computed by another version of the rules.
     """
 
     images: FeatureImages
@@ -189,7 +189,7 @@ def _require_case(opened: Opened, case: Case | None) -> str:
 
 
 def _image_notes(play: JournalPlay, case: Case) -> list[str]:
-    """Return a note if the images differ from those that were painted on."""
+    """Return a note if the images differ from the images used for painting."""
     now = phase_prints(case)
     then = play.sittings[-1].opened.phases
     if not then or then == now:
@@ -268,7 +268,7 @@ def _require_free(out: Path) -> None:
 
 
 def _is_of_killed_replay(out: Path) -> bool:
-    """Return whether there is provenance of a killed replay whose mask was not written."""
+    """Return whether `out` has the provenance of a killed replay whose mask was not written."""
     if out.exists():
         return False
     try:

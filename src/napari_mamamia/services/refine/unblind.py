@@ -1,4 +1,4 @@
-"""The end of a blind reading of a case, as an event in the journal of the reader's mask."""
+"""Recording the end of a blinded reading in the journal of the reader's mask."""
 
 from dataclasses import replace
 
@@ -11,10 +11,10 @@ from napari_mamamia.services.refine.edit_case import is_begun, open_editing
 
 
 def record_unblinding(case: Case, workspace: Workspace, reader: str) -> None:
-    """Record in the reader's journal of a case that its blind reading has ended.
+    """Record in the reader's journal of a case that the blinded reading has ended.
 
-    Hidden data may be shown only after this returns. If the reader has drawn nothing yet, the
-    journal begins with this event: later drawing is not a blind reading.
+    Hidden data may be shown only after this function returns. If the reader has drawn nothing yet,
+    the journal begins with this event, so that later drawing does not count as blinded reading.
 
     Raises
     ------

@@ -158,9 +158,9 @@ def _estimate_coarsely(scene: Scene, n_rounds: int) -> Bools:
 
 
 def _find_unheard(scene: Scene, mask: Bools) -> Bools:
-    """Return the core of a circle if too few of the voxels it asks for changed, else nothing.
+    """Return the core of a circle if too few requested voxels changed, otherwise nothing.
 
-    In that case the image and the reader disagree, and the reader wins.
+    In that case image and reader disagree, and the reader has priority.
     """
     least, share, unsteady_mm = _MEANT
     meant_mm = max(least * scene.radius_mm, share * scene.radius_mm - unsteady_mm)

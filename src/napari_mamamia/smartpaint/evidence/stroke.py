@@ -1,7 +1,8 @@
-"""One stroke of evidence: its input, copied where the mask is edited, and its result.
+"""One stroke of evidence: a copy of its input, and its result.
 
-A stroke is evidence that something is missing, or too much. Near the stroke, the mask moves to what
-all strokes, the image and the current mask support. Guarantees of a stroke (tests check them):
+A stroke is evidence that voxels are missing from the mask or should not belong to it. Near the
+stroke, the mask changes to the region that all strokes, the image and the current mask support.
+Guarantees of a stroke (tests check them):
 
 * nothing changes farther than `WINDOW` from its path, unless it acts on the whole lesion;
 * adding never removes, erasing never adds;

@@ -89,17 +89,17 @@ class History:
 
     @property
     def position(self) -> int:
-        """How many steps are applied."""
+        """Number of applied steps."""
         return self._position
 
     @property
     def nbytes(self) -> int:
-        """Memory that the steps take now, in bytes."""
+        """Memory used by the steps, in bytes."""
         return self._bytes
 
     @property
     def limit_bytes(self) -> int:
-        """How much memory the steps may take together; setting it releases differences at once."""
+        """Memory limit of the steps in bytes; setting it releases differences at once."""
         return self._limit
 
     @limit_bytes.setter
@@ -113,7 +113,7 @@ class History:
 
     @property
     def forgotten(self) -> int:
-        """How many applied steps cannot be undone any more, because their differences are lost."""
+        """Number of applied steps that cannot be undone because their differences are lost."""
         if self.read_back is not None:
             return 0
         return sum(entry.difference is None for entry in self._entries[: self._position])

@@ -128,7 +128,7 @@ class RecordedMask:
 
     @property
     def position(self) -> int:
-        """How many of `steps` are applied."""
+        """Number of applied `steps`."""
         return self.history.position
 
     @property

@@ -19,8 +19,8 @@ from napari_mamamia.widgets.base.pages import list_pages
 from napari_mamamia.widgets.base.service_record import ServiceSet
 
 NOTHING_ELSE: Final = tr(
-    "Blind: nothing but the case and your mask is shown in this window. What was "
-    "opened was taken out again; open cases from page Cases."
+    "Blinded reading: this window shows only the case and your mask. Other layers were removed. "
+    "Open cases on the Cases page."
 )
 _REFERENCE: Final = frozenset({Hidden.REFERENCE})
 _MODEL: Final = frozenset({Hidden.MODEL})

@@ -45,7 +45,7 @@ _FEWEST_LETTERS = 8
 """Minimum number of letters of the running job's title; its tooltip has the full title."""
 _MOST_READER_WIDTH = 130
 _CASE_TIP = tr("The open case.")
-_SAVED_TIP = tr("Whether the edited mask is saved and its strokes are recorded.")
+_SAVED_TIP = tr("Whether your mask is saved and its strokes are recorded.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,10 +278,13 @@ class Header(QFrame):
             self.napari_wanted.emit,
         )
         self.keys = tool_button(
-            "header_keys", "?", with_key(tr("Shows all keys."), "keys"), self.keys_wanted.emit
+            "header_keys", "?", with_key(tr("Shows all shortcuts."), "keys"), self.keys_wanted.emit
         )
         self.reader = tool_button(
-            "header_reader", "", tr("Who edits; click to change it."), self.reader_wanted.emit
+            "header_reader",
+            "",
+            tr("The reader's name; click to change it."),
+            self.reader_wanted.emit,
         )
         self.reader.setProperty("framed", True)
         self.reader.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
@@ -343,11 +346,11 @@ class Header(QFrame):
         return self.state
 
     def _make_blind_line(self) -> QWidget:
-        self.blind = label("header_blind", tip=tr("What is hidden in this blind reading."))
+        self.blind = label("header_blind", tip=tr("What is hidden in this blinded reading."))
         self.unblind = tool_button(
             "header_unblind",
             tr("End…"),
-            tr("Ends the blind reading; this is recorded."),
+            tr("Ends the blinded reading; the end is recorded."),
             lambda: self._ask_unblinding(True),
         )
         self.unblind.setProperty("framed", True)
@@ -356,20 +359,20 @@ class Header(QFrame):
         question = label(
             "header_unblind_question",
             tr(
-                "End the blind reading? Then everything is shown. This and the time are recorded "
-                "permanently with your mask of this case."
+                "End the blinded reading? All hidden data are then shown. The end and its time "
+                "are recorded permanently with your mask of this case."
             ),
             tr("Asks before hidden data are shown."),
         )
         confirm = button(
             "header_unblind_confirm",
             tr("End blind reading"),
-            tr("Shows everything, and records it."),
+            tr("Shows all hidden data and records the end of the blinded reading."),
             self._want_unblinding,
         )
         keep = button(
             "header_unblind_keep",
-            tr("Stay blind"),
+            tr("Stay blinded"),
             tr("Keeps everything hidden."),
             lambda: self._ask_unblinding(False),
         )

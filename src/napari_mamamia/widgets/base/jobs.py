@@ -31,7 +31,7 @@ _POLL_S = 0.05
 _LAST_S = 5.0
 """Seconds to wait for a stopped job when the program closes; a system call may block longer."""
 _STOPPED = tr("{}: stopped")
-_TOO_LATE = tr("{}: its files are being written; it ends by itself in a moment")
+_TOO_LATE = tr("{}: the files are being written; the job ends in a moment")
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,8 +56,8 @@ def plain_text(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return tr("there is not enough memory: close other programs or layers and try again")
     return tr(
-        "an unexpected error occurred ({_}: {error}): your work is kept; try "
-        "again, and report the error if it comes back",
+        "an unexpected error occurred ({_}: {error}): your work is kept. Try again, and report "
+        "the error if it happens again",
         _=type(error).__name__,
         error=error,
     )

@@ -202,8 +202,8 @@ class Session(QObject):
         if context is not None and context.case_id != case.case_id:
             raise CaseError(
                 tr(
-                    "expected the context of case {case_id}, but got that of {case_id_2}: "
-                    "this is a defect of the program, nothing was written",
+                    "Internal error: the data of case {case_id_2} were opened for case {case_id}; "
+                    "nothing was written. Please report this",
                     case_id=case.case_id,
                     case_id_2=context.case_id,
                 )

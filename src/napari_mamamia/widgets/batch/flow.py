@@ -109,7 +109,7 @@ class BatchFlow(WindowPart):
     def _show_stop(self, wanted: BatchRequest) -> None:
         self._stopped = replace(wanted, existing=Existing.REFUSE)
         self.page.say(
-            tr("Cancelled. Finished cases are kept: Start continues where it stopped."),
+            tr("Cancelled. Finished cases are kept; Start continues the run."),
             "warning",
         )
 
@@ -176,7 +176,10 @@ def _describe_answer(answer: BatchAnswer) -> str:
             )
         )
     return "\n".join(
-        [*lines, tr("Intervals and ranks at each weight: tab Cohort below the image.")]
+        [
+            *lines,
+            tr("See the Cohort tab below the image for intervals and for ranks at each weight."),
+        ]
     )
 
 

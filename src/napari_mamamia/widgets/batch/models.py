@@ -22,7 +22,7 @@ from napari_mamamia.widgets.controls.controls import discard, label, named, row,
 
 _TOOL_TIP: Final = Qt.ItemDataRole.ToolTipRole
 _ALONE: Final = tr("Several models are compared: ranks, intervals, paired tests.")
-_SEVERAL: Final = tr("Each model gets a folder of its own, and the models are compared.")
+_SEVERAL: Final = tr("Each model has its own results folder, and the models are compared.")
 
 Offered = Sequence[tuple[str, Path]]
 """Mask folders, each with a title."""

@@ -54,7 +54,7 @@ _UNUSABLE: Final = (
     (
         UnusableRule.REJECT,
         tr("reject the submission"),
-        tr("A single such case, and there is no ranked number."),
+        tr("If there is a single such case, no ranking score is computed."),
     ),
     (
         UnusableRule.LEAST_FAVOURABLE,
@@ -65,7 +65,7 @@ _UNUSABLE: Final = (
     (
         UnusableRule.LEAVE_OUT,
         tr("leave out: not for ranking"),
-        tr("The case does not count, so leaving out hard cases would improve the score."),
+        tr("The case is not scored. Omitting difficult cases would then improve the score."),
     ),
 )
 
@@ -109,7 +109,7 @@ class BatchSettings:
         Where.HERE,
         tr("Scored"),
         "batch_place",
-        tr("Where the cases are scored; the numbers are the same."),
+        tr("Where the cases are scored; the results are the same everywhere."),
         choices=tuple((where, tr(where.value), "") for where in Where),
     )
     workers: int = option(
@@ -156,8 +156,8 @@ class BatchSettings:
         tr("Smallest group"),
         "batch_least_group",
         tr(
-            "Smaller groups are left out of intervals, tests and sentences, and listed; the "
-            "score still counts them."
+            "Smaller groups are listed, but have no intervals, tests or summaries. They still "
+            "count in the score."
         ),
         bounds=(2, 10_000),
         unit=tr(" cases"),
@@ -200,7 +200,9 @@ class BatchOptions(QWidget):
         self.more.setCheckable(True)
         self.form = Form(BatchSettings, NAMES)
         self.fields, self.settings = self.form.fields, self.form.settings
-        self.place_note = label("batch_place_note", tip=tr("Requirements of this place."))
+        self.place_note = label(
+            "batch_place_note", tip=tr("Requirements for running the batch there.")
+        )
         rows = list(self.form.rows.values())
         rows.insert(list(self.form.rows).index("limit_s"), self.place_note)
         self.body = column(*rows)
@@ -248,8 +250,8 @@ class BatchOptions(QWidget):
         elif where is Where.CLUSTER:
             self.place_note.setText(
                 tr(
-                    "Its machines must have the same folders under the same paths, and this "
-                    "software."
+                    "The machines of the cluster must have the same folders under the same paths, "
+                    "and this software."
                 )
             )
         self.place_note.setVisible(missing or where is Where.CLUSTER)

@@ -51,12 +51,12 @@ class BatchClinical(QWidget):
         self.coverage = label(
             "batch_coverage", tip=tr("Number of cases with a value in each field of the table.")
         )
-        self.question = label("batch_columns", tip=tr("Proposed columns, and why."))
+        self.question = label("batch_columns", tip=tr("Proposed columns, with the reasons."))
         set_level(self.question, "warning")
         self.confirm = button(
             "batch_confirm_columns",
             tr("Use these columns"),
-            tr("Uses the columns above for this table. They are not used before."),
+            tr("Uses the columns above for this table; until then they are not used."),
             self._confirm_columns,
         )
         layout = QVBoxLayout(self)
@@ -92,7 +92,7 @@ _STEPS: Final = 1000
 _TAKEN: Final = tr("This folder already holds files. Choose another one, or:")
 _COMPARED: Final = "comparison"
 _PROFILE_TEXTS: Final = {
-    "clinical": tr("Distances in mm (HD95); undefined numbers stay empty."),
+    "clinical": tr("Distances in mm (HD95); undefined values stay empty."),
     "official-code": tr("The definitions of the challenge's published scripts, with their quirks."),
     "paper": tr("The equations as printed in the challenge's paper."),
 }
@@ -281,7 +281,7 @@ class BatchPage(QWidget):
         )
 
     def _make_taken(self) -> QWidget:
-        self.taken_text = label("batch_taken_text", _TAKEN, tr("What prevents the start."))
+        self.taken_text = label("batch_taken_text", _TAKEN, tr("Why the run cannot start."))
         set_level(self.taken_text, "warning")
         self.resume = button(
             "batch_resume",
@@ -302,7 +302,7 @@ class BatchPage(QWidget):
         self.start = button(
             "batch_start",
             tr("Start"),
-            tr("Scores every case. A broken file costs one row, not the run."),
+            tr("Scores every case. An unreadable file only affects its own case."),
             lambda: self._request_start(None),
             primary=True,
         )

@@ -283,7 +283,7 @@ class CaseOrder(QObject):
 
 
 _RUN_TIP: Final = tr("The run in the table.")
-_NOTHING: Final = tr("Nothing was scored yet: page Batch scores folders of masks.")
+_NOTHING: Final = tr("Nothing was scored yet: the Batch page scores folders of masks.")
 
 
 class CasesTab(QWidget):

@@ -22,7 +22,7 @@ from napari_mamamia.scoring.report.text import ReportTable
 from napari_mamamia.widgets.controls.controls import button, named, row
 
 _LEAST_FIGURE: Final = 240
-_NOTHING: Final = tr("<p>Nothing was scored yet: page Batch scores folders of masks.</p>")
+_NOTHING: Final = tr("<p>Nothing was scored yet: the Batch page scores folders of masks.</p>")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ class CohortTab(QWidget):
         self.page: QTextBrowser = named(
             QTextBrowser(),
             "cohort_page",
-            tr("The cohort's numbers with intervals and definitions."),
+            tr("Summary statistics of the cohort with intervals and definitions."),
         )
         self.page.setOpenLinks(False)
         self.page.setWordWrapMode(

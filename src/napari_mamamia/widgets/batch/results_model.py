@@ -86,7 +86,13 @@ _COLUMNS: Final = (
         112,
     ),
     *(_metric_column(spec) for spec in metrics_at(Place.CASES)),
-    _Column("failure", tr("Kinds of failure, from the two masks."), "failure", _list_kinds, 150),
+    _Column(
+        "failure",
+        tr("Types of failure, determined from the two masks."),
+        "failure",
+        _list_kinds,
+        150,
+    ),
     _Column(
         tr("tags"),
         tr("Readers' tags; a right-click on a row adds and removes them."),
@@ -240,7 +246,7 @@ class ResultsModel(QAbstractTableModel):
         if index.column() == _NEEDS_LOOK:
             lines += [f"{failure.kind.value}: {failure.reason}" for failure in table.failures[row]]
             if not table.knows_failures:
-                lines = [tr("Kinds of failure were not determined yet.")]
+                lines = [tr("The types of failure have not been determined yet.")]
         return "\n".join([*lines, _find_reason((table, row))]).strip()
 
 

@@ -14,8 +14,8 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _OF_STUDY: Final = tr(
-    "This window reads the study {}: its cases are opened on page Review. For "
-    "other data start another window."
+    "This window reads the study {}: its cases are opened on the Review page. For other data "
+    "start another window."
 )
 
 

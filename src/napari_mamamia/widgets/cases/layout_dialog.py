@@ -68,13 +68,13 @@ class LayoutDialog(QDialog):
         )
         self.text.setFrameShape(QFrame.Shape.Box)
         self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.result = label("layout_result", tip=tr("What this description gives."))
+        self.result = label("layout_result", tip=tr("The cases that this description yields."))
         self.result.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.problems = label("layout_problems", tip=tr("What does not fit this description."))
         self.open = button(
             "layout_open",
             tr("Open with this layout"),
-            tr("Opens the folder, and keeps this description beside it for the next time."),
+            tr("Opens the folder, and stores this description next to the folder for later use."),
             lambda: self.layout_wanted.emit(self.text.toPlainText()),
         )
         set_primary(self.open, True)
@@ -82,7 +82,7 @@ class LayoutDialog(QDialog):
             "layout_cancel", tr("Cancel"), tr("Closes without opening the folder."), self.reject
         )
         question = (
-            tr("Several layouts fit {folder}. Which one is meant?", folder=root)
+            tr("Several layouts fit {folder}. Which layout is correct?", folder=root)
             if candidates
             else tr("The layout of {folder} is not known. Describe it.", folder=root)
         )

@@ -22,8 +22,8 @@ from napari_mamamia.widgets.viewer.opening import Opening
 _log = logging.getLogger(__name__)
 
 _ONE_DATA_SET: Final = tr(
-    "Blind: this window stays with the data set whose case is open; start "
-    "another window to read another one"
+    "Blinded reading: this window is limited to the data set of the open case. Start another "
+    "window for another data set"
 )
 
 

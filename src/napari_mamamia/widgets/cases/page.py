@@ -47,9 +47,9 @@ _LARGER, _WIDER = 1.2, 1.7
 """Scale of text and columns if the list has the full width of the window; chosen by eye."""
 _IMPORT = tr("Import DICOM…")
 _NOTHING_OPEN = tr(
-    "Open a data set: a folder in the MAMA-MIA or nnU-Net layout, a folder of "
-    "one case, a DICOM folder, or a 4-D file. It is only read; your masks go to "
-    "a folder of your own."
+    "Open a data set: a folder in the MAMA-MIA or nnU-Net layout, a folder of one case, a DICOM "
+    "folder, or a 4-D file. The data set is never changed; your masks are saved in a separate "
+    "folder."
 )
 
 
@@ -265,8 +265,8 @@ class CasesPage(QWidget):
             "cases_protocol",
             tr("Protocol…"),
             tr(
-                "Loads an annotation protocol; one that hides data only before a data set is "
-                "opened."
+                "Loads an annotation protocol. A protocol that hides data must be loaded before a "
+                "data set is opened."
             ),
             self.protocol_wanted.emit,
         )
@@ -291,7 +291,7 @@ class CasesPage(QWidget):
         self.table.setSortingEnabled(True)
         self.table.opened.connect(lambda at: self.case_chosen.emit(self.model.case_id(at)))
         self.model.layoutChanged.connect(lambda *_: self.queue_changed.emit())
-        self.note = label("cases_note", tip=tr("What is open here"))
+        self.note = label("cases_note", tip=tr("The open data set"))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         opens = row(self.browse, self.to_import, self.protocol, 1)
@@ -300,7 +300,7 @@ class CasesPage(QWidget):
         self.change = tool_button(
             "cases_workspace_change",
             tr("Change…"),
-            tr("Chooses another folder for your masks of this data set and keeps the choice."),
+            tr("Chooses another folder for your masks of this data set and remembers it."),
             self._choose_workspace,
         )
         self._work_line = row(self.workspace, self.change)
@@ -328,7 +328,10 @@ class CasesPage(QWidget):
         predict = button(
             "cases_predict_all",
             tr("Predict all cases"),
-            tr("Predicts every case that has no prediction yet, with the model of page Predict."),
+            tr(
+                "Predicts every case that has no prediction yet, with the model of the Predict "
+                "page."
+            ),
             self.predict_wanted.emit,
         )
         self.leaderboard = button(
@@ -340,13 +343,13 @@ class CasesPage(QWidget):
         review = button(
             "cases_review",
             tr("Review study"),
-            tr("Goes to page Review for a study with several readers."),
+            tr("Goes to the Review page for a study with several readers."),
             lambda: self.page_wanted.emit("Review"),
         )
         export = button(
             "cases_export_all",
             tr("Export all cases"),
-            tr("Goes to page Export to write and verify the masks of all cases."),
+            tr("Goes to the Export page to write and verify the masks of all cases."),
             lambda: self.page_wanted.emit("Export"),
         )
         return column(row(self.open, predict, 1), row(self.leaderboard, review, export, 1))

@@ -22,11 +22,11 @@ class Page(QWidget):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.setObjectName(name)
-        self.missing = label(f"{name}_missing", tip=tr("What this page needs first."))
+        self.missing = label(f"{name}_missing", tip=tr("What this page requires first."))
         self.to_cases = button(
             f"{name}_to_cases",
             tr("Choose a case…"),
-            tr("Goes to the page Cases."),
+            tr("Goes to the Cases page."),
             self.cases_wanted.emit,
             primary=True,
         )

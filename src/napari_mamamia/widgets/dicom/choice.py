@@ -14,7 +14,7 @@ from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.dicom.finding import FoundStudy, ImportSettings
 from napari_mamamia.services.dicom.remedies import SETTINGS, apply_remedy
 
-_UNSORTED = tr("this breast is being sorted: wait, or undo below")
+_UNSORTED = tr("this breast is being analysed: wait, or undo below")
 
 
 @dataclass(frozen=True, slots=True)

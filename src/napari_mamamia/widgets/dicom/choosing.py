@@ -24,7 +24,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 # Pictures in the table of a study, read one at a time in a thread, each once.
 
 _LANE: Final = "import picture"
-_NO_IMAGE: Final = tr("no MR image, so no picture")
+_NO_IMAGE: Final = tr("no MR image to show")
 
 
 class PartPictures(WindowPart):
@@ -70,7 +70,7 @@ class PartPictures(WindowPart):
 
         self._jobs.start(
             _LANE,
-            tr("Reading a picture"),
+            tr("Reading an image"),
             lambda: self._services.imports.part_picture(plane),
             show,
             failed=lambda error: show(plain_text(error)),
@@ -203,11 +203,11 @@ class Choosing(WindowPart):
 
         self._jobs.start(
             "import preview",
-            tr("Reading pictures"),
+            tr("Reading images"),
             lambda: self._services.imports.preview(study),
             show,
             failed=lambda e: self._notifier.warn(
-                tr("Pictures of the phases: {plain_text}", plain_text=plain_text(e))
+                tr("Images of the phases: {plain_text}", plain_text=plain_text(e))
             ),
             still=lambda: self._is_of(study, at),
             shown=False,
@@ -305,7 +305,7 @@ class Choosing(WindowPart):
         at, choice = next(reversed(self._unsorted.items()))
         settings, doing = (
             choice.for_judging(),
-            tr("Sorting {case_id}", case_id=choice.found.case_id),
+            tr("Analysing {case_id}", case_id=choice.found.case_id),
         )
 
         def take(study: FoundStudy) -> None:
@@ -386,7 +386,7 @@ class Choosing(WindowPart):
         """Return what prevents the import, or "" if nothing does."""
         check = self._check
         if check is None or not wanted:
-            return tr("No study that can be imported is ticked.") if check else ""
+            return tr("No study that can be imported is selected.") if check else ""
         if check.target_problem:
             return tr("The data set cannot take the case: see above.")
         faults = [choice.problem for choice in wanted if choice.problem]

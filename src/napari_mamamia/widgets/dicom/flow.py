@@ -17,7 +17,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LOOK: Final = "import look"
 _RUN: Final = "import run"
-_STOPPED: Final = tr("Stopped: finished cases stay, and no case is incomplete.")
+_STOPPED: Final = tr("Stopped: finished cases are kept, and no case is incomplete.")
 
 
 class ImportFlow(WindowPart):

@@ -56,7 +56,9 @@ class ImportForm(QWidget):
         )
         self.replace.toggled.connect(lambda _on: self.changed.emit())
         self.target: QLineEdit = named(
-            QLineEdit(), "import_target", tr("Data set in the MAMA-MIA layout that gets the case.")
+            QLineEdit(),
+            "import_target",
+            tr("Data set in the MAMA-MIA layout to which the case is added."),
         )
         self.target.textEdited.connect(self._take_own_target)
         self.target.textChanged.connect(lambda _text: self.changed.emit())
@@ -70,7 +72,7 @@ class ImportForm(QWidget):
         for value, text, _tip in _DATES:
             self.dates.addItem(text, value)
         self.dates.currentIndexChanged.connect(lambda at: self.dates.setToolTip(_DATES[at][2]))
-        self.kept = label("import_kept", tip=tr("Facts of the headers that the case keeps."))
+        self.kept = label("import_kept", tip=tr("Header information that the case keeps."))
         set_level(self.kept, "hint")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -113,7 +115,9 @@ class ImportForm(QWidget):
         self.target_state.setText(target_problem)
         self.target_state.setVisible(bool(target_problem))
         set_level(self.target_state, "error")
-        there = tr("The data set has a case with this id already: give another id, or replace it.")
+        there = tr(
+            "The data set already has a case with this id: enter another id, or replace the case."
+        )
         text = state.problem or (there if state.is_there else "")
         self.id_state.setText(text)
         self.id_state.setVisible(bool(text))

@@ -288,14 +288,14 @@ class ImportPage(QWidget):
         )
         self.note = label("import_note", tip=tr("The source, or the studies found in it."))
         self.progress: ProgressBar = named(
-            ProgressBar(), "import_progress", tr("Progress of the running work.")
+            ProgressBar(), "import_progress", tr("Progress of the running job.")
         )
         self.progress.setRange(0, _STEPS)
         self.progress.setFixedHeight(8)
         self.cancel = button(
             "import_cancel",
             tr("Stop"),
-            tr("Stop the work; no case stays incomplete."),
+            tr("Stop the job; no case is left incomplete."),
             self.cancel_wanted.emit,
         )
         self.blocked = label("import_blocked", tip=tr("What prevents the import."))

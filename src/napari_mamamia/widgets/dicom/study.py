@@ -155,7 +155,7 @@ class StudyView(QWidget):
         self.join: CheckBox = named(
             CheckBox(tr("join the two breasts into one case")),
             "import_join",
-            tr("Put both on one grid, with zeros between them."),
+            tr("Put both breasts on one voxel grid, with zeros between them."),
         )
         # Not `toggled`, which also fires when `show_choice` sets the box.
         self.join.clicked.connect(self.breasts_joined)
@@ -175,14 +175,16 @@ class StudyView(QWidget):
         self.phases = PhaseStrip()
         self.phases.toggled.connect(self.phase_toggled)
         self.clock: QComboBox = named(
-            QComboBox(), "import_clock", tr("Element of the headers that orders the phases.")
+            QComboBox(),
+            "import_clock",
+            tr("DICOM attribute that determines the order of the phases."),
         )
         self.clock.activated.connect(lambda at: self.clock_chosen.emit(self.clock.itemData(at)))
         self.clock_line = row(QLabel(tr("Order by")), self.clock)
         self.clock_line.layout().setStretch(1, 1)
-        self.reason = label("import_clock_reason", tip=tr("Why this element was chosen."))
+        self.reason = label("import_clock_reason", tip=tr("Why this attribute was chosen."))
         set_level(self.reason, "hint")
-        self.warnings = label("import_warnings", tip=tr("What is unusual about this study."))
+        self.warnings = label("import_warnings", tip=tr("Unusual properties of this study."))
         set_level(self.warnings, "warning")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -249,7 +251,7 @@ class StudyView(QWidget):
                 button(
                     f"import_remedy_{index}",
                     remedy_text(remedy),
-                    tr("Sort the study again with this setting."),
+                    tr("Analyse the study again with this setting."),
                     partial(self.remedy_chosen.emit, remedy),
                 )
             )

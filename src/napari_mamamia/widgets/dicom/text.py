@@ -113,7 +113,7 @@ def remedy_text(remedy: Remedy) -> str:
         case "sides":
             text = _SIDES[Sides(remedy.values[0])]
         case "allow_thin":
-            text = tr("accept so few slices")
+            text = tr("accept the low number of slices")
         case _:
             text = ""
     return text[:1].upper() + text[1:]
@@ -214,10 +214,12 @@ def kept_text(kept: Sequence[tuple[str, object]]) -> str:
     parts = ", ".join(
         f"{_KEPT_NAMES.get(name, name)} {value}{_UNITS.get(name, '')}" for name, value in kept
     )
-    note = tr("Kept of the headers: the times and {parts}. ", parts=parts) if kept else ""
+    note = (
+        tr("Header information that is kept: the times and {parts}. ", parts=parts) if kept else ""
+    )
     return tr(
-        "{note}Left out: name, number, birth date and all other facts about the patient; UIDs "
-        "are replaced. The images themselves are not changed.",
+        "{note}Removed: name, number, birth date and all other patient information. UIDs are "
+        "replaced. The images themselves are not changed.",
         note=note,
     )
 

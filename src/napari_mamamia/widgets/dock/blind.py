@@ -15,8 +15,10 @@ from napari_mamamia.widgets.refine.readers import Readers
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
-_ENDING = tr("Recording the end of the blind reading")
-_OF_STUDY = tr("A study keeps hidden data hidden in its window: only its lead may change a study.")
+_ENDING = tr("Recording the end of the blinded reading")
+_OF_STUDY = tr(
+    "Hidden data stay hidden in the window of a study: only the study's lead may change this."
+)
 
 
 class BlindFlow(WindowPart):

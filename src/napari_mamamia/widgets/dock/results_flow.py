@@ -123,7 +123,7 @@ class ResultsFlow(WindowPart):
 
         self._jobs.start(
             _CONTRAST,
-            tr("Measuring the contrast"),
+            tr("Measuring the image contrast"),
             work,
             take,
             still=lambda: self._answer is answer,

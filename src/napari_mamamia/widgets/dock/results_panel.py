@@ -39,7 +39,7 @@ class LogTab(QWidget):
         note = label(
             "log_note",
             tr("Cases are listed by their position in the data set, folders without their names."),
-            tr("The log contains no patient's name, so that it can be sent with a problem report."),
+            tr("The log contains no patient names, so that it can be sent with a problem report."),
         )
         self.copy = tool_button(
             "log_copy",
@@ -96,7 +96,11 @@ class ResultsPanel(ReadingOrder, QWidget):
         self.tabs.tabBar().setToolTip(tr("Pages of this panel."))
         tabs: list[tuple[QWidget, str, str]] = [
             (self.cases, tr("Case table"), tr("The scored cases, worst first.")),
-            (self.cohort, tr("Cohort"), tr("The cohort's numbers with intervals, and figures.")),
+            (
+                self.cohort,
+                tr("Cohort"),
+                tr("Summary statistics of the cohort with intervals and figures."),
+            ),
             *((page, tr(name), tr(find_page(name).tip)) for name, page in self.extra.items()),
             (
                 self.curves,
@@ -120,7 +124,7 @@ class ResultsPanel(ReadingOrder, QWidget):
         fold = tool_button(
             "results_fold",
             tr("▾ Fold away"),
-            tr("Hides this panel; page Batch shows it again."),
+            tr("Hides this panel; the Batch page shows it again."),
             self.fold_wanted.emit,
         )
         self.tabs.setCornerWidget(fold)

@@ -69,7 +69,7 @@ STEPS: Final = (
     Step("Mask", tr("Make the mask: predict, paint, grow"), "mask", list_sections("Mask")),
     Step(
         tr("Check & export"),
-        tr("Compare with the reference, and write what leaves"),
+        tr("Compare with the reference, write reports and export masks"),
         "check",
         list_sections("Check & export"),
     ),
@@ -203,7 +203,7 @@ class Steps(QObject):
         self._import = PageArea(by_name["Import"], "import_page_area")
         self._keys = PageArea(by_name["Keys"], "keys_page_area")
         self._reasons: dict[str, str] = {}
-        self._why = label("page_shut", tip=tr("Why this page shows nothing"))
+        self._why = label("page_shut", tip=tr("Why this page is empty"))
         self._notice = PageArea(column(self._why, 1), "page_shut_area")
         self._page = SECTIONS[0]
         self.stack = QStackedWidget()

@@ -17,7 +17,7 @@ from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "export"
-_STOPPED: Final = tr("Stopped: nothing was exported, no file is left.")
+_STOPPED: Final = tr("Stopped: nothing was exported, and no files were left behind.")
 _STOPPED_OVER: Final = tr(
     "Stopped: some files of the earlier export were replaced, and the bundle was not verified. "
     "Export again."
@@ -122,13 +122,13 @@ class ExportFlow(WindowPart):
         if summary.failures:
             self._notifier.warn_loudly(
                 tr_n(
-                    "{n} mask was not exported: see the page Export",
-                    "{n} masks were not exported: see the page Export",
+                    "{n} mask was not exported: see the Export page",
+                    "{n} masks were not exported: see the Export page",
                     len(summary.failures),
                 )
             )
         if summary.problems:
-            self._notifier.warn_loudly(tr("The exported bundle has problems: see the page Export"))
+            self._notifier.warn_loudly(tr("The exported bundle has problems: see the Export page"))
 
 
 def _mask_sets(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> list[MaskSet]:

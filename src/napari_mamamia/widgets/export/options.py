@@ -44,7 +44,7 @@ _COLUMNS: Final = (
     (tr("masks of"), tr("Masks that the rule applies to")),
 )
 _MOST_ROWS: Final = 6
-_HINT: Final = tr("Map several values, or the values of several sources, to one set of labels.")
+_HINT: Final = tr("Maps values of one or several sources to one set of labels.")
 
 
 class LabelTable(TitledRows):
@@ -83,7 +83,7 @@ class ExportLabels(QWidget):
         self.leave_out = button(
             "export_labels_clear",
             "×",
-            tr("Removes the label file: marked voxels become 1."),
+            tr("Removes the label file: all mask voxels get the value 1."),
             self.clear,
         )
         self.table = LabelTable()
@@ -212,7 +212,7 @@ _FUSES: Final = (
     (
         FuseRule.MAJORITY,
         tr("+ majority"),
-        tr("Adds a mask of the voxels that most readers marked, without ties."),
+        tr("Adds a mask of the voxels in more than half of the readers' masks."),
     ),
     (FuseRule.STAPLE, tr("+ STAPLE"), tr("Adds a mask estimated by STAPLE.")),
 )
@@ -220,7 +220,7 @@ _MAKERS: Final = (
     (
         SegmentMaker.FROM_PROVENANCE,
         tr("from the provenance"),
-        tr("As stated in the file beside each mask."),
+        tr("As stated in the provenance file of each mask."),
     ),
     (SegmentMaker.MANUAL, "manual", tr("Drawn by hand.")),
     (SegmentMaker.SEMIAUTOMATIC, "semiautomatic", tr("Drawn with tools that analyse the image.")),

@@ -190,7 +190,10 @@ class ExportPage(Page):
         text = "" if self._target is None or state is TargetState.FREE else self._target.text
         is_own = taken and self._target is not None and self._target.folder == self._done
         if is_own:
-            text = tr("The folder holds the export below: choose another folder, or replace it.")
+            text = tr(
+                "The folder contains the export below: choose another folder, or replace "
+                "the export."
+            )
         problem = self.options.problem() if self.chosen() else tr("Choose the masks first.")
         text = problem or text
         self.target.setText(text)

@@ -104,12 +104,14 @@ def list_lost_texts(answers: Answers, facts: CaseFacts) -> Iterator[tuple[str, s
     for name in list_lost(answers, facts):
         if name in joined:
             text = tr(
-                "It is merged with lesion {other} in your mask. Separate them, or remove its "
-                "answers.",
+                "This lesion is merged with lesion {other} in your mask. Separate them, or remove "
+                "its answers.",
                 other=joined[name],
             )
         else:
-            text = tr("It is no longer in your mask. Draw it again, or remove its answers.")
+            text = tr(
+                "This lesion is no longer in your mask. Draw it again, or remove its answers."
+            )
         yield name, text
 
 

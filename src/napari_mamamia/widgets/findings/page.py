@@ -86,7 +86,7 @@ class FindingsPage(Page):
         self.forget = button(
             "findings_forget_marks",
             tr("Remove landmarks"),
-            tr("Remove the landmarks of nipples and chest wall. The record keeps them."),
+            tr("Remove the landmarks of nipples and chest wall. The file keeps their history."),
             self.forget_wanted.emit,
         )
         self.body.addWidget(row(self.forget, 1))
@@ -234,7 +234,9 @@ class FindingsPage(Page):
 
     def _make_lesions(self) -> QWidget:
         self._lesions: QComboBox = named(
-            QComboBox(), "findings_lesion", tr("The lesions of the mask, and those without one.")
+            QComboBox(),
+            "findings_lesion",
+            tr("The lesions of the mask, and lesions without a mask."),
         )
         call_by(self._lesions, tr("Lesion"))
         self._lesions.setMinimumContentsLength(14)

@@ -29,7 +29,8 @@ _NO_FRAME: Final = tr(
     "they start at equal scanner coordinates."
 )
 _LINK_BY_HAND: Final = tr(
-    "Find one position in both, such as the nipple: Link here matches the two cross-hairs."
+    "Find the same position in both exams, such as the nipple; Link here aligns the two "
+    "cross-hairs."
 )
 _UNLINK: Final = tr("Lets you scroll each exam alone, to find the same position by eye.")
 _LINK: Final = tr("Matches the two displayed positions, and links the exams again.")
@@ -70,7 +71,7 @@ class HangingBar(QFrame):
         self.prior = tool_button(
             "hanging_prior",
             tr("Prior…"),
-            with_key(tr("Chooses the exam next to this one."), "prior"),
+            with_key(tr("Chooses the exam to show next to this exam."), "prior"),
             self._open_priors,
         )
         self.priors = QMenu(self)
@@ -146,7 +147,7 @@ class HangingBar(QFrame):
             text = tr("linked by hand")
             why = tr("Shifted by {x:.1f}, {y:.1f}, {z:.1f} mm (R, A, S)", x=x, y=y, z=z)
         if not is_linked:
-            text, why = tr("scroll or click in each, then link"), _LINK_BY_HAND
+            text, why = tr("scroll or click in each exam, then link"), _LINK_BY_HAND
             if not link.is_known:
                 text, why = tr("no common frame: link by hand"), f"{_NO_FRAME} {_LINK_BY_HAND}"
         self.note.setText(text)
@@ -178,7 +179,7 @@ class HangingBar(QFrame):
         box: QComboBox = named(
             QComboBox(),
             "hanging_others",
-            tr("The exam next to this one: type a part of its name."),
+            tr("The exam to show next to this exam: type a part of its name."),
         )
         box.setEditable(True)
         box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)

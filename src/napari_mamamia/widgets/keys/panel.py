@@ -131,7 +131,7 @@ class KeysPanel(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(heading(tr("Keys")))
         layout.addWidget(self.hint)
-        layout.addWidget(label("keys_pages", _PAGES, tr("Where the keys of the page Refine act.")))
+        layout.addWidget(label("keys_pages", _PAGES, tr("Where the keys of the Refine page act.")))
         layout.addWidget(self._make_table(keys))
         layout.addWidget(heading(tr("The mouse, while a tool is on")))
         layout.addWidget(

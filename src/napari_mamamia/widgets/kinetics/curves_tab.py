@@ -284,7 +284,7 @@ class CurvesTab(QWidget):
         self.patch: CheckBox = named(
             CheckBox("3 × 3"),
             "curves_patch",
-            tr("Uses the mean of 3 x 3 voxels under the pointer in place of one voxel."),
+            tr("Uses the mean of 3 x 3 voxels under the pointer instead of a single voxel."),
         )
         self.patch.setChecked(True)
         self.patch.toggled.connect(lambda on: self.patch_changed.emit(3 if on else 1))

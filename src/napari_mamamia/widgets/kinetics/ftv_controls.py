@@ -64,7 +64,7 @@ class FtvSegControls(QWidget):
         )
         self.numbers.setTextFormat(Qt.TextFormat.RichText)
         self.basis = label(
-            "kinetics_ftv_seg_basis", "", tr("Phases, timing and mask of both numbers")
+            "kinetics_ftv_seg_basis", "", tr("Phases, timing and mask of both volumes")
         )
         self.remark = label("kinetics_ftv_seg_remark", "", tr("Warnings about this SEG"))
         layout = QVBoxLayout(self)

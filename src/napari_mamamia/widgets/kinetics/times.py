@@ -33,7 +33,7 @@ _PRES: Final = {
         "but needs a patient who did not move."
     ),
     RepeatedPre.KEEP: tr(
-        "All phases after phase 0 count as after contrast, whatever the pixels show."
+        "All phases after phase 0 count as after contrast, regardless of the voxel values."
     ),
 }
 

@@ -28,8 +28,8 @@ from napari_mamamia.widgets.viewer.planes import Planes
 
 _MOST_WORDS: Final = 80
 _WORDS_WIDE: Final = 20
-_SAME: Final = tr("It would have no length, so it was not changed.")
-_OUTSIDE: Final = tr("It lies outside the slices of this case.")
+_SAME: Final = tr("The drawing was not changed because it would have no length.")
+_OUTSIDE: Final = tr("The drawing lies outside the slices of this case.")
 
 
 class _WordsField(QLineEdit):
@@ -176,7 +176,7 @@ class MeasureFlow(WindowPart):
             return
         self._scene.view.reveal((inside[0], inside[1], inside[2]))
         if not any(key in view.keys for view in self.views):
-            words = tr("It was drawn in the {plane} plane: show three planes.", plane=on.plane)
+            words = tr("The drawing is in the {plane} plane: show three planes.", plane=on.plane)
             self._notifier.hint(with_key(words, "planes"))
 
     # ------------------------------------------------------------------ drawing

@@ -207,7 +207,7 @@ class DrawTool(WindowPart):
         self._set_sketch(None)
         shape = sketch.shape
         if shape is None or not has_extent(*shape):
-            self.refused.emit(tr("It has no length and was dropped."))
+            self.refused.emit(tr("The drawing has no length and was discarded."))
             return
         self.drawn.emit(sketch, viewer)
 

@@ -118,7 +118,10 @@ class MeasureSection(QWidget):
         self.list: QListView = named(
             QListView(),
             "measure_list",
-            tr("The drawings on this case: a click goes there, a double click edits the text."),
+            tr(
+                "The drawings on this case: click to go to a drawing, double-click to edit its "
+                "text."
+            ),
         )
         self.list.setModel(self._model)
         self.list.setUniformItemSizes(True)
@@ -134,7 +137,9 @@ class MeasureSection(QWidget):
         self.delete = button(
             "measure_delete",
             tr("Delete"),
-            with_key(tr("Deletes the selected drawing; the record keeps it."), "measure_delete"),
+            with_key(
+                tr("Deletes the selected drawing; the file keeps its history."), "measure_delete"
+            ),
             self.delete_wanted.emit,
         )
         self.lesion: QComboBox = named(
@@ -143,7 +148,7 @@ class MeasureSection(QWidget):
         self.lesion.activated.connect(
             lambda _at: self.lesion_wanted.emit(str(self.lesion.currentData()))
         )
-        self.note = label("measure_note", tip=tr("Drawings that are not saved or not read."))
+        self.note = label("measure_note", tip=tr("Drawings that could not be saved or read."))
         set_level(self.note, "warning")
         self._content = column(
             self._lay_out_tools(),

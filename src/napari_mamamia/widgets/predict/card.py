@@ -45,10 +45,12 @@ class ModelPanel(QFrame):
             tr("Runs one tile to measure how long this case will take."),
             self.measure_wanted.emit,
         )
-        self.note = label("predict_note", tip=tr("Caveat of all its results"))
+        self.note = label("predict_note", tip=tr("Caveat for all results of the model"))
         set_level(self.note, "warning")
         self.facts = label("predict_facts", tip=tr("Description of the model"))
-        self.needs = label("predict_needs", tip=tr("Cost of the model for this case"))
+        self.needs = label(
+            "predict_needs", tip=tr("Time and memory that the model needs for this case")
+        )
         self.problem = label("predict_problem", tip=tr("Why the model cannot run on this case"))
         set_level(self.problem, "warning")
         self.inputs = InputStrip()

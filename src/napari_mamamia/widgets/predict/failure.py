@@ -28,8 +28,8 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _LANE: Final = "help"
 _CONVERT: Final = "convert"
 _REFUSED: Final = tr(
-    "In a sandbox (no network, none of your files) its numbers can be extracted into a new folder "
-    "without code."
+    "In a sandbox (no network, no access to your files) the weights can be extracted into a new "
+    "folder that contains no code."
 )
 
 

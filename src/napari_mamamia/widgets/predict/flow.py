@@ -35,7 +35,7 @@ from napari_mamamia.widgets.viewer.prompts import PromptTool
 
 _ASK_AFTER_MS: Final = 300
 _ESTIMATE_LANE: Final = "estimate"
-_REFUSED: Final = tr("Its checkpoint was not opened, see below.")
+_REFUSED: Final = tr("The checkpoint was not opened; see below.")
 
 
 class PredictEstimate(WindowPart):
@@ -168,7 +168,7 @@ class PredictPictures(WindowPart):
 
         self._jobs.start(
             _LANE,
-            tr("Making pictures of the model's inputs"),
+            tr("Making images of the model's inputs"),
             lambda: self._services.predict.input_pictures(
                 case, channels, whole_numbers=whole_numbers, slice_index=index
             ),
@@ -380,7 +380,7 @@ class PredictFlow(WindowPart):
     def _ask_of_older(self, found: OlderFound) -> None:
         run = partial(self._predicting.start, found.segmenter, found.prompt)
         self._page.result.setText("")
-        self._ask_keeping(found.older, run, tr("Nothing was run yet."))
+        self._ask_keeping(found.older, run, tr("The model has not been run yet."))
 
     def _ask_keeping(
         self, older: KeptPrediction, go_on: Callable[[Keeping], None], said: str

@@ -97,7 +97,7 @@ class ModelList(QWidget):
         self.forget = button(
             "predict_forget_model",
             tr("Remove model"),
-            tr("Removes the selected model from this list; its files stay."),
+            tr("Removes the selected model from this list; its files are kept."),
             lambda: self.forget_wanted.emit(self.current),
         )
         self.hint = label("predict_models_hint", _HINT, tr("How to add and select models"))

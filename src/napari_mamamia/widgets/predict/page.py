@@ -80,16 +80,16 @@ class RunOptions(QWidget):
             "recipe",
             ("own", *(name for name, _ in presets())),
             tr(
-                "Steps around the network: the model's own recipe (without one, channel k is "
-                "phase k), or that of a published pipeline."
+                "Processing before and after the network: the model's own recipe (by default "
+                "channel k is phase k), or the recipe of a published pipeline."
             ),
         )
         self.edit = button(
             "predict_edit_recipe",
             tr("Edit recipe…"),
             tr(
-                "Opens the steps around the network for editing: channels, normalisation, "
-                "spacing, region, steps after it."
+                "Edits the processing before and after the network: channels, normalisation, "
+                "spacing, region, postprocessing."
             ),
             self.edit_wanted.emit,
         )
@@ -129,7 +129,7 @@ class RunOptions(QWidget):
         inner = QVBoxLayout(self.ladder)
         inner.setContentsMargins(18, 0, 0, 0)
         inner.setSpacing(1)
-        inner.addWidget(QLabel(tr("allowed reductions to meet it")))
+        inner.addWidget(QLabel(tr("allowed reductions to meet the limit")))
         boxes = list(self.rungs.values())
         inner.addWidget(boxes[0])
         inner.addWidget(row(boxes[1], boxes[2], 1))
@@ -240,8 +240,8 @@ class PredictPage(Page):
             "predict_grow",
             tr("Grow candidate"),
             tr(
-                "Copies the selected candidate into your own mask on page Refine, and follows the "
-                "image to its edge."
+                "Copies the selected candidate into your own mask on the Refine page, and follows "
+                "the image to its edge."
             ),
             self.grow_wanted.emit,
         )
@@ -389,7 +389,7 @@ class PredictPage(Page):
             tr("in a box"),
             tr("Expects a box around the tumour in the image; it is as deep as its longer side."),
         )
-        return row(QLabel(tr("or only")), self.at_click, self.in_box, 1)
+        return row(QLabel(tr("or only search")), self.at_click, self.in_box, 1)
 
     def _prompt_button(self, mode: str, text: str, tip: str) -> QPushButton:
         prompt_button = button(f"predict_{mode}", text, tip, lambda: None)

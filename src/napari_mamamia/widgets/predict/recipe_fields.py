@@ -67,7 +67,7 @@ class _Field(QWidget):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.setObjectName(name)
-        self.said = label(f"{name}_problem", tip=tr("Why this value is refused"))
+        self.said = label(f"{name}_problem", tip=tr("Why this value is invalid"))
         set_level(self.said, "error")
         self.said.hide()
         self.body = QVBoxLayout(self)

@@ -48,7 +48,7 @@ _TIPS: Final = {
     PostKind.BREAST_MASK: tr("Keeps the mask inside the breast."),
     PostKind.BREAST_BOX: tr("Keeps the mask inside the box around the breast."),
     PostKind.LARGEST: tr("Keeps the largest connected region; only after the breast."),
-    PostKind.MINIMUM: tr("Drops connected regions below a volume."),
+    PostKind.MINIMUM: tr("Removes connected regions below a volume."),
     PostKind.FILL: tr("Fills holes inside the mask."),
     PostKind.CLOSE: tr("Closes gaps up to about twice a radius."),
 }
@@ -329,7 +329,7 @@ class RecipeForm(QWidget):
         self.checkpoint.addItems([_LEFT, *card.checkpoints])
         self._layout.addRow(tr("checkpoint"), row(self.checkpoint, 1))
         self.stepped = _make_check_box(
-            "step_on", tr("fixed at"), tr("Fixes the distance of tiles.")
+            "step_on", tr("fixed at"), tr("Fixes the distance between tiles.")
         )
         self.step = number_field(
             "recipe_step",

@@ -51,7 +51,10 @@ class UncertaintyList(QWidget):
         self.list: QListWidget = named(
             QListWidget(),
             "predict_doubt_list",
-            tr("Most uncertain regions of the model: volume and mean amount; a click goes there."),
+            tr(
+                "Most uncertain regions of the model: volume and mean uncertainty; click to go to "
+                "a region."
+            ),
         )
         self.kinds: QComboBox = named(
             QComboBox(),

@@ -178,7 +178,7 @@ class RefineFlow(WindowPart):
             else:
                 self._notifier.hint(
                     tr(
-                        "{shown} acts on page {page}: go there first.",
+                        "{shown} acts on the {page} page: go there first.",
                         shown=key.shown,
                         page=key.page,
                     )

@@ -112,7 +112,9 @@ class HistoryList(QWidget):
         self.setObjectName("refine_history")
         self.model = HistoryModel()
         self.view: QListView = named(
-            QListView(), "refine_steps", tr("The steps, newest on top; a click goes to one.")
+            QListView(),
+            "refine_steps",
+            tr("The steps, newest first; click a step to return to it."),
         )
         self.view.setModel(self.model)
         self.view.setUniformItemSizes(True)
@@ -168,7 +170,7 @@ class HistoryList(QWidget):
         self.redo.setEnabled(can_redo)
 
     def _make_memory(self) -> QWidget:
-        tip = tr("Memory for undo; steps beyond the limit are read back from the journal")
+        tip = tr("Memory for undo; steps beyond the limit are read from the journal")
         self.memory: QLabel = named(QLabel(), "refine_undo_memory", tip)
         self.limit: QComboBox = named(
             QComboBox(), "refine_undo_limit", tr("{tip}. Sets the limit.", tip=tip)

@@ -31,7 +31,7 @@ _LOOK_AFTER_MS: Final = 400
 _GATHER_FOR_MS: Final = 20
 _GOING: Final = tr("Going to that step")
 _OVERTAKEN: Final = tr(
-    "The mask was edited meanwhile, so it stayed unchanged: click the step again."
+    "The mask was edited in the meantime, so the step was not restored: click the step again."
 )
 _RESIZED: Final = tr(
     "The layer of your mask had data of another size or type: your mask is "
@@ -46,7 +46,7 @@ _NOTHING_HERE: Final = tr(
     "This lesion has no more steps to undo or redo: choose another lesion under Paints, or a "
     "row of the history."
 )
-_NO_MARKS: Final = tr("This lesion has no marks to forget.")
+_NO_MARKS: Final = tr("This lesion has no marks to remove.")
 _ADOPTED: Final = tr("The new data of your mask's layer became one step; Undo reverts it.")
 
 

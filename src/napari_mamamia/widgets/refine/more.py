@@ -134,7 +134,7 @@ class RefineMore(QWidget):
         self.from_prediction = button(
             "refine_grow_prediction",
             tr("Grow prediction"),
-            tr("Grows the prediction of page Predict to the edge in the image."),
+            tr("Grows the prediction of the Predict page to the edge in the image."),
             self.prediction_wanted.emit,
         )
         self._buttons += [self.in_box, self.from_prediction]

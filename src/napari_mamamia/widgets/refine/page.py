@@ -168,7 +168,7 @@ class RefinePage(Page):
         self.leave = button(
             "refine_leave",
             tr("Start from saved mask"),
-            tr("Ignores the recovered strokes; none of them is deleted."),
+            tr("Ignores the recovered strokes without deleting them."),
             lambda: self.take_over_wanted.emit(False),
         )
         self._offer = column(self.offer, row(self.take_over, self.leave, 1))
@@ -230,7 +230,7 @@ class RefinePage(Page):
         self.discard = button(
             "refine_discard",
             tr("Discard"),
-            tr("Drops your mask in this window; its last saved file stays."),
+            tr("Discards your mask in this window; the last saved file is kept."),
             self.discard_wanted.emit,
         )
         self.discard.hide()
@@ -240,7 +240,7 @@ class RefinePage(Page):
         self.marks = button(
             "refine_marks",
             tr("Show marks"),
-            tr("Colours the voxels that your strokes hold whatever the image shows."),
+            tr("Colours the voxels that your strokes keep inside or outside the mask."),
             lambda: self.marks_wanted.emit(self.marks.isChecked()),
         )
         self.marks.setCheckable(True)

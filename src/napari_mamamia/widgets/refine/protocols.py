@@ -25,9 +25,8 @@ _UNUSED: Final = tr(
     "and are ignored: the current brush finds the edge by itself."
 )
 _TOO_LATE: Final = tr(
-    "The protocol {} is blind, but cases were already open in this window. Restart "
-    "and choose it on page Cases before a data set is opened, or run: mamamia "
-    "view DATA --protocol FILE"
+    "The protocol {} is blinded, but cases were already open in this window. Restart and choose "
+    "it on the Cases page before a data set is opened, or run: mamamia view DATA --protocol FILE"
 )
 
 

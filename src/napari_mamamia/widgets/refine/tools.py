@@ -54,8 +54,8 @@ _TOOLS: Final = (
         PaintTool.SMARTPAINT,
         "SmartPaint",
         tr(
-            "Left button: add what is missing. Right button: remove what is too much. Follows the "
-            "image; if Shift is held at the press, the stroke acts on the whole lesion"
+            "Left button: add missing tissue. Right button: remove excess. SmartPaint follows the "
+            "image; with Shift, the stroke acts on the whole lesion"
         ),
         "smartpaint",
     ),
@@ -68,9 +68,7 @@ _TOOLS: Final = (
     (
         PaintTool.SPHERE,
         tr("Sphere"),
-        tr(
-            "Paints everything in the circle, whatever the image shows; the right button erases it."
-        ),
+        tr("Paints everything in the circle, regardless of the image; the right button erases."),
         "",
     ),
 )
@@ -110,7 +108,7 @@ class RefineTools(QWidget):
         self.tools: dict[PaintTool, QToolButton] = {}
         self.extras = self._make_extras()
         self.next_step = label("refine_next", tip=tr("The next step."))
-        self.hint = label("refine_tools_hint", tip=tr("What the tools need or lack."))
+        self.hint = label("refine_tools_hint", tip=tr("What the tools need, or what is missing."))
         self.stroke_note = label("refine_stroke", tip=tr("The change by the last stroke."))
         self.grow_note = label("refine_grow_note", tip=tr("Notes on the grown region."))
         set_level(self.grow_note, "hint")
@@ -235,7 +233,7 @@ class RefineTools(QWidget):
         part_tool = self._add_tool(PaintTool.PART, tr("Remove this part"), _PART_TIP)
         cut = self._add_tool(PaintTool.CUT, tr("Cut here"), _CUT_TIP)
         tip = with_key(
-            tr("What the left button does; the right one does the opposite."), "other_action"
+            tr("The action of the left button; the right button does the opposite."), "other_action"
         )
         self.actions = {
             action: self._make_toggle(
@@ -323,7 +321,7 @@ class RefineTools(QWidget):
         self.reach: QDoubleSpinBox = named(
             QDoubleSpinBox(),
             "refine_grow_reach",
-            tr("How far from its centre the region may reach; then grow again."),
+            tr("How far the region may extend from its centre; then grow again."),
         )
         self.reach.setRange(*_REACHES_MM)
         self.reach.setDecimals(0)

@@ -144,8 +144,8 @@ class ReportFlow(WindowPart):
         if failures:
             self._notifier.warn_loudly(
                 tr_n(
-                    "{n} case has no complete report: see the page Report",
-                    "{n} cases have no complete report: see the page Report",
+                    "{n} case has no complete report: see the Report page",
+                    "{n} cases have no complete report: see the Report page",
                     len(failures),
                 )
             )

@@ -1,1 +1,1 @@
-"""Page Score: numbers of the open case, agreement, errors, tags."""
+"""The Score page: scores of the open case, agreement map, errors, tags."""

@@ -1,6 +1,6 @@
-"""Agreement with the reference on screen: correct, false positive and missed, in three colours.
+"""Agreement with the reference on the image: correct, false positive and missed voxels.
 
-The legend lies on the image, so that the layout does not move when it appears.
+The legend is drawn on the image, so that the layout does not move when the legend appears.
 """
 
 from typing import Any, Final
@@ -27,9 +27,9 @@ _MM3_PER_ML: Final = 1000.0
 class Reviewing(WindowPart):
     """Shows the agreement map, updates it after each edit, and steps through the errors.
 
-    `changed` carries the legend as rich text, "" while the map is off; `switched` whether it is on.
-    `listed` carries the `Agreement` on screen, None for none; `stepped` the index of the current
-    error, -1 for none.
+    The signal `changed` carries the legend as rich text, or "" while the map is off; `switched`
+    carries whether the map is on. `listed` carries the displayed `Agreement` or None; `stepped`
+    carries the index of the current error, or -1.
     """
 
     changed = Signal(str)
@@ -79,15 +79,15 @@ class Reviewing(WindowPart):
         self.listed.emit(None)
 
     def next_error(self) -> None:
-        """Go to the next smaller error, after the last to the first; turn the map on first."""
+        """Go to the next smaller error, then to the first again; turn the map on if needed."""
         self._step_error(1)
 
     def previous_error(self) -> None:
-        """Go to the previous error, before the first to the last; turn the map on first."""
+        """Go to the previous error, then to the last again; turn the map on if needed."""
         self._step_error(-1)
 
     def go_to_error(self, place: int) -> None:
-        """Go to the error with an index of the list; 0 is the largest."""
+        """Go to the error at an index of the list; 0 is the largest error."""
         if self._shown is not None and 0 <= place < len(self._shown.errors):
             self._at = place
             self._view_error()
@@ -172,7 +172,7 @@ class Reviewing(WindowPart):
         self._emit_state()
 
     def _view_error(self) -> None:
-        """Go to the error; the view only moves if it does not show the whole slice."""
+        """Go to the error; move the view only if it does not show the whole slice."""
         if self._shown is not None:
             voxel = self._shown.errors[self._at].voxel
             self._scene.view.reveal(voxel)
@@ -184,7 +184,7 @@ class Reviewing(WindowPart):
 
 
 def legend(shown: Agreement, at: int, compared: str) -> str:
-    """Return the three colours and the current error, as rich text.
+    """Return the three colours and the current error as rich text.
 
     Examples
     --------
@@ -223,20 +223,20 @@ def legend(shown: Agreement, at: int, compared: str) -> str:
 
 
 _MAP: Final = "mamamia_map"
-"""Overlay of a kinetic map's colours in the same corner; the legend is placed above it."""
+"""Overlay with the colours of a kinetic map in the same corner, below the legend."""
 _ABOVE: Final = ("mamamia_phase", "mamamia_tool")
-"""Overlays in the corner above; on a low picture the legend is shortened to keep them free."""
+"""Overlays in the upper corner; on a low image the legend is shortened to keep them visible."""
 _EDGE: Final = 6
 _LETTER: Final = 20
-"""Half the height of a letter in the middle of an edge, in pixels of usual text; found by trial."""
+"""Half the height of an orientation letter in pixels at the default text size; found by trial."""
 _LINE: Final = 2.1
-"""Pixels of a line of napari's texts per point of font size; found by trial."""
+"""Height of a line of napari's canvas texts in pixels per point; found by trial."""
 _STYLE: Final = "background-color: rgba(0, 0, 0, 140); color: white; padding: 3px 5px;"
-"""The same in every theme, since the image background is black."""
+"""Style for every theme, because the image background is always black."""
 
 
 class AgreementLegend(QLabel):
-    """The legend in the lower left corner of the image; it lets mouse events through.
+    """The legend in the lower left corner of the image; it ignores the mouse.
 
     Parameters
     ----------
@@ -250,7 +250,9 @@ class AgreementLegend(QLabel):
         canvas = canvas_widget(viewer)
         super().__init__(owner if canvas is None else canvas)
         tip = with_key(
-            tr("Colours of the comparison with the reference. The key goes to the next error."),
+            tr(
+                "Colours of the comparison with the reference. The shortcut goes to the next error."
+            ),
             "lesion",
         )
         named(self, "agreement_legend", tip)
@@ -265,7 +267,7 @@ class AgreementLegend(QLabel):
             canvas.installEventFilter(self)
 
     def follow_map(self) -> None:
-        """Keep the legend above the kinetic map's colours and below the image title."""
+        """Keep the legend above the colours of the kinetic map and below the image title."""
         for name in (_MAP, *_ABOVE):
             events = self._viewer.canvas.overlays[name].events
             for change in (events.text, events.visible, events.font_size):
@@ -304,7 +306,7 @@ class AgreementLegend(QLabel):
         self.setGeometry(_EDGE, max(room.height() - high - over - _EDGE, 0), wide, high)
 
     def _measure_lines(self) -> int:
-        """Return the width at which no line of the text is broken."""
+        """Return the width at which no line of the text is wrapped."""
         self.setWordWrap(False)
         wide = int(self.sizeHint().width())
         self.setWordWrap(True)

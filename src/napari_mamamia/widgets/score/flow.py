@@ -1,4 +1,4 @@
-"""Page Score in action: score the masks on screen after each edit; errors and tags."""
+"""Controller of the Score page: score the displayed masks after each edit; errors and tags."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ _SCORED: Final = (Role.PREDICTION, Role.REFINED)
 
 
 class Scoring(WindowPart):
-    """Scores the open case; `scored` carries `ShownScores`, None if there is nothing to score."""
+    """Scores the open case; `scored` carries `ShownScores`, or None without masks to score."""
 
     scored = Signal(object)
 
@@ -33,13 +33,13 @@ class Scoring(WindowPart):
         self._session.mask_edited.connect(self.ask)
 
     def want(self, wanted: bool) -> None:
-        """Start or stop scoring, as the page that shows scores appears or disappears."""
+        """Start or stop scoring when a page with scores is shown or hidden."""
         self.is_wanted = wanted
         if wanted:
             self.ask()
 
     def ask(self) -> None:
-        """Score again after a short delay; only the newest answer counts."""
+        """Schedule scoring after a short delay; only the newest result counts."""
         if self.is_wanted:
             self._wait.start()
 
@@ -64,7 +64,7 @@ class Scoring(WindowPart):
 
 
 class ScoreFlow(WindowPart):
-    """Connects the page, the session, scoring, the review of errors and the tags."""
+    """Connects the page, the session, scoring, the review of errors, and the tags."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class ScoreFlow(WindowPart):
         self._page.show_scores(shown, why if has_reference and not has_mask else "")
 
     def _show_tags(self) -> None:
-        """Show the tags of the open case and their readers."""
+        """Show the tags of the open case and the readers who set them."""
         context = self._session.context
         tags = () if context is None else self._tagging.of(context.case_id, context.opened)
         whose: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Page Score: the masks on screen against the reference, each number with unit and definition."""
+"""The Score page: displayed masks against the reference, each score with unit and definition."""
 
 import math
 from collections.abc import Collection
@@ -53,7 +53,7 @@ _LEAST_HEIGHT: Final = 110
 
 
 class ErrorList(QWidget):
-    """The list of errors; `chosen` carries the index of the clicked error, 0 for the largest."""
+    """The list of errors; `chosen` carries the index of a clicked error, 0 for the largest."""
 
     chosen = Signal(int)
 
@@ -112,7 +112,7 @@ class ErrorList(QWidget):
         self.note.setText(summary if errors else tr("No error: the masks are equal."))
 
     def set_current(self, place: int) -> None:
-        """Mark the error on screen, -1 for none."""
+        """Highlight the error that is displayed, or none for -1."""
         if 0 <= place < self.rows.rowCount():
             self.table.selectRow(place)
         else:
@@ -120,7 +120,7 @@ class ErrorList(QWidget):
 
 
 class _ErrorRows(QAbstractTableModel):
-    """A read-only table model with one row per error."""
+    """A read-only table model with one row for each error."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class _ErrorRows(QAbstractTableModel):
         self._icons: dict[Agrees, Any] = {}
 
     def show_errors(self, errors: tuple[ErrorPart, ...]) -> None:
-        """Show other errors."""
+        """Show the errors of another comparison."""
         self.beginResetModel()
         self._errors = errors
         self.endResetModel()
@@ -142,7 +142,7 @@ class _ErrorRows(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else len(_TITLES)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Return a cell's text, its alignment, or the colour of the error kind."""
+        """Return a cell's text, alignment, or the colour of the error type."""
         error = self._errors[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
             return _format_cells(index.row(), error)[index.column()]
@@ -191,16 +191,16 @@ _NO_REFERENCE: Final = {
         "volume."
     ),
 }
-"""Texts shown instead of a comparison, by whether there is a mask at all."""
+"""Texts shown without a comparison, by whether the case has any mask."""
 _COLUMNS: Final = (Role.PREDICTION, Role.REFINED)
 _FIELDS: Final = {"ml": 1000.0, "mm³": 1.0}
 
 
 class ScorePage(Page):
-    """The page; `label_chosen` carries the reference's label to score, None for all labels.
+    """The Score page; `label_chosen` carries the reference label to score, or None for all.
 
-    `agreement_toggled` says whether agreement colours are requested, `error_chosen` carries the
-    index of an error in the list, `tag_wanted` a tag and whether to add or remove it.
+    The signal `agreement_toggled` carries whether to show agreement colours, `error_chosen` the
+    index of an error in the list, `tag_wanted` a tag and whether to add or remove the tag.
     """
 
     label_chosen = Signal(object)
@@ -245,7 +245,7 @@ class ScorePage(Page):
     # ------------------------------------------------------------- for the dock
 
     def show_labels(self, values: tuple[float, ...]) -> None:
-        """Offer the reference's labels if it has several."""
+        """Offer the labels of the reference if it has several."""
         self.labels.blockSignals(True)
         self.labels.clear()
         self.labels.addItem(_ALL_LABELS, None)
@@ -255,7 +255,7 @@ class ScorePage(Page):
         self._label_line.setVisible(len(values) > 1)
 
     def show_masks(self, roles: Collection[Role]) -> None:
-        """Hide what needs a missing mask: without a reference nothing is compared."""
+        """Hide controls that need a missing mask; without a reference nothing is compared."""
         has_reference, has_mask = Role.REFERENCE in roles, any(role in roles for role in _COLUMNS)
         for compared in (self.title, self._reference, self.agreement, *self._compared):
             compared.setVisible(has_reference)
@@ -264,7 +264,7 @@ class ScorePage(Page):
         self.no_reference.setVisible(not has_reference)
 
     def show_scores(self, shown: ShownScores | None, why_none: str) -> None:
-        """Show the numbers; an unknown number is a dash with the reason as tooltip."""
+        """Show the scores; an unknown score is a dash with the reason as tooltip."""
         self._profile = shown.profile if shown else CLINICAL.name
         self.title.setText(_title_text(self._profile))
         for spec in metrics_at(Place.CASE):
@@ -283,7 +283,7 @@ class ScorePage(Page):
         self.remark.setText("\n".join(dict.fromkeys(filter(None, remarks))) or why_none)
 
     def set_agreement(self, on: bool) -> None:
-        """Show whether the agreement colours are on the image."""
+        """Show whether the image has agreement colours."""
         self.agreement.setChecked(on)
         self.agreement.setText(tr("Hide agreement") if on else tr("Show agreement"))
         self.next_error.setVisible(on)
@@ -359,7 +359,7 @@ class ScorePage(Page):
         return holder
 
     def _make_reference(self) -> QWidget:
-        """Return the reference's line, which is above the columns because it belongs to neither."""
+        """Return the row of the reference, which is above the columns of the other masks."""
         cells = [self._make_cell(unit, Role.REFERENCE) for unit in _FIELDS]
         for cell in cells:
             cell.setAlignment(Qt.AlignmentFlag.AlignLeft)

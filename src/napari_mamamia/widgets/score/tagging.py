@@ -1,4 +1,4 @@
-"""A reader's tags of the cases: read with the data set, saved at each click."""
+"""A reader's tags of cases: read with the data set, saved at each click."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -17,9 +17,9 @@ _LANE: Final = "tags"
 
 
 class Tagging(WindowPart):
-    """Keeps the tags of each opened data set; `changed` is emitted when they change.
+    """Stores the tags of each opened data set; `changed` is emitted when they change.
 
-    `with_reader` calls back once a reader name is set, since every tag has a reader.
+    `with_reader` runs a callback once a reader name is set, because every tag has a reader.
     """
 
     changed = Signal()
@@ -33,16 +33,16 @@ class Tagging(WindowPart):
         self._session.data_set_changed.connect(self.read)
 
     def all_of(self, opened: OpenDataSet | None) -> tuple[CaseTag, ...]:
-        """Return the tags of a data set by all readers, as read last."""
+        """Return the tags by all readers of a data set, as last read."""
         return () if opened is None else self._tags.get(opened.place, ())
 
     def of(self, case_id: str, opened: OpenDataSet) -> tuple[CaseTag, ...]:
-        """Return the tags of a case of a data set by all readers."""
+        """Return the tags by all readers of a case."""
         key = case_key(case_id)
         return tuple(tag for tag in self.all_of(opened) if case_key(tag.case_id) == key)
 
     def tag(self, case_id: str, tag: str, on: bool, opened: OpenDataSet | None) -> None:
-        """Add or remove the current reader's tag of a case of a data set."""
+        """Add or remove the current reader's tag of a case."""
         if opened is None:
             self._notifier.hint(tr("Tags need an open data set: open its folder first."))
             self.changed.emit()

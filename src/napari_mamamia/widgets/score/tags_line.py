@@ -1,4 +1,4 @@
-"""Controls for a case's tags: chips on page Score, a context menu in the case table."""
+"""Controls for a case's tags: buttons on the Score page, a context menu in the case table."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -18,15 +18,15 @@ from napari_mamamia.services.score.case_tags import KNOWN_TAGS
 from napari_mamamia.widgets.controls.controls import button, call_by, discard, label, named, row
 
 _LETTERS: Final = 34
-"""Letters that fit one line of chips in a dock of 340 pixels."""
+"""Number of letters that fit on one line of buttons in a dock of 340 pixels."""
 _MARGIN: Final = 4
 _HINT: Final = tr("another tag, then Enter")
 
 
 class TagsLine(QWidget):
-    """Chips of the predefined tags and of the open case's tags, with a field for other tags.
+    """Buttons for the predefined tags and the tags of the open case, and a field for others.
 
-    `tag_wanted` carries a tag and whether to add or remove it.
+    The signal `tag_wanted` carries a tag and whether to add or remove the tag.
     """
 
     tag_wanted = Signal(str, bool)
@@ -53,7 +53,7 @@ class TagsLine(QWidget):
         self.show_tags((), "")
 
     def show_tags(self, tags: Sequence[str], whose: str) -> None:
-        """Show the tags of the open case, and a text on their readers."""
+        """Show the tags of the open case, and a text about their readers."""
         chip_tags = list(dict.fromkeys([*KNOWN_TAGS, *tags]))
         if chip_tags != list(self._chips):
             self._make_chips(chip_tags)
@@ -92,7 +92,7 @@ class TagsLine(QWidget):
 
 
 def _in_lines(tags: Sequence[str]) -> list[list[str]]:
-    """Return tags in lines that fit side by side, in order.
+    """Return the tags in order, split into lines that fit the dock.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def _in_lines(tags: Sequence[str]) -> list[list[str]]:
 def tags_menu(
     parent: QWidget, case_id: str, tags: Sequence[str], want: Callable[[str, bool], object]
 ) -> QMenu:
-    """Return the context menu of a row: predefined tags and the case's own, checked if set."""
+    """Return the context menu of a row with predefined tags and the case's own tags."""
     menu = QMenu(parent)
     menu.setObjectName("results_tags")
     menu.addAction(tr("Tags of {case_id}", case_id=case_id)).setEnabled(False)

@@ -1,1 +1,1 @@
-"""napari's image area: the open case, planes, overlays, prompts and drawings."""
+"""The image area of napari: open case, planes, overlays, prompts and drawings."""

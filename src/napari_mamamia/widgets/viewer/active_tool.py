@@ -1,4 +1,4 @@
-"""The active mouse tool on the image, none or one, and the mouse wheel."""
+"""The active mouse tool on the image (at most one), and the mouse wheel."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,8 +21,9 @@ _ZOOM_A_TURN: Final = 1.2
 class MouseTool:
     """A mouse tool: its owner in the window, and its displayed name.
 
-    `mode` distinguishes the tools of one owner. When `page` is left, the tool is turned off, except
-    for one of `other_pages`. A tool that `waits` expects a click or drag, and Esc turns it off.
+    `mode` distinguishes the tools of one owner. The tool is turned off when the user leaves `page`
+    for a page that is not in `other_pages`. A tool with `waits` expects a click or drag, and Esc
+    turns it off.
     """
 
     owner: str
@@ -38,10 +39,10 @@ class MouseTool:
 
 
 class ActiveTool(QObject):
-    """The active tool: at most one, and only on the page with its controls.
+    """The active tool: at most one, and only on the page that has its controls.
 
-    `page_wanted` requests the page of a tool that is turned on elsewhere, so that no tool is active
-    without its controls.
+    The signal `page_wanted` requests the page of a tool that is turned on elsewhere, so that no
+    tool is active without its controls.
     """
 
     changed = Signal()
@@ -53,13 +54,13 @@ class ActiveTool(QObject):
         self.page = page
 
     def turn_on(self, tool: MouseTool) -> None:
-        """Turn a tool on in place of the active one, and go to its page."""
+        """Turn a tool on instead of the active one, and go to the tool's page."""
         if not tool.belongs_to(self.page):
             self.page_wanted.emit(tool.page)
         self._set_tool(tool)
 
     def turn_off(self, owner: str | None = None) -> None:
-        """Turn the active tool off; with an owner, only a tool of that owner."""
+        """Turn the active tool off; with `owner`, only if it belongs to this owner."""
         if owner is None or (self.tool is not None and self.tool.owner == owner):
             self._set_tool(None)
 
@@ -75,7 +76,7 @@ class ActiveTool(QObject):
             self._set_tool(None)
 
     def mode_of(self, owner: str) -> str:
-        """Return the mode of an owner's active tool, "" if it has none."""
+        """Return the mode of an owner's active tool, or "" if it has none."""
         return self.tool.mode if self.tool is not None and self.tool.owner == owner else ""
 
     def _set_tool(self, tool: MouseTool | None) -> None:
@@ -87,7 +88,8 @@ class ActiveTool(QObject):
 class EscapeKey:
     """Lets Esc turn off a waiting tool, whichever layer is selected.
 
-    A layer's own keys have priority over the viewer's, and napari uses Esc on labels and shapes.
+    Keys of a layer have priority over keys of the viewer, and napari uses Esc on labels and shapes
+    layers.
     """
 
     def __init__(self, viewer: Any, active_tool: ActiveTool) -> None:
@@ -120,9 +122,9 @@ def _has_escape(layer: Any) -> bool:
 class WheelTurns(WindowPart):
     """The wheel scrolls slices, zooms at the pointer with Ctrl, and steps phases with Shift.
 
-    It does so while a case is shown in a plane; otherwise napari handles the wheel. With an active
-    tool (`is_free` returns False) Shift and wheel are the tool's. A wheel step during a drag is
-    ignored.
+    This applies while a case is shown in a plane; otherwise napari handles the wheel. With an
+    active tool (`is_free` returns False), the tool handles Shift + wheel. Wheel steps during a drag
+    are ignored.
     """
 
     def __init__(self, context: WindowContext, is_free: Callable[[], bool]) -> None:
@@ -132,14 +134,14 @@ class WheelTurns(WindowPart):
         self.attach(self._scene.viewer)
 
     def attach(self, viewer: Any) -> None:
-        """Scroll the slices of another view of the case as well."""
+        """Also scroll the slices of this view of the case."""
         for function in slice_scrolling(viewer):
             viewer.mouse_wheel_callbacks.remove(function)
             viewer.mouse_wheel_callbacks.append(self._leave_to(function))
         viewer.mouse_wheel_callbacks.insert(0, self._turn_wheel)
 
     def _leave_to(self, function: Callable[[Any, Any], object]) -> Callable[[Any, Any], None]:
-        """Return napari's own function, called only for events that we did not handle."""
+        """Return a callback that calls napari's own function for events that were not handled."""
 
         def scroll(viewer: Any, event: Any) -> None:
             if not event.handled:
@@ -168,7 +170,7 @@ class WheelTurns(WindowPart):
             self._step_slices(viewer, steps)
 
     def _step_slices(self, viewer: Any, by: int) -> None:
-        """Move by `by` slices of the exam within its ends, whatever steps another layer has."""
+        """Move by `by` slices of the exam within its ends, regardless of other layers."""
         dims, grid = viewer.dims, self._scene.grid
         axis = dims.order[-_SPACE_AXES]
         along = axis - (dims.ndim - _SPACE_AXES)
@@ -195,7 +197,7 @@ class WheelTurns(WindowPart):
 
 
 def zoom_at(viewer: Any, position: tuple[float, ...], factor: float) -> None:
-    """Zoom the image around a world position, which stays in place on the screen."""
+    """Zoom the image around a world position that keeps its place on the screen."""
     camera, displayed = viewer.scene.camera, viewer.dims.displayed
     centre = list(camera.center)
     for index, axis in zip(

@@ -1,4 +1,4 @@
-"""Prefetching the next case of the list while the reader looks at the current one."""
+"""Prefetching the next case of the list while the reader views the current case."""
 
 import logging
 from typing import Final
@@ -14,11 +14,11 @@ _log = logging.getLogger(__name__)
 
 _LANE: Final = "ahead"
 _REST_MS: Final = 300
-"""Idle time after opening, listing and searching before the next case is read. Ours."""
+"""Idle time in ms after opening, listing and searching, before the next case is read; ours."""
 
 
 class Ahead(WindowPart):
-    """Reads the next case after the open one is complete; keeps one case at most."""
+    """Prefetches the next case after the open case is complete; keeps at most one case."""
 
     def __init__(self, context: WindowContext) -> None:
         super().__init__(context)
@@ -39,19 +39,19 @@ class Ahead(WindowPart):
         return case_ahead
 
     def stop(self) -> None:
-        """Drop the prefetched case; nothing is read before the next change."""
+        """Drop the prefetched case; nothing is read until `begin_again` is called."""
         self._rest.stop()
         self._jobs.cancel(_LANE)
         self._kept = None
 
     def begin_again(self) -> None:
-        """Read the next case, once nothing has changed for a moment."""
+        """Read the next case after a short time without changes."""
         if self._kept is None or self._find_next() is None:
             self.stop()
         self._rest.start()
 
     def _find_next(self) -> CaseContext | None:
-        """Return the next case, None while one is being opened or if there is none."""
+        """Return the next case, or None while a case is being opened or if there is none."""
         session = self._session
         case_id, opened = session.neighbour(1), session.opened
         is_busy = self._jobs.is_running("open") or self._jobs.is_running("list")
@@ -95,5 +95,5 @@ class Ahead(WindowPart):
 
 
 def _leave_for_opening(error: Exception) -> None:
-    """Report nothing: opening the case reads it again, and reports the error."""
+    """Ignore the error, because opening the case reads it again and reports the error."""
     _log.debug("the next case could not be read ahead", exc_info=error)

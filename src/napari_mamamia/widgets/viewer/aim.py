@@ -1,4 +1,4 @@
-"""Whether a press on the image hits the displayed voxel, and if not, why."""
+"""Check whether a mouse press hits the displayed voxel, and the reason if it does not."""
 
 from typing import Any, Final
 
@@ -26,7 +26,7 @@ _MOVED: Final = tr(
 
 
 class Aim(WindowPart):
-    """Checks a view at a moment; `changed` reports that the result may have changed."""
+    """Checks a view on request; `changed` reports that the result may have changed."""
 
     changed = Signal()
 
@@ -40,7 +40,7 @@ class Aim(WindowPart):
         self._jobs.ended.connect(self._on_job)
 
     def attach(self, viewer: Any) -> None:
-        """Check another view of the case as well."""
+        """Also check this view of the case."""
         dims = viewer.dims.events
         for event in (dims.ndisplay, dims.order, dims.margin_left, dims.margin_right):
             event.connect(self.look)
@@ -51,7 +51,7 @@ class Aim(WindowPart):
         self.changed.emit()
 
     def problem_in(self, viewer: Any) -> str:
-        """Return why a press in a view would miss the displayed voxel; "" if it hits."""
+        """Return why a press in a view would miss the displayed voxel, or "" if it would hit."""
         grid = self._scene.grid
         if grid is None:
             return ""
@@ -73,7 +73,7 @@ class Aim(WindowPart):
         tag = None if projection is None else tag_of(projection)
         if projection is not None and tag is not None and projection.visible:
             text = tr(
-                "The {note} shows many slices at once: go back to slices first",
+                "The {note} shows many slices at once: return to single slices first",
                 note=tag.note or "MIP",
             )
             return with_key(text, "projection")

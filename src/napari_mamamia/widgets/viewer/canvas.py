@@ -1,4 +1,4 @@
-"""Texts on the image: directions, phase and time, scale bar."""
+"""Texts on the image: orientation letters, phase and time, scale bar."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,28 +28,30 @@ _EDGES: Final = ("top", "bottom", "left", "right")
 _POSITIONS: Final = ("top_center", "bottom_center", "middle_left", "middle_right")
 _PREFIX: Final = "mamamia_"
 _MAP: Final = "mamamia_map"
-"""Name of the overlay for a kinetic map's colours, in the view that shows one."""
+"""Name of the overlay with the colours of a kinetic map."""
 _LETTER_SIZE: Final = 14
 _TEXT_SIZE: Final = 11
 _SMALL: Final = 0.8
 _ROOMY_PIXELS: Final = 600
-"""Canvas width in pixels from which its texts have their full size.
+"""Canvas width in pixels above which texts have their full size.
 
-Below, the line in the corner would overlap the letter in the middle. With larger texts on the
-screen the width is larger in proportion.
+On a narrower canvas, the line in the corner would overlap the letter in the middle. The width is
+scaled with the desktop's text size.
 """
 _NARROW_PIXELS: Final = 440
-"""Width below which lines are broken to stay readable; chosen by eye."""
+"""Canvas width in pixels below which lines are wrapped; chosen by eye."""
 _BROKEN_PIXELS: Final = 360
-"""Width for the full size of a broken line, typical of a second view."""
+"""Canvas width in pixels for the full size of a wrapped line, typical of a second view."""
 _LEAST_SHARE: Final = 0.55
 _MIDDLE_PIXELS: Final = 30
-"""Pixels of half a canvas used by the middle letter and the edge; chosen by eye."""
+"""Width in pixels reserved for the middle letter and the edge in half a canvas; by eye."""
 _LETTER_WIDE: Final = 0.92
-"""Width of a letter in pixels per point of its size: measured for "MIP · phase 1 − 0"."""
+"""Width of a letter in pixels per point, measured for "MIP · phase 1 − 0"."""
 _MEASURED_WHOLE: Final = 0.01
-"""Points added to a whole size: napari measures a text's plate with the fraction cut off, and drew
-plates one letter too short (napari 0.9.2, `_vispy/utils/text.py`, ``get_text_metrics``).
+"""Fraction of a point added to whole font sizes.
+
+napari truncates the font size when it measures the background box of a text, and drew boxes that
+were one letter too short (napari 0.9.2, `_vispy/utils/text.py`, ``get_text_metrics``).
 """
 _BARS_MM: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 _SURROUND: Final = "black"
@@ -103,7 +105,7 @@ def phase_text(
     minus: int = 0,
     note: str = "",
 ) -> str:
-    """Return the line in the corner of the image; `alone` for a case of one phase.
+    """Return the line in the corner of the image; `alone` means that the case has one phase.
 
     `minus` is the phase that is subtracted, `note` the projection of the difference.
 
@@ -131,10 +133,10 @@ def phase_text(
 
 
 def plane_text(grid: Grid, displayed: tuple[int, ...]) -> str:
-    """Return the name of the displayed plane; "" in a 3-D view.
+    """Return the name of the displayed plane, or "" in a 3-D view.
 
-    For an oblique volume the name says so: its planes are those of the scanner, and the letters
-    name the nearest directions.
+    The name of an oblique volume ends with "oblique": its planes are the planes of the scanner, and
+    the letters give the nearest directions.
 
     Examples
     --------
@@ -151,7 +153,7 @@ def plane_text(grid: Grid, displayed: tuple[int, ...]) -> str:
 
 
 def bar_length_mm(width_mm: float) -> float:
-    """Return the length of a scale bar on an image `width_mm` wide: at most a quarter of it.
+    """Return the length of a scale bar, at most a quarter of the image width `width_mm`.
 
     Examples
     --------
@@ -163,7 +165,7 @@ def bar_length_mm(width_mm: float) -> float:
 
 
 class CanvasText:
-    """Updates letters, phase line and scale bar of a view.
+    """Updates the letters, the phase line and the scale bar of a view.
 
     Parameters
     ----------
@@ -214,22 +216,22 @@ class CanvasText:
         scene.viewer.layers.events.removed.connect(self.update)
 
     def close(self) -> None:
-        """Disconnect from the scene, because the view is closed."""
+        """Disconnect from the scene when the view is closed."""
         self._is_closed = True
         events = self._scene.viewer.layers.events
         events.inserted.disconnect(self.update)
         events.removed.disconnect(self.update)
 
     def name_plane(self, named: bool) -> None:
-        """Set whether the plane's name is shown on the image; an oblique plane is always named."""
+        """Set whether to show the name of the plane; an oblique plane always shows it."""
         self._names_plane = named
         self.update()
 
     def follow_zoom(self) -> None:
-        """Keep the scale bar clear of the letter at the bottom: napari's bar would be 150 pixels.
+        """Keep the scale bar away from the letter at the bottom; napari's bar would be too long.
 
-        Called once the view has its canvas: a later listener is called first. A canvas that gets
-        narrower at the same zoom needs a shorter bar too.
+        Must be called after the view has its canvas, because later listeners are called first. The
+        bar is also shortened when the canvas gets narrower at the same zoom.
         """
         if self._follows_zoom:
             return
@@ -239,14 +241,15 @@ class CanvasText:
         self._fit_bar()
 
     def set_loaded(self, phases: frozenset[int] | None) -> None:
-        """Set which phases are read, None for all, and write from now on."""
+        """Set which phases are read (None for all), and write the texts from now on."""
         self._loaded, self.is_held = phases, False
         self.update()
 
     def write_steps(self, phases: frozenset[int]) -> list[Callable[[], object]]:
-        """Return steps that write the texts held back, one each: napari takes 5 to 15 ms for one.
+        """Return steps that write the delayed texts, one text each, in 5 to 15 ms.
 
-        Empty if another case was shown meanwhile, which wrote all at once.
+        The list is empty if another case was shown in the meantime, because all texts were written
+        then.
         """
         self._loaded = phases
         names = list(self._list_texts(self._phase_tag))
@@ -263,9 +266,9 @@ class CanvasText:
             self.update()
 
     def update(self, _event: object = None) -> None:
-        """Update all texts; fast enough for each slice.
+        """Update all texts, which is fast enough for each slice.
 
-        It may be called once more after an event has closed the view.
+        This method may be called once more after the view was closed.
         """
         if self._is_closed or self.is_held:
             return
@@ -281,7 +284,7 @@ class CanvasText:
     def make_steps(self) -> list[Callable[[], None]]:
         """Return steps that let napari create the visual of each text, 5 to 20 ms each.
 
-        napari does so when a text is visible for the first time; none is drawn yet.
+        Otherwise napari creates a visual when its text is first visible. The steps draw no text.
         """
         names = [name for name in self._viewer.canvas.overlays if str(name).startswith(_PREFIX)]
         return [partial(self._prepare_overlay, name) for name in (*names, "scale_bar")]
@@ -308,14 +311,14 @@ class CanvasText:
         return texts
 
     def _darken_canvas(self, has_case: bool) -> None:
-        """Show a case on black in every theme, because a bright surround hides faint structures."""
+        """Use a black background for a case; a bright one hides faint structures."""
         canvas = self._viewer.canvas
         colour = _SURROUND if has_case else None
         if (canvas.background_color_override is None) == has_case:
             canvas.background_color_override = colour
 
     def _fit_texts(self, _event: object = None) -> None:
-        """Use the text size of the window, smaller on a narrow canvas."""
+        """Use the window's text size, or a smaller size on a narrow canvas."""
         if self._is_closed:
             return
         large = font_share()
@@ -389,19 +392,19 @@ class CanvasText:
 
 
 def has_room(viewer: Any, text: str, points: float) -> bool:
-    """Return whether the lines of a text, at a size in points, end before the middle letter."""
+    """Return whether the lines of a text, at a size in points, fit beside the middle letter."""
     width = int(viewer.canvas.size[1]) / text_scale()
     most = _count_letters(width, max(round(points), 1))
     return max(map(len, text.splitlines()), default=0) <= most
 
 
 def _count_letters(width: float, size: int) -> int:
-    """Return how many letters of a line fit next to the letter in the middle."""
+    """Return the number of letters that fit on a line beside the middle letter."""
     return max(1, int((width / 2 - _MIDDLE_PIXELS) / (_LETTER_WIDE * size)))
 
 
 def _break_line(line: str, most_letters: int) -> str:
-    r"""Return a line broken into short lines; words are never broken.
+    r"""Return a line wrapped into short lines without breaking words.
 
     Examples
     --------

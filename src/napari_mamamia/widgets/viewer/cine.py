@@ -1,4 +1,4 @@
-"""Cine: a loop through the phases."""
+"""Cine loop through the phases."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ _MS: Final = 1000
 
 
 class Cine(QObject):
-    """Steps the phase with a timer; `changed` carries whether it plays."""
+    """Steps through the phases by a timer; `changed` carries whether the loop is playing."""
 
     changed = Signal(bool)
 
@@ -31,7 +31,7 @@ class Cine(QObject):
         return bool(self._timer.isActive())
 
     def toggle(self) -> None:
-        """Play, or stop at the displayed phase. A case of one phase does not play."""
+        """Start the loop, or stop at the displayed phase; do nothing for a single phase."""
         layer = self._scene.layer(Role.PHASE)
         if self.is_playing or layer is None or layer.data.shape[0] < 2:
             self.stop()
@@ -49,7 +49,7 @@ class Cine(QObject):
         self._timer.setInterval(_MS // phases_per_s)
 
     def step(self) -> None:
-        """Show the next phase; after the last one the first."""
+        """Show the next phase, or after the last phase the first."""
         layer, phase = self._scene.layer(Role.PHASE), self._scene.phase
         if layer is None or phase is None:
             self.stop()

@@ -1,4 +1,4 @@
-"""`WindowContext`: the objects that every part of one window uses; `WindowPart`: such a part."""
+"""`WindowContext`, the objects shared within a window, and `WindowPart`, a component."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,11 @@ from napari_mamamia.widgets.viewer.scene import Scene
 
 @dataclass(frozen=True, slots=True)
 class WindowContext:
-    """Shared by all parts of one window.
+    """Objects shared by all components of a window.
 
-    `session` holds the open data, `scene` shows them in napari; `jobs` run work in threads,
-    `services` are the calls, `notifier` shows messages. Parts end with `owner`.
+    `session` holds the open data and `scene` shows them in napari. `jobs` runs work in threads,
+    `services` are the service functions, and `notifier` shows messages. Components are deleted with
+    `owner`.
     """
 
     session: Session
@@ -28,9 +29,10 @@ class WindowContext:
 
 
 class WindowPart(QObject):
-    """A component of a window that connects a page, the session and jobs. Pages are not parts.
+    """A component of a window that connects a page, the session and jobs.
 
-    A part takes the context and then its own objects: its page, other parts.
+    Its constructor takes the context, then its own objects, such as its page or other components. A
+    page itself is not a `WindowPart`.
     """
 
     def __init__(self, context: WindowContext) -> None:

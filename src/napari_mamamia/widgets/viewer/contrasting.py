@@ -1,4 +1,4 @@
-"""Contrast limits of the displayed image: named ranges, computed in a thread, and by dragging."""
+"""Window/level of the displayed image: named ranges, computed in a thread, or by dragging."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -23,7 +23,7 @@ _KINDS: Final = {
 
 
 class Contrasting(WindowPart):
-    """Sets the contrast limits of the displayed image; `chosen` carries all names and one."""
+    """Sets the contrast limits of the image; `chosen` carries the range names and the selection."""
 
     chosen = Signal(object, str)
 
@@ -33,36 +33,36 @@ class Contrasting(WindowPart):
 
     @property
     def kind(self) -> str:
-        """The kind of the displayed image: "phase" or "enhancement"."""
+        """The type of the displayed image: "phase" or "enhancement"."""
         layer = self._scene.image_on_screen()
         tag = None if layer is None else tag_of(layer)
         return "phase" if tag is None else _KINDS[tag.role]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The named ranges for the displayed image."""
+        """The named ranges for the type of the displayed image."""
         return contrast_names(self.kind)
 
     @property
     def name(self) -> str:
-        """The last chosen range for this kind of image."""
+        """The last selected range for this type of image."""
         return self._name.get(self.kind, self.names[0])
 
     def read_names(self) -> dict[str, str]:
-        """Return the chosen ranges by kind of image, for `put_names`."""
+        """Return the selected ranges by type of image, for `put_names`."""
         return dict(self._name)
 
     def put_names(self, names: dict[str, str]) -> None:
-        """Set the chosen ranges without computing them again."""
+        """Set the selected ranges without computing them again."""
         self._name = dict(names)
 
     def next(self) -> None:
-        """Choose the range after the current one."""
+        """Select the next range."""
         names = self.names
         self.choose(names[(names.index(self.name) + 1) % len(names)])
 
     def choose(self, name: str) -> None:
-        """Choose a range of `names`."""
+        """Select a range of `names`."""
         layer, kind = self._scene.image_on_screen(), self.kind
         if layer is None:
             return
@@ -84,15 +84,15 @@ class Contrasting(WindowPart):
         )
 
     def _find_values(self, layer: Any) -> Any:
-        """Return the displayed volume: of the phases, the displayed one."""
+        """Return the displayed volume; for phases, the displayed phase."""
         array, phase = array_of(layer), self._scene.phase
         return array[phase] if layer is self._scene.layer(Role.PHASE) else array
 
 
 class WindowLevelDrag:
-    """Window and level by a drag with the middle button: right is wider, up is brighter.
+    """Window/level by dragging with the middle button: right widens, up brightens.
 
-    It changes the displayed image: the subtraction if it is shown, else the phases.
+    Dragging changes the displayed image, which is the subtraction or the phases.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -100,7 +100,7 @@ class WindowLevelDrag:
         self.attach(scene.viewer)
 
     def attach(self, viewer: Any) -> None:
-        """Change the image of another view of the case as well."""
+        """Also change the image of this view of the case."""
         viewer.mouse_drag_callbacks.append(self._follow_drag)
 
     def _follow_drag(self, _viewer: Any, event: Any) -> Iterator[None]:
@@ -120,7 +120,7 @@ class WindowLevelDrag:
 
 
 def window_level(low: float, high: float, across: float, down: float) -> tuple[float, float]:
-    """Return new limits after a drag, given as shares of a full drag (right and down positive).
+    """Return contrast limits after a drag, given as shares of a full drag (right, down).
 
     A full drag to the right doubles the window; a full drag upwards lowers the level by one window,
     which makes everything brighter.

@@ -1,4 +1,4 @@
-"""Our layers in one viewer: found by tag, ordered, updated in place, removed.
+"""Our layers in a viewer: found by tag, ordered, updated in place, removed.
 
 Layers are found by their tag each time, so that a user may rename, reorder or delete any of them.
 Only the GUI thread calls this module.
@@ -48,11 +48,11 @@ _WAIT_MS: Final = 150
 _KINDS: Final = (("labels", 3), ("image", 3))
 _PHASES: Final = ("image", 4)
 _AS_MADE: Final = ("units", "axis_labels", "multiscale", "rgb")
-"""Keyword arguments that are equal for all our volumes."""
+"""Keyword arguments that are the same for all our volumes."""
 
 
 def create_layer(made: LayerTuple) -> Any:
-    """Return a new layer of ours that is in no viewer yet."""
+    """Return a new layer of ours that is not in any viewer yet."""
     layer = Layer.create(*made)
     keep_lightly(layer)
     if isinstance(layer, Labels):
@@ -68,9 +68,9 @@ def empty_layer(layer: Any) -> None:
 
 
 class SpareLayers:
-    """Keeps one spare layer of each kind for a viewer with a window; `take` sets its data.
+    """Keeps one spare layer of each type for a viewer with a window; `take` sets its data.
 
-    They are optional: without a spare, a layer is created.
+    Spare layers are optional; if there is none, a layer is created.
     """
 
     def __init__(self, viewer: Any) -> None:
@@ -81,7 +81,7 @@ class SpareLayers:
         self._timer: QTimer | None = None
 
     def take(self, made: LayerTuple, style: Callable[[Any], None]) -> Any | None:
-        """Return a spare layer with the properties of `made`, None if there is none."""
+        """Return a spare layer with the properties of `made`, or None if there is none."""
         data, keywords, kind = made
         spare = self._ready.get((kind, data.ndim))
         if spare is None or (kind == "labels" and data.dtype != spare.data.dtype):
@@ -101,7 +101,7 @@ class SpareLayers:
         return spare
 
     def stock_later(self) -> None:
-        """Create missing spares later: a layer in one iteration, its visual in another."""
+        """Create missing spare layers later: the layer in one iteration, its visual in another."""
         view = main_view(self._viewer)
         if view is None:
             return
@@ -112,7 +112,7 @@ class SpareLayers:
         self._timer.start()
 
     def close(self) -> None:
-        """Create no more, because the window closes."""
+        """Stop creating spare layers when the window closes."""
         if self._timer is not None:
             self._timer.stop()
 
@@ -134,7 +134,7 @@ class SpareLayers:
 
 
 def _make_placeholder(kind: str, ndim: int) -> LayerTuple:
-    """Return a layer of four voxels with only the properties that all layers of its kind share."""
+    """Return a layer of four voxels with the properties shared by all layers of its type."""
     grid = Grid((1, 2, 2), np.eye(4))
     if ndim == _PHASES[1]:
         tiny = Case("", grid, np.zeros((1, *grid.shape), np.int16), (Phase(0),))
@@ -146,13 +146,13 @@ def _make_placeholder(kind: str, ndim: int) -> LayerTuple:
 
 
 BELOW_MASKS = (Role.PHASE, Role.SUBTRACTION, Role.MAP, Role.PROJECTION, Role.DOUBT)
-"""The roles of layers under the masks, from bottom to top."""
+"""The roles of layers below the masks, from bottom to top."""
 
 _ORDER = (*BELOW_MASKS, *MASK_ROLES, Role.AGREEMENT, Role.MARKS)
 _UPDATED = ("scale", "translate", "rotate", "affine", "name", "contrast_limits")
 
 Part = tuple[slice, slice, slice]
-"""A block of a layer, (slice, row, column) as displayed."""
+"""A block of a layer as slices along the displayed (slice, row, column)."""
 
 
 class LayerStack:
@@ -186,30 +186,30 @@ class LayerStack:
         step_lightly(viewer)
 
     def layer(self, role: Role) -> Any | None:
-        """Return our layer with `role`, None if there is none."""
+        """Return our layer with `role`, or None if there is none."""
         return find_layer(self.viewer.layers, role)
 
     def find(self, *roles: Role) -> list[Any]:
-        """Return our layers of some roles, from bottom to top; of all roles without arguments."""
+        """Return our layers with some roles, from bottom to top; without arguments, all layers."""
         return find_layers(self.viewer.layers, *roles)
 
     @property
     def grid(self) -> Grid | None:
-        """The grid of the displayed case, None if there is none."""
+        """The grid of the displayed case, or None if there is none."""
         layer = self.layer(Role.PHASE)
         tag = None if layer is None else tag_of(layer)
         return None if tag is None else tag.grid
 
     @property
     def is_changing(self) -> bool:
-        """Whether we are adding or removing layers ourselves at the moment."""
+        """Whether our own code is currently adding or removing layers."""
         return self._own_change
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Mark layer changes inside as ours, and draw once at the end.
+        """Mark layer changes in the context as ours, and draw once on exit.
 
-        napari rebuilds its scene graph at each of them, which takes 10 to 20 ms.
+        Otherwise napari rebuilds its scene graph at each change, which takes 10 to 20 ms.
         """
         before, self._own_change = self._own_change, True
         try:
@@ -223,18 +223,18 @@ class LayerStack:
             self._own_change = before
 
     def _draw_once(self) -> None:
-        """Begin to draw once, but only if a layer is added, removed, shown or hidden."""
+        """Defer drawing, but only from the first added, removed, shown or hidden layer on."""
         if self._own_change and not self._is_batched:
             self._is_batched = True
             self._batch.enter_context(drawn_once(self.viewer.layers))
 
     def put(self, made: LayerTuple, role: Role, style: Callable[[Any], None] | None = None) -> Any:
-        """Add a layer, or set the data of the layer of that role.
+        """Add a layer, or set the data of the existing layer with this role.
 
-        A new layer gets its `style` before napari creates its visuals, because each later change
-        takes time again. With new data napari makes every labels layer editable; ours keeps its
-        setting. A new layer instead would take longer than reading a phase: removing one runs a
-        garbage collection, and adding one creates controls.
+        The `style` of a new layer is set before napari creates its visuals, because each later
+        change takes time. For new data napari makes every labels layer editable; our layers keep
+        their setting. Replacing the layer would take longer than reading a phase, because removing
+        a layer runs a garbage collection and adding a layer creates controls.
 
         Raises
         ------
@@ -267,7 +267,7 @@ class LayerStack:
         return layer
 
     def _make_layer(self, made: LayerTuple, style: Callable[[Any], None]) -> Any:
-        """Return a layer with the given data, in no viewer yet."""
+        """Return a layer with the given data that is not in any viewer yet."""
         layer = self.spares.take(made, style)
         if layer is None:
             layer = create_layer(made)
@@ -275,9 +275,9 @@ class LayerStack:
         return layer
 
     def remove(self, layers: list[Any]) -> None:
-        """Remove layers from the viewer, if they are still in it.
+        """Remove layers from the viewer, if they are still in the viewer.
 
-        Their arrays are released at once, other memory later.
+        The arrays are released at once, other memory later.
         """
         for layer in layers:
             if layer in self.viewer.layers:
@@ -286,7 +286,7 @@ class LayerStack:
                 empty_layer(layer)
 
     def retire(self, *roles: Role) -> None:
-        """Hide our layers of some roles and drop their tags, for `remove_retired`."""
+        """Hide our layers with some roles and drop their tags, for `remove_retired`."""
         with self.changing():
             for layer in self.find(*roles):
                 layer.metadata = {}  # first: listeners of our layers skip it
@@ -301,7 +301,7 @@ class LayerStack:
             take_out()
 
     def removal_steps(self) -> list[Callable[[], object]]:
-        """Return steps that remove the retired layers, one each: napari takes 10 to 20 ms."""
+        """Return steps that remove the retired layers, one each, in 10 to 20 ms."""
         return [self._remove_next] * len(self._retired)
 
     def _remove_next(self) -> None:
@@ -310,24 +310,24 @@ class LayerStack:
                 self.remove([self._retired.pop(0)])
 
     def take_away(self, *roles: Role) -> None:
-        """Remove our layers of some roles from the viewer."""
+        """Remove our layers with some roles from the viewer."""
         with self.changing():
             self.remove(self.find(*roles))
 
     def set_visible(self, role: Role, visible: bool) -> None:
-        """Show or hide the layer of a role."""
+        """Show or hide the layer with a role."""
         layer = self.layer(role)
         if layer is not None and layer.visible != visible:
             self._draw_once()
             layer.visible = visible
 
     def report_change(self, role: Role, part: Part | None = None) -> None:
-        """Report to the other views that a layer's array was changed in place."""
+        """Report to the other views that the array of a layer was changed in place."""
         for listener in tuple(self.redrawn):
             listener(role, part)
 
     def _place_of(self, role: Role) -> int:
-        """Return the index of a layer: above our layers of lower roles."""
+        """Return the index for a layer, above our layers with lower roles."""
         below = [
             index
             for index, layer in enumerate(self.viewer.layers)
@@ -342,4 +342,4 @@ def _make_unmoved_place(ndim: int) -> dict[str, Any]:
 
 
 def _leave_as_made(_layer: Any) -> None:
-    """Change nothing."""
+    """Change nothing; the default style of a layer."""

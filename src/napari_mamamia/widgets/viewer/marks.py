@@ -1,7 +1,7 @@
-"""Drawings above the masks on page Refine that are no mask: preview, outline, changes, start.
+"""Drawings above the masks on the Refine page: preview, outline, changes, start.
 
-One layer with one buffer; a new drawing replaces the previous one, and only differences are
-redrawn.
+They share one layer and one buffer. A new drawing replaces the previous one, and only the
+differences are redrawn.
 """
 
 from typing import Any, Final
@@ -24,7 +24,7 @@ _FLASH_MS: Final = 700
 
 
 class Marks:
-    """Draws on the layer of marks, which is created at the first drawing of a case."""
+    """Draws on the layer for marks, which is created at the first drawing of a case."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -38,7 +38,7 @@ class Marks:
         return self._shown.is_empty
 
     def set_case(self, case: Case | None) -> None:
-        """Draw on the grid of this case from now on."""
+        """Draw on the grid of this case from now on; None for no case."""
         if case is None or self._case is None or case.signal is not self._case.signal:
             self._buffer, self._shown = None, Box.empty()
         self._case = case
@@ -48,13 +48,13 @@ class Marks:
         self._find_layer()
 
     def draw(self, box: Box, drawn: NDArray[np.bool_], kind: str, *, faint: bool = False) -> None:
-        """Draw the true voxels of `drawn` (the box's shape) in a colour of `MARK_COLOURS`."""
+        """Draw the true voxels of `drawn` (shape of the box) in a colour of `MARK_COLOURS`."""
         self.draw_values([(box, drawn, kind)], faint=faint)
 
     def draw_values(
         self, parts: list[tuple[Box, NDArray[np.bool_], str]], *, faint: bool = False
     ) -> None:
-        """Draw several parts in their colours, in place of the previous drawing."""
+        """Draw several parts in their colours, replacing the previous drawing."""
         layer = self._find_layer()
         if layer is None or self._buffer is None:
             return
@@ -73,7 +73,7 @@ class Marks:
             self._scene.redraw_box(Role.MARKS, box)
 
     def as_outline(self, outline: bool) -> None:
-        """Draw filled parts, or their outlines."""
+        """Set whether parts are drawn as outlines or filled."""
         layer = self._find_layer()
         if layer is not None:
             self._set_value(layer, "contour", OUTLINE_VOXELS if outline else 0)
@@ -90,7 +90,7 @@ class Marks:
         return before
 
     def _find_layer(self) -> Any | None:
-        """Return the layer on our buffer, which a user may have deleted or given other data."""
+        """Return the layer with our buffer, unless a user deleted it or replaced its data."""
         if self._case is None:
             return None
         if self._buffer is None:
@@ -107,7 +107,7 @@ class Marks:
 
 
 class StrokeMarks:
-    """Drawings of SmartPaint strokes: the outline of a preview, and the change of a stroke."""
+    """Drawings of SmartPaint strokes: the outline of a preview, and the change by a stroke."""
 
     def __init__(self, marks: Marks) -> None:
         self._marks = marks
@@ -120,11 +120,11 @@ class StrokeMarks:
 
     @property
     def is_shown(self) -> bool:
-        """Whether anything is drawn."""
+        """Whether anything is currently drawn."""
         return self._is_preview or self._is_flash
 
     def draw_preview(self, box: Box, mask: NDArray[np.bool_]) -> None:
-        """Draw the outline of the current stroke's preview, bool of the box's shape."""
+        """Draw the outline of the current stroke's preview; `mask` is bool in the box's shape."""
         if not self._is_preview:
             self.clear()
             self._marks.clear()
@@ -133,7 +133,7 @@ class StrokeMarks:
         self._marks.draw(box, mask, "line")
 
     def take_preview(self) -> None:
-        """Erase the outline, because the stroke is done."""
+        """Erase the preview outline after the stroke is done."""
         if self._is_preview:
             self.clear()
 

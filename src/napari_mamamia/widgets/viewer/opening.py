@@ -1,4 +1,4 @@
-"""Opening cases: the first phase is displayed before the others are read."""
+"""Opening cases: the first phase is displayed before the other phases are read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ _REDRAW_EVERY_MS: Final = 400
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseRead:
-    """The data needed to show a case: its first phase, masks, contrast, initial position."""
+    """The data needed to show a case: first phase, masks, window/level, initial position."""
 
     case: Case
     phase: int
@@ -48,10 +48,10 @@ class CaseRead:
 
 
 class Opening(WindowPart):
-    """Runs the jobs and puts their results into the session and the scene.
+    """Runs the jobs and passes their results to the session and the scene.
 
-    `case_shown` reports that a case is displayed, `mask_shown` that one of its masks followed in a
-    later event-loop iteration.
+    The signal `case_shown` reports that a case is displayed, `mask_shown` that a mask was added in
+    a later event-loop iteration.
     """
 
     case_shown = Signal()
@@ -66,7 +66,7 @@ class Opening(WindowPart):
         self.ahead = Ahead(context)
 
     def warm_up(self) -> None:
-        """Let napari initialise while the reader chooses a case, one step per iteration."""
+        """Let napari initialise while the reader selects a case, one step per iteration."""
         steps = self._scene.warm_up_steps()
 
         def go_on(units: Any) -> None:
@@ -78,7 +78,7 @@ class Opening(WindowPart):
             self._jobs.start("warm up", doing, load_napari_parts, go_on, shown=False)
 
     def open_case(self, case_id: str) -> None:
-        """Read a case of the open data set and show it in place of the current one."""
+        """Read a case of the open data set and show it instead of the current case."""
         opened = self._session.opened
         if opened is None:
             return
@@ -108,9 +108,9 @@ class Opening(WindowPart):
         self._jobs.start("open", doing, read, show, failed=refuse, stopped=self._keep_case)
 
     def _prepare_case(self, read: CaseRead) -> bool:
-        """Do one part of the work before a case is shown; return whether there was any.
+        """Run one preparation step before a case is shown; return whether there was one.
 
-        It takes 25 ms for a first case, and 15 if a mask was selected.
+        The step takes 25 ms for the first case, and 15 ms if a mask was selected.
         """
         if self._scene.layer(Role.PHASE) is not None or main_view(self._scene.viewer) is None:
             return self._scene.choose_phases()
@@ -119,14 +119,14 @@ class Opening(WindowPart):
         return True
 
     def _keep_case(self) -> None:
-        """Keep the current case, because the requested one could not be opened."""
+        """Keep the current case after the requested case could not be opened."""
         self._session.set_coming(False)
         self._scene.expect_case(self._jobs.is_running("open"))
         self._go_on_filling()
         self.ahead.begin_again()
 
     def show_own_mask(self, then: Callable[[], None] | None = None) -> None:
-        """Show the current reader's mask of the open case in place of another reader's."""
+        """Show the current reader's mask of the open case instead of another reader's."""
         case, context = self._session.case, self._session.context
         self._scene.remove_mask(Role.REFINED)
         self._session.drop_mask(Role.REFINED)
@@ -164,9 +164,9 @@ class Opening(WindowPart):
         self._session.set_mask(own_mask)
 
     def adopt(self) -> None:
-        """Open a case whose layers were added in another way, such as sample data.
+        """Open a case whose layers were added by other means, such as sample data.
 
-        It is in no data set, so that its masks have no workspace.
+        The case belongs to no data set, so that its masks have no workspace.
         """
         layer = self._scene.layer(Role.PHASE)
         tag = None if layer is None else tag_of(layer)
@@ -262,7 +262,7 @@ class Opening(WindowPart):
         self._late.start([*steps, *self._scene.stack.removal_steps()])
 
     def _go_to_tumour(self, read: CaseRead) -> None:
-        """Show the first phase read and the slice of the tumour, else the middle one."""
+        """Show the first phase that was read, at the slice of the tumour or the middle slice."""
         if not self._session.shows(read.case):
             return
         z, y, x = read.case.grid.shape
@@ -270,13 +270,13 @@ class Opening(WindowPart):
         self._scene.view.go_to(voxel, centre=False, phase=read.phase)
 
     def _report_shown(self, case: Case) -> None:
-        """Report the displayed case in the next iteration, when pages and views follow it."""
+        """Report the displayed case in the next iteration, so that pages and views follow."""
         if self._session.shows(case):
             self.case_shown.emit()
         self._session.set_coming(self._jobs.is_running("open"))
 
     def _may_be_late(self, mask: SessionMask) -> bool:
-        """Return whether a mask gets its layer in a later iteration: a new layer takes 50 ms."""
+        """Return whether the layer of a mask is added later, because a new layer takes 50 ms."""
         return self._scene.layer(mask.role) is None
 
     def _show_late(self, case: Case, mask: SessionMask) -> None:
@@ -292,7 +292,7 @@ class Opening(WindowPart):
     # ------------------------------------------------------------ other phases
 
     def _go_on_filling(self) -> None:
-        """Read the rest of the current case after another one could not be opened."""
+        """Read the rest of the current case after another case could not be opened."""
         case, files = self._session.case, self._session.files
         if case is not None and files is not None and not case.is_loaded:
             self._fill_phases(case, files)
@@ -342,4 +342,4 @@ def _session_mask(mask: OpenMask) -> SessionMask:
 
 
 def _follow_nothing() -> None:
-    """Do nothing after a step."""
+    """Do nothing; the default callback after a step."""

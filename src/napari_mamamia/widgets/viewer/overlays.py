@@ -1,7 +1,7 @@
-"""Images shown instead of or over the phases: differences, projections, maps.
+"""Images shown instead of or above the phases: differences, projections, maps.
 
-Each is one layer with its own role. A subtraction or a projection replaces the phases, an agreement
-map the masks; a kinetic map or an uncertainty map lies over the image.
+Each image is a layer with its own role. A subtraction or a projection replaces the phases, and an
+agreement map replaces the masks. A kinetic map or an uncertainty map is drawn above the image.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ class Overlays:
     def show_subtraction(
         self, tag: LayerTag, array: NDArray[Any], limits: tuple[float, float]
     ) -> None:
-        """Show a difference instead of the phases; contrast limits set by the user are kept."""
+        """Show a difference instead of the phases; the user's contrast limits are kept."""
         with self._stack.changing():
             before = self._stack.layer(Role.SUBTRACTION)
             shown_limits = limits if before is None else tuple(before.contrast_limits)
@@ -58,7 +58,7 @@ class Overlays:
     def show_projection(
         self, tag: LayerTag, array: NDArray[Any], limits: tuple[float, float]
     ) -> None:
-        """Show a projection instead of the phases; contrast limits of the same kind are kept."""
+        """Show a projection instead of the phases; contrast limits for the same type are kept."""
         with self._stack.changing():
             before = self._stack.layer(Role.PROJECTION)
             old = None if before is None else tag_of(before)
@@ -80,7 +80,7 @@ class Overlays:
     # ------------------------------------------------------------ kinetic map
 
     def show_map(self, made: LayerTuple, *, covers: bool) -> None:
-        """Show a kinetic map over the image, in place of the previous one."""
+        """Show a kinetic map above the image, replacing the previous map."""
         with self._stack.changing():
             before = self._stack.layer(Role.MAP)
             # A map of classes is a labels layer, a map of numbers an image layer: they cannot
@@ -112,7 +112,7 @@ class Overlays:
     # ------------------------------------------------------------------ doubt
 
     def show_uncertainty(self, tag: LayerTag, array: NDArray[Any], said: str, most: float) -> None:
-        """Show a model's uncertainty over the image; see `uncertainty_layer`."""
+        """Show a model's uncertainty above the image; see `uncertainty_layer`."""
         with self._stack.changing():
             self._stack.put(uncertainty_layer(tag, array, said, most), Role.DOUBT).visible = True
 
@@ -123,7 +123,7 @@ class Overlays:
     # ------------------------------------------------------------- agreement
 
     def show_agreement(self, tag: LayerTag, array: NDArray[np.uint8]) -> None:
-        """Show an agreement map instead of the outlines, which would cover the differences."""
+        """Show an agreement map and hide the outlines, which would cover the differences."""
         layer = self._stack.layer(Role.AGREEMENT)
         if layer is not None and array_of(layer).shape == array.shape:
             np.copyto(array_of(layer), array)
@@ -137,13 +137,13 @@ class Overlays:
                 mask.visible = False
 
     def keep_below_agreement(self, mask: Any) -> None:
-        """Hide a mask that is added while an agreement map is shown, until the map is removed."""
+        """Hide a mask that is added while an agreement map is shown, until the map is hidden."""
         if self._stack.layer(Role.AGREEMENT) is not None:
             mask.visible = False
             self._below_agreement.append(mask)
 
     def hide_agreement(self) -> None:
-        """Remove the agreement map and show again the masks that it replaced."""
+        """Remove the agreement map, and show the hidden masks again."""
         with self._stack.changing():
             self._stack.take_away(Role.AGREEMENT)
             for mask in self._below_agreement:

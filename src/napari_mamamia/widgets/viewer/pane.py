@@ -1,4 +1,4 @@
-"""A second view of the open case next to the main one: another plane or phase."""
+"""A second view of the open case next to the main view: another plane or phase."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ _PARTS: Final = 3
 
 
 class LayerCopies:
-    """Keeps the layers of `model` equal to ours in `source`, until it is closed.
+    """Keeps copies of our layers of `source` in `model`, until it is closed.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class LayerCopies:
         self.follow()
 
     def copy_next(self) -> None:
-        """Copy one missing layer, if there is one."""
+        """Copy one missing layer, if any."""
         missing = [layer for layer in self._list_layers() if layer not in self._copies]
         if missing and not self._is_closed:
             self._copy_layer(missing[0])
@@ -91,7 +91,7 @@ class LayerCopies:
         self.follow()
 
     def close(self) -> None:
-        """Stop following; the copies stay unchanged."""
+        """Stop following the main view; the copies stay unchanged."""
         self._is_closed = True
         events = self._source.layers.events
         for emitter in (events.inserted, events.removed, events.reordered):
@@ -101,11 +101,11 @@ class LayerCopies:
             self._leave_layer(layer)
 
     def of(self, layer: Any) -> Any | None:
-        """Return the copy of a layer, None if there is none."""
+        """Return the copy of a layer, or None if there is none."""
         return self._copies.get(layer)
 
     def set_own(self, role: Role, data: Any) -> None:
-        """Set other data of the same shape for a role than the main view; None for the same."""
+        """Use other data of the same shape than the main view for a role; None for the same."""
         self._own[role] = data
         for layer, copy in self._copies.items():
             tag = tag_of(layer)
@@ -122,9 +122,9 @@ class LayerCopies:
         )
 
     def follow(self, _event: object = None) -> None:
-        """Copy new layers, drop removed ones, and adopt the order.
+        """Copy new layers, drop removed layers, and adopt the order.
 
-        It may be called once more after an event has closed the view.
+        This method may be called once more after the view was closed.
         """
         if self._is_closed or not self._is_filled:
             return
@@ -139,7 +139,7 @@ class LayerCopies:
         self._choose_copy()
 
     def redraw(self, role: Role, part: tuple[slice, slice, slice] | None) -> None:
-        """Redraw the copy of a role inside `part` (slice, row, column); None for all of it."""
+        """Redraw the copy of a role inside `part` (slice, row, column); None redraws everything."""
         for layer, copy in self._copies.items():
             tag = tag_of(layer)
             if tag is None or tag.role is not role or not copy.visible:
@@ -236,7 +236,7 @@ class LayerCopies:
                 self._model.layers.move(self._model.layers.index(copy), index)
 
     def _choose_copy(self, _event: object = None) -> None:
-        """Select the copy of the selected layer, which has the cursor and drag of the view."""
+        """Select the copy of the selected layer, which determines the cursor and mouse drags."""
         if self._is_closed or not self._is_filled:
             return
         copy = self._copies.get(self._source.layers.selection.active)
@@ -261,11 +261,12 @@ _ONE_PHASE_LACKS: Final = frozenset({Role.SUBTRACTION, Role.MAP, Role.PROJECTION
 
 @dataclass(frozen=True, slots=True)
 class PaneKind:
-    """The content of a further view: a plane and a phase, None for those of the main view.
+    """The content of an additional view: plane and phase; None follows the main view.
 
     `side` is "right" or "left" for one breast, "other" for the slice at the same distance on the
-    other side of the midline, "" for both. `is_mirrored` swaps left and right, letters too.
-    `is_below` puts it below the main view. `is_prior` stands for another exam.
+    other side of the midline, and "" for both breasts. `is_mirrored` swaps left and right,
+    including the letters. `is_below` places the view below the main view. `is_prior` marks a view
+    of another exam.
     """
 
     plane: Plane | None = None
@@ -277,13 +278,13 @@ class PaneKind:
 
     @property
     def title(self) -> str:
-        """A name for its widgets, unique in an arrangement."""
+        """A name for the view's widgets, unique in an arrangement."""
         what = "prior" if self.is_prior else self.plane or f"phase_{self.phase}"
         return f"{what}_{self.side}" if self.side else what
 
 
 class Pane:
-    """A `ViewerModel` whose layers share the arrays of the scene's.
+    """A `ViewerModel` whose layers share the arrays of the scene's layers.
 
     Parameters
     ----------
@@ -314,13 +315,13 @@ class Pane:
         self.whole_zoom = 1.0
 
     def fill(self) -> None:
-        """Create all layers and texts, and follow from now on."""
+        """Create all layers and texts, and follow the main view from now on."""
         self.copies.fill()
         self.text.is_held = False
         self.text.update()
 
     def close(self) -> None:
-        """Disconnect from the main view, which stays."""
+        """Disconnect from the main view."""
         self.text.close()
         self.copies.close()
 
@@ -341,7 +342,7 @@ class Pane:
         self.text.update()
 
     def fit(self, zoom: float | None = None) -> None:
-        """Show the whole plane or breast; `zoom` if another view sets it."""
+        """Show the whole plane or breast; `zoom` is given if another view sets the scale."""
         if len(self.model.layers):
             self.model.reset_view()
             view = self._scene.view
@@ -350,7 +351,7 @@ class Pane:
             self.whole_zoom = float(self.model.scene.camera.zoom)
 
     def begin_fitting(self) -> None:
-        """Fit now and at each change of the canvas."""
+        """Fit now, and after each change of the canvas size."""
         self.fit()
         self.model.canvas.events.size.connect(self._fit_again)
 
@@ -363,17 +364,17 @@ class Pane:
 
     @property
     def slice_axis(self) -> int:
-        """The axis of the main view (0 slice, 1 row, 2 column) through these slices."""
+        """The axis of the main view (0 slice, 1 row, 2 column) perpendicular to this view."""
         dims = self.model.dims
         lead = dims.ndim - _AXES
         hidden = [axis - lead for axis in dims.not_displayed if axis >= lead]
         return hidden[0] if len(hidden) == 1 else -1
 
     def show(self, shown: Sequence[int], phase: int | None) -> None:
-        """Show the slice through `shown` (slice, row, column of the main view), at `phase`.
+        """Show the slice through `shown` (slice, row, column of the main view) at `phase`.
 
-        Only the axes that are not displayed are set, because napari slices again for the others
-        too.
+        Only the axes that are not displayed are set, because napari would slice again for the
+        others.
         """
         dims = self.model.dims
         lead = dims.ndim - _AXES
@@ -394,7 +395,7 @@ class Pane:
             dims.last_used = axes[-1]
 
     def read_place(self, shown: Sequence[int]) -> tuple[int, int, int] | None:
-        """Return the position (slice, row, column of the main view) after a step in this view."""
+        """Return the position (slice, row, column of the main view) after a slice step here."""
         axis, dims = self.slice_axis, self.model.dims
         if axis < 0:
             return None
@@ -403,13 +404,14 @@ class Pane:
         return places[0], places[1], places[2]
 
     def find_world(self, world: tuple[float, ...] | None) -> tuple[float, ...] | None:
-        """Return the position of the cross-hair in this view, in its mm; None if there is none."""
+        """Return the cross-hair position in this view in mm, or None if there is none."""
         return world
 
     def turn_centre(self, centre: Sequence[float], half: str) -> tuple[float, ...]:
-        """Return the centre of this view for that of the main one, or the reverse.
+        """Return the centre of this view for a centre of the main view, or the reverse.
 
-        If they show one breast each, it is mirrored at the midline. `half` is the main one's.
+        If both views show one breast each, the centre is mirrored at the midline. `half` is the
+        breast in the main view.
         """
         grid, sides = self._scene.grid, {self.kind.side, half}
         along = None if grid is None else find_across(self.model, grid)

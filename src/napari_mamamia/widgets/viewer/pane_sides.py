@@ -14,17 +14,17 @@ from napari_mamamia.core.grid import Grid
 RIGHT: Final = "right"
 LEFT: Final = "left"
 OTHER: Final = "other"
-"""The breast without the cross-hair."""
+"""The breast that does not contain the cross-hair."""
 
 _BETWEEN_MM: Final = 20.0
-"""Distance in mm from the midline within which a sagittal slice shows the sternum. Ours."""
+"""Distance in mm from the midline within which a sagittal slice shows the sternum; ours."""
 FILLED: Final = 0.95
-"""Share of a canvas that a fitted view fills, as in napari."""
+"""Share of the canvas that a fitted view fills, as in napari."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The side of the screen with the patient's right: left in the radiological convention."""
+    """The screen side that shows the patient's right: the left side in radiological convention."""
 
     neurological: bool = False
 
@@ -32,7 +32,7 @@ class Sides:
 def turned_camera(
     grid: Grid, turn: Sequence[int], against: Sequence[bool], sides: Sides
 ) -> tuple[str, str]:
-    """Return the camera's direction of the rows and the columns of a plane.
+    """Return the camera's directions of the rows and columns of a plane.
 
     Parameters
     ----------
@@ -63,31 +63,31 @@ def find_side_axis(grid: Grid) -> int:
 
 
 def side_of(grid: Grid, index: float) -> str:
-    """Return the side of an index along that axis; the middle counts as left."""
+    """Return the side of the body for an index along that axis; the middle counts as left."""
     return RIGHT if index < (_count_places(grid) - 1) / 2 else LEFT
 
 
 def put_on_side(grid: Grid, index: int, side: str) -> int:
-    """Return the index on `side` at the same distance from the midline; "other" swaps the side."""
+    """Return the index on `side` at the same distance from the midline; "other" swaps sides."""
     if side == OTHER or (side and side_of(grid, index) != side):
         return _count_places(grid) - 1 - index
     return index
 
 
 def leave_midline(grid: Grid, index: int) -> int:
-    """Return an index inside a breast: the middle of the right one for one near the midline."""
+    """Return an index inside a breast: an index near the midline moves to the right breast."""
     count, spacing = _count_places(grid), _list_spacing(grid)[find_side_axis(grid)]
     is_between = abs(index - (count - 1) / 2) * spacing < _BETWEEN_MM
     return count // 4 if is_between else index
 
 
 def mirror_mm(grid: Grid, world: float) -> float:
-    """Return a world position along that axis, mirrored at the midline."""
+    """Return a world position along that axis after mirroring at the midline."""
     return (_count_places(grid) - 1) * _list_spacing(grid)[find_side_axis(grid)] - world
 
 
 def find_across(viewer: Any, grid: Grid) -> int | None:
-    """Return the displayed left-right axis of a view (0 down, 1 across)."""
+    """Return the displayed left-right axis of a view (0 down, 1 across), or None."""
     lead = viewer.dims.ndim - 3
     displayed = [axis - lead for axis in viewer.dims.displayed]
     axis = find_side_axis(grid)
@@ -97,7 +97,7 @@ def find_across(viewer: Any, grid: Grid) -> int | None:
 def fit_half(
     viewer: Any, grid: Grid, side: str, breast: Box | None = None, zoom: float | None = None
 ) -> None:
-    """Show one breast of the displayed plane as large as possible, and nothing of the other.
+    """Show one breast of the displayed plane as large as possible, without the other breast.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def fit_half(
 def _find_spans(
     viewer: Any, grid: Grid, side: str, breast: Box | None
 ) -> list[tuple[float, float]]:
-    """Return the extent of a breast along the displayed axes, mm."""
+    """Return the extent of a breast along the displayed axes in mm."""
     frame, spacing = grid.display_frame(), _list_spacing(grid)
     counts = frame.per_axis(grid.shape)
     across = find_side_axis(grid)

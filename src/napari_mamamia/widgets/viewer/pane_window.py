@@ -1,6 +1,6 @@
-"""The further views in the window next to the main one: splitter, napari's canvases, cross-hairs.
+"""Additional views next to the main view: splitter, napari canvases, cross-hairs.
 
-A viewer without a window has none of this; then the views are only models.
+A viewer without a window has no such widgets; its views are only models.
 """
 
 from collections.abc import Sequence
@@ -29,13 +29,13 @@ from napari_mamamia.widgets.viewer.pane import Pane
 _GAP: Final = 14
 _WIDTH: Final = 1
 _COLOUR: Final = "rgba(240, 228, 66, 190)"
-"""Yellow of the palette in `colours`, slightly translucent; no mask uses it."""
+"""Slightly transparent yellow of the palette in `colours`, not used by any mask."""
 
 
 def canvas_place(
     world: Sequence[float], viewer: Any, size: tuple[int, int]
 ) -> tuple[float, float] | None:
-    """Return the pixel of a world position on a canvas of `size` (width, height); None in 3-D.
+    """Return the pixel of a world position on a canvas of `size` (width, height), None in 3-D.
 
     `world` is (slice, row, column) in mm as displayed in the main view.
     """
@@ -73,7 +73,7 @@ class CrossHair:
         viewer.dims.events.order.connect(self.draw)
 
     def close(self) -> None:
-        """Remove the lines."""
+        """Remove the lines of the cross-hair."""
         for emitter in (self._camera.center, self._camera.zoom, self._camera.orientation):
             emitter.disconnect(self.draw)
         self._viewer.canvas.events.size.disconnect(self.draw)
@@ -84,12 +84,12 @@ class CrossHair:
         self._lines = []
 
     def show(self, world: tuple[float, ...] | None) -> None:
-        """Draw at a world position (slice, row, column) in mm; None hides it."""
+        """Draw the cross-hair at a world position (slice, row, column) in mm; None hides it."""
         self._world = world
         self.draw()
 
     def draw(self, _event: object = None) -> None:
-        """Draw again, such as after the camera moved."""
+        """Redraw the cross-hair, for example after the camera moved."""
         width, height = self._canvas.width(), self._canvas.height()
         index = None
         if self._world is not None:
@@ -123,14 +123,14 @@ def _make_line(canvas: QWidget, name: str) -> QFrame:
 _MAIN_SHARE: Final = (64, 36)
 _EQUAL: Final = (50, 50)
 _WIDE: Final = 1.15
-"""An image area with at least this ratio of width to height has room next to the main view; chosen
-by
-eye.
+"""Width-to-height ratio of the image area from which views are placed side by side.
+
+The value was chosen by eye.
 """
 
 
 class PaneWindow:
-    """Puts the `QtViewer`s of panes to the right of the main one, and removes them again."""
+    """Places the `QtViewer`s of panes next to the main view, and removes them again."""
 
     def __init__(self, viewer: Any) -> None:
         self._viewer = viewer
@@ -146,20 +146,20 @@ class PaneWindow:
 
     @property
     def is_there(self) -> bool:
-        """Whether the viewer has a window for further views."""
+        """Whether the viewer has a window for additional views."""
         return main_view(self._viewer) is not None
 
     @property
     def sizes(self) -> list[int]:
-        """Shares in percent of main view and further views; empty if the user has not moved them.
+        """Shares in percent of main and additional views; empty if the user has not moved them.
 
-        Views that are being created, or have no room, have other shares than the user chose.
+        While views are being created, or do not fit, their shares differ from the user's choice.
         """
         widths = self._outer.sizes() if self._outer is not None and self._is_moved else []
         return [round(100 * size / max(sum(widths), 1)) for size in widths]
 
     def add(self, pane: Pane, title: str) -> None:
-        """Create the view of a pane; `show` shows it."""
+        """Create the view of a pane, without showing it."""
         if self._column is None:
             return
         view = new_view(pane.model)
@@ -169,7 +169,7 @@ class PaneWindow:
         self._views[pane] = view
 
     def show(self, pane: Pane, title: str) -> None:
-        """Show a pane below the existing ones, or below the main view."""
+        """Show a pane below the existing panes, or below the main view."""
         view = self._views.get(pane)
         if view is None or self._column is None or self._main_column is None:
             return
@@ -186,9 +186,9 @@ class PaneWindow:
     def share(
         self, *, equal: bool, sizes: list[int] | None = None, stacked: bool | None = None
     ) -> None:
-        """Give the further views their room next to the main one, or below it (`stacked`).
+        """Place the additional views next to the main view, or below it (`stacked`).
 
-        None chooses the arrangement with more room.
+        With None, the arrangement with more space is chosen.
         """
         if self._outer is None or self._column is None:
             return
@@ -202,7 +202,7 @@ class PaneWindow:
         self._outer.setSizes([whole * share // 100 for share in shares])
 
     def settle(self) -> None:
-        """Give the views equal room, and draw the main view's cross-hair too."""
+        """Give all views equal space, and draw the main view's cross-hair too."""
         if self._column is None:
             return
         # Qt distributes its room in proportion: equal numbers, however large, are equal shares.
@@ -219,14 +219,14 @@ class PaneWindow:
             cross.show(world if pane is None else pane.find_world(world))
 
     def canvas(self, pane: Pane) -> QWidget | None:
-        """Return the widget of a pane, None without a window."""
+        """Return the widget of a pane, or None without a window."""
         view = self._views.get(pane)
         return None if view is None else canvas_of(view)
 
     def clear(self) -> None:
-        """Remove all further views; the main one gets the room again.
+        """Remove all additional views, so that the main view fills the image area again.
 
-        They are hidden at once; the sliders and each view are removed in later event-loop
+        The views are hidden at once. The sliders and each view are removed in later event-loop
         iterations, or by `close`.
         """
         for cross, _ in self._crosses:
@@ -241,7 +241,7 @@ class PaneWindow:
         self._leave.start([self._raise_sliders, *[self._close_one] * len(self._gone)])
 
     def close(self) -> None:
-        """Remove all remaining views now, because the window closes."""
+        """Remove all remaining views now when the window closes."""
         self._leave.start([])
         self._raise_sliders()
         while self._gone:
@@ -258,13 +258,13 @@ class PaneWindow:
 
     @staticmethod
     def _lay_out(outer: QSplitter, column: QSplitter, stacked: bool) -> None:
-        """Put the further views next to the main one, or below it."""
+        """Place the additional views next to the main view, or below it."""
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         outer.setOrientation(down if stacked else across)
         column.setOrientation(across if stacked else down)
 
     def make_room(self) -> None:
-        """Create the column for the views next to the main one, at the first call."""
+        """Create the column for additional views at the first call."""
         if self._column is None:
             main = main_view(self._viewer)
             holder = None if main is None else main.parentWidget()
@@ -303,7 +303,7 @@ class PaneWindow:
         self._column.show()
 
     def lower_sliders(self) -> None:
-        """Put the sliders below all views, in another event-loop iteration than `make_room`."""
+        """Place the sliders below all views, in a later event-loop iteration than `make_room`."""
         if self._column is not None:
             self._place_sliders(below_all=True)
 
@@ -313,10 +313,10 @@ class PaneWindow:
                 self._place_sliders(below_all=False)
 
     def _place_sliders(self, *, below_all: bool) -> None:
-        """Put napari's sliders below all views, or back below its own.
+        """Place napari's sliders below all views, or back below the main view.
 
-        Below its own they would leave it less room than the others have, and keep it as wide as
-        they are: with large text more than half of a small screen.
+        Below the main view, the sliders would reduce its height, and force it to be as wide as they
+        are: with large text, more than half of a small screen.
         """
         sliders = sliders_of(self._viewer)
         if sliders is None or self._frame is None:

@@ -1,6 +1,6 @@
 """Synchronises position, phase and zoom between all views of a case.
 
-A slice step, a click or a zoom in one view moves the others.
+A slice step, a click or a zoom in one view also changes the other views.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ _FIT_AFTER_MS: Final = 40
 
 
 class PlaneLinks(QObject):
-    """Lets the main view and the further ones follow each other.
+    """Synchronises the main view with the additional views.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class PlaneLinks(QObject):
         viewer.mouse_move_callbacks.append(self._follow_hover)
 
     def link(self, pane: Pane) -> None:
-        """Let a new view and the others follow each other, and enable the mouse in it."""
+        """Synchronise a new view with the others, and enable the mouse in it."""
         model = pane.model
         model.dims.events.current_step.connect(lambda _event: self._on_pane_step(pane))
         model.canvas.events.size.connect(lambda _event: self.fit_later_())
@@ -96,7 +96,7 @@ class PlaneLinks(QObject):
     # ------------------------------------------------------------------ place
 
     def go_to(self, voxel: Voxel) -> None:
-        """Show the slices through a voxel (z, y, x) in all views; outside ones are moved inside."""
+        """Show the slices through a voxel (z, y, x), clipped to the volume, in all views."""
         grid = self._scene.grid
         if grid is None:
             return
@@ -106,7 +106,7 @@ class PlaneLinks(QObject):
             self.spread()
 
     def leave_midline(self) -> None:
-        """Move the cross-hair into a breast if it is near the midline; the slice stays."""
+        """Move the cross-hair into a breast if it is near the midline; the slice is unchanged."""
         grid, displayed = self._scene.grid, self._find_shown_place()
         if grid is not None and displayed is not None:
             places, axis = list(displayed), find_side_axis(grid)
@@ -115,14 +115,14 @@ class PlaneLinks(QObject):
                 self._put_place((places[0], places[1], places[2]), grid)
 
     def _look_at(self, voxel: Voxel, centre: bool) -> None:
-        """Follow the main view to a new position."""
+        """Follow a change of position in the main view."""
         self._before = ()
         self.go_to(voxel)
         if centre and self._scene.view.is_zoomed_in:
             self._centre_planes()
 
     def _find_shown_place(self) -> tuple[int, int, int] | None:
-        """Return the position in the main view's axes: slice, row, column."""
+        """Return the position along the main view's axes: slice, row, column."""
         grid = self._scene.grid
         if grid is None:
             return None
@@ -130,13 +130,13 @@ class PlaneLinks(QObject):
         return round(s), round(r), round(c)
 
     def bring(self, pane: Pane) -> None:
-        """Show the position in a view that is not linked yet."""
+        """Show the current position in a view that is not linked yet."""
         shown_place = self._find_shown_place()
         if shown_place is not None:
             pane.show(shown_place, self._scene.phase)
 
     def spread(self) -> None:
-        """Show the position in every view, and the main one's phase in the further ones."""
+        """Show the position in every view, and the main view's phase in the additional views."""
         displayed, grid = self._find_shown_place(), self._scene.grid
         if displayed is None or grid is None or not self._panes:
             self._window.point(None)
@@ -162,13 +162,13 @@ class PlaneLinks(QObject):
         self._before = read_steps(dims, grid)
 
     def take_place_of_main(self) -> None:
-        """Move the cross-hair to the position of the main view's sliders."""
+        """Move the cross-hair to the position of napari's sliders."""
         # Without a previous position, all axes are used and not only those that moved.
         self._before = ()
         self._on_main_step()
 
     def _on_main_step(self, _event: object = None) -> None:
-        """Follow the axes that moved in the main view; the others stay at the cross-hair."""
+        """Follow the axes that changed in the main view; other axes stay at the cross-hair."""
         grid, dims = self._scene.grid, self._scene.viewer.dims
         if self._is_moving or grid is None or dims.ndim < len(grid.shape):
             return
@@ -188,7 +188,7 @@ class PlaneLinks(QObject):
         self._put_place(displayed, grid)
 
     def _on_pane_step(self, pane: Pane) -> None:
-        """Follow a slice step in another view."""
+        """Follow a slice step in an additional view."""
         displayed, grid = self._find_shown_place(), self._scene.grid
         if self._is_moving or displayed is None or grid is None:
             return
@@ -204,7 +204,7 @@ class PlaneLinks(QObject):
     # ------------------------------------------------------------------ mouse
 
     def _follow_click(self, _viewer: Any, event: Any) -> Iterator[None]:
-        """Move the cross-hair with a click; drags are left to napari. Ctrl works with a tool on."""
+        """Move the cross-hair by a click, or by Ctrl + click with an active tool; ignore drags."""
         if self._panes:
             focus_canvas(self._scene.viewer)
         held = {str(getattr(key, "name", key)) for key in event.modifiers}
@@ -220,7 +220,7 @@ class PlaneLinks(QObject):
             self._go_to_position(position)
 
     def _follow_hover(self, _viewer: Any, event: Any) -> None:
-        """Let the cross-hair follow the pointer while Shift is held."""
+        """Move the cross-hair with the pointer while Shift is held."""
         held = {str(getattr(key, "name", key)) for key in event.modifiers}
         if self._panes and held == {"Shift"} and self.is_free():
             self._go_to_position(tuple(event.position))
@@ -233,15 +233,15 @@ class PlaneLinks(QObject):
     # ------------------------------------------------------------------- zoom
 
     def fit_later_(self) -> None:
-        """Fit the planes once the views have their sizes."""
+        """Fit the planes after the views have their sizes."""
         self._fit.start()
 
     def stop(self) -> None:
-        """Cancel the pending fit, because the views are removed."""
+        """Cancel the pending fit when the views are removed."""
         self._fit.stop()
 
     def _fit_all(self) -> None:
-        """Fit the planes if the main view shows its own plane whole."""
+        """Fit the planes if the main view shows its whole plane."""
         before, self._is_moving = self._is_moving, True
         try:
             if not self._scene.view.is_zoomed_in:
@@ -258,7 +258,7 @@ class PlaneLinks(QObject):
             listener()
 
     def _share_scale(self) -> None:
-        """Show both breasts at one scale: that of the canvas with least room."""
+        """Show both breasts at the same scale, set by the canvas with the least space."""
         view = self._scene.view
         facing = [pane for pane in self._panes if pane.kind.plane is None and pane.kind.side]
         if not view.half or not facing:
@@ -270,7 +270,7 @@ class PlaneLinks(QObject):
             pane.fit(scale)
 
     def _list_planes(self) -> list[Pane]:
-        """Return the further views of other planes and halves; not those of another phase."""
+        """Return the additional views of other planes and breasts, but not of other phases."""
         return [pane for pane in self._panes if pane.kind.plane is not None or pane.kind.side]
 
     def _centre_planes(self) -> None:
@@ -283,7 +283,7 @@ class PlaneLinks(QObject):
             pane.copies.redraw(role, part)
 
     def _follow_camera(self, _event: object = None) -> None:
-        """Zoom the further views with the main one; planes in proportion to their fitted zoom."""
+        """Zoom the additional views with the main view, in proportion to their fitted zoom."""
         if self._is_moving or not self._panes:
             return
         before, self._is_moving = self._is_moving, True

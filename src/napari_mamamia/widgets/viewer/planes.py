@@ -1,7 +1,7 @@
 """Several views of the open case in one window: three planes, or two phases.
 
-The main view is napari's own. Each further view is a `Pane` on the same arrays; plane_links.py
-synchronises them.
+The main view is napari's own view. Each additional view is a `Pane` on the same arrays;
+plane_links.py synchronises the views.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ _ALL_PLANES: Final = ("axial", "sagittal", "coronal")
 
 
 class Layout(StrEnum):
-    """The number and kind of views."""
+    """The number and type of views."""
 
     ONE = "one plane"
     PLANES = "three planes"
@@ -40,10 +40,10 @@ class Layout(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The further views of a hanging step, and the main view's share.
+    """The additional views of a hanging step, and the main view's share of the space.
 
-    `half` is the breast in the main view, "" for both; `share` its part of the room in percent;
-    `is_stacked` puts the further views below it.
+    `half` is the breast in the main view, or "" for both; `share` is the main view's share of the
+    space in percent. `is_stacked` places the additional views below the main view.
     """
 
     name: str
@@ -56,9 +56,9 @@ class Arrangement:
 def arrange(
     step: HangingStep, roles: PhaseRoles, plane: str, share: int | None, *, neurological: bool
 ) -> Arrangement:
-    """Return the views of a step, for a case that is shown in `plane`.
+    """Return the views of a hanging step for a case displayed in `plane`.
 
-    In a sagittal case the main view already shows one breast, and the others show the slice at the
+    In a sagittal case the main view already shows one breast. The other views show the slice at the
     same distance on the other side.
     """
     main, other = (LEFT, RIGHT) if neurological else (RIGHT, LEFT)
@@ -86,9 +86,9 @@ def arrange(
 
 
 class Planes(WindowPart):
-    """Creates and removes the further views.
+    """Creates and removes the additional views.
 
-    `layout_changed` carries the displayed layout, `built` reports that its views exist.
+    The signal `layout_changed` carries the displayed layout; `built` reports that its views exist.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class Planes(WindowPart):
         self._scene.viewer.canvas.events.size.connect(self._fit_alone)
 
     def views(self) -> list[Any]:
-        """All views of the case, the main one first."""
+        """All views of the case, starting with the main view."""
         panes = (pane.model for pane in self.panes if not pane.kind.is_prior)
         return [self._scene.viewer, *panes]
 
@@ -146,7 +146,7 @@ class Planes(WindowPart):
         return bool(self._steps)
 
     def toggle_planes(self) -> None:
-        """Switch between one plane and three."""
+        """Switch between one plane and three planes."""
         self.set_layout(Layout.ONE if self.wanted is Layout.PLANES else Layout.PLANES)
 
     def toggle_phases(self) -> None:
@@ -154,9 +154,9 @@ class Planes(WindowPart):
         self.set_layout(Layout.ONE if self.wanted is Layout.PHASES else Layout.PHASES)
 
     def set_layout(self, layout: Layout) -> None:
-        """Show one view, three planes, or two phases; kept for the next cases.
+        """Show one view, three planes or two phases, also for the following cases.
 
-        A case that does not allow the layout stays in one view, with a message.
+        A case that does not allow the layout is shown in one view, with a message.
         """
         self.wanted = layout
         if layout is not Layout.HUNG:
@@ -164,7 +164,7 @@ class Planes(WindowPart):
         self._arrange_views()
 
     def hang(self, arrangement: Arrangement) -> None:
-        """Show the views of a hanging step; `set_layout` returns to a layout."""
+        """Show the views of a hanging step until `set_layout` is called."""
         if self.layout is Layout.HUNG:
             self._take_down()
         self.arrangement = arrangement
@@ -173,11 +173,11 @@ class Planes(WindowPart):
 
     @property
     def share(self) -> int | None:
-        """The main view's share of the room in percent, None if the user has not changed it."""
+        """The main view's share of the space in percent, or None if the user has not changed it."""
         return self.window.sizes[0] if self.panes and self.window.sizes else None
 
     def _show_half(self, half: str) -> None:
-        """Show one breast in the main view, "" for the whole slice, and name it."""
+        """Show and name one breast in the main view; "" shows the whole slice."""
         self._text.name_side = lambda: half
         if half != self._scene.view.half:
             self._scene.view.half = half
@@ -192,19 +192,19 @@ class Planes(WindowPart):
             self._arrange_views()
 
     def set_sides(self, sides: Sides) -> None:
-        """Show the patient's right on the left of the screen (radiological) or on the right."""
+        """Set whether the patient's right is on the left (radiological) or right of the screen."""
         self.sides = sides
         self._turn_all()
 
     def canvas(self, viewer: Any) -> QWidget | None:
-        """Return the widget of a view, the main one or a further one."""
+        """Return the widget of the main view or an additional view."""
         for pane in self.panes:
             if pane.model is viewer:
                 return self.window.canvas(pane)
         return canvas_widget(self._scene.viewer)
 
     def close(self) -> None:
-        """Remove the further views, because the window closes."""
+        """Remove the additional views when the window closes."""
         self._scene.viewer.canvas.events.size.disconnect(self._fit_alone)
         self.links.stop()
         self._take_down()
@@ -245,10 +245,10 @@ class Planes(WindowPart):
         self.layout_changed.emit(layout)
 
     def _fit_alone(self, _event: object = None) -> None:
-        """Fit a single view again as its canvas changes; several views are fitted elsewhere.
+        """Fit a single view again when its canvas changes; several views are fitted elsewhere.
 
-        The first case is shown before its canvas has its size, and the curve below a step may fold
-        after the next step is shown.
+        The first case is shown before its canvas has its final size, and the curve below a hanging
+        step may be hidden after the next step is shown.
         """
         is_hung = self.layout is Layout.HUNG
         if not self._made_for and (is_hung or self._scene.view.is_as_fitted):
@@ -264,9 +264,7 @@ class Planes(WindowPart):
             )
         layer = self._scene.layer(Role.PHASE)
         if layout is Layout.PHASES and (layer is None or layer.data.shape[0] < 2):
-            return tr(
-                "{case} has one phase only: there is no second one to show next to it.", case=case
-            )
+            return tr("{case} has only one phase, so there is no second phase to show.", case=case)
         return ""
 
     def _list_kinds(self) -> list[PaneKind]:
@@ -281,10 +279,10 @@ class Planes(WindowPart):
         return [PaneKind(plane) for plane in _ALL_PLANES if plane != main_plane]
 
     def _steps_for(self, kind: PaneKind) -> list[Callable[[], None]]:
-        """Return the steps that create one view, one per event-loop iteration.
+        """Return the steps that create one view, one step per event-loop iteration.
 
-        It counts as one of the panes once it has all its layers; the last steps handle layers added
-        or removed before that.
+        The view is registered when it has all its layers; the last steps handle layers that were
+        added or removed in the meantime.
         """
         own_pane = partial(Pane, self._scene, kind, filled=False)
         make = self.make_prior
@@ -307,7 +305,7 @@ class Planes(WindowPart):
         self.window.add(self._unfinished, title)
 
     def _make_texts(self) -> None:
-        """Add the steps for the texts, now that the view exists."""
+        """Append the steps for the texts after the view was created."""
         if self._unfinished is not None:
             self._steps = [*self._unfinished.text.make_steps(), *self._steps]
 
@@ -381,7 +379,7 @@ class Planes(WindowPart):
     # ------------------------------------------------------------------- case
 
     def _on_case(self) -> None:
-        """Show the next case in the chosen layout; its slices may have another orientation."""
+        """Show the next case in the selected layout; its slices may have another orientation."""
         grid = self._scene.grid
         if grid is None or self._session.case is None:
             self._take_down()
@@ -413,6 +411,6 @@ class Planes(WindowPart):
             pane.turn(self.sides)
 
     def _name_all(self) -> None:
-        """Show in each view which voxels it displays; the main view does so itself."""
+        """Show in each additional view which plane or phase it displays."""
         for pane in self.panes:
             pane.text.update()

@@ -1,4 +1,4 @@
-"""MIP and slab of the enhancement, each view along its own axis; computed in a thread."""
+"""MIP and slab of the enhancement along the axis of each view, computed in a thread."""
 
 from dataclasses import replace
 from typing import Final
@@ -17,9 +17,10 @@ _LANE: Final = "project"
 
 
 class Projecting(WindowPart):
-    """Shows and hides the projection, and follows phase, planes and slab while it is shown.
+    """Shows and hides the projection, which follows phase, planes and slab while shown.
 
-    The phases are those of the subtraction. `changed` reports that it was shown or hidden.
+    The projection uses the phases of the subtraction. The signal `changed` reports that the
+    projection was shown or hidden.
     """
 
     changed = Signal()
@@ -60,12 +61,12 @@ class Projecting(WindowPart):
         self.changed.emit()
 
     def set_slab(self, slab_mm: float) -> None:
-        """Project slabs of this thickness from now on; 0 projects the whole volume."""
+        """Project slabs of this thickness in mm from now on; 0 projects the whole volume."""
         self.slab_mm = slab_mm
         self.again()
 
     def again(self) -> None:
-        """Project again, such as after another phase is to be subtracted."""
+        """Project again, for example after another phase was chosen for subtraction."""
         if self.is_on:
             self._ask_projection(self._subtracting.minuend)
 

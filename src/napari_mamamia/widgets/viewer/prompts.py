@@ -1,4 +1,4 @@
-"""Prompts in the image: a click on the tumour, or a box around it."""
+"""Prompts on the image: a click on the tumour, or a box around it."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -26,10 +26,10 @@ _BOX_COLOUR: Final = MASK_COLOURS["prediction"]
 
 
 def box_around_drag(start: Voxel, stop: Voxel, grid: Grid) -> Box:
-    """Return the box of a drag from voxel to voxel on one slice.
+    """Return the box for a drag from voxel to voxel on one slice.
 
-    Across the slices, which a drag does not determine, it is as deep as the longer side of the drag
-    in mm, half of it each way.
+    The depth of the box across the slices equals the longer side of the drag in mm, half of it in
+    each direction.
     """
     low = [min(a, b) for a, b in zip(start, stop, strict=True)]
     high = [max(a, b) for a, b in zip(start, stop, strict=True)]
@@ -44,7 +44,7 @@ def box_around_drag(start: Voxel, stop: Voxel, grid: Grid) -> Box:
 
 
 class PromptTool(QObject):
-    """Waits for one click or one drag; `given` carries the prompt, `mode_changed` the mode.
+    """Waits for a click or a drag; `given` carries the prompt, `mode_changed` the mode.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ class PromptTool(QObject):
         return bool(self._active_tool.mode_of(self._owner))
 
     def set_mode(self, mode: str, ask: str = "") -> None:
-        """Wait for a "click", a "box" or a box to "omit", or ("") for nothing.
+        """Wait for a "click", a "box" or a box to "omit"; "" waits for nothing.
 
-        `ask` is the request on the image, if it is for something other than the tumour.
+        `ask` is the text on the image if the prompt is not about the tumour.
         """
         if mode:
             name = f"{self._title}: {ask or _ASKS[mode]}"

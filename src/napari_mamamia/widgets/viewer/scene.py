@@ -1,4 +1,4 @@
-"""The open case in one viewer: its phases, masks and marks shown, updated, stepped, hidden.
+"""The open case in one viewer: showing, updating, stepping and hiding its layers.
 
 Layers are found by their tag each time, so that a user may rename, reorder or delete any of them.
 Only the GUI thread calls this module.
@@ -53,7 +53,7 @@ _BOX_NAME = "prompt box"
 
 
 class PromptBox:
-    """One rectangle at a time, in a layer of its own that is not editable.
+    """A rectangle in a separate layer that is not editable; at most one at a time.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _find_world_place(voxel: Voxel, grid: Grid) -> list[float]:
 
 
 _OF_ONE_CASE = (*BELOW_MASKS[1:], Role.REFINED, Role.MARKS)
-"""Roles of layers that are not reused: they are removed with their case."""
+"""Roles of layers that are not reused but removed with their case."""
 
 
 class Scene:
@@ -159,7 +159,7 @@ class Scene:
     # ---------------------------------------------------------------- layers
 
     def layer(self, role: Role) -> Any | None:
-        """Return our layer with `role`, None if there is none."""
+        """Return our layer with `role`, or None if there is none."""
         return self.stack.layer(role)
 
     def mask_layers(self) -> list[Any]:
@@ -168,23 +168,23 @@ class Scene:
 
     @property
     def grid(self) -> Grid | None:
-        """The grid of the displayed case, None if there is none."""
+        """The grid of the displayed case, or None if there is none."""
         return self.stack.grid
 
     @property
     def is_changing(self) -> bool:
-        """Whether we are adding or removing layers ourselves at the moment."""
+        """Whether our own code is currently adding or removing layers."""
         return self.stack.is_changing
 
     def warm_up_steps(self) -> list[Callable[[], object]]:
-        """Return napari's one-time initialisation as steps for iterations before the first case.
+        """Return napari's one-time initialisation as steps to run before the first case.
 
-        Call `load_napari_parts` in a thread first, or it takes 0.3 s of one iteration. No steps if
-        it was done before, or there are layers.
+        Call `load_napari_parts` in a thread first; otherwise it blocks one iteration for 0.3 s. The
+        list is empty after the initialisation, or if there are layers.
 
-        The objects of the window at the end, some 300 000, are excluded from garbage collection
-        until `cool_down`: a full collection blocks the window for 200 ms, often in the middle of a
-        stroke.
+        The last step excludes the objects of the window (about 300,000) from garbage collection
+        until `cool_down`, because a full collection blocks the window for 200 ms, often in the
+        middle of a stroke.
         """
         if self._is_warm or len(self.viewer.layers):
             return []
@@ -194,7 +194,7 @@ class Scene:
         return [self.set_aside, *sliders, self.stack.spares.stock_later, circle]
 
     def _make_sliders(self, n_axes: int) -> None:
-        """Create at least this number of sliders; one axis per iteration, 20 ms each."""
+        """Create at least this number of sliders, one per iteration, in 20 ms each."""
         if len(self.viewer.layers) or self.viewer.dims.ndim >= n_axes:
             return
         # New sliders have three steps at first: if visible they would resize the image, which
@@ -213,20 +213,20 @@ class Scene:
             set_aside()
 
     def expect_case(self, expected: bool) -> None:
-        """Create sliders while the first case is read, 20 ms that it then saves."""
+        """Create sliders while the first case is read, so that showing the case saves 20 ms."""
         # napari shows a slider of an axis with more than one step, and hides that of one with one
         # step.
         self._empty.lay_axes(int(expected))
 
     def cool_down(self) -> None:
-        """Include all objects in garbage collection again, because the window closes."""
+        """Include all objects in garbage collection again when the window closes."""
         self._is_closed = True
         take_back()
 
     def retire_case(self, kept: Collection[Role]) -> None:
-        """Hide layers that do not stay for the next case, except masks of the roles `kept`.
+        """Hide layers that the next case does not reuse, except masks with the roles `kept`.
 
-        Only napari's list still has them, until `LayerStack.removal_steps` removes them.
+        They stay in napari's layer list until `LayerStack.removal_steps` removes them.
         """
         with self.stack.changing():
             self.stack.retire(Role.AGREEMENT)
@@ -240,7 +240,7 @@ class Scene:
         limits: tuple[float, float],
         masks: Sequence[tuple[LayerTag, NDArray[np.uint8]]] = (),
     ) -> Any:
-        """Replace the layers of the previous case by the phases of `case` and its masks."""
+        """Replace the layers of the previous case by the phases and masks of `case`."""
         with self.stack.changing():
             self.overlays.hide_agreement()
             self.stack.take_away(*_OF_ONE_CASE)
@@ -255,12 +255,12 @@ class Scene:
         return layer
 
     def prepare_case(self, case: Case, limits: tuple[float, float]) -> None:
-        """Insert the layer of a first case's phases, hidden, for `show_case` in a later step."""
+        """Insert the hidden layer of a first case's phases; `show_case` shows it later."""
         with sliced_once(self.viewer), self.stack.changing():
             self.stack.put(case_layer(case, limits), Role.PHASE, _hide_layer)
 
     def choose_phases(self) -> bool:
-        """Select the layer of phases; return whether there is one and another was selected."""
+        """Select the layer of phases; return False if there is none or it was selected."""
         layer, selection = self.layer(Role.PHASE), self.viewer.layers.selection
         if layer is None or selection.active is layer:
             return False
@@ -268,7 +268,7 @@ class Scene:
         return True
 
     def replace_phases(self, case: Case, note: str) -> None:
-        """Show other voxels of the current case; `note` names them on the image."""
+        """Show other voxels of the current case; `note` describes them on the image."""
         layer = self.layer(Role.PHASE)
         if layer is None:
             return
@@ -278,7 +278,7 @@ class Scene:
         layer.data = case.grid.display_frame().to_display(case.signal)
 
     def show_mask(self, tag: LayerTag, buffer: NDArray[np.uint8]) -> Any:
-        """Add the mask of a role, or replace the existing one, keeping its style."""
+        """Add the mask of a role, or replace the existing mask and keep its style."""
         with self.stack.changing():
             is_new = self.layer(tag.role) is None
             layer = self.stack.put(mask_layer(tag, buffer), tag.role, style_mask)
@@ -289,7 +289,7 @@ class Scene:
         return layer
 
     def mark_painted(self, label: int) -> None:
-        """Highlight one lesion of the edited mask; 0: none."""
+        """Highlight one lesion of the edited mask, or none for 0."""
         layer = self.layer(Role.REFINED)
         if layer is not None:
             mark_painted(layer, label)
@@ -315,7 +315,7 @@ class Scene:
         self.stack.take_away(role)
 
     def redraw_box(self, role: Role, box: Box) -> None:
-        """Redraw a mask or the marks inside `box` (z, y, x), which was changed in place."""
+        """Redraw a mask or the marks inside `box` (z, y, x) after a change in place."""
         layer = self.layer(role)
         tag = None if layer is None else tag_of(layer)
         if layer is None or tag is None or box.is_empty:
@@ -330,7 +330,7 @@ class Scene:
         self.stack.report_change(role, (s, r, c))
 
     def redraw_phases(self) -> None:
-        """Redraw the phases after some were filled in."""
+        """Redraw the phases after some of them were read."""
         layer = self.layer(Role.PHASE)
         if layer is not None and layer.visible:
             layer.refresh(thumbnail=False, extent=False, highlight=False)
@@ -339,7 +339,7 @@ class Scene:
     # ------------------------------------------------------------------ marks
 
     def show_marks(self, tag: LayerTag, buffer: NDArray[np.uint8]) -> Any:
-        """Add the layer of marks, or give the existing one another buffer."""
+        """Add the layer of marks, or set another buffer for the existing layer."""
         with self.stack.changing():
             is_new = self.layer(Role.MARKS) is None
             layer = self.stack.put(marks_layer(tag, buffer), Role.MARKS, _protect_layer)
@@ -351,7 +351,7 @@ class Scene:
 
     @property
     def phase(self) -> int | None:
-        """The displayed phase; None without a case."""
+        """The displayed phase, or None without a case."""
         return self.phase_in(self.viewer)
 
     def phase_in(self, viewer: Any) -> int | None:
@@ -379,7 +379,7 @@ class Scene:
     # ------------------------------------------------------------- appearance
 
     def image_on_screen(self) -> Any | None:
-        """Return the layer of the displayed image: projection, difference, else phases."""
+        """Return the layer of the displayed image: the projection, the difference or the phases."""
         for role in (Role.PROJECTION, Role.SUBTRACTION, Role.PHASE):
             layer = self.layer(role)
             if layer is not None:
@@ -387,13 +387,13 @@ class Scene:
         return None
 
     def shown_mask(self) -> Any | None:
-        """Return the most important visible mask: refined, prediction, reference; else None."""
+        """Return the visible mask with the highest priority: refined, prediction, reference."""
         visible = [layer for layer in self.mask_layers() if layer.visible]
         order = {role: index for index, role in enumerate(MASK_ROLES)}
         return max(visible, key=lambda layer: order[_find_role(layer)], default=None)
 
     def set_masks_hidden(self, hidden: bool) -> None:
-        """Hide the visible masks, or show again those that this call hid."""
+        """Hide the visible masks, or show the masks again that this method hid."""
         if hidden:
             drawn = self.stack.find(*MASK_ROLES, Role.AGREEMENT)
             # Added: if the window loses the focus while a key is held, its release is not
@@ -407,7 +407,7 @@ class Scene:
             scene.set_masks_hidden(hidden)
 
     def toggle_outline(self) -> None:
-        """Draw all masks filled, or all as outlines."""
+        """Switch all masks between filled areas and outlines."""
         masks = [layer for scene in (self, *self.companions) for layer in scene.mask_layers()]
         filled = any(layer.contour == 0 for layer in masks)
         for layer in masks:
@@ -429,11 +429,11 @@ def _find_role(layer: Layer) -> Role:
 
 
 def load_napari_parts() -> Any:
-    """Import the modules of napari's first layer, 0.3 s; return a unit registry for `use_units`.
+    """Import napari's modules for the first layer, in 0.3 s; return a unit registry.
 
-    Any thread may call it. The registry is a separate one: pint fills its own at its first use, and
-    another thread would find it half full. A registry that napari already uses also serves another
-    window.
+    Any thread may call this function. It returns a separate registry for `use_units`, because pint
+    fills its default registry at the first use, and another thread could see it half filled. A
+    registry that napari already uses is returned again for another window.
     """
     import pandas  # noqa: F401 - for a layer's table of features
     import pint
@@ -448,7 +448,7 @@ def load_napari_parts() -> Any:
 
 
 def use_units(units: Any) -> None:
-    """Make napari use these units if it has none yet; only the GUI thread calls this."""
+    """Make napari use these units if it has none yet; call this in the GUI thread only."""
     import pint
     from pint.registry import LazyRegistry
 

@@ -20,14 +20,14 @@ _SPACE_AXES = 3
 _IN_PLANE = 2
 _ZOOMED_IN = 1.3
 _ALIKE = 1e-3
-"""Of a step: steps that differ by less are equal."""
+"""Relative difference below which two step sizes count as equal."""
 
 Voxel = tuple[int, int, int]
 """An index (z, y, x) into the case's arrays."""
 
 
 def read_steps(dims: Any, grid: Grid) -> tuple[int, int, int]:
-    """Return a viewer's position along the axes of the display frame, in steps of `grid`."""
+    """Return a viewer's position along the display axes, in steps of `grid`."""
     spacing = grid.display_frame().per_axis(grid.spacing_mm)
     points = dims.point[dims.ndim - _SPACE_AXES :]
     s, r, c = (round(point / mm) for point, mm in zip(points, spacing, strict=True))
@@ -35,7 +35,7 @@ def read_steps(dims: Any, grid: Grid) -> tuple[int, int, int]:
 
 
 def put_steps(dims: Any, grid: Grid, steps: Mapping[int, int]) -> None:
-    """Move to steps of `grid` by axis of the viewer; earlier axes stay unchanged."""
+    """Move to steps of `grid` along the given axes of the viewer."""
     lead = dims.ndim - _SPACE_AXES
     spacing = grid.display_frame().per_axis(grid.spacing_mm)
     places = [step * (spacing[axis - lead] if axis >= lead else 1) for axis, step in steps.items()]
@@ -43,11 +43,11 @@ def put_steps(dims: Any, grid: Grid, steps: Mapping[int, int]) -> None:
 
 
 class CaseSteps:
-    """Makes a viewer's steps the phases and slices of the open case, whatever its other layers.
+    """Makes the steps of a viewer the phases and slices of the open case, despite other layers.
 
-    napari's own steps are those of the finest layer, starting at the first layer: an arrow key, a
-    slider and its number would step slices of another plugin's layer, or of a mask of the previous
-    case. Other layers stay reachable: if they extend beyond the case, so do the steps.
+    napari uses the steps of the finest layer, starting at the first layer. Arrow keys and sliders
+    would then step through the slices of another plugin's layer or of the previous case's mask.
+    Other layers stay reachable, because the steps extend to their ends.
     """
 
     def __init__(self, stack: LayerStack) -> None:
@@ -60,7 +60,7 @@ class CaseSteps:
         number_sliders(main_view(stack.viewer), self.number)
 
     def follow_case(self) -> None:
-        """Use the steps of the new case, and let the arrow keys step its slices."""
+        """Use the steps of a new case, and let the arrow keys step through its slices."""
         self._align_steps()
         self._give_arrows()
 
@@ -82,7 +82,7 @@ class CaseSteps:
         say_numbers(main_view(self._stack.viewer))
 
     def number(self, axis: int) -> SliderNumbers | None:
-        """Return the numbering of an axis of the viewer; None without a case."""
+        """Return the numbering of an axis of the viewer, or None without a case."""
         dims, steps = self._stack.viewer.dims, self._read_case()
         along = axis - (dims.ndim - len(steps))
         if not steps or not 0 <= along < len(steps):
@@ -96,7 +96,7 @@ class CaseSteps:
         return SliderNumbers(round(dims.range[axis][0] / mm), last, tip)
 
     def _read_case(self) -> list[tuple[float, int]]:
-        """Return mm per step and the number of steps along phase, slice, row and column."""
+        """Return step size in mm and number of steps along phase, slice, row and column."""
         layer, grid = self._stack.layer(Role.PHASE), self._stack.grid
         if layer is None or grid is None:
             return []
@@ -105,7 +105,7 @@ class CaseSteps:
 
 
 def _align_range(given: tuple[float, float, float], mm: float) -> tuple[float, float, float]:
-    """Return first, last and step of an axis so that it counts whole steps of `mm` from 0."""
+    """Return start, stop and step of an axis that counts whole steps of `mm` from 0."""
     start, stop, step = given
     first, last = start / mm, stop / mm
     if abs(step / mm - 1) < _ALIKE and abs(first - round(first)) < _ALIKE:
@@ -117,10 +117,10 @@ def _align_range(given: tuple[float, float, float], mm: float) -> tuple[float, f
 
 
 class EmptyAxes(QObject):
-    """Gives a viewer without layers the axes of a case, and resets them where napari fails.
+    """Gives a viewer without layers the axes of a case, and resets its view without errors.
 
-    Without layers napari cannot fit its camera in 3-D to four axes: it raises when its view is
-    reset, or when it is switched to 3-D with a camera of its own.
+    Without layers napari cannot fit a 3-D camera to four axes: it raises an error when its view is
+    reset or switched to 3-D.
     """
 
     def __init__(self, viewer: Any) -> None:
@@ -130,7 +130,7 @@ class EmptyAxes(QObject):
         viewer.scene.camera.events.synced.connect(self._drop_later)
 
     def lay_axes(self, last_step: int, n_axes: int = _SPACE_AXES + 1) -> None:
-        """Create phase, slice, row and column, or the last of these, up to `last_step`."""
+        """Create the axes phase, slice, row and column, or the last of them, up to `last_step`."""
         if not len(self._viewer.layers) and self._is_plain():
             self._viewer.dims.ndim = n_axes
             self._viewer.dims.range = ((0, last_step, 1),) * n_axes
@@ -148,7 +148,7 @@ class EmptyAxes(QObject):
 
 
 class SliceView:
-    """Moves a viewer through the open case, and reads its position.
+    """Moves a viewer through the open case, and reads the viewer's position.
 
     Parameters
     ----------
@@ -176,15 +176,15 @@ class SliceView:
 
     @property
     def grid(self) -> Grid | None:
-        """The grid of the displayed case, None if there is none."""
+        """The grid of the displayed case, or None if there is none."""
         return self._stack.grid
 
     # ------------------------------------------------------------------ going
 
     def go_to(self, voxel: Voxel, *, centre: bool = True, phase: int | None = None) -> None:
-        """Show the slice of `voxel` (z, y, x); with `centre`, centre the view there as well.
+        """Show the slice of `voxel` (z, y, x); with `centre`, also centre the view on it.
 
-        With `phase`, show that phase in the same step.
+        With `phase`, the phase is changed in the same step.
         """
         grid = self._stack.grid
         if grid is None:
@@ -202,9 +202,9 @@ class SliceView:
             listener(voxel, centre)
 
     def reveal(self, voxel: Voxel) -> None:
-        """Show the slice of `voxel`, without moving an image that shows its whole slice.
+        """Show the slice of `voxel`, without moving an image that shows the whole slice.
 
-        The view moves if it is zoomed in, or was dragged until the voxel is out of sight.
+        The view only moves if it is zoomed in, or was dragged so that the voxel is not visible.
         """
         self.go_to(voxel, centre=self.is_zoomed_in or not self._is_in_sight(voxel))
 
@@ -231,7 +231,7 @@ class SliceView:
     # ------------------------------------------------------------------- zoom
 
     def fit(self, zoom: float | None = None) -> None:
-        """Show the whole slice, or the displayed breast; `zoom` if another view sets it."""
+        """Show the whole slice or the displayed breast; `zoom` is given if another view sets it."""
         if len(self._viewer.layers):
             # Not every layer: a mask of the previous case is removed later, others may be
             # anywhere.
@@ -251,7 +251,7 @@ class SliceView:
         )
 
     def _fit_slice(self, layer: Any) -> None:
-        """Fit a layer's slice like napari, which builds a list of layers for it, 3 ms."""
+        """Fit the slice of a layer as napari does, but without its list of layers, saving 3 ms."""
         extent, displayed = layer.extent, list(self._viewer.dims.displayed)
         low, high = (extent.world[end][displayed] for end in (0, 1))
         sizes = high - low + extent.step[displayed]
@@ -261,12 +261,12 @@ class SliceView:
 
     @property
     def is_as_fitted(self) -> bool:
-        """Whether the slice has not been zoomed or dragged since it was fitted."""
+        """Whether the view was not zoomed or dragged since it was fitted."""
         return self._viewer.dims.ndisplay == _IN_PLANE and self._as_fitted == self.read_camera()[:2]
 
     @property
     def whole_zoom(self) -> float:
-        """Pixels per mm at which the whole slice, or the displayed breast, just fits."""
+        """Zoom in pixels per mm at which the whole slice or the displayed breast just fits."""
         return self._whole_zoom
 
     @property
@@ -276,7 +276,7 @@ class SliceView:
 
     @property
     def relative_zoom(self) -> float:
-        """Zoom relative to the fitted slice; 1 if it just fits."""
+        """Zoom relative to the fitted slice; 1 means that the slice just fits."""
         whole = self._whole_zoom
         return float(self._viewer.scene.camera.zoom) / whole if whole > 0 else 1.0
 
@@ -299,7 +299,7 @@ class SliceView:
     # ------------------------------------------------------------------ place
 
     def voxel_at(self, position: tuple[float, ...]) -> Voxel | None:
-        """Return the voxel (z, y, x) of the case at a world position; None outside the volume."""
+        """Return the voxel (z, y, x) at a world position, or None outside the volume."""
         point = self.place_at(position)
         grid = self._stack.grid
         if point is None or grid is None:
@@ -309,9 +309,9 @@ class SliceView:
         return (z, y, x) if inside else None
 
     def place_at(self, position: tuple[float, ...]) -> tuple[float, float, float] | None:
-        """Return the voxel coordinates (z, y, x) of a world position, inside the volume or not.
+        """Return the voxel coordinates (z, y, x) of a world position, also outside the volume.
 
-        Across the slices it is the displayed slice. None without a case.
+        The coordinate across the slices is the displayed slice. Returns None without a case.
         """
         grid = self._stack.grid
         if grid is None or len(position) < _SPACE_AXES:
@@ -324,11 +324,11 @@ class SliceView:
     # ------------------------------------------------------------------ slice
 
     def slice_shown(self) -> tuple[int, int] | None:
-        """Return the array axis (0 z, 1 y, 2 x) across the displayed slice and its index there."""
+        """Return the array axis (0 z, 1 y, 2 x) perpendicular to the slice, and the slice index."""
         return self.slice_shown_in(self._viewer)
 
     def slice_shown_in(self, viewer: Any) -> tuple[int, int] | None:
-        """Return the same for another view of the case."""
+        """Return the axis and index of the displayed slice in another view of the case."""
         axis, grid = self.upright_axis_in(viewer), self._stack.grid
         if axis is None or grid is None:
             return None
@@ -339,11 +339,11 @@ class SliceView:
 
     @property
     def upright_axis(self) -> int | None:
-        """The array axis (0 z, 1 y, 2 x) across the displayed slice; None in a 3-D view."""
+        """The array axis (0 z, 1 y, 2 x) perpendicular to the displayed slice, or None in 3-D."""
         return self.upright_axis_in(self._viewer)
 
     def upright_axis_in(self, viewer: Any) -> int | None:
-        """Return the same for another view of the case."""
+        """Return the axis perpendicular to the displayed slice in another view of the case."""
         grid = self._stack.grid
         dims = viewer.dims
         lead = dims.ndim - _SPACE_AXES

@@ -1,4 +1,4 @@
-"""Subtraction with a key: the displayed phase minus another, computed in a thread."""
+"""Subtraction by a shortcut: the displayed phase minus another, computed in a thread."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 
 class Subtracting(WindowPart):
-    """Shows and hides the subtraction, and follows the phase slider while it is shown."""
+    """Shows and hides the subtraction, which follows the phase slider while it is shown."""
 
     def __init__(self, context: WindowContext, text: CanvasText) -> None:
         super().__init__(context)
@@ -28,7 +28,7 @@ class Subtracting(WindowPart):
 
     @property
     def minuend(self) -> int:
-        """The minuend: the displayed phase, or its neighbour if it is the one to subtract."""
+        """The minuend: the displayed phase, or its neighbour if that phase is subtracted."""
         phase = self._scene.phase or 0
         if phase != self.minus:
             return phase
@@ -53,7 +53,7 @@ class Subtracting(WindowPart):
             self._ask_subtraction(self.minuend)
 
     def _subtract_again(self) -> None:
-        """Subtract the displayed phases again, if a subtraction is shown."""
+        """Subtract the displayed phases again if a subtraction is shown."""
         if self.is_on:
             self._ask_subtraction(self.minuend)
 

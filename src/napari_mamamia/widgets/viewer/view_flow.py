@@ -1,4 +1,4 @@
-"""The flow of the strip "View", and its settings from one session to the next."""
+"""Controller of the View panel, and its settings from one session to the next."""
 
 import logging
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _MOST_MM: Final = 60.0
 
 
 class ViewFlow(WindowPart):
-    """Connects the strip to the views, the images and the preferences."""
+    """Connects the View panel to the views, the images and the preferences."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ViewFlow(WindowPart):
         self._recall_settings()
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return the actions of the view's keys, by the names of the table."""
+        """Return the actions of the view shortcuts, by their names in the table."""
         return {
             "previous_phase": lambda: self._scene.step_phase(-1),
             "next_phase": lambda: self._scene.step_phase(1),
@@ -140,7 +140,7 @@ class ViewFlow(WindowPart):
         self._show_later()
 
     def _show_later(self, _event: object = None) -> None:
-        """Update the strip after the current change."""
+        """Update the View panel after the current change."""
         self._later.start(0)
 
     def _show_image(self) -> None:
@@ -155,7 +155,7 @@ class ViewFlow(WindowPart):
     # ------------------------------------------------------------- preferences
 
     def _recall_settings(self) -> None:
-        """Restore the settings; a value of another version is ignored."""
+        """Restore the settings; unknown values from another version are ignored."""
         settings = dict(self._services.load_preferences().view)
         layout = settings.get("layout", "")
         if layout in set(Layout) - {Layout.HUNG}:

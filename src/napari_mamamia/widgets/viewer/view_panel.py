@@ -1,4 +1,4 @@
-"""The strip "View" below the header: layout, image, slab, contrast, cine, sides."""
+"""The View panel below the header: layout, image, slab, window/level, cine, sides."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -26,7 +26,7 @@ _NAMES: Final = (tr("Layout"), tr("Image"), tr("MIP of"), tr("Window"), tr("Phas
 
 
 class ViewPanel(QFrame):
-    """The strip; its signals are the user's requests, and it does not use the viewer."""
+    """The View panel, independent of the viewer; its signals are user requests."""
 
     layout_wanted = Signal(object)
     beside_wanted = Signal(int)
@@ -57,7 +57,7 @@ class ViewPanel(QFrame):
     # ---------------------------------------------------------------- to show
 
     def set_layout_shown(self, layout: Layout) -> None:
-        """Show the displayed layout: no button is checked during a hanging step."""
+        """Check the button of the displayed layout, or no button during a hanging step."""
         self._layout_group.setExclusive(False)  # otherwise the last button could not be unchecked
         for other, chosen in self.layouts.items():
             chosen.setChecked(other is layout)
@@ -78,21 +78,21 @@ class ViewPanel(QFrame):
             box.blockSignals(False)
 
     def set_slab(self, slab_mm: float) -> None:
-        """Show the thickness of a slab; 0 is the whole volume."""
+        """Show the thickness of a slab in mm; 0 is the whole volume."""
         self.slab.blockSignals(True)
         self.slab.setValue(round(slab_mm))
         self.slab.blockSignals(False)
         self._say_slab(round(slab_mm))
 
     def set_contrasts(self, names: Sequence[str], chosen: str) -> None:
-        """Offer the contrast ranges for the displayed image."""
+        """Offer the window/level ranges for the displayed image."""
         if [self.contrast.itemText(k) for k in range(self.contrast.count())] != list(names):
             self.contrast.clear()
             self.contrast.addItems(list(names))
         self.contrast.setCurrentText(chosen)
 
     def set_playing(self, playing: bool) -> None:
-        """Show whether the phases are playing."""
+        """Show whether the loop through the phases is playing."""
         self.play.setText(tr("■ Stop") if playing else tr("▶ Play"))
 
     def set_pace(self, phases_per_s: int) -> None:
@@ -100,7 +100,7 @@ class ViewPanel(QFrame):
         self.pace.setCurrentText(f"{phases_per_s} / s")
 
     def set_neurological(self, on: bool) -> None:
-        """Show the side of the patient's right."""
+        """Show which side of the screen shows the patient's right."""
         self.neurological.setChecked(on)
 
     # ---------------------------------------------------------------- to make
@@ -128,7 +128,7 @@ class ViewPanel(QFrame):
         }
         self._layout_group = _make_group(self, list(self.layouts.values()))
         self.beside: QComboBox = named(
-            QComboBox(), "view_beside", tr("The phase next to the one of the slider.")
+            QComboBox(), "view_beside", tr("The phase to show next to the phase of the slider.")
         )
         self.beside.activated.connect(self.beside_wanted.emit)
         self._beside_line = row(QLabel(tr("next to")), self.beside)
@@ -155,7 +155,7 @@ class ViewPanel(QFrame):
         }
         self._image_group = _make_group(self, list(self.images.values()))
         self.minus: QComboBox = named(
-            QComboBox(), "view_minus", tr("The phase to subtract from the one of the slider.")
+            QComboBox(), "view_minus", tr("The phase to subtract from the phase of the slider.")
         )
         call_by(self.minus, tr("minus phase"))
         self.minus.activated.connect(self.minus_wanted.emit)
@@ -181,7 +181,9 @@ class ViewPanel(QFrame):
         self.contrast: QComboBox = named(
             QComboBox(),
             "view_contrast",
-            with_key(tr("Grey-value range; drag with the middle button for your own."), "contrast"),
+            with_key(
+                tr("Window/level preset; drag with the middle button to set your own."), "contrast"
+            ),
         )
         self.contrast.textActivated.connect(self.contrast_wanted.emit)
         self.neurological: Any = _make_choice(

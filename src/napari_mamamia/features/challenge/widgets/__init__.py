@@ -1,1 +1,1 @@
-"""The leaderboard page: the leader, the teams, and every case of every team."""
+"""The Leaderboard page: the leader, the teams, and every case of every team."""

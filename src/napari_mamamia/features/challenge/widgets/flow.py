@@ -1,4 +1,4 @@
-"""Actions of the leaderboard page: read a ranking, open a case with a team's mask."""
+"""Controller of the Leaderboard page: read a ranking, open a case with a team's mask."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ from napari_mamamia.widgets.viewer.opening import Opening
 
 _LANE: Final = "leaderboard"
 _MASKS: Final = "review"
-"""The job lane of scored masks, shared with other pages: only the newest request counts."""
+"""The job lane for scored masks, shared with other pages; only the newest request counts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TeamAnswer:
-    """The folder of a team's masks, None if it is not known, and the masks of the open case."""
+    """The folder of a team's masks, or None if unknown, and the masks of the open case."""
 
     folder: Path | None
     masks: CaseMasks | None = None
@@ -39,9 +39,9 @@ class _TeamAnswer:
 class LeaderboardFlow(WindowPart):
     """Connects the view, the open data set and the masks of the teams.
 
-    `shown` asks to bring the view to the front, `case_wanted` says that a cell opens a case. While
-    a team is chosen, every opened case is shown with that team's mask, and next and previous go
-    through the cases in the order of the view.
+    The signal `shown` requests to bring the view to the front, `case_wanted` to open the case of a
+    cell. While a team is selected, every opened case is shown with the team's mask. The actions
+    Next and Previous follow the order of cases in the view.
     """
 
     shown = Signal()
@@ -75,7 +75,7 @@ class LeaderboardFlow(WindowPart):
         self._follow_blinding()
 
     def open_ranking(self, path: Path) -> None:
-        """Read a ranking and show it, or the reason why it cannot be read or is hidden."""
+        """Read and show a ranking, or the reason why it cannot be read or is hidden."""
         self.shown.emit()
         self._jobs.start(
             _LANE,
@@ -86,13 +86,13 @@ class LeaderboardFlow(WindowPart):
         )
 
     def open_cell(self, case_id: str, team: str) -> None:
-        """Open a case of the ranking with the mask of a team ("": with its own masks)."""
+        """Open a case of the ranking with the mask of `team`, or with its own masks for ""."""
         own_id = self._own_ids.get(case_key(case_id))
         if own_id is None:
             self._notifier.warn(
                 tr(
-                    "{case_id} is not in the open data set: open the data set that was ranked "
-                    "(page Cases).",
+                    "{case_id} is not in the open data set: open the data set that was ranked (on "
+                    "the Cases page).",
                     case_id=case_id,
                 )
             )
@@ -106,7 +106,7 @@ class LeaderboardFlow(WindowPart):
             self._cases.open_case(own_id)
 
     def leave(self) -> None:
-        """Show cases with their own masks again, from the next case on."""
+        """Show cases with their own masks again, starting with the next case."""
         self._team = ""
 
     # -------------------------------------------------------------------- inner
@@ -133,7 +133,7 @@ class LeaderboardFlow(WindowPart):
         self._view.open.setEnabled(not why)
 
     def _follow_data_set(self) -> None:
-        """Read how the open data set spells its cases, and report the missing ones."""
+        """Read how the open data set spells its case ids, and report missing cases."""
         self.leave()
         opened, ids = self._session.opened, {}
         if opened is not None:
@@ -145,12 +145,13 @@ class LeaderboardFlow(WindowPart):
             text = ""
         elif opened is None:
             text = tr(
-                "Open the data set that was ranked (page Cases) to open its cases by a click."
+                "Open the data set that was ranked (on the Cases page) to open its cases by a "
+                "click."
             )
         else:
             text = tr(
-                "{n_there:,} of these {n_cases:,} cases are in the open data set {name}: a "
-                "click opens only those.",
+                "{n_there:,} of these {n_cases:,} cases are in the open data set {name}; only "
+                "these can be opened by a click.",
                 n_there=n_there,
                 n_cases=len(cases),
                 name=opened.data_set.name,
@@ -163,7 +164,7 @@ class LeaderboardFlow(WindowPart):
             self._session.set_queue([self._own_ids[key] for key in keys if key in self._own_ids])
 
     def _show_masks(self) -> None:
-        """Show the chosen team's mask of the open case, read in a thread."""
+        """Show the selected team's mask of the open case, which is read in a thread."""
         case, team, board = self._session.case, self._team, self._board
         files, workspace = self._session.files, self._session.workspace
         if case is None or not team or board is None or not self._session.listed_id:

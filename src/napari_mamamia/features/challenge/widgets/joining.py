@@ -1,4 +1,4 @@
-"""Joins the leaderboard to the window's panel."""
+"""Connections between the leaderboard and the window's panel."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from napari_mamamia.widgets.dock.parts import DockParts
 
 
 def make_leaderboard(panel: DockParts, view: LeaderboardTab) -> LeaderboardFlow:
-    """Make the leaderboard work."""
+    """Return the controller of the leaderboard."""
     shown = (panel.cases_flow, panel.opening, panel.scored_masks)
     flow = LeaderboardFlow(panel.context, view, *shown)
     flow.shown.connect(lambda: panel.show_results("Leaderboard"))

@@ -1,4 +1,4 @@
-"""The leaderboard's two tables as Qt models: teams by a method, and cases by team."""
+"""The two tables of the leaderboard as Qt models: teams by a method, and cases by team."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from napari_mamamia.widgets.controls.colours import AGREEMENT_COLOURS, QUIET_COL
 
 UNKNOWN: Final = "–"
 BAD_COLOUR: Final = AGREEMENT_COLOURS["false"]
-"""Background of the worst value of a table; better ones are paler, the best has none."""
+"""Background of the worst value of a table; better values are paler, the best has none."""
 _MOST_OPAQUE: Final = 0.5
 _STEPS: Final = 10
 _NUMBERS: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -28,7 +28,7 @@ _NUMBERS: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 @dataclass(frozen=True, slots=True)
 class TeamRow:
-    """A team by the chosen method, with its numbers from the table."""
+    """A team ranked by the selected method, with its values from the table."""
 
     team: RankedAlgorithm
     n_cases: int | None
@@ -81,18 +81,18 @@ _COLUMNS: Final = (
 )
 _FILLED: Final = [column.title for column in _COLUMNS].index("filled")
 TEAM_WIDTHS: Final = tuple(column.width for column in _COLUMNS)
-"""Width in pixels of each column of the teams."""
+"""Width in pixels of each column of the teams table."""
 
 
 class TeamsModel(QAbstractTableModel):
-    """One row for each team, best first, read only."""
+    """Read-only model with one row for each team, best first."""
 
     def __init__(self) -> None:
         super().__init__()
         self.rows: tuple[TeamRow, ...] = ()
 
     def show_table(self, table: BoardTable | None, method: int = 0) -> None:
-        """Show the teams of a table by one of its methods."""
+        """Show the teams of a table, ranked by one of its methods."""
         self.beginResetModel()
         self.rows = ()
         if table is not None:
@@ -141,13 +141,14 @@ _BEFORE: Final = (
     (CaseOrder.SPREAD, "spread", tr("Largest minus smallest value of the teams in a case")),
     (CaseOrder.WORST, "worst", tr("Worst value of a team in a case; – if a team has none")),
 )
-"""The columns before the teams: order, title, tooltip."""
+"""The columns before the teams: sort key, title, tooltip."""
 
 
 class CasesModel(QAbstractTableModel):
-    """A row for each case, a column for each team, read only; the row headers are case ids.
+    """Read-only model with a row for each case and a column for each team.
 
-    `sort_wanted` carries a `CaseOrder` or a team's name, and whether the order is ascending.
+    The row headers are case ids. The signal `sort_wanted` carries a `CaseOrder` or a team's name,
+    and whether to sort ascending.
     """
 
     sort_wanted = Signal(str, bool)
@@ -160,7 +161,7 @@ class CasesModel(QAbstractTableModel):
         self._rule = ""
 
     def show_grid(self, grid: CaseGrid | None, teams: Sequence[str], rule: str) -> None:
-        """Show the cases of a table, the teams in an order; `rule` is that for missing values."""
+        """Show cases and ordered teams of a table; `rule` is the rule for missing values."""
         self.beginResetModel()
         self._grid, self._rule = grid, rule
         self._columns = () if grid is None else tuple(grid.teams.index(team) for team in teams)
@@ -174,18 +175,18 @@ class CasesModel(QAbstractTableModel):
         self.layoutChanged.emit()
 
     def case_ids(self) -> list[str]:
-        """Return the cases in their displayed order."""
+        """Return the case ids in their displayed order."""
         grid = self._grid
         return [] if grid is None else [grid.cases[row] for row in self._order]
 
     def find_cell(self, row: int, column: int) -> tuple[str, str]:
-        """Return the case and the team of a cell; "" for the team of another column."""
+        """Return the case and the team of a cell; the team is "" in the other columns."""
         case_id, index = self.case_ids()[row], column - len(_BEFORE)
         grid = self._grid
         return case_id, "" if index < 0 or grid is None else grid.teams[self._columns[index]]
 
     def column_of(self, team: str) -> int | None:
-        """Return a team's column, None if it has none."""
+        """Return a team's column, or None if it has none."""
         names = [] if self._grid is None else [self._grid.teams[index] for index in self._columns]
         return names.index(team) + len(_BEFORE) if team in names else None
 
@@ -194,12 +195,12 @@ class CasesModel(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else len(self._order)
 
     def columnCount(self, parent: QModelIndex | None = None) -> int:
-        """Return the number of teams and of the columns before them."""
+        """Return the number of columns: the teams and the columns before them."""
         nothing = self._grid is None or (parent is not None and parent.isValid())
         return 0 if nothing else len(_BEFORE) + len(self._columns)
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Request another order; -1 is that of the file."""
+        """Request another order; column -1 means the order of the file."""
         by: str = CaseOrder.LISTED
         if 0 <= column < len(_BEFORE):
             by = _BEFORE[column][0]
@@ -304,7 +305,7 @@ def _show_count(count: int | None) -> str:
 
 
 def _show_interval(team: RankedAlgorithm) -> str:
-    """Return the smallest range of whole ranks that contains the interval.
+    """Return the smallest range of integer ranks that contains the interval.
 
     Examples
     --------

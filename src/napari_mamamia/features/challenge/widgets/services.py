@@ -1,4 +1,4 @@
-"""What the window calls for this feature's page; tests pass fakes of single ones."""
+"""Services of the leaderboard; tests replace single functions."""
 
 from napari_mamamia.features.challenge.services.rank.board import open_board
 from napari_mamamia.features.challenge.services.rank.team_masks import (
@@ -9,7 +9,7 @@ from napari_mamamia.widgets.base.service_record import Services, ServiceSet
 
 
 class RankServices(ServiceSet):
-    """The services of the leaderboard; a field left out is the real one."""
+    """The services of the leaderboard; omitted fields are the real functions."""
 
     open_board = staticmethod(open_board)
     find_team_folder = staticmethod(find_team_folder)
@@ -17,5 +17,5 @@ class RankServices(ServiceSet):
 
 
 def ranks_services(services: Services) -> RankServices:
-    """Return this feature's services of a window."""
+    """Return the leaderboard services of a window."""
     return services.of_feature("ranks", RankServices)

@@ -1,4 +1,4 @@
-"""The leaderboard tab: a summary sentence, the teams by a method, the cases of every team."""
+"""The Leaderboard tab: a summary, the teams by a method, and the cases of every team."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,7 +66,7 @@ _METHOD_TEXTS: Final = {
 
 
 class CellTable(QTableView):
-    """Emits `opened` with a cell's row and column on click or Enter; other keys go to the image."""
+    """A table whose cells open on click or Enter; `opened` carries row and column."""
 
     opened = Signal(int, int)
 
@@ -101,11 +101,11 @@ class CellTable(QTableView):
 
 
 class LeaderboardTab(QWidget):
-    """The leaderboard tab.
+    """The Leaderboard tab.
 
-    `folder_chosen` carries a path, `cell_chosen` a case and a team ("" for none). `masks_chosen`
-    carries a team and the folder of its masks, `masks_declined` a team; `reordered` says that the
-    order of the cases changed.
+    The signal `folder_chosen` carries a path, `cell_chosen` a case and a team ("" for none).
+    `masks_chosen` carries a team and the folder of its masks, `masks_declined` a team. `reordered`
+    reports that the order of the cases changed.
     """
 
     folder_chosen = Signal(object)
@@ -133,7 +133,7 @@ class LeaderboardTab(QWidget):
     # ---------------------------------------------------------------- for others
 
     def show_board(self, board: RankBoard | None, problem: str = "") -> None:
-        """Show a ranking; None shows what can be opened, or the `problem`."""
+        """Show a ranking; for None, show what can be opened, or the `problem`."""
         self._board = board
         set_primary(self.open, board is None)
         self.masks_line.hide()
@@ -157,12 +157,12 @@ class LeaderboardTab(QWidget):
         self._share_width()
 
     def say_cases(self, text: str) -> None:
-        """Show which of these cases can be opened, "" if all can."""
+        """Show which of these cases can be opened; "" if all can."""
         self.cases_note.setText(text)
         self.cases_note.setVisible(bool(text))
 
     def ask_masks(self, team: str, why: str = "") -> None:
-        """Ask for the folder of a team's masks after its case was opened without them."""
+        """Ask for the folder of a team's masks after a case was opened without them."""
         self._team = team
         first = why or tr("The folder of {team}'s masks is not known.", team=team)
         self.masks_text.setText(tr("{first} The masks on screen are not theirs.", first=first))
@@ -173,7 +173,7 @@ class LeaderboardTab(QWidget):
         self.masks_line.show()
 
     def tell_masks(self, team: str, folder: Path) -> None:
-        """Show which team's masks are displayed, and offer to change the folder."""
+        """Show whose masks are displayed, with a button to change the folder."""
         self._team = team
         self.masks_text.setText(
             tr(
@@ -193,15 +193,15 @@ class LeaderboardTab(QWidget):
         self.masks_line.show()
 
     def has_keyboard(self) -> bool:
-        """Return whether the cases have the keyboard focus."""
+        """Return whether the cases table has the keyboard focus."""
         return self.cases.window().focusWidget() is self.cases
 
     def case_ids(self) -> list[str]:
-        """Return the cases in their displayed order."""
+        """Return the case ids in their displayed order."""
         return self.cases_model.case_ids()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Divide the width again, so that both sides stay usable in a narrow window."""
+        """Distribute the width again, so that both sides stay usable in a narrow window."""
         super().resizeEvent(event)
         if event.size().width() != event.oldSize().width():
             self._share_width()
@@ -319,7 +319,7 @@ class LeaderboardTab(QWidget):
         layout.addStretch()
 
     def _show_notes(self, notes: Sequence[str]) -> None:
-        """Show the first notes, and all of them in the tooltip."""
+        """Show the first notes, with all notes in the tooltip."""
         more = len(notes) - _NOTES_SHOWN
         self.notes.setText(
             "\n".join(notes[:_NOTES_SHOWN]) + (tr(" … and {more} more", more=more) * (more > 0))
@@ -367,12 +367,12 @@ class LeaderboardTab(QWidget):
         self._sort_by(*self._by)
 
     def _share_width(self) -> None:
-        """Give each side half; the teams leave unused width to the cases."""
+        """Give each side half of the width; the cases get the width that the teams do not need."""
         half = self.width() // 2
         self._tables.setSizes([half, half])
 
     def _fit_cases(self) -> None:
-        """Give enough width to the longest case id, up to a limit, and to each value."""
+        """Fit the columns to the longest case id, up to a limit, and to the values."""
         self.cases.fit.set_widths([_CELL_WIDTH] * self.cases_model.columnCount())
         letters = self.cases.fontMetrics()
         widest = max(map(letters.horizontalAdvance, self.case_ids()), default=0)

@@ -1,1 +1,1 @@
-"""Page Review: read, adjudicate, sign and lead a study of several readers."""
+"""The Review page: read, adjudicate, sign and lead a study with several readers."""

@@ -1,4 +1,4 @@
-"""Control page Review: open a study, begin as a person, and refresh regularly."""
+"""Controller of the Review page: open a study, begin as a person, and refresh regularly."""
 
 from collections.abc import Callable
 from functools import partial
@@ -37,16 +37,16 @@ T = TypeVar("T")
 
 _LOOK_EVERY_MS: Final = 5_000
 _CLOSING_S: Final = (0.3, 1.7)
-"""Waiting times for the share when the window closes, s: silently, then with a message."""
+"""Waiting times in seconds for the share when the window closes: silently, then with a message."""
 _HEAD_DIGITS: Final = 16
-"""Number of digits of a checksum, as printed by `mamamia review verify`."""
+"""Number of digits of a displayed checksum, as printed by `mamamia review verify`."""
 _PLAN: Final = "review plan"
 _NO_FOLDER: Final = tr("Choose a new folder for the study first.")
 _LOOK: Final = "review look"
 _BEGIN: Final = "review begin"
 _TOO_LATE: Final = tr(
-    "The study {} is blind, but cases were open in this window already. Start a "
-    "new window for it: mamamia view --study {}"
+    "The study {} is blinded, but cases were already open in this window. Start a new window for "
+    "it: mamamia view --study {}"
 )
 _LEAVING: Final = tr(
     "Leaving the study {}: its folder does not answer yet. Your answers and masks are on this "
@@ -70,7 +70,7 @@ _ONE_STUDY: Final = tr(
 class Planning(WindowPart):
     """Connects the form of a new study with the services.
 
-    `frozen` carries the folder that was made and the SHA-256 of the study file.
+    The signal `frozen` carries the folder of the new study and the SHA-256 of its study file.
     """
 
     frozen = Signal(object, str)
@@ -84,7 +84,7 @@ class Planning(WindowPart):
         view.freezing_wanted.connect(self.freeze)
 
     def list_cases(self, data_set: Path) -> None:
-        """List the cases of the data set, to choose from."""
+        """List the cases of the data set for selection."""
         list_case_ids = review_services(self._services).list_case_ids
         self._jobs.start(
             _PLAN,
@@ -114,12 +114,12 @@ class Planning(WindowPart):
         )
 
     def _show_problem(self, error: Exception) -> None:
-        """Show an error next to the field to correct."""
+        """Show an error next to the field that needs correction."""
         field = error.field if isinstance(error, SetupError) else "data_set"
         self._view.show_problem(field, plain_text(error))
 
     def freeze(self, setup: FreezeSetup) -> None:
-        """Write the displayed study."""
+        """Write the study as shown in the draft."""
         if setup.folder == Path():
             self._view.show_problem("folder", _NO_FOLDER)
             return
@@ -137,7 +137,7 @@ class Planning(WindowPart):
 
 
 class Leading(WindowPart):
-    """Connects the lead's view of a study with the services."""
+    """Connects the lead's view with the services."""
 
     def __init__(self, context: WindowContext, view: ProgressView) -> None:
         super().__init__(context)
@@ -158,7 +158,7 @@ class Leading(WindowPart):
 
 
 class Signing(WindowPart):
-    """Connects the view of signatures and keys with the client; emits `stepped` after each step."""
+    """Connects the view of signatures and keys with the client; `stepped` follows each step."""
 
     stepped = Signal()
 
@@ -172,7 +172,7 @@ class Signing(WindowPart):
         view.ending_wanted.connect(self.end)
 
     def make_key(self, passphrase: str) -> None:
-        """Make this person's key, or a replacement of a lost one."""
+        """Create this person's key, or a replacement for a lost key."""
         client, make_own_key = self.client, review_services(self._services).make_own_key
         if client is not None:
             self._take_step(
@@ -184,21 +184,21 @@ class Signing(WindowPart):
         self._notifier.hint(tr("Your key is ready. Its digits: {digits}", digits=digits))
 
     def sign(self, things: tuple[Signable, ...], passphrase: str) -> None:
-        """Sign the chosen things."""
+        """Sign the selected items."""
         client, sign_things = self.client, review_services(self._services).sign_things
         if client is not None:
             work = partial(sign_things, client, things, passphrase)
             self._take_step("Signing", work, self._notifier.hint)
 
     def countersign(self, name: str, digits: str, passphrase: str) -> None:
-        """Countersign a key as a lead."""
+        """Countersign another person's key as a lead."""
         client, countersign_key = self.client, review_services(self._services).countersign_key
         if client is not None:
             work = partial(countersign_key, client, name, digits, passphrase)
             self._take_step("Countersigning", work, self._notifier.hint)
 
     def end(self, key: RevocableKey, reason: str, since: str, passphrase: str) -> None:
-        """Revoke a key that was lost or stolen."""
+        """Revoke a lost or stolen key."""
         client, end_key = self.client, review_services(self._services).end_key
         if client is not None:
             work = partial(end_key, client, key, reason, since, passphrase)
@@ -209,7 +209,7 @@ class Signing(WindowPart):
         self._notifier.hint(text)
 
     def _take_step(self, doing: str, work: Callable[[], T], then: Callable[[T], object]) -> None:
-        """Run one step; clear typed passphrases in any case."""
+        """Run one step; clear the entered passphrases in any case."""
         self._view.end_secrets()
         self._jobs.start(
             "review sign",
@@ -222,7 +222,7 @@ class Signing(WindowPart):
 
 
 class ReviewFlow(WindowPart):
-    """Connects page, client and the parts of the page; `shown_wanted` asks to show page Review."""
+    """Connects page, client and views; `shown_wanted` requests to show the Review page."""
 
     shown_wanted = Signal()
 
@@ -261,7 +261,7 @@ class ReviewFlow(WindowPart):
     # ------------------------------------------------------------------- entering
 
     def open_study(self, folder: Path, who: str = "") -> None:
-        """Open a study; begin at once as `who`, or propose the last name."""
+        """Open a study; begin at once as `who`, or suggest the last name."""
         self.shown_wanted.emit()
         if self.client is not None:
             if self.client.folder != folder:
@@ -297,7 +297,7 @@ class ReviewFlow(WindowPart):
             self.sit_down(remembered)
 
     def sit_down(self, who: str, passphrase: str = "") -> None:
-        """Begin as a person of the chosen study, with the key if one counts."""
+        """Begin as a person of the selected study, with a passphrase if a key is required."""
         folder = self._folder
         if folder is None or self.client is not None or not who:
             return
@@ -326,7 +326,7 @@ class ReviewFlow(WindowPart):
         )
 
     def _take_client(self, opened: OpenedClient, *, all_saved: bool) -> None:
-        """Begin with a client; a blind study only if no case can have been seen."""
+        """Begin with a client; a blinded study is rejected if cases may have been seen."""
         client, before = opened.client, self._session.blinding
         was_open = self._session.opened is not None or self._session.case is not None
         if not all_saved or (was_open and not before.covers(client.blinding)):
@@ -386,20 +386,20 @@ class ReviewFlow(WindowPart):
 
     @property
     def is_at_work(self) -> bool:
-        """Return whether a study is being read in this window."""
+        """Return whether this window is currently used for a study."""
         return self.client is not None
 
     def accept(self) -> None:
-        """Submit the current reading; adjudicators decide on page Review."""
+        """Submit the current reading; adjudicators decide on the Review page."""
         if self.judging.dispute is not None:
             self.shown_wanted.emit()
         else:
             self.reading.accept()
 
     def close(self) -> None:
-        """Release claims and send waiting events, because the window closes.
+        """Release claims and send waiting events when the window closes.
 
-        The share is waited for only briefly: everything is already saved on this computer.
+        The window waits only briefly for the share, because everything is already saved locally.
         """
         client, self.client = self.client, None
         self._timer.stop()

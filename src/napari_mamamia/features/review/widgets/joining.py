@@ -1,4 +1,4 @@
-"""Joins page Review to the window's panel."""
+"""Connections between the Review page and the window's panel."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from napari_mamamia.widgets.dock.parts import DockParts
 
 
 def make_review(panel: DockParts, page: ReviewPage) -> ReviewFlow:
-    """Make page Review work."""
+    """Return the controller of the Review page."""
     at_work = (panel.listing, panel.opening, panel.editing)
     flow = ReviewFlow(panel.context, page, *at_work, panel.readers, panel.protocols)
     flow.shown_wanted.connect(lambda: panel.show_page("Review"))
@@ -20,5 +20,5 @@ def make_review(panel: DockParts, page: ReviewPage) -> ReviewFlow:
 
 
 def open_study(panel: DockParts, folder: Path, who: str = "") -> None:
-    """Open a review study, as a person of it where one is named."""
+    """Open a review study, and begin as the person `who` if one is given."""
     panel.flow("Review").open_study(folder, who)

@@ -1,4 +1,4 @@
-"""Control adjudication: open a case, show its readings, decide."""
+"""Controller of adjudication: open a case, show its readings, decide."""
 
 from collections.abc import Callable
 from functools import partial
@@ -34,10 +34,10 @@ _LANE: Final = "review"
 
 
 class Judging(WindowPart):
-    """Connects the adjudicator's view, the client and the case on screen.
+    """Connects the adjudicator's view, the client and the displayed case.
 
-    `stepped` is emitted when a case was opened, decided, accepted, reopened or returned to the
-    queue.
+    The signal `stepped` is emitted after a case was opened, decided, accepted, reopened or returned
+    to the queue.
     """
 
     stepped = Signal()
@@ -91,7 +91,7 @@ class Judging(WindowPart):
     # ------------------------------------------------------------------ taking up
 
     def take_up(self, case: str) -> None:
-        """Take a case, so that no other adjudicator does, and show its readings."""
+        """Reserve a case for this adjudicator, and show its readings."""
         client = self.client
         if client is None:
             return
@@ -128,7 +128,7 @@ class Judging(WindowPart):
             self._show_pair()
 
     def _show_pair(self) -> None:
-        """Show the readings in their layers, one per event-loop iteration; find differences."""
+        """Show the readings in their layers, one per event-loop iteration, and find differences."""
         dispute, case = self.dispute, self._session.case
         if dispute is None or case is None:
             return
@@ -192,7 +192,7 @@ class Judging(WindowPart):
             self._view.show_difference(None, -1, 0)
 
     def step_difference(self, by: int) -> None:
-        """Go to the next or previous difference; after the last comes the first."""
+        """Go to the next or previous difference; the first follows the last."""
         if not self._parts:
             return
         self._at = (self._at + by) % len(self._parts)
@@ -201,7 +201,7 @@ class Judging(WindowPart):
         self._view.show_difference(part, self._at, len(self._parts))
 
     def show_lesion(self, at: int) -> None:
-        """Go to a lesion of the list."""
+        """Go to the lesion at an index of the list."""
         if 0 <= at < len(self._lesions.rows):
             voxel = self._lesions.rows[at].voxel
             self._scene.view.reveal(voxel)
@@ -321,7 +321,7 @@ class Judging(WindowPart):
         work: Callable[[], T],
         tell: Callable[[T], object] = lambda _outcome: None,
     ) -> None:
-        """Run the last step of a case, then show the queue again."""
+        """Run the last step of a case, then show the queue."""
         self._view.show_dispute(self.dispute, is_busy=True)
 
         def end(outcome: T) -> None:
@@ -343,7 +343,7 @@ class Judging(WindowPart):
     # --------------------------------------------------------------- without a look
 
     def accept_unseen(self, case: str) -> None:
-        """Accept a case whose readings agree."""
+        """Accept a case with agreeing readings without viewing it."""
         client = self.client
         if client is not None:
             accept_case = review_services(self._services).accept_case

@@ -10,14 +10,16 @@ from napari_mamamia.features.review.services.client_records import DisputeRow
 from napari_mamamia.features.review.services.lesion_rows import LesionRow, LesionTable
 
 ENDS: Final = (CaseState.ACCEPTED, CaseState.SIGNED, CaseState.REJECTED)
-NO_MASK: Final = tr("Copy a reading or a consensus, or draw your own mask on page Refine first.")
+NO_MASK: Final = tr(
+    "Copy a reading or a consensus, or draw your own mask on the Refine page first."
+)
 NO_REASON: Final = tr("Give a reason in a few words.")
 OTHER_GRID: Final = tr("The mask of {} has another grid than the images and is not shown.")
 MM3_PER_ML: Final = 1000.0
 
 
 def describe_queue(rows: Sequence[DisputeRow]) -> str:
-    """Return the number of waiting cases and their order, in words."""
+    """Return a text with the number of waiting cases and their order."""
     counts = Counter(
         "ended" if row.state in ENDS else "agree" if row.state is CaseState.READ else "disagree"
         for row in rows
@@ -33,7 +35,7 @@ def describe_queue(rows: Sequence[DisputeRow]) -> str:
 
 
 def describe_row(dispute: DisputeRow) -> str:
-    """Return a line of the queue."""
+    """Return the text of a case in the queue."""
     why = "; ".join(dispute.because)
     if dispute.state is CaseState.READ:
         why = why or tr("the readings agree")
@@ -47,7 +49,7 @@ def describe_row(dispute: DisputeRow) -> str:
 
 
 def describe_lesions(table: LesionTable, first: str, second: str) -> str:
-    """Return the numbers of matched and unmatched lesions, and the agreement of answers."""
+    """Return a text with matched and unmatched lesions and the agreement of answers."""
     if not table.rows and not table.lost_first and not table.lost_second:
         return tr("Neither reading has a lesion.")
     text = tr(
@@ -91,7 +93,7 @@ def describe_lesions(table: LesionTable, first: str, second: str) -> str:
 
 
 def describe_lesion(lesion: LesionRow, first: str, second: str) -> str:
-    """Return a line of the list of lesions: reader, numbers, and answers."""
+    """Return the text of a lesion in the list: reader, numbers and answers."""
     if lesion.first and lesion.second:
         text = tr(
             "{number} of {first} = {other} of {second} · Dice {dsc:.2f}",
@@ -124,7 +126,7 @@ def describe_lesion(lesion: LesionRow, first: str, second: str) -> str:
 
 
 def _describe_answers(lesion: LesionRow) -> list[str]:
-    """Return the answers that differ, and the number of equal ones."""
+    """Return texts with the differing answers and the number of equal answers."""
     texts = [
         f"{answer.question}: {answer.first or '–'} / {answer.second or '–'}"
         for answer in lesion.answers

@@ -1,4 +1,4 @@
-"""View of adjudication: the queue, a case's readings in two colours, their differences."""
+"""View for adjudication: the queue, a case's readings in two colours, and differences."""
 
 from collections.abc import Sequence
 
@@ -53,13 +53,14 @@ _RULE_TEXTS = {
 
 
 class JudgingView(QWidget):
-    """View of adjudication.
+    """View for adjudication.
 
-    `case_wanted` carries the key of a case to open, `pair_wanted` the indices of two readings;
-    `difference_wanted` a step of +1 or -1, `lesion_wanted` a line of the lesions; `rule_wanted` and
-    `reading_wanted` what to copy into the adjudicator's mask; `decision_wanted` (reason, index of
-    the reading whose answers to use), `leaving_out_wanted` a reason; `acceptance_wanted` the key of
-    a case in agreement, `reopening_wanted` (key, reason).
+    Signals: `case_wanted` carries the key of a case to open, `pair_wanted` the indices of two
+    readings, `difference_wanted` a step of +1 or -1, and `lesion_wanted` an index in the list of
+    lesions. `rule_wanted` and `reading_wanted` carry what to copy into the adjudicator's mask.
+    `decision_wanted` carries a reason and the index of the reading whose answers are used,
+    `leaving_out_wanted` a reason. `acceptance_wanted` carries the key of a case in agreement,
+    `reopening_wanted` a key and a reason.
     """
 
     case_wanted = Signal(str)
@@ -150,7 +151,7 @@ class JudgingView(QWidget):
         return chooser
 
     def _make_lesions(self) -> QWidget:
-        """Return the list of matched lesions; a click on a line goes to the lesion."""
+        """Return the list of matched lesions; a click shows the lesion on the image."""
         self.lesions_told = label(
             "review_lesions_told", tip=tr("Lesions of both readers and of one reader only")
         )
@@ -248,7 +249,7 @@ class JudgingView(QWidget):
         return column(self._answers_line, self.reason, buttons)
 
     def _make_ended(self) -> QWidget:
-        """Return the controls of a decided case, which can be reopened but not deleted."""
+        """Return the controls for a decided case, which can be reopened but not deleted."""
         self.ended = label("review_ended", tip=tr("The decision on this case"))
         self.why_again: QLineEdit = named(
             QLineEdit(),
@@ -269,7 +270,7 @@ class JudgingView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: StudySnapshot, ended: Sequence[DisputeRow] = ()) -> None:
-        """Show the queue, then the decided cases; the selected line stays."""
+        """Show the queue, followed by the decided cases, and keep the selection."""
         rows = (*look.disputes, *ended)
         texts = [describe_row(row) for row in rows]
         before = [self.queue.item(k).text() for k in range(self.queue.count())]
@@ -292,12 +293,12 @@ class JudgingView(QWidget):
 
     @property
     def chosen(self) -> DisputeRow | None:
-        """Return the selected line."""
+        """Return the selected case, or None."""
         item = self.queue.currentItem()
         return None if item is None else item.data(Qt.ItemDataRole.UserRole)
 
     def show_dispute(self, dispute: Dispute | None, *, is_busy: bool = False) -> None:
-        """Show an open case instead of the queue; None shows the queue."""
+        """Show an open case instead of the queue; for None, show the queue."""
         self._queue.setVisible(dispute is None)
         self._case.setVisible(dispute is not None)
         self._queue.setEnabled(not is_busy)
@@ -317,7 +318,7 @@ class JudgingView(QWidget):
             control.setToolTip(f"{tip}: {why}" if why else tr("{tip} Undo reverts this.", tip=tip))
 
     def show_readings(self, dispute: Dispute) -> None:
-        """List the readings of a case that was just opened."""
+        """List the readings of a newly opened case."""
         names = [reading.name for reading in dispute.readings]
         for chooser, index in ((self.first, 0), (self.second, 1), (self.answers, 0)):
             chooser.clear()
@@ -348,7 +349,7 @@ class JudgingView(QWidget):
         self.take_second.setText(tr("Copy {name}", name=second.name) if second else tr("Copy B"))
 
     def show_lesions(self, table: LesionTable | None) -> None:
-        """List the lesions of the two displayed readings; None if there are not two."""
+        """List the lesions of the two displayed readings; None if there is only one."""
         first, second = self.first.currentText(), self.second.currentText()
         self.lesions.blockSignals(True)
         self.lesions.clear()
@@ -364,7 +365,7 @@ class JudgingView(QWidget):
         self.lesions_told.setVisible(table is not None)
 
     def show_difference(self, part: Difference | None, at: int, n_parts: int) -> None:
-        """Describe the difference on screen; None if there is none."""
+        """Describe the displayed difference; None if there is none."""
         for control in (self.next, self.previous):
             control.setEnabled(n_parts > 0)
         if not n_parts:
@@ -401,7 +402,7 @@ class JudgingView(QWidget):
 
     def show_choice(self, text: str) -> None:
         """Show the origin of the adjudicator's mask."""
-        self.choice.setText(text or tr("Copy a reading, or draw on page Refine."))
+        self.choice.setText(text or tr("Copy a reading, or draw on the Refine page."))
 
     def say(self, text: str) -> None:
         """Show why an action is not possible."""
@@ -437,7 +438,7 @@ class JudgingView(QWidget):
         if chosen is not None and is_decided:
             self.ended.setText(
                 tr(
-                    "{row}. Sign it on tab Sign. To change it, give a reason and reopen it.",
+                    "{row}. Sign it on the Sign tab. To change it, give a reason and reopen it.",
                     row=describe_row(chosen),
                 )
             )

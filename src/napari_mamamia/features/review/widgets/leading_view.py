@@ -1,4 +1,4 @@
-"""View of the lead: draft of a study, progress of readers, queue of quality control."""
+"""View for the lead: draft of a study, progress of readers, quality-control queue."""
 
 from collections.abc import Sequence
 from html import escape
@@ -53,7 +53,7 @@ _NO_KEY: Final = tr(
 
 
 class ProgressView(QWidget):
-    """Progress and agreement of the readers, and the queue of quality control."""
+    """Progress and agreement of the readers, and the quality-control queue."""
 
     agreement_wanted = Signal()
 
@@ -104,13 +104,13 @@ class ProgressView(QWidget):
         self.readers.setText(f"<table>{head}{''.join(map(_row_of_reader, look.readers))}</table>")
 
     def show_agreement(self, lines: Sequence[str]) -> None:
-        """Show the agreement of the readers, as lines."""
+        """Show the agreement of the readers line by line."""
         self.agreement.setText("<br>".join(map(escape, lines)))
         self.agreement.setVisible(bool(lines))
 
     @property
     def has_quality(self) -> bool:
-        """Return whether a queue of quality control is shown."""
+        """Return whether a quality-control queue is shown."""
         return self._quality is not None
 
     def show_quality(self, quality: QualityStatus | None) -> None:
@@ -150,7 +150,7 @@ def _describe_place(place: int, one: QualityRow) -> str:
 
 
 class CaptureCurve(QWidget):
-    """Errors found (vertical) against cases read (horizontal), without axis labels."""
+    """Plot of errors found (vertical) against cases read (horizontal), without axis labels."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -188,9 +188,9 @@ class CaptureCurve(QWidget):
 
 
 class CaseChoice(QWidget):
-    """Cases of a data set, typed as ids and patterns or selected in a list; empty means all.
+    """Cases of a data set, entered as ids and patterns or selected in a list; empty means all.
 
-    `changed` signals another selection, `list_wanted` asks for the list.
+    The signal `changed` reports another selection, `list_wanted` requests the list.
     """
 
     changed = Signal()
@@ -230,11 +230,11 @@ class CaseChoice(QWidget):
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """Return the typed or selected ids and patterns; empty for all cases."""
+        """Return the entered or selected ids and patterns; empty means all cases."""
         return split_cases(self.line.text())
 
     def show_ids(self, case_ids: Sequence[str]) -> None:
-        """List the cases of the data set; empty hides the list."""
+        """List the cases of the data set; an empty sequence hides the list."""
         self._ids = tuple(case_ids)
         self.listed.blockSignals(True)
         self.listed.clear()
@@ -244,7 +244,7 @@ class CaseChoice(QWidget):
         self._mark_cases()
 
     def _mark_cases(self) -> None:
-        """Select the cases in the list that the line names."""
+        """Select the cases in the list that match the text field."""
         if not self._ids:
             return
         try:
@@ -259,7 +259,7 @@ class CaseChoice(QWidget):
         self.listed.blockSignals(False)
 
     def _take_cases(self) -> None:
-        """Write the cases selected in the list into the line."""
+        """Write the cases selected in the list into the text field."""
         chosen = [
             identifier
             for index, identifier in enumerate(self._ids)
@@ -269,9 +269,10 @@ class CaseChoice(QWidget):
 
 
 class DraftView(QWidget):
-    """The draft of a study, and the controls that freeze it.
+    """The draft of a study, with the controls for freezing it.
 
-    `freezing_wanted` carries a `FreezeSetup`, `can_freeze` whether freezing is the next step.
+    The signal `freezing_wanted` carries a `FreezeSetup`, `can_freeze` whether freezing is the next
+    step.
     """
 
     freezing_wanted = Signal(object)
@@ -337,7 +338,7 @@ class DraftView(QWidget):
             self.freezing_wanted.emit(FreezeSetup(folder, self.without_broken.isChecked(), *key))
 
     def show_draft(self, draft: StudyDraft | None) -> None:
-        """Show the assignment of readers; None if there is no draft."""
+        """Show the assignment of cases to readers; None if there is no draft."""
         self._draft = draft
         self.setVisible(draft is not None)
         self.hide_notes()

@@ -1,4 +1,4 @@
-"""Page Review: choice of study and person, then the tabs for that person's work."""
+"""The Review page: choice of study and person, then the tabs for this person's work."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ _TABS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ExtraSnapshot:
-    """State in addition to `StudySnapshot`: signatures, decided cases, quality control."""
+    """Additional state beyond `StudySnapshot`: signatures, decided cases, quality control."""
 
     signing: SigningStatus
     ended: tuple[DisputeRow, ...] = ()
@@ -62,7 +62,7 @@ class ExtraSnapshot:
 
 
 class _Tabs(QTabBar):
-    """Tab bar that fits changed texts; Qt does not resize tabs whose text changed while hidden."""
+    """Tab bar that also fits texts changed while the bar was hidden, unlike Qt's."""
 
     def showEvent(self, event: QShowEvent) -> None:
         """Compute the sizes of all tabs again."""
@@ -70,12 +70,12 @@ class _Tabs(QTabBar):
         super().showEvent(event)
 
     def tabSizeHint(self, at: int) -> QSize:
-        """Return the usual size, at least 24 pixels high."""
+        """Return Qt's size, at least 24 pixels high."""
         return super().tabSizeHint(at).expandedTo(QSize(0, LEAST))
 
 
 class ReviewPage(QWidget):
-    """The page; `leave_wanted` ends the work in a study.
+    """The Review page; `leave_wanted` requests to leave the study.
 
     Attributes
     ----------
@@ -110,8 +110,7 @@ class ReviewPage(QWidget):
             "review_about",
             tr(
                 "A study that several people read in one shared folder, optionally blind. It "
-                "needs no model, no torch, no graphics card and no server; a weak laptop is "
-                "enough."
+                "needs no model, no PyTorch, no GPU and no server; a basic laptop is enough."
             ),
             tr("Purpose of this page"),
         )
@@ -195,7 +194,7 @@ class ReviewPage(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_entry(self, study: str = "", people: Sequence[str] = (), known: str = "") -> None:
-        """Show the choice of a study, or of a person in the chosen study."""
+        """Show the choice of a study, or of a person in the selected study."""
         self._entry.show()
         self.planning.hide()
         self._work.hide()
@@ -212,7 +211,7 @@ class ReviewPage(QWidget):
         set_primary(self.open, primary=not people)
 
     def ask_key(self, why: str) -> None:
-        """Ask for the passphrase of the chosen person's key."""
+        """Ask for the passphrase of the selected person's key, for the reason `why`."""
         self.why_key.setText(why)
         self._asking_key.show()
         self.secret.setFocus()
@@ -223,7 +222,7 @@ class ReviewPage(QWidget):
         self.planning.show()
 
     def show_look(self, look: StudySnapshot, more: ExtraSnapshot | None = None) -> None:
-        """Show the state of the study for this person; None for `more` leaves that unchanged."""
+        """Show the state of the study for this person; None for `more` keeps its last state."""
         self._entry.hide()
         self.planning.hide()
         self._work.show()
@@ -273,7 +272,7 @@ class ReviewPage(QWidget):
 
 
 def describe_waiting(look: StudySnapshot) -> str:
-    """Return what waits on this computer and why, "" if nothing does."""
+    """Return a text on what waits on this computer and why, or "" if nothing does."""
     if look.n_unsent:
         some = tr_n(
             "{n} event",

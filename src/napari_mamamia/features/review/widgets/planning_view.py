@@ -64,8 +64,8 @@ _USUAL: Final = Triggers()
 class PlanningView(QWidget):
     """The form of a new study.
 
-    `draft_wanted` carries a `StudySetup`, `cases_wanted` the data set whose cases to list,
-    `freezing_wanted` a `FreezeSetup`.
+    The signal `draft_wanted` carries a `StudySetup`, `cases_wanted` the data set whose cases should
+    be listed, `freezing_wanted` a `FreezeSetup`.
     """
 
     draft_wanted = Signal(object)
@@ -104,7 +104,7 @@ class PlanningView(QWidget):
     def _make_field(
         self, field: str, title: str, among: Sequence[str], *controls: QWidget
     ) -> QWidget:
-        """Return a labelled row of a field, with space for an error below it."""
+        """Return a labelled row for a field, with space for an error below."""
         self._notes[field] = note = make_note(field)
         titled = row(row_name(title, among), *controls)
         titled.layout().setStretch(1, 1)
@@ -346,7 +346,7 @@ class PlanningView(QWidget):
 
     @property
     def setup(self) -> StudySetup:
-        """Return the settings in the form."""
+        """Return the settings of the form."""
         files = {field: edit.text().strip() for field, edit in self.files.items()}
         paths = {field: Path(text) if text else None for field, text in files.items()}
         dice, ratio, distance = (s.value() if b.isChecked() else None for b, s in self._limits)
@@ -373,7 +373,7 @@ class PlanningView(QWidget):
         )
 
     def show_draft(self, draft: StudyDraft | None) -> None:
-        """Show the assignment of readers; None if there is no draft."""
+        """Show the assignment of cases to readers; None if there is no draft."""
         for note in self._notes.values():
             note.hide()
         self.shown.show_draft(draft)
@@ -381,7 +381,7 @@ class PlanningView(QWidget):
             reveal(self.shown.freeze)
 
     def show_problem(self, field: str, text: str) -> None:
-        """Show an error next to its field, which is unfolded and scrolled into view."""
+        """Show an error next to its field; expand the section and scroll to the field."""
         note = self._notes.get(field, self._notes["name"])
         note.setText(text)
         note.show()
@@ -392,13 +392,13 @@ class PlanningView(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _forget_draft(self, *_changed: object) -> None:
-        """Hide the draft after a change of the form."""
+        """Hide the draft after the form changed."""
         if hasattr(self, "shown"):
             self.show_draft(None)
             self._say_folded()
 
     def _say_folded(self) -> None:
-        """Show a summary of each folded section."""
+        """Show a summary of each collapsed section."""
         self._cases.said.setText(self.cases.line.text().strip() or tr("all of the data set"))
         boxes = self.hidden.values()
         names = [box.text() for box in boxes if box.isChecked()]

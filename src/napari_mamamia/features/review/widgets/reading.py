@@ -1,4 +1,4 @@
-"""Control a reader's work: next case, form, submit, return to queue, reopen."""
+"""Controller of a reader's work: next case, form, submitting, returning, reopening."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,7 +32,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _Shown: TypeAlias = tuple[NDArray[np.uint8], tuple[int, int, int] | None]
-"""A mask as in its layer, and the centre of its largest component (z, y, x), if any."""
+"""A mask as shown in its layer, and the centre (z, y, x) of its largest component or None."""
 _LANE: Final = "review"
 _KEEP_EVERY_MS: Final = 15_000
 _MEASURE_AFTER_MS: Final = 1_000
@@ -49,16 +49,16 @@ _OTHER_CASE: Final = tr(
 
 
 def choose_images_folder() -> Path | None:
-    """Ask for the folder of the images; None if cancelled."""
+    """Ask for the folder of the images; return None if cancelled."""
     name = QFileDialog.getExistingDirectory(None, tr("Data set that this study reads"))
     return Path(name) if name else None
 
 
 class Reading(WindowPart):
-    """Connects the reader's view, the client and the case on screen.
+    """Connects the reader's view, the client and the displayed case.
 
-    `shown_wanted` asks to show page Review, because an action is needed there; `stepped` is emitted
-    when a case was taken, submitted or returned.
+    The signal `shown_wanted` requests to show the Review page, because an action is needed there.
+    `stepped` is emitted after a case was opened, submitted or returned.
     """
 
     shown_wanted = Signal()
@@ -119,13 +119,13 @@ class Reading(WindowPart):
     # ------------------------------------------------------------------- taking
 
     def take_next(self) -> None:
-        """Take the next case and open it."""
+        """Reserve the next case and open it."""
         client = self.client
         if client is not None:
             self._leave_case(lambda: self._take_task(tr("Opening the next case"), client.take_next))
 
     def look_at(self, task: Task) -> None:
-        """Open a case that was taken before."""
+        """Open a case that was opened before."""
         client = self.client
         if client is not None:
             self._leave_case(
@@ -133,7 +133,7 @@ class Reading(WindowPart):
             )
 
     def reopen(self, reason: str) -> None:
-        """Reopen the submitted reading of the case on screen."""
+        """Reopen the submitted reading of the displayed case."""
         client, taken = self.client, self.taken
         if client is None or taken is None:
             return
@@ -143,7 +143,7 @@ class Reading(WindowPart):
         self._take_task(tr("Reopening this case"), lambda: client.read_again(taken.task, reason))
 
     def _leave_case(self, then: Callable[[], None]) -> None:
-        """Save the case on screen, then continue; stay if it cannot be saved."""
+        """Save the displayed case, then continue; stay if saving fails."""
         self.keep_draft()
         self._editing.save_if_needed(lambda all_saved: then() if all_saved else None)
 
@@ -178,7 +178,7 @@ class Reading(WindowPart):
     # --------------------------------------------------------------- second looks
 
     def _look_for_first(self) -> None:
-        """Read the first reading of a second look, once its case is on screen."""
+        """Read the first reading for a second look after the case is displayed."""
         client, taken = self.client, self.taken
         if client is None or taken is None or not self._case.is_at(taken.case_id, _place_of(taken)):
             return
@@ -202,7 +202,7 @@ class Reading(WindowPart):
         )
 
     def _show_first(self, look: tuple[ShownReading | None, _Shown | None]) -> None:
-        """Show the first reading at its largest component."""
+        """Show the mask of the first reading at its largest component."""
         case, (first, shown) = self._session.case, look
         self._first = first
         if first is None or case is None:
@@ -219,14 +219,14 @@ class Reading(WindowPart):
             self._scene.view.reveal(place)
 
     def begin_from_first(self) -> None:
-        """Copy the first reading into one's own mask."""
+        """Copy the first reading into the reader's own mask."""
         if self._first is not None:
             self._editing.start_with(self._first.labels, f"reading of {self._first.name}")
 
     # ----------------------------------------------------------------- handing in
 
     def accept(self) -> None:
-        """Submit the case and open the next; list missing answers first."""
+        """Submit the case and open the next case; if answers are missing, list them instead."""
         self._accept_case(with_mask=True)
 
     def _accept_empty(self) -> None:
@@ -236,7 +236,7 @@ class Reading(WindowPart):
         taken = self.taken
         if taken is None:
             self._notifier.hint(
-                self._view.rest or tr("Open a case first: Next case on page Review.")
+                self._view.rest or tr("Open a case first: Next case on the Review page.")
             )
         elif taken.state is CaseState.READ:
             self._say_missing((tr("a reason for reading it again, then Reopen"),))
@@ -265,7 +265,7 @@ class Reading(WindowPart):
             self._hand_in(taken, None)
 
     def list_gaps(self) -> tuple[Gap, ...]:
-        """Return missing or contradictory answers of the case that is being read."""
+        """Return missing or contradictory answers of the current case."""
         taken = self.taken
         if taken is None or taken.state is CaseState.READ:
             return ()
@@ -307,7 +307,7 @@ class Reading(WindowPart):
         )
 
     def _go_on(self, compare: Callable[[], object], client: StudyClient) -> None:
-        """Compare in the background, and open the next case."""
+        """Compare the readings in the background, and open the next case."""
         self._let_go()
         self._jobs.start(
             "review compare", tr("Comparing the readings"), compare, lambda _done: None, shown=False
@@ -317,7 +317,7 @@ class Reading(WindowPart):
     # -------------------------------------------------------------------- others
 
     def put_back(self) -> None:
-        """Return the case to the queue; mask and answers stay on this computer."""
+        """Return the case to the queue; mask and answers are kept on this computer."""
         client, taken = self.client, self.taken
         if client is None or taken is None:
             return
@@ -352,7 +352,7 @@ class Reading(WindowPart):
         )
 
     def keep_draft(self) -> None:
-        """Save answers and working time on this computer, if changed."""
+        """Save changed answers and the working time on this computer."""
         client, taken, draft = self.client, self.taken, self._make_draft()
         if client is None or taken is None or taken.state is CaseState.READ or draft == self._kept:
             return
@@ -366,7 +366,7 @@ class Reading(WindowPart):
         )
 
     def prepare_closing(self) -> Callable[[], object]:
-        """Return a function that saves the answers and closes the client with the window."""
+        """Return a function that saves the answers and closes the client when the window closes."""
         client, taken, draft = self.client, self.taken, self._make_draft()
         number = next(self._numbers)
         self._keep.stop()

@@ -1,4 +1,4 @@
-"""View of a reader: progress, current case, its form, earlier cases."""
+"""View for a reader: progress, current case with its form, earlier cases."""
 
 from collections.abc import Sequence
 
@@ -32,12 +32,12 @@ from napari_mamamia.widgets.findings.gap_views import GapList
 
 
 class ReadingView(QWidget):
-    """View of a reader.
+    """View for a reader.
 
-    `earlier_wanted` carries the `Task` of a case to open again, `reopen_wanted` a reason.
-    `images_wanted` asks for the location of the images on this computer, `first_wanted` to begin
-    from the first reading of a second look. `rest` says why there is no next case now, "" if there
-    is one.
+    The signal `earlier_wanted` carries the `Task` of a case to open again, `reopen_wanted` a
+    reason. `images_wanted` requests to choose the location of the images; `first_wanted` requests
+    to start from the first reading in a second look. `rest` says why there is currently no next
+    case, or "" if there is one.
     """
 
     next_wanted = Signal()
@@ -163,7 +163,7 @@ class ReadingView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: StudySnapshot) -> None:
-        """Show progress and readings; the selected line stays."""
+        """Show progress and readings, and keep the selection."""
         count = tr(
             "{n_read} of {n_tasks} read, {n_left} left",
             n_read=look.n_read,
@@ -183,7 +183,7 @@ class ReadingView(QWidget):
             self.say(self.rest)
 
     def show_task(self, taken: StudyTask | None, *, is_busy: bool = False, note: str = "") -> None:
-        """Show the current case; None if none is open, with `note` instead."""
+        """Show the current case; for None, show `note` instead."""
         is_open = taken is not None and taken.state is not CaseState.READ
         is_looked_at = taken is not None and not is_open
         self.case.setText("" if taken is None else taken.case_id)
@@ -206,14 +206,14 @@ class ReadingView(QWidget):
                 tr("You have submitted this case. To change it, give a reason and reopen it.")
             )
         elif taken is not None:
-            self.advice.setText(tr("Draw on page Refine, answer here, then submit."))
+            self.advice.setText(tr("Draw on the Refine page, answer here, then submit."))
         else:
             self.advice.setText(self.rest or note)
         self.advice.setVisible(bool(self.advice.text()))
         reveal(self.accept if is_open else self.next)  # the page scrolls on a low screen
 
     def show_first(self, text: str) -> None:
-        """Show whose reading came first; "" for none."""
+        """Show whose reading was first; "" hides the text."""
         self.first.setText(text)
         self._first_look.setVisible(bool(text))
 
@@ -223,7 +223,7 @@ class ReadingView(QWidget):
         self.advice.setVisible(bool(text))
 
     def show_missing(self, missing: Sequence[str], *, offers_empty: bool = False) -> None:
-        """List what to do first; nothing if all is complete."""
+        """List what must be done first; nothing if the case is complete."""
         self.missing.setText(tr("Missing: {names}", names=", ".join(missing)) if missing else "")
         self.missing.setVisible(bool(missing))
         self.empty.setVisible(offers_empty)
@@ -265,7 +265,7 @@ class ReadingView(QWidget):
 
 
 def describe_rest(look: StudySnapshot) -> str:
-    """Return why this person has no next case now, and what to do; "" if there is one."""
+    """Return why this person has no next case, and what to do; "" if there is one."""
     if look.n_ready:
         return ""
     if not look.is_seen:

@@ -1,4 +1,4 @@
-"""What the window calls for this feature's page; tests pass fakes of single ones."""
+"""Services of the Review page; tests replace single functions."""
 
 from napari_mamamia.features.review.services.client import list_people, open_client
 from napari_mamamia.features.review.services.judging import (
@@ -34,7 +34,7 @@ from napari_mamamia.widgets.base.service_record import Services, ServiceSet
 
 
 class ReviewServices(ServiceSet):
-    """The services of page Review; a field left out is the real one."""
+    """The services of the Review page; omitted fields are the real functions."""
 
     list_people = staticmethod(list_people)
     open_client = staticmethod(open_client)
@@ -62,5 +62,5 @@ class ReviewServices(ServiceSet):
 
 
 def review_services(services: Services) -> ReviewServices:
-    """Return this feature's services of a window."""
+    """Return the review services of a window."""
     return services.of_feature("review", ReviewServices)

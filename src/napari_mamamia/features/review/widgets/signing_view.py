@@ -1,4 +1,4 @@
-"""View of signatures and keys: what to sign, the own key, and keys to countersign."""
+"""View of signatures and keys: items to sign, the own key, and keys to countersign."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -63,9 +63,10 @@ _BINDS: Final = tr(
 
 
 class LeadKeyForm(QWidget):
-    """Leads' keys to list in a new study; `read` gives (lead, passphrase, other leads' keys).
+    """Form for the leads' keys of a new study; `read` returns the entered values.
 
-    Errors are shown below the passphrase and below the other keys.
+    The values are the lead, the passphrase and the keys of other leads. Errors are shown below the
+    passphrase and below the other keys.
     """
 
     def __init__(self, passphrase_note: QWidget, others_note: QWidget) -> None:
@@ -96,14 +97,14 @@ class LeadKeyForm(QWidget):
             layout.addWidget(part)
 
     def show_leads(self, names: Sequence[str]) -> None:
-        """List these leads."""
+        """Offer these leads."""
         before = self.lead.currentText()
         self.lead.clear()
         self.lead.addItems(list(names))
         self.lead.setCurrentText(before)
 
     def read(self) -> tuple[str, str, str] | None:
-        """Return the typed values and clear the passphrases; None if the two differ."""
+        """Return the entered values and clear the passphrases; None if these differ."""
         typed = (self.new.text(), self.again.text())
         for field in (self.new, self.again):
             field.clear()
@@ -120,9 +121,9 @@ _NO_LONGER: Final = tr(
 class SigningView(QWidget):
     """View of signatures and keys.
 
-    `key_wanted` carries a passphrase, `signatures_wanted` (things, passphrase),
-    `countersigning_wanted` (name, digits, passphrase), `ending_wanted` (key, reason, since,
-    passphrase).
+    The signal `key_wanted` carries a passphrase, `signatures_wanted` items and passphrase,
+    `countersigning_wanted` name, digits and passphrase. `ending_wanted` carries key, reason, start
+    time and passphrase.
     """
 
     key_wanted = Signal(str)
@@ -258,8 +259,8 @@ class SigningView(QWidget):
             QLineEdit(),
             "review_key_end_since",
             tr(
-                "Time from which it was in the wrong hands, as 2026-11-20 14:30. Empty means from "
-                "now on."
+                "Time from which the key was in the wrong hands, such as 2026-11-20 14:30. Empty "
+                "means from now on."
             ),
         )
         self.since.setPlaceholderText(tr("from now on, or since 2026-11-20 14:30"))
@@ -296,7 +297,7 @@ class SigningView(QWidget):
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: SigningStatus) -> None:
-        """Show key and list; selection and typed text stay."""
+        """Show key and list, and keep selection and entered text."""
         self._has_key = bool(look.digits) and not look.ended
         self._show_key(look)
         self._show_endable(look)
@@ -340,7 +341,7 @@ class SigningView(QWidget):
         self._making.setVisible(not self._has_key or self._is_renewing)
 
     def _show_endable(self, look: SigningStatus) -> None:
-        """List the keys that can be revoked; the selection stays."""
+        """List the keys that can be revoked, and keep the selection."""
         before = self.which.currentData()
         if [self.which.itemData(k) for k in range(self.which.count())] != list(look.endable):
             self.which.clear()
@@ -351,20 +352,20 @@ class SigningView(QWidget):
         self._end.setVisible(bool(look.endable))
 
     def close_ending(self) -> None:
-        """Fold the form after a key was revoked."""
+        """Collapse the form after a key was revoked."""
         self._ending.hide()
         for field in (self.reason, self.since):
             field.clear()
 
     def end_key(self) -> None:
-        """Clear the passphrases of a key that now exists."""
+        """Clear the passphrases after the key was created."""
         self._is_renewing = False
         self.new.clear()
         self.again.clear()
         self.say("")
 
     def end_secrets(self) -> None:
-        """Clear the passphrases for signing and countersigning, which are needed each time."""
+        """Clear the passphrases for signing and countersigning, which are entered each time."""
         for field in (self.passphrase, self.word, self.digits, self.end_word):
             field.clear()
         self.say("")

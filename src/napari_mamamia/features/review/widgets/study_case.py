@@ -1,4 +1,4 @@
-"""A study's case on screen: opened by its blinding and round, and timed."""
+"""A displayed case of a study: opened according to its blinding and round, and timed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _INPUT_COUNTS_MS: Final = 30_000
-"""Time after the last input that counts as work, ms; see `docs/methods/review.md`."""
+"""Time in ms after the last input that counts as working time; see `docs/methods/review.md`."""
 _TICK_MS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class StudyPlace:
-    """Where and how a case is opened: images, masks of this round, blinding, pseudonyms."""
+    """Location of a case: images, masks of this round, blinding, pseudonyms."""
 
     data_set: Path
     workspace: Path
@@ -32,7 +32,7 @@ class StudyPlace:
 
 
 class StudyCase(WindowPart):
-    """Opens cases of a study; `is_at` says whether one is on screen with its settings."""
+    """Opens cases of a study; `is_at` says whether a case is displayed with its settings."""
 
     def __init__(
         self, context: WindowContext, listing: Listing, opening: Opening, editing: Editing
@@ -44,11 +44,11 @@ class StudyCase(WindowPart):
         self._place: StudyPlace | None = None
 
     def show(self, case_id: str, place: StudyPlace) -> None:
-        """Save the mask on screen, then open a case."""
+        """Save the displayed mask, then open a case."""
         self._editing.save_if_needed(lambda saved: self._show_now(case_id, place, saved))
 
     def is_at(self, case_id: str, place: StudyPlace) -> bool:
-        """Return whether this case is on screen, with the masks of this place."""
+        """Return whether this case is displayed with the masks of this location."""
         workspace = self._session.workspace
         is_there = workspace is not None and workspace.root == place.workspace
         return is_there and self._session.case_id == case_id
@@ -76,7 +76,7 @@ class StudyCase(WindowPart):
 
 
 class ActiveClock(QObject):
-    """Counts seconds of work: an input in the last 30 s while the window is active.
+    """Counts seconds of work: input within the last 30 s in an active window.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class ActiveClock(QObject):
         self.seconds = 0
 
     def begin(self, seconds: int) -> None:
-        """Continue from this number of seconds."""
+        """Continue counting from this number of seconds."""
         self.end()
         self.seconds = seconds
         self._since_input.start()
