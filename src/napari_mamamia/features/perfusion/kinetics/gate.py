@@ -12,7 +12,8 @@ FIRST_S: Final = 120.0
 """Seconds after arrival in which 8 phases are needed.
 
 With a spacing of 15 s a fit with a known input is correct to 0.2 %. At 60 s the error may be 76 %,
-and more with a population curve. Source: noise-free fits of the QIBA object, docs/methods/perfusion.md.
+and more with a population curve. Source: noise-free fits of the QIBA
+object, docs/methods/perfusion.md.
 """
 
 _OTHER_ARRIVAL: Final = Remedy("arrival", ("SECONDS",))
