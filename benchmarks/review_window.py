@@ -132,8 +132,12 @@ def main() -> int:
         write(folder)
         n_events = sum(len(one.read_bytes().splitlines()) for one in folder.rglob("*.jsonl"))
         print(f"{N_CASES} cases, {n_events} events")
-        page, flow = panel.review_page, panel.review_flow
-        measure("the study opens", lambda: panel.open_study(folder, "Lea"), lambda: flow.client)
+        page, flow = panel.flow("Review").page, panel.flow("Review")
+        measure(
+            "the study opens",
+            lambda: flow.open_study(folder, "Lea"),
+            lambda: flow.client,
+        )
         measure("everything is shown", flow.look, lambda: page.signing.things.count() > 0)
         measure("looked at again, nothing new", flow.look)
         for at in range(page.tabs.count()):

@@ -117,12 +117,12 @@ def _take_leaderboard(data_set: Path, folder: Path, picture: Path) -> None:
     """Show a ranking of three made-up teams, and a case with one team's mask."""
     view_of = _rank_teams(data_set, folder)
     viewer, panel = _window(data_set, "Batch scoring", FIRST_CASE)
-    panel.leaderboard_flow.open_ranking(view_of)
-    view = panel.results.leaderboard
+    panel.flow("Leaderboard").open_ranking(view_of)
+    view = panel.results.extra["Leaderboard"]
     _wait(lambda: view.teams_model.rowCount() > 0)
     view.orders.setCurrentIndex(1)
     view.orders.activated.emit(1)
-    panel.leaderboard_flow.open_cell("PHANTOM_002", "dilated")
+    panel.flow("Leaderboard").open_cell("PHANTOM_002", "dilated")
     _wait(lambda: panel.session.case_id == "PHANTOM_002" and panel.session.case.is_loaded)
     view.masks_chosen.emit("dilated", folder / "dilated")
     _wait(lambda: panel.reviewing.is_on and not panel.jobs.is_running("agreement"))
@@ -171,10 +171,10 @@ def _take_review(data_set: Path, folder: Path, picture: Path) -> None:
     viewer.window.resize(WIDTH, HEIGHT)
     panel = show_dock(viewer, "Review")
     panel.reading.enter()
-    panel.open_study(study, "Jo Judge")
-    flow = panel.review_flow
+    panel.flow("Review").open_study(study, "Jo Judge")
+    flow = panel.flow("Review")
     _wait(lambda: flow.client is not None)
-    queue = panel.review_page.judging.queue
+    queue = panel.flow("Review").page.judging.queue
     _wait(lambda: queue.count() > 0)
     flow.judging.take_up("c0001")
     _wait(lambda: panel.session.case is not None and panel.session.case.is_loaded)

@@ -156,17 +156,18 @@ def page(environment: Environment) -> str:
 HEAD = """\
 # Licences
 
-napari-mamamia itself is under Apache-2.0. This page lists what an installation brings along, as
-each package says it; `make licences` writes it from what is installed, on Linux. Versions and
-hashes stand in the lock files (`locks/`); `make sbom` writes a bill of materials (CycloneDX) for
-each extra.
+napari-mamamia itself is under Apache-2.0. This page lists the packages that an installation
+contains, with the licence that each package states. `make licences` writes this page from the
+installed packages, on Linux. The lock files (`locks/`) contain versions and hashes. `make sbom`
+writes a bill of materials (CycloneDX) for each extra.
 
-The install without extras holds nothing under the GPL or AGPL (a test walks it). **PyQt6 does**:
-who passes on an installation with it, such as a container or an installer, does so under GPL-3.0,
-or buys Riverbank's licence. The extra `pyside6` gives the same window under LGPL-3.0.
+An installation without extras contains no package under the GPL or AGPL. **PyQt6 is under the
+GPL-3.0.** If you distribute an installation with PyQt6, such as a container or an installer, the
+GPL-3.0 applies, unless you buy a licence from Riverbank. The extra `pyside6` gives the same window
+under the LGPL-3.0.
 
 """.splitlines()
-TABLE = ("| package | licence | extras that bring it |", "|---|---|---|")
+TABLE = ("| package | licence | extras that install it |", "|---|---|---|")
 
 
 def bill(environment: Environment, extra: str, when: str) -> dict[str, object]:

@@ -1,24 +1,25 @@
 """Tumour annotation and benchmark scoring on breast DCE-MRI.
 
-``import napari_mamamia as mm``: data sets, predictions, scores, kinetics, DICOM and export, for
-scripts and notebooks. Modules are imported on first use, and Qt never.
+``import napari_mamamia as mm`` gives scripts and notebooks access to data sets, predictions,
+scores, kinetics, DICOM and export. Modules are imported on first use; Qt is never imported.
 
 >>> import napari_mamamia as mm
 >>> truth, guess = [[[0, 1, 1, 0]]], [[[0, 0, 1, 0]]]
 >>> round(mm.metrics.dice(truth, guess), 3)
 0.667
 
-- `open_data_set` opens a folder of cases: a table of them, and each with its phases and masks.
-- `predict` segments the tumour, `grow` segments it from a click, a box or an outline.
-- `score` compares masks with references; `metrics` holds the single metrics.
+- `open_data_set` opens a folder of cases as a table; each case has its phases and masks.
+- `predict` segments the tumour; `grow` segments it from a click, a box or an outline.
+- `score` compares masks with references; `metrics` contains the single metrics.
 - `score_detection` scores detected lesions and false positive boxes.
-- `kinetics` measures contrast curves, maps and FTV; `measure_kinetics` does it for a data set.
+- `kinetics` measures contrast curves, maps and FTV of a case; `measure_kinetics` measures a data
+  set.
 - `open_study` opens a review study: its state, the agreement of its readers, accepted masks.
-- `import_dicom` makes cases of DICOM, `export` writes masks in exchange formats, `verify` checks
+- `import_dicom` makes cases from DICOM, `export` writes masks in exchange formats, `verify` checks
   them.
-- `make_phantoms` makes a synthetic data set to try all this on.
+- `make_phantoms` makes a synthetic data set for trying these functions.
 
-Errors are `MamamiaError`: they say what was expected, what was found, and how to fix it.
+Errors are `MamamiaError`: they say what was expected, what was found, and how to fix the problem.
 """
 
 from napari_mamamia.core.program.lazy import lazy_names
@@ -196,4 +197,4 @@ _NAMES = (
     "verify",
     "write_mask",
 )
-"""The core's public names; those of features come with them."""
+"""Public names of the core; each feature adds its own names."""

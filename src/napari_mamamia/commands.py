@@ -1,7 +1,7 @@
-"""The file commands of napari.yaml: readers, the mask writer, sample data; `menu` has the rest.
+"""The file commands of napari.yaml: readers, the mask writer, sample data; see also `menu`.
 
-Qt is imported only when a window needs it. Readers of images and slow imports are imported by the
-functions that use them: napari asks in the GUI thread whether a path is ours.
+Qt is imported only when a window needs it. Image readers and slow modules are imported by the
+functions that use them, because napari calls `get_reader` in the GUI thread for every path.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.features import find_opener
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.data_set.mask_files import is_mask_file
-from napari_mamamia.io.data_set.rank_files import is_ranking
 from napari_mamamia.io.dicom.probe import dicom_source
 from napari_mamamia.io.files.sources import CaseFiles, LayoutKind
 from napari_mamamia.io.layouts.find import find_data_set, recognise
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 def get_reader(path: str | list[str]) -> Callable[[Any], list[Any]] | None:
-    """Return a reader for a data set, a case, a volume, DICOM or a ranking; None for the rest.
+    """Return a reader for a data set, case, volume, DICOM or ranking; None for any other path.
 
-    A list of paths is taken where all are DICOM files of one folder.
+    A list of paths is accepted if all are DICOM files of one folder.
     """
     paths = [Path(one) for one in ([path] if isinstance(path, str) else path)]
-    if len(paths) == 1 and is_ranking(paths[0]):
-        return _read_ranking
+    if len(paths) == 1 and find_opener(paths[0], is_listed=True) is not None:
+        return _read_by_feature
     kind = recognise(paths[0]) if len(paths) == 1 else None
     if kind is None or kind is LayoutKind.DICOM:
         return _read_dicom if dicom_source(paths) is not None else None
@@ -72,23 +72,24 @@ def _read_folder(path: str | list[str]) -> list[Any]:
     return _layers_of(find_data_set(root).cases[0])
 
 
-def _read_ranking(path: str | list[str]) -> list[Any]:
-    """Show a ranking in the dock; without a window there is nothing to show."""
+def _read_by_feature(path: str | list[str]) -> list[Any]:
+    """Open a folder of a feature in the dock; without a window, return no layers."""
     from napari_mamamia.widgets.adapter.adapter import current_viewer
     from napari_mamamia.widgets.dock.entry import show_later
 
-    viewer = current_viewer()
-    if viewer is None:
-        raise MamamiaError("a ranking needs napari's window: open one first")
-    ranking = Path(path[0] if isinstance(path, list) else path)
-    show_later(viewer, "Batch scoring", lambda panel: panel.leaderboard_flow.open_ranking(ranking))
+    folder = Path(path[0] if isinstance(path, list) else path)
+    opener, viewer = find_opener(folder, is_listed=True), current_viewer()
+    if opener is None or viewer is None:
+        name = "this" if opener is None else opener.name
+        raise MamamiaError(f"{name} needs napari's window: open one first")
+    show_later(viewer, opener.page, lambda panel: opener.open(panel, folder))
     return [(None,)]
 
 
 def _read_file(path: str | list[str]) -> list[Any]:
-    """Return one volume as an image or a mask, a 4-D file as the phases of a case.
+    """Return one volume as an image or a mask, or a 4-D file as the phases of a case.
 
-    A whole-number volume with few distinct values is taken for a mask.
+    A whole-number volume with few distinct values is treated as a mask.
     """
     from napari_mamamia.io.data_set.volumes import read_header, read_labels, read_volume
     from napari_mamamia.services.case.show_case import looks_like_mask
@@ -203,7 +204,10 @@ def _pick_placement(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _affine_of(layer: Any) -> NDArray[np.float64]:
-    """Return voxel (x, y, z) to world (x, y, z) of a 3-D layer, whose own order is (z, y, x)."""
+    """Return the matrix from voxel (x, y, z) to world (x, y, z) of a 3-D layer.
+
+    The axes of the layer itself are (z, y, x).
+    """
     origin = np.array(layer.data_to_world((0.0, 0.0, 0.0)))
     steps = [np.array(layer.data_to_world(step)) - origin for step in np.eye(3)]
     affine = np.eye(4)

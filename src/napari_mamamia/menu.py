@@ -1,11 +1,14 @@
 """The menu commands of napari.yaml: pages of the panel, and actions.
 
-A click imports only this module; the panel's own modules are imported in a thread
+A click imports only this module; the modules of the panel are imported in a thread
 (`widgets.dock.entry`).
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
+
+from napari_mamamia.core.features import RESULTS, Page
 
 if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget
@@ -13,73 +16,35 @@ if TYPE_CHECKING:
     from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 
-def cases_page() -> "QWidget":
-    """Show the viewer's dock on the page Cases; see `guest_for_menu`."""
-    return _guest_on("Cases")
+def __getattr__(name: str) -> Callable[[], "QWidget"]:
+    """Return the function that napari.yaml names for a page: ``show_`` and the page's name."""
+    from napari_mamamia.widgets.base.pages import list_pages
+
+    page = next((page for page in list_pages() if f"show_{page.short}" == name), None)
+    if page is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return partial(_show_page, page)
 
 
-def predict_page() -> "QWidget":
-    """Show the viewer's dock on the page Predict; see `guest_for_menu`."""
-    return _guest_on("Predict")
-
-
-def refine_page() -> "QWidget":
-    """Show the viewer's dock on the page Refine; see `guest_for_menu`."""
-    return _guest_on("Refine")
-
-
-def score_page() -> "QWidget":
-    """Show the viewer's dock on the page Score; see `guest_for_menu`."""
-    return _guest_on("Score")
-
-
-def findings_page() -> "QWidget":
-    """Show the viewer's dock on the page Findings; see `guest_for_menu`."""
-    return _guest_on("Findings")
-
-
-def kinetics_page() -> "QWidget":
-    """Show the viewer's dock on the page Kinetics; see `guest_for_menu`."""
-    return _guest_on("Kinetics")
-
-
-def batch_page() -> "QWidget":
-    """Show the viewer's dock on the page Batch; see `guest_for_menu`."""
-    return _guest_on("Batch scoring")
-
-
-def leaderboard_view() -> "QWidget":
-    """Show the viewer's dock on the page Batch, with the leaderboard below the image."""
-    return _guest_on("Batch scoring", lambda panel: panel.show_leaderboard())
-
-
-def report_page() -> "QWidget":
-    """Show the viewer's dock on the page Report; see `guest_for_menu`."""
-    return _guest_on("Report")
-
-
-def export_page() -> "QWidget":
-    """Show the viewer's dock on the page Export; see `guest_for_menu`."""
-    return _guest_on("Export")
-
-
-def review_page() -> "QWidget":
-    """Show the viewer's dock on the page Review; see `guest_for_menu`."""
-    return _guest_on("Review")
+def _show_page(page: Page) -> "QWidget":
+    """Show the viewer's dock on a page; see `guest_for_menu`."""
+    if page.step == RESULTS:
+        return _guest_on("Batch scoring", lambda panel: panel.show_results(page.name))
+    return _guest_on(page.name)
 
 
 def import_page() -> None:
-    """Show the page Import, which makes cases of a DICOM folder or zip."""
+    """Show the Import page, which makes cases from a DICOM folder or zip."""
     _show_panel("Cases", lambda panel: panel.pages.show_import())
 
 
 def predict_now() -> None:
-    """Show the page Predict and start a prediction if a case is open."""
+    """Show the Predict page, and start a prediction if a case is open."""
     _show_panel("Predict", lambda panel: panel.predict())
 
 
 def score_now() -> None:
-    """Show the page Score and score the displayed masks."""
+    """Show the Score page, and score the displayed masks."""
     _show_panel("Score")
 
 

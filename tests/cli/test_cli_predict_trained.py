@@ -163,7 +163,7 @@ def exact_once():
 @pytest.mark.real
 def test_openvino_differs_only_where_the_classes_tie(corner, exact_once, tmp_path):
     pytest.importorskip("openvino")
-    from napari_mamamia.segmentation.nnunet.compare import agreement
+    from tests.segmentation.nnunet_compare import agreement
 
     model, images = corner
     predicted(images, model, tmp_path / "out", *ONE_PASS, "--backend", "openvino")
@@ -293,6 +293,6 @@ def test_after_a_kill_resuming_makes_what_is_missing(small_data_set, model, mask
     kept = (out / "A_1.nii.gz").stat().st_mtime_ns
     said = predicted(small_data_set, model, out, "--resume")
     assert "1 case done by an earlier run" in said
-    assert "2 prediction(s) saved" in said
+    assert "2 predictions saved" in said
     assert (out / "A_1.nii.gz").stat().st_mtime_ns == kept
     assert_same(masks_here, out)

@@ -91,7 +91,7 @@ def test_the_mean_of_two_models_here_and_by_workers_and_resumed(
     words = ("predict", small_data_set, *MEAN, "--case", "A_1", "--out")
     done = mamamia(*words, here, "--probability")
     assert done.exit_code == 0, done.output
-    assert "1 prediction(s) saved" in done.output
+    assert "1 prediction saved" in done.output
     assert "mean of 2 models: a: nnU-Net v2 model a" in done.output
     case = load_case(open_data_set(small_data_set).data_set.case("A_1"))
     mean = (sum(probability_of(entry, case).astype(np.float64) for entry in added)) / 2
@@ -194,9 +194,12 @@ def test_a_case_over_its_limit_names_the_models_that_would_fit(small_data_set, a
     words += ("--out", tmp_path / "out")
     done = mamamia("predict", small_data_set, *words)
     assert done.exit_code == 3
-    assert "a should take at most 20 s, but is estimated at" in done.output
-    assert "nothing was computed; other models here that would fit: 'b' about 0." in done.output
-    assert "'kinetic' about 0.5 s (choose one)" in done.output
+    assert "expected a to take at most 20 s, but it is estimated at" in done.output
+    assert (
+        "nothing was computed; other models of this computer that would fit: 'b' about 0."
+        in done.output
+    )
+    assert "'kinetic' about 0.5 s" in done.output
     assert "'a' about" not in done.output
 
 

@@ -7,6 +7,7 @@ import pytest
 from npe2 import PluginManager, PluginManifest
 
 import napari_mamamia
+from napari_mamamia.widgets.base.pages import list_pages
 
 MANIFEST = Path(napari_mamamia.__file__).with_name("napari.yaml")
 
@@ -69,6 +70,16 @@ def test_the_pages_stand_under_one_menu_of_our_name(manifest):
         "Review",
     ]
     assert pages == named
+
+
+def test_every_page_with_a_menu_entry_is_in_the_manifest(manifest):
+    names = {command.id: command.python_name for command in manifest.contributions.commands}
+    entries = {
+        widget.display_name: names[widget.command] for widget in manifest.contributions.widgets
+    }
+    assert entries == {
+        page.name: f"napari_mamamia.menu:show_{page.short}" for page in list_pages() if page.menu
+    }
 
 
 def test_napari_finds_the_plugin():

@@ -242,7 +242,10 @@ def test_a_repeated_pre_is_left_out_or_kept_by_a_tick_and_averaged_on_the_page_k
     before = program.widget("kinetics_phases")["text"]
     assert "early phase 3" in before  # 90 s after the first with contrast, and half a resolution
     inside(program, "panel.kinetics_page.times.pre.setCurrentIndex(1)")
-    wait_until(lambda: "mean of those before" in program.widget("kinetics_phases")["text"], "it")
+    wait_until(
+        lambda: "mean of the phases before contrast" in program.widget("kinetics_phases")["text"],
+        "it",
+    )
     mean = inside(program, "result = float(panel.kinetics.case.case.signal[0].mean())")
     assert mean == pytest.approx((earlier.mean() + phases[0].mean()) / 2, rel=1e-3)
     program.window_picture(picture_folder / "kinetics_repeated_pre.png")

@@ -100,7 +100,7 @@ def test_a_radiologist_predicts_corrects_saves_and_exports(day, keep):
 
     reader.turn_to("Predict", "predict_start")
     program.click("predict_start")
-    click_text(program, "Replace it")
+    click_text(program, "Replace prediction")
     program.widget("predict_candidates")
     keep("start_predict")
 

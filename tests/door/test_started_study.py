@@ -41,7 +41,7 @@ IS_READ = (
     " and panel.session.case.is_loaded and panel.jobs.wait(0)"
 )
 LISTED = "result = list({bool(row.files.reference) for row in panel.session.rows.values()})"
-SECONDS = "result = panel.review_flow.reading.clock.seconds"
+SECONDS = "result = panel.flow('Review').reading.clock.seconds"
 SOON_AT_REST = """
 from napari_mamamia.features.review.widgets import study_case
 study_case._INPUT_COUNTS_MS = 1500
@@ -132,7 +132,7 @@ def test_the_clock_of_a_study_counts_while_mouse_and_keys_are_used(start, study,
     assert use(lambda at: screen.xdotool("click", 4 + at % 2)) >= 3  # the wheel
     screen.xdotool("sleep", 3)
     assert use(lambda at: screen.drag([middle, (middle[0] + 5, middle[1])])) >= 3
-    inside(program, "panel.review_flow.reading.accept()")
+    inside(program, "panel.flow('Review').reading.accept()")
     counted = inside(program, SECONDS)
     program.click("review_empty")
     store = FolderStore(study, tmp_path / "another home")

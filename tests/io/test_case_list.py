@@ -28,10 +28,10 @@ def test_the_digest_of_a_list_does_not_depend_on_its_order_or_letter_case():
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("c.txt", "", "got none"),
-        ("c.txt", "A\na\n", "got a twice"),
+        ("c.txt", "", "lists no case"),
+        ("c.txt", "A\na\n", "lists a twice"),
         ("c.csv", "name\nA\n", "case_id .* is missing"),
-        ("c.csv", "case_id\n", "got none"),
+        ("c.csv", "case_id\n", "lists no case"),
         ("c.csv", "case_id,sha256\nA,xyz\n", "row 2: xyz is not a SHA-256"),
         ("c.csv", "case_id,site\n,x\n", "row 2: the case id is empty"),
     ],

@@ -96,7 +96,7 @@ def test_a_fixed_column_counts_instead_of_the_one_of_that_name(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("[1]", "no object"),
+        ("[1]", "not an object"),
         ('{"weight": "kg"}', "'weight' is not one of the fields"),
         ('{"age": 3}', "not a name or null"),
         ('{"age": " "}', "not a name or null"),

@@ -202,7 +202,7 @@ def test_an_empty_case_folder_is_listed_with_its_problem(tmp_path):
     add_case(tmp_path, "B", ())
     _, empty = find_data_set(tmp_path).cases
     assert (empty.case_id, empty.phases) == ("B", ())
-    assert "expected B_0000.nii.gz" in empty.problems[0]
+    assert "B_0000.nii.gz" in empty.problems[0]
 
 
 def test_a_phase_file_that_holds_all_phases_is_a_problem_of_its_case(tmp_path):

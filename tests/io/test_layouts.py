@@ -241,7 +241,7 @@ def test_doubled_phase_is_a_problem_of_its_case(tmp_path, name):
     twin = phase.replace(".nii.gz", ".nrrd").replace(".mha", ".nii.gz")
     data_set = find_data_set(make_tree(tmp_path / "set", [*files, twin], texts), name)
     problems = [problem for case in data_set.cases for problem in case.problems]
-    assert any("is there 2 times" in problem for problem in problems)
+    assert any("exists 2 times" in problem for problem in problems)
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -389,7 +389,7 @@ def test_hostile_names_open_nothing_else(tmp_path):
     data_set = find_data_set(root)
     keys = {case.patient for case in data_set.cases}
     assert keys == {"GD_1", "G\nD", "{patient}"}
-    assert any("no UTF-8" in warning for warning in data_set.warnings)
+    assert any("not UTF-8" in warning for warning in data_set.warnings)
 
 
 @pytest.mark.parametrize(
@@ -496,7 +496,7 @@ def test_series_that_a_download_lists_and_lacks_are_reported(tmp_path):
     texts = {"manifest-1/metadata.csv": "\n".join([header, *rows])}
     warnings = list_missing_series(list_tree(make_tree(tmp_path / "set", files, texts)))
     assert warnings == [
-        "1 series that manifest-1/metadata.csv lists are not there: C/P1/01-02-2003-S/2.0-late"
+        "1 series of the list manifest-1/metadata.csv are missing: C/P1/01-02-2003-S/2.0-late"
     ]
 
 

@@ -135,5 +135,5 @@ def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_cannot_hold_a_lock_is_a_save_error(tmp_path):
-    with pytest.raises(SaveError, match=r"expected to lock .*clinical_table"):
+    with pytest.raises(SaveError, match=r"cannot lock .*clinical_table"):
         add_clinical_row(tmp_path / "absent", CaseRecord("OURS"))

@@ -140,7 +140,7 @@ def test_an_own_folder_is_for_this_account_only_and_goes_with_the_block(tmp_path
 def test_an_own_folder_that_cannot_be_made_is_one_error_with_a_remedy(tmp_path):
     (tmp_path / "file").touch()
     with (
-        pytest.raises(SaveError, match=r"expected to write in .* choose another"),
+        pytest.raises(SaveError, match=r"cannot write in .* choose another"),
         own_folder(tmp_path / "file"),
     ):
         pass

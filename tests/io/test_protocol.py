@@ -48,7 +48,7 @@ def test_a_name_is_enough(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "cannot be read"),
+        ("{", "cannot read"),
         ([1], r"the protocol is \[1\], not an object"),
         ({}, "the key 'name' is missing"),
         ({"name": " "}, "'name' of the protocol is ' ', not a text"),
@@ -77,5 +77,5 @@ def test_what_is_not_meant_is_refused_with_its_key(tmp_path, content, message):
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(FormatError, match="cannot be read"):
+    with pytest.raises(FormatError, match="cannot read"):
         read_protocol(tmp_path / "absent.json")

@@ -156,7 +156,7 @@ def test_a_chosen_folder_that_is_gone_gives_way_to_the_one_beside_with_a_word(tr
     known = remember_workspace(Preferences(), trial / "dataset", tmp_path / "gone")
     place = found(trial / "dataset", known)
     assert place.root == trial / "workspace"
-    assert "does not exist any more" in place.warnings[0]
+    assert "no longer exists" in place.warnings[0]
 
 
 def test_a_chosen_folder_that_is_not_made_yet_is_used(tmp_path):

@@ -44,10 +44,10 @@ def test_phases_before_contrast_are_counted_by_where_the_body_rises(shares, n_be
 
 def test_the_evidence_says_between_which_phases_contrast_came_and_in_how_much_of_the_body():
     assert find_arrival(phases(0, 0.3, 0.4)).evidence == (
-        "contrast came between phase 0 and phase 1: 30% of the body rises"
+        "contrast arrived between phase 0 and phase 1: the signal rises in 30% of the body"
     )
     assert "between phase 1 and phase 2" in find_arrival(phases(0, 0, 0.3)).evidence
-    assert "not seen" in find_arrival(phases(0, 0, 0)).evidence
+    assert "not visible" in find_arrival(phases(0, 0, 0)).evidence
 
 
 def test_a_second_pre_that_moved_or_has_another_gain_is_still_before_contrast():
@@ -94,4 +94,4 @@ def test_a_little_contrast_at_phase_1_is_not_called_a_second_pre_but_said_to_be_
     signal[1, :, :4, :16] = signal[0, :, :4, :16] * 1.6  # 4 of 100 blocks: neither none nor 5 %
     found = find_arrival(signal)
     assert found.n_before == 1
-    assert "not clear: 4.0%, 30" in found.evidence
+    assert "signal rises in 4.0%, 30" in found.evidence

@@ -45,7 +45,10 @@ def test_a_curve_on_ucsfs_clock_takes_a_later_initial_phase():
     found = contrast_curve((100.0, 220.0, 260.0, 187.0), TIMES)
     assert found.initial is InitialRise.FAST
     assert found.choice.early == 2
-    assert found.choice.reason == "the last phase is at 250 s, a delayed phase needs 270 s or later"
+    assert (
+        found.choice.reason
+        == "the last phase is at 250 s, but a delayed phase needs 270 s or later"
+    )
     assert found.delayed is DelayedCourse.UNDEFINED
 
 

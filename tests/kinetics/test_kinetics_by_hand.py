@@ -196,7 +196,7 @@ def test_the_job_of_a_map_counts_planes_in_order_and_ends_at_its_total(kind):
 
 
 def test_the_ratio_without_a_late_phase_is_an_error_with_the_reason():
-    with pytest.raises(CaseError, match="no phase after the early one"):
+    with pytest.raises(CaseError, match="no phase after the early phase"):
         map_recipe(MapKind.SER, MapNeeds(choose_phases((0, 150)), (0, 150), TimingRule()))
 
 
@@ -319,5 +319,5 @@ def test_the_enhancement_of_a_curve_that_starts_at_0_is_undefined():
 
 
 def test_a_mask_of_another_shape_is_refused_with_both_shapes():
-    with pytest.raises(ValueError, match=r"\(1, 2, 2\).*\(1, 2, 3\)"):
+    with pytest.raises(ValueError, match=r"\(1, 2, 3\).*\(1, 2, 2\)"):
         region_curve(np.ones((2, 1, 2, 3)), np.ones((1, 2, 2), dtype=bool))

@@ -286,12 +286,12 @@ def test_two_slices_are_an_error():
 def test_a_constant_phase_is_an_error():
     case = plain()
     case.signal[0] = 7
-    with pytest.raises(CaseError, match="phase 0 of B holds the value 7"):
+    with pytest.raises(CaseError, match="phase 0 of B has the value 7"):
         register_phases(case)
 
 
 def test_a_reference_phase_that_is_not_there_is_an_error():
-    with pytest.raises(CaseError, match="from 0 to 1, got phase 4"):
+    with pytest.raises(CaseError, match="from 0 to 1, but got phase 4"):
         register_phases(plain(), RegistrationSettings(reference=4))
 
 
@@ -412,7 +412,7 @@ def test_a_phase_that_would_get_worse_is_left_as_it_was(monkeypatch):
     case = case_of((still, still))
     found = register_phases(case, RIGID)
     assert found.motions[0].verdict is Verdict.WORSE
-    assert found.motions[0].note == "left as it was"
+    assert found.motions[0].note == "left unchanged"
     assert found.case is case
 
 

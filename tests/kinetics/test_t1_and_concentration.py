@@ -64,7 +64,7 @@ def test_t1_of_no_signal_or_of_a_signal_that_no_t1_gives_is_nan():
 
 @pytest.mark.parametrize("flips", [(3,), (3, 3), (3, 6, 9), ()])
 def test_flip_angles_that_do_not_fit_the_volumes_are_refused(flips):
-    with pytest.raises(CaseError, match="name the angle of every volume"):
+    with pytest.raises(CaseError, match="give the angle of every volume"):
         t1_of_flip_angles(np.ones((2, 4)), flips, 0.005)
 
 

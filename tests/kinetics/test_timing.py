@@ -71,20 +71,20 @@ def test_without_usable_times_phases_are_chosen_by_order_and_the_reason_is_said(
 def test_one_post_contrast_phase_leaves_late_undefined_with_the_reason():
     choice = choose_phases((0, 120), PHASE0)
     assert (choice.early, choice.late, choice.late_s, choice.late_gap_s) == (1, None, None, None)
-    assert choice.reason == "there is no phase after the early one (phase 1)"
+    assert choice.reason == "there is no phase after the early phase 1"
 
 
 def test_one_post_contrast_phase_without_times_names_both_reasons():
     choice = choose_phases((None, None), PHASE0)
     assert choice.late is None
     assert "no acquisition times are known" in choice.reason
-    assert "no phase after the early one" in choice.reason
+    assert "no phase after the early phase" in choice.reason
 
 
 def test_late_is_undefined_where_the_last_phase_is_early():
     choice = choose_phases((0, 10, 150), PHASE0)
     assert (choice.early, choice.late) == (2, None)
-    assert choice.reason == "there is no phase after the early one (phase 2)"
+    assert choice.reason == "there is no phase after the early phase 2"
 
 
 @pytest.mark.parametrize("times", [(), (0,), (None,)])
@@ -129,4 +129,4 @@ def test_a_delayed_phase_counts_from_270_seconds_exactly():
 def test_a_delayed_phase_comes_after_the_initial_one():
     choice = choose_curve_phases((0, 300), PHASE0)
     assert (choice.early, choice.late) == (1, None)
-    assert "no phase after the initial one" in choice.reason
+    assert "no phase after the initial phase" in choice.reason

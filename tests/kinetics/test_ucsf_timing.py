@@ -91,7 +91,7 @@ def test_early_and_late_in_one_phase_leave_ser_undefined_with_the_reason():
     choice = choose_phases((0, 136, 211, 285))
     assert (choice.early, choice.late_taken, choice.late) == (3, 3, None)
     assert choice.reason == (
-        "the rule takes phase 3 as early and as late, which leaves SER undefined"
+        "the rule takes phase 3 as early and as late phase, which leaves SER undefined"
     )
 
 
@@ -122,7 +122,7 @@ def test_from_an_injection_only_what_comes_after_it_is_chosen():
 
 @pytest.mark.parametrize("injection", [-20, 0, 1200])
 def test_an_injection_outside_of_the_exam_is_refused(injection):
-    with pytest.raises(CaseError, match=r"between phase 0 and the last phase, got one at"):
+    with pytest.raises(CaseError, match=r"between phase 0 and the last phase, but got one at"):
         choose_phases((0, 600, 750, 900), TimingRule(Timing.INJECTION, injection))
 
 

@@ -113,7 +113,10 @@ WRONG_PAIRS = {
     "the same folder twice": (lambda r, p: (p, p), "in different places"),
     "the same folder by another way": (lambda r, p: (p, p / ".." / p.name), "in different places"),
     "a folder and a file": (lambda r, p: (r, p / "A_1.nii.gz"), "two of the same kind"),
-    "nothing": (lambda r, p: (r, None), "expected an array|expected a reference"),
+    "nothing": (
+        lambda r, p: (r, None),
+        "expected an array|the reference or the prediction is None",
+    ),
     "a folder and a mask": (lambda r, p: (r, np.ones((2, 2, 2))), "got the folder"),
     "a number": (lambda r, p: (r / "A_1.nii.gz", 3), "expected a grid"),
     "a list of masks": (lambda r, p: ([1], [2]), "expected a"),

@@ -55,7 +55,7 @@ WRONG = {
     "click": (lambda d, out: mm.predict(d[0], click=(1.5, 2, 3)), "three whole numbers"),
     "variant": (
         lambda d, out: mm.measure_kinetics(d, out, variant="own"),
-        'one of "ucsf-extension", "ucsf-ispy1" for variant',
+        '"ucsf-extension" or "ucsf-ispy1" for variant',
     ),
     "columns": (
         lambda d, out: mm.score(d.root, d.root, columns={"age": "Age"}, progress=False),
@@ -63,7 +63,7 @@ WRONG = {
     ),
     "click array": (
         lambda d, out: mm.predict(d, out=out, click=np.array([1, 2, 3])),
-        "click only of one case",
+        "click applies only to one case",
     ),
 }
 

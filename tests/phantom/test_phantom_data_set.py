@@ -189,7 +189,7 @@ def test_a_cancelled_job_leaves_nothing(tmp_path, steps):
 
 def test_a_folder_with_something_in_it_is_refused_and_left_as_it_was(tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
-    with pytest.raises(SaveConflictError, match="something is there"):
+    with pytest.raises(SaveConflictError, match="is not empty"):
         write_data_set(tmp_path, n_cases=1)
     assert (tmp_path / "mine.txt").read_text() == "keep"
 

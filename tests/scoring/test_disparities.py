@@ -74,8 +74,8 @@ def test_the_worked_example_comes_out_of_its_cases():
     assert (wide.group, wide.n) == (">70", 6)
     assert " ".join(say_disparity(found, 5)) == (
         "Dice disparity 0.080. Chance alone gives 0.043 on average between groups of these sizes. "
-        "True disparity: between 0 and 0.19 (95 %). These data neither show that groups differ "
-        "nor exclude a gap of 0.19 (group >70, n = 6)."
+        "True disparity: between 0 and 0.19 (95 %). These data neither show a difference "
+        "between groups nor exclude a gap of 0.19 (group >70, n = 6)."
     )
 
 
@@ -131,7 +131,7 @@ def test_values_that_are_all_the_same_tell_nothing():
     grouping = Grouping("age", ("a", "b"), np.repeat([0, 1], [9, 9]))
     found = uncertainty_of(scores_of(np.full(18, 0.5)), grouping).of("age", "dsc")
     assert (found.value, found.by_chance) == (0, 0)
-    assert "all values of a group of age are the same" in found.interval.reason
+    assert "all values of a group of age are equal" in found.interval.reason
 
 
 def test_rounding_is_no_gap():

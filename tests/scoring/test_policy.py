@@ -256,7 +256,7 @@ def test_cases_are_counted_by_rule():
         count_cases(rows, OFFICIAL_CODE, UnusableRule.WORST_SCORE)
     # a table whose NormHD goes above what the profile gives has no worst value
     above = [row("a", 0.5, 1.2), row("b", NAN, NAN, ScoreStatus.UNREADABLE)]
-    assert "above 1" in count_cases(above, CLINICAL).rejected
+    assert "exceeds 1" in count_cases(above, CLINICAL).rejected
 
 
 def test_dice_alone_is_enough_for_dice():

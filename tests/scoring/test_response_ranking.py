@@ -89,7 +89,7 @@ def test_a_constant_answer_has_no_rank_and_a_missing_probability_no_auc():
     ranking = rank_responses([constant, silent, model("A", [1, 3, 7])], GROUPS, RULES, 10, seed=1)
     assert set(ranking.names) == {"silent", "A"}
     assert [one.name for one in ranking.aucs.models] == ["constant", "A"]
-    assert ranking.notes == ("no AUC without a probability for each case: silent",)
+    assert ranking.notes == ("no AUC, because probabilities of cases are missing: silent",)
     assert rank_responses([constant], GROUPS, RULES, 10, seed=1) is None
 
 

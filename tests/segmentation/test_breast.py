@@ -125,7 +125,9 @@ def test_without_air_in_front_everything_is_searched_and_a_note_says_so():
     volume = np.random.default_rng(0).normal(300, 20, (20, 20, 20)).astype(np.float32)
     found = breast_mask(volume, lps(volume.shape))
     assert found.array.all()
-    assert found.notes == ("no air was found in front of the breast: the whole image was searched",)
+    assert found.notes == (
+        "no air was detected in front of the breast: the whole image was searched",
+    )
 
 
 def test_a_flat_body_is_searched_as_a_whole_and_a_note_says_so():
@@ -133,7 +135,7 @@ def test_a_flat_body_is_searched_as_a_whole_and_a_note_says_so():
     tissue = axes(shape)[1] > 45
     found = breast_mask(noisy(tissue), lps(shape))
     assert found.notes == (
-        "no breast stands out from the chest in this view: the whole body was searched",
+        "no breast protrudes from the chest in this view: the whole body is searched",
     )
     assert found.array[:, -1, :].all()
 
@@ -142,7 +144,7 @@ def test_a_view_that_ends_before_the_chest_is_not_cut_and_a_note_says_so():
     shape = (60, 40, 112)  # ends 27 mm behind the chest's front
     tissue = breast(shape, -75) | breast(shape, 75)
     found = breast_mask(noisy(tissue)[:, :30], lps((60, 30, 112)))
-    assert any("nothing was cut off" in note or "whole body" in note for note in found.notes)
+    assert any("the chest was not cut off" in note or "whole body" in note for note in found.notes)
     assert found.array[tissue[:, :30]].mean() > 0.8
 
 
@@ -207,5 +209,5 @@ def test_a_body_that_fades_at_both_ends_of_a_narrow_view_is_still_cut():
 
 
 def test_settings_out_of_range_are_refused():
-    with pytest.raises(ValueError, match="skin_mm must lie in 0 to 10 mm, got 11"):
+    with pytest.raises(ValueError, match="skin_mm from 0 to 10 mm, but got 11"):
         replace(BreastSettings(), skin_mm=11.0)

@@ -50,7 +50,7 @@ def test_it_says_how_far_it_is_in_many_steps():
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 1.0)
     assert len(set(shares)) >= 10
-    assert {step.text for step in seen} == {"Looking for the breast"}
+    assert {step.text for step in seen} == {"Searching for the breast"}
 
 
 def test_a_model_that_looks_for_the_breast_says_so_before_all_else():
@@ -65,7 +65,7 @@ def test_a_model_that_looks_for_the_breast_says_so_before_all_else():
     seen = []
     with suppress(Cancelled), listening(seen.append):
         segmenter.predict(case)
-    looking = [step.fraction for step in seen if step.text == "Looking for the breast"]
+    looking = [step.fraction for step in seen if step.text == "Searching for the breast"]
     assert len(set(looking)) >= 5
     assert looking == sorted(looking)
     assert max(looking) <= 0.025

@@ -109,7 +109,7 @@ def test_a_class_outside_monai_is_not_looked_up(whole, tmp_path, mark, monkeypat
         inference["network_def" if place == "network" else "inferer"] = evil
     said = refusal(bundle_with(whole, tmp_path / "b", inference))
     assert target in said
-    assert "not looked up" in said
+    assert "neither imported nor run" in said
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_pickle_with_a_payload_names_what_it_would_call(whole, tmp_path, mark)
 
     bundle = bundle_with(whole, tmp_path / "b")
     torch.save({"model": {}, "log": Payload()}, bundle / "models" / "model.pt")
-    with pytest.raises(ModelError, match=r"would call posix\.system: it was not opened"):
+    with pytest.raises(ModelError, match=r"would call posix\.system; it was not opened"):
         load_engine(recognise_model(bundle), EngineSettings(device="cpu"))
 
 
@@ -152,7 +152,7 @@ def test_a_zip_with_a_name_that_leaves_its_folder_is_refused(whole, tmp_path):
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("b/configs/metadata.json", json.dumps(metadata()))
         archive.writestr("../outside.txt", "x")
-    with pytest.raises(ModelError, match="leaves the folder"):
+    with pytest.raises(ModelError, match="leads out of the folder"):
         recognise_model(packed)
     assert not (tmp_path.parent / "outside.txt").exists()
 
@@ -181,7 +181,7 @@ def test_the_debugger_is_not_entered(whole, tmp_path):
 
 
 def test_references_in_a_circle_and_references_that_explode_are_refused():
-    with pytest.raises(ModelError, match="circle"):
+    with pytest.raises(ModelError, match="cycle"):
         References({"a": "@b#0", "b": ["@c"], "c": {"d": "@a"}}, "here").value("a")
     bomb = {f"x{k}": [f"@x{k + 1}"] * 10 for k in range(9)} | {"x9": 1}
     with pytest.raises(ModelError, match="small config"):
@@ -205,7 +205,7 @@ def test_references_and_the_few_expressions_that_are_values_are_read():
     assert found.value("kind").name == "float32"
     assert found.value("text") == "a@b"
     for text in ("$print(1)", "$[1, 2][0]", "%other.json#a", "@gone", "$torch.load", "$@a + @b"):
-        with pytest.raises(ModelError, match="here: key should be a value"):
+        with pytest.raises(ModelError, match="here: expected key to be a value"):
             understood(References({"key": text, "a": 1, "b": 2}, "here").value("key"), "here")
 
 
@@ -258,7 +258,7 @@ def test_weights_that_do_not_fit_and_files_cut_off_are_said(whole, tmp_path):
     [
         ({"folds": ("0", "1")}, "no folds"),
         ({"step": 0.75}, "overlap of their own"),
-        ({"most_copies": 4}, "no mirrored copies"),
+        ({"most_copies": 4}, "does not average mirrored copies"),
         ({"backend": "openvino"}, "torch only"),
         ({"precision": "bf16"}, "own precision"),
         ({"checkpoint": "checkpoint_best.pth"}, "one file of weights"),
@@ -352,7 +352,7 @@ def test_whatever_stands_in_a_config_it_is_a_card_that_says_why_or_a_good_one(pa
         (place / "configs" / "metadata.json").write_text(json.dumps(metadata()))
         (place / "configs" / "inference.json").write_text(json.dumps(inference))
         card = recognise_model(place, checksums=False)
-    assert all(said.count(": ") >= 1 for said in card.missing)
+    assert all(": " in said or "; " in said for said in card.missing)
 
 
 def test_labels_that_are_brought_back_by_linear_interpolation_are_said(whole, tmp_path):
@@ -388,7 +388,7 @@ def test_windows_with_numbers_that_cannot_be_are_refused(whole, tmp_path, key, v
     inference = config()
     inference["inferer"][key] = value
     card = recognise_model(bundle_with(whole, tmp_path / "b", inference))
-    assert any("inferer should have roi_size" in said for said in card.missing)
+    assert any("inferer to have roi_size" in said for said in card.missing)
 
 
 def test_weights_that_are_a_link_to_a_text_are_refused_without_its_words(whole, tmp_path):

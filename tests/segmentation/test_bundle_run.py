@@ -137,7 +137,7 @@ def test_what_monai_says_of_a_step_that_fails_reaches_the_user(tmp_path):
     inference = config()
     inference["preprocessing"]["transforms"][2]["axcodes"] = "RA"
     engine = engine_of(write_bundle(tmp_path / "b", inference))
-    with pytest.raises(ModelError, match=r"preprocessing#transforms#2 should work with MONAI"):
+    with pytest.raises(ModelError, match=r"preprocessing#transforms#2 does not work with MONAI"):
         engine.predict(EngineInput(images(GRID), GRID))
 
 

@@ -152,15 +152,15 @@ def test_reasons_are_plain_sentences_with_numbers_and_units():
         "enhances by 182 % at 147 s",
         "washes out (SER 1.24)",
         "2 ml, 18 mm long",
-        "compactness 0.80 (1 is a ball)",
+        "compactness 0.80 (1: spherical)",
     )
 
 
 @pytest.mark.parametrize(
     ("ratio", "words"),
     [
-        (0.7, "goes on rising (SER 0.70)"),
-        (1.0, "stays level (SER 1.00)"),
+        (0.7, "continues to rise (SER 0.70)"),
+        (1.0, "stays constant (SER 1.00)"),
         (np.inf, "washes out down to the signal before contrast"),
     ],
 )
@@ -177,7 +177,7 @@ def test_reasons_against_a_region_are_said_too():
         place=Place(behind_chest=0.7, near_skin=0.8, at_back=True),
     )
     said = " | ".join(reasons(against, "in phase 1", SETTINGS))
-    for words in ("like a vessel", "20 % of a larger", "70 % of it lies behind", "skin", "back of"):
+    for words in ("like a vessel", "20 % of a larger", "70 % of it is behind", "skin", "back of"):
         assert words in said
 
 
@@ -233,7 +233,7 @@ def scored(*values, **changed):
 def test_a_region_behind_the_chest_line_is_called_by_what_lies_at_its_height():
     for height, words in ((0.2, "heart or chest wall?"), (0.9, "armpit or chest wall?")):
         place = Place(behind_chest=0.7, height=height)
-        assert f"70 % of it lies behind the chest line: {words}" in reasons(
+        assert f"70 % of it is behind the chest line: {words}" in reasons(
             replace(LESION, place=place), "in phase 1", SETTINGS
         )
 
@@ -251,10 +251,12 @@ def test_of_a_first_candidate_that_leads_clearly_nothing_is_said():
 
 
 def test_candidates_that_score_alike_are_counted():
-    assert unsure(scored(1.0, 0.8, 0.71, 0.3), SETTINGS) == ("candidates 1 to 3 score alike",)
+    assert unsure(scored(1.0, 0.8, 0.71, 0.3), SETTINGS) == (
+        "candidates 1 to 3 have similar scores",
+    )
 
 
 def test_a_weak_or_doubtful_first_candidate_is_said_to_be_one():
-    assert unsure(scored(0.3), SETTINGS) == ("candidate 1 is small or hardly stands out",)
+    assert unsure(scored(0.3), SETTINGS) == ("candidate 1 is small or has little contrast",)
     (why,) = unsure(scored(1.0, ratio=8.7), SETTINGS)
     assert why == "candidate 1: loses nearly all of its contrast: vessel, motion or a ghost?"

@@ -96,9 +96,9 @@ def two_blobs():
 def test_two_blobs_alike_are_said_to_be_so_with_where_they_lie():
     first, second = ball(FIRST, 4), ball(SECOND, 4)
     prediction = predict(case_of(signal_of((first, 150.0), (second, 150.0))))
-    assert prediction.unsure == "candidates 1 to 2 score alike"
+    assert prediction.unsure == "candidates 1 to 2 have similar scores"
     assert {one.box.centre for one in prediction.candidates} == {FIRST, SECOND}
-    assert dict(prediction.parameters)["unsure"] == "candidates 1 to 2 score alike"
+    assert dict(prediction.parameters)["unsure"] == "candidates 1 to 2 have similar scores"
 
 
 def test_one_clear_blob_and_a_click_are_not_called_unsure(one_blob, two_blobs):
@@ -181,7 +181,7 @@ def test_the_segmenter_says_that_it_is_no_trained_model():
 
 
 def test_a_setting_out_of_its_range_is_refused_with_its_unit():
-    with pytest.raises(ValueError, match="enhancement_percent must lie in 10 to 300 %, got 5"):
+    with pytest.raises(ValueError, match="enhancement_percent from 10 to 300 %, but got 5"):
         KineticSettings(enhancement_percent=5.0)
 
 
@@ -224,7 +224,7 @@ def test_a_heart_that_is_shown_names_the_chest_line_in_its_reasons():
     first, second, *_ = predict(case, beyond_percent=100.0).candidates
     assert dice(candidate_mask(first), truth) > 0.8
     assert dice(candidate_mask(second), heart) > 0.8
-    assert "100 % of it lies behind the chest line: heart or chest wall?" in second.reasons
+    assert "100 % of it is behind the chest line: heart or chest wall?" in second.reasons
 
 
 def test_the_same_signal_in_another_number_type_gives_the_same_mask(one_blob):
@@ -402,7 +402,7 @@ def test_unusable_times_are_said_and_phases_are_taken_by_order(one_blob, times, 
     assert dice(prediction.mask.array, truth) > 0.8
     note = next(note for note in prediction.notes if "by phase order, times unknown" in note)
     assert words in note
-    assert "phase 1 was taken as early and phase 3 as late" in note
+    assert "phase 1 was used as early and phase 3 as late" in note
     assert prediction.candidates[0].reasons[0].endswith("in phase 1")
 
 
@@ -446,7 +446,7 @@ def test_a_volume_without_air_is_searched_as_a_whole_and_says_so():
     signal[:, ~body()] += 100
     prediction = predict(case_of(signal))
     assert dice(prediction.mask.array, truth) > 0.7
-    assert any("no air was found" in note for note in prediction.notes)
+    assert any("no air was detected" in note for note in prediction.notes)
 
 
 # --- orientation

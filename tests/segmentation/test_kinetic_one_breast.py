@@ -59,7 +59,7 @@ def test_nodes_among_the_candidates_are_called_what_they_may_be(quick):
 
 def test_a_small_tumour_beside_a_node_that_scores_alike_is_said_to_be_unsure(quick):
     ((_, found),) = [(p, f) for p, f in quick if p.case.case_id == "ONE_BREAST_005"]
-    assert "candidates 1 to 2 score alike" in found.unsure
+    assert "candidates 1 to 2 have similar scores" in found.unsure
 
 
 @pytest.mark.night

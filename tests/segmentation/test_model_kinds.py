@@ -206,7 +206,7 @@ def test_a_new_kind_is_added_shown_and_predicts_from_the_command_line(
     assert "threshold" in said.split("=====")[1]
     here = printed(HERE, registry)
     assert here.startswith("''\n")  # nothing of torch is asked for
-    assert "torch does not run: choose the backend auto" in here
+    assert "torch does not run; choose the backend auto" in here
     image = np.asarray(nib.load(small_data_set / "images/A_1/A_1_0000.nii.gz").dataobj)
     mask = np.asarray(nib.load(out / "A_1.nii.gz").dataobj)
     assert np.array_equal(mask, image > 30)

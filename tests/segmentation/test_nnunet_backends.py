@@ -46,7 +46,7 @@ def outputs_of(card, **settings):
 
 def test_openvino_differs_from_torch_at_ties_only_and_is_kept_in_the_cache(card, tmp_path):
     pytest.importorskip("openvino")
-    from napari_mamamia.segmentation.nnunet.compare import agreement
+    from tests.segmentation.nnunet_compare import agreement
 
     exact, first = outputs_of(card)
     other, second = outputs_of(card, backend="openvino")
@@ -64,7 +64,7 @@ def test_openvino_differs_from_torch_at_ties_only_and_is_kept_in_the_cache(card,
 
 
 def test_bf16_is_close_and_recorded(card):
-    from napari_mamamia.segmentation.nnunet.compare import agreement
+    from tests.segmentation.nnunet_compare import agreement
 
     exact, _ = outputs_of(card)
     other, result = outputs_of(card, precision="bf16")
@@ -74,7 +74,7 @@ def test_bf16_is_close_and_recorded(card):
 
 
 def test_agreement_counts_ties_by_hand():
-    from napari_mamamia.segmentation.nnunet.compare import agreement
+    from tests.segmentation.nnunet_compare import agreement
 
     step = 2.0**-10  # of half precision between 1 and 2
     exact = torch.tensor([[[[1.0, 1.0, 1.0, 4.0]]], [[[1 + 2 * step, 1 + 3 * step, 0.0, 0.0]]]])

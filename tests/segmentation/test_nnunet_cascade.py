@@ -101,7 +101,7 @@ def test_the_first_stage_leaves_the_second_its_share_of_the_time(card, clock):
     # one fold of one tile, then one of eight; the first stage's second fold would be too much
     assert clock.now == 1 + 8
     assert result.ran.folds_done == ("0",)
-    said = "the time limit came after 1 of 2 folds"
+    said = "the time limit was reached after 1 of 2 folds"
     assert result.ran.cut_short == f"first stage: {said}; {said}"
 
 
@@ -116,7 +116,7 @@ def test_a_first_stage_that_takes_all_the_time_is_over_the_limit(card, clock):
     from napari_mamamia.segmentation.model.planner import OverLimitError
 
     clock.first = 20.0
-    with pytest.raises(OverLimitError, match="should finish one fold within the time limit"):
+    with pytest.raises(OverLimitError, match="to finish one fold within the time limit"):
         engine_of(card).predict(EngineInput(arrays(), GRID, deadline=12.0))
 
 

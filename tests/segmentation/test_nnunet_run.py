@@ -116,7 +116,7 @@ def test_at_the_deadline_whole_folds_are_averaged_and_the_rest_is_said(made, tmp
     found = engine.predict(EngineInput(list(case_of().signal), GRID, deadline=1.5 * tiles))
     assert found.ran.folds_done == ("0",)
     assert found.ran.folds_asked == ("0", "1", "2")
-    assert found.ran.cut_short == "the time limit came after 1 of 3 folds"
+    assert found.ran.cut_short == "the time limit was reached after 1 of 3 folds"
     alone = loaded(root, folds=("0",)).predict(EngineInput(list(case_of().signal), GRID))
     assert np.array_equal(found.labels, alone.labels)
 
@@ -265,5 +265,5 @@ def test_without_memory_on_the_card_the_sums_move_and_the_same_tile_is_tried_aga
     assert torch.equal(mean, nnunet_tiles.sum_tiles(torch.clone, data, grid, 1))
     assert torch.allclose(mean[:, 3:5, 3:5].float(), data[:, 3:5, 3:5], rtol=2e-2)
     tries.clear()
-    with pytest.raises(ModelError, match="with the sums moved out already"):
+    with pytest.raises(ModelError, match="after the sums were moved"):
         nnunet_tiles.sum_tiles(forward, data, grid, 1)

@@ -120,7 +120,7 @@ def test_what_is_read_again_is_compared_to_the_bit(made, tmp_path, monkeypatch):
 
     root = made.write_model(tmp_path, made.Spec())
     monkeypatch.setattr(nnunet_safetensors, "save_file", damaging)
-    with pytest.raises(SaveError, match="differs from what was written"):
+    with pytest.raises(SaveError, match="differs from them"):
         converted(root)
     assert [file.name for file in (root / "fold_0").iterdir()] == ["checkpoint_final.pth"]
 
@@ -140,19 +140,19 @@ def test_a_cut_off_file_is_refused(made, tmp_path):
     data = path.read_bytes()
     for kept in (0, 5, 300, len(data) - 4):
         path.write_bytes(data[:kept])
-        with pytest.raises(ModelError, match="damaged or cut off"):
+        with pytest.raises(ModelError, match="damaged or truncated"):
             labels_of(root)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format": "pt"}, "its header says 'pt'"),
-        ({"mirror_axes": "[0, 7]"}, r"among 0, 1, 2, got \[0, 7\]"),
+        ({"format": "pt"}, "in its header is 'pt'"),
+        ({"mirror_axes": "[0, 7]"}, r"among 0, 1, 2, but are \[0, 7\]"),
         ({"mirror_axes": "[true]"}, "among 0, 1, 2"),
-        ({"same": json.dumps({"x": "not there"})}, "x should equal not there"),
+        ({"same": json.dumps({"x": "not there"})}, "expected x to equal not there"),
         ({"same": "[" * 100_000}, "same of its header cannot be read"),
-        ({"same": "[1]"}, "which tensors are the same"),
+        ({"same": "[1]"}, "tensors that share numbers"),
         ({"same": "{}"}, "it lacks"),
     ],
 )

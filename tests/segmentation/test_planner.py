@@ -65,7 +65,7 @@ def test_the_share_of_the_limit_that_reading_and_writing_need_is_kept_free():
 @pytest.mark.parametrize(
     ("limit_s", "seconds", "last"),
     [
-        (2000.0, 40 * 8 * 5 + 10.0, "tiles outside the breast left out"),
+        (2000.0, 40 * 8 * 5 + 10.0, "tiles outside the breast skipped"),
         (1000.0, 40 * 8 * 5 * 0.5 + 10.0, "bf16"),
         (600.0, 20 * 8 * 5 * 0.5 + 10.0, "step 0.75"),
         (300.0, 20 * 4 * 5 * 0.5 + 10.0, "4 mirrored copies of 8"),
@@ -84,7 +84,7 @@ def test_the_ladder_is_walked_in_its_order_and_no_further_than_needed(limit_s, s
 def test_each_rung_is_said_once_with_the_estimate_before_and_after():
     said = planned(30.0, *LADDER).given_up
     assert [text.split(":")[0] for text in said] == [
-        "tiles outside the breast left out",
+        "tiles outside the breast skipped",
         "bf16",
         "step 0.75",
         "1 mirrored copies of 8",
@@ -100,7 +100,7 @@ def test_a_rung_that_was_not_allowed_is_never_taken():
     assert plan.settings.step == 0.5
     assert plan.settings.folds == FOLDS
     assert plan.seconds == 100 * 1 * 5 + 10.0
-    with pytest.raises(ModelError, match="let it give something up"):
+    with pytest.raises(ModelError, match="allow a reduction"):
         require_within(plan, Budget(30.0, (Rung.FLIPS,)), "Big")
 
 

@@ -205,7 +205,7 @@ def test_two_files_of_one_case_cost_that_case(challenge):
     write_mask(challenge / "submissions" / "beta" / "c_00.nii", reference(0))
     outcome = by_team(run_challenge(challenge))["beta"]
     assert [one.case_id for one in outcome.breaches] == ["C_00"]
-    assert "expected one mask of case C_00, found" in outcome.breaches[0].reason
+    assert "case C_00 has several masks" in outcome.breaches[0].reason
 
 
 def test_masks_of_other_tools_count_as_those_of_nifti_do(challenge):

@@ -71,7 +71,7 @@ def test_an_omitted_box_is_left_out(small_data_set, tmp_path):
     assert done.exit_code == 0, done.output
     row = rows_of(tmp_path / "o" / "ftv_from.csv")[0]
     assert 0 < int(row["ours_voxels"]) < int(row["theirs_voxels"]) == whole
-    assert "nothing proves it is this exam" in row["remark"]
+    assert "nothing proves that it is from this exam" in row["remark"]
 
 
 @pytest.mark.parametrize("neighbours", [9, 4])
@@ -128,7 +128,7 @@ BAD = {
     "other pixels": ({"spacing": (0.7, 0.8)}, "0.7 x 0.8 mm"),
     "elsewhere": ({"shift": 9}, "rows and"),
     "VOI outside": ({"regions": [region((900, 900, 900), (5, 5, 5))]}, "a VOI inside the image"),
-    "no SEG": ({"sop_class": "1.2.840.10008.5.1.4.1.1.4"}, "no DICOM SEG"),
+    "no SEG": ({"sop_class": "1.2.840.10008.5.1.4.1.1.4"}, "not DICOM SEG"),
 }
 
 
@@ -145,7 +145,11 @@ def test_bad_segs_are_named_with_the_reason_and_the_rest_goes_on(small_data_set,
     assert done.exit_code == 3, done.output
     said = " ".join(done.output.split())
     for name, (_, reason) in BAD.items():
-        named = f"failed: {name}.dcm:" if name != "no SEG" else "failed: segs: 2 file(s) left out"
+        named = (
+            f"failed: {name}.dcm:"
+            if name != "no SEG"
+            else "failed: segs: 2 files are not DICOM SEG"
+        )
         assert named in said, name
         assert reason in said[said.index(named) :][:700], name
     assert "failed: cut.dcm:" in said

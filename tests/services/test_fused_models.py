@@ -181,7 +181,7 @@ def test_models_that_split_are_most_doubtful_where_half_of_them_marked():
     doubt = uncertainty_of(found)
     # 4 of 4: 0 bit; 2 of 4: 1 bit; 1 of 4: 0.25 * 2 + 0.75 * log2(4/3) = 0.8113 bit
     assert doubt.amount.ravel() == pytest.approx([0, 1, 0.8113, 0], abs=1e-3)
-    with pytest.raises(ModelError, match="variance should be shown, but this prediction kept ent"):
+    with pytest.raises(ModelError, match="with variance, but it has ent"):
         uncertainty_of(found, UncertaintyKind.VARIANCE)
 
 
@@ -219,16 +219,14 @@ def test_staple_is_simpleitks_and_its_performance_is_kept_by_model():
 def test_a_model_that_marks_something_else_than_the_fused_mask_is_named():
     here, there = row(1, 1, 1, 0), row(0, 0, 0, 1)
     found = fused("majority", *(Fake(n, marked=here) for n in "ab"), Fake("c", marked=there))
-    assert found.notes == (
-        "c marks something else than the fused mask (Dice 0.00): look at each model alone",
-    )
+    assert found.notes == ("c disagrees with the fused mask (Dice 0.00); look at each model alone",)
 
 
 def test_staple_of_models_that_marked_nothing_says_so_and_has_no_performance():
     empty = row(0, 0, 0, 0)
     found = fused("staple", Fake("a", marked=empty), Fake("b", marked=empty))
     assert dict(found.parameters)["a: sensitivity (STAPLE)"] is None
-    assert found.notes == ("the STAPLE of 2 models marks nothing",)
+    assert found.notes == ("the STAPLE of 2 models is empty",)
 
 
 # ------------------------------------------------------------- what is said and kept
@@ -285,7 +283,7 @@ def test_each_model_has_its_share_of_the_progress_and_its_name_there():
 )
 def test_one_model_that_fails_fails_the_case_by_its_name(error, kept):
     good = Fake("good", marked=row(1, 0, 0, 0))
-    with pytest.raises(kept, match="bad, one of the models to be fused, failed: ") as caught:
+    with pytest.raises(kept, match="bad, one of the models to fuse, failed: ") as caught:
         fused("majority", good, Fake("bad", error=error))
     assert str(error) in str(caught.value)
     assert type(caught.value) is kept
@@ -305,9 +303,9 @@ def test_a_click_keeps_the_region_at_the_click():
 
 def test_one_model_two_of_one_name_and_too_many_are_refused():
     one = Fake("a")
-    with pytest.raises(ModelError, match=r"2 to 16 models can be fused, got 1 \(a\)"):
+    with pytest.raises(ModelError, match=r"expected 2 to 16 models to fuse, but got 1 \(a\)"):
         FusedSegmenter((one,), FusionRule.MEAN)
-    with pytest.raises(ModelError, match="a comes more than once"):
+    with pytest.raises(ModelError, match="a occurs more than once"):
         FusedSegmenter((one, Fake("b"), Fake("a")), FusionRule.MEAN)
     many = tuple(Fake(f"m{k}") for k in range(17))
     with pytest.raises(ModelError, match="got 17"):
@@ -373,9 +371,7 @@ def test_models_that_may_give_something_up_share_what_is_left():
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize(("limit_s", "given"), [(15.0, [15.0, 5.0]), (25.0, [25.0, 15.0, 5.0])])
 def test_a_case_whose_models_took_too_long_fails_with_all_their_names(limit_s, given):
-    with pytest.raises(
-        OverLimitError, match=rf"a, b, c should be done within {limit_s:g} s in all"
-    ):
+    with pytest.raises(OverLimitError, match=rf"a, b, c should finish within {limit_s:g} s in all"):
         fused("majority", noting("a"), noting("b"), noting("c"), limit_s=limit_s)
     assert given == LIMITS
 
@@ -416,7 +412,7 @@ def test_a_case_that_one_model_fails_is_a_row_with_its_name_and_the_others_are_k
     summary = predict_data_set(opened, segmenter, out, probability=True)
     assert [saved.case_id for saved in summary.saved] == ["A_1", "B_1"]
     (failure,) = summary.failures
-    assert failure.reason == "b, one of the models to be fused, failed: no tile fits"
+    assert failure.reason == "b, one of the models to fuse, failed: no tile fits"
     _, written = read_volume(out / "probability" / "B_1.nii.gz")
     assert np.unique(written).tolist() == [0.625]
     assert written.dtype == np.float32
@@ -438,5 +434,5 @@ def test_a_probability_that_no_model_gave_cannot_be_saved(small_data_set, tmp_pa
     opened = open_data_set(small_data_set)
     plain = Fake("plain", marked=np.zeros((8, 32, 48), np.bool_))
     summary = predict_data_set(opened, plain, tmp_path / "out", probability=True)
-    assert "a probability should be saved, but the model gave none" in summary.failures[0].reason
+    assert "expected a probability to save, but the model gave none" in summary.failures[0].reason
     assert list((tmp_path / "out").glob("*.nii.gz")) == []

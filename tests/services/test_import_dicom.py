@@ -217,7 +217,7 @@ def test_phases_that_do_not_enhance_are_imported_with_a_warning(tmp_path):
             AcquisitionTime=f"10{phase:02d}00",
         )
     (case,) = imported(tmp_path / "in", tmp_path / "out").imported
-    assert any("no enhancement is seen" in warning.text for warning in case.warnings)
+    assert any("no enhancement is visible" in warning.text for warning in case.warnings)
     assert len(volumes_of(tmp_path / "out")) == 2
 
 

@@ -362,7 +362,7 @@ def test_a_look_finds_the_same_as_an_import(tmp_path):
         )
     (found,) = look(tmp_path / "in").studies
     (case,) = import_dicom(tmp_path / "in", tmp_path / "out", "P1").imported
-    assert "no enhancement is seen" in " ".join(warning.text for warning in found.exam.warnings)
+    assert "no enhancement is visible" in " ".join(warning.text for warning in found.exam.warnings)
     assert case.warnings == found.exam.warnings
 
 
@@ -402,7 +402,7 @@ def test_a_case_that_is_there_is_a_failure_with_what_to_do(tmp_path):
     import_studies(wanted, tmp_path / "out")
     again = import_studies(wanted, tmp_path / "out")
     assert again.imported == ()
-    assert "there is one already: nothing was written" in again.failures[0].reason
+    assert "a case already exists at" in again.failures[0].reason
 
 
 def test_files_that_changed_since_the_look_are_refused(tmp_path):

@@ -37,7 +37,8 @@ ASKED = [
     and one.name not in NO_DYNAMIC | {"two patients", "two birth dates"}
 ]
 """Of two patients in one series none can be told from the other: that one is no question."""
-WITHOUT_PRE = ("no scan before contrast", "is it really pre-contrast", "no enhancement is seen",
+WITHOUT_PRE = ("no scan before contrast", "check that phase 0 is pre-contrast",
+    "no enhancement is visible",
                "whether the series before contrast is missing")  # fmt: skip
 """What says of an import that its first phase is not before contrast."""
 BAD_PHASE = {
@@ -74,7 +75,7 @@ def is_after_contrast(stack):
 def require_dynamic(exam, problem):
     """Phases before and after contrast, or a word that it is otherwise, before it was written."""
     if len(exam.stacks) == 1:
-        assert "there is one phase only" in " ".join(warning.text for warning in exam.warnings)
+        assert "there is only one phase" in " ".join(warning.text for warning in exam.warnings)
         assert "(1 phase)" in problem
     if is_after_contrast(exam.stacks[0]):
         told = " ".join((problem, *(warning.text for warning in exam.warnings)))

@@ -153,7 +153,7 @@ def test_a_mask_of_another_shape_is_refused():
 
 def test_the_wrong_number_of_typed_times_is_refused_with_both_numbers():
     case, _ = plain_case()
-    with pytest.raises(CaseError, match=r"4 phases of A, got 2 \(0, 90\)"):
+    with pytest.raises(CaseError, match=r"4 phases of A, but got 2 \(0, 90\)"):
         with_times(case, (0, 90))
 
 
@@ -174,7 +174,7 @@ def test_a_tumour_darker_than_bright_fat_gives_an_ftv_that_is_marked():
     signal[:, ~mask] = 400
     row = case_kinetics(replace(case, signal=signal), mask, background=False)
     assert row.ftv_cc == 0
-    assert "fat is not suppressed" in row.ftv_reason
+    assert "without fat suppression" in row.ftv_reason
 
 
 def test_a_sagittal_case_is_measured_across_its_own_slices():

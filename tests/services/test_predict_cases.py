@@ -148,7 +148,7 @@ def test_over_the_limit_is_a_failure_with_the_numbers_and_nothing_is_computed(
     slow = trained(model, SlowHost(), limit_s=2.0)
     summary = predict_data_set(opened, slow, tmp_path / "out", ["A_1"])
     (failure,) = summary.failures
-    assert "should take at most 2.0 s" in failure.reason
+    assert "to take at most 2.0 s" in failure.reason
     assert "2 copies x 2 folds" in failure.reason
     assert not (tmp_path / "out" / "A_1.nii.gz").exists()
 
@@ -173,7 +173,7 @@ def test_without_postprocessing_the_recipes_last_steps_are_left_out(model):
 
 
 def test_a_fold_that_is_not_there_is_refused_at_once(model):
-    with pytest.raises(ModelError, match="3 is not there"):
+    with pytest.raises(ModelError, match="but not 3"):
         trained(model, folds=("0", "3"))
 
 
@@ -209,7 +209,7 @@ def test_the_command_line_gives_the_stock_mask_of_the_real_folder(real_data, tmp
     ],
 )
 def test_the_weight_free_model_passes_no_choice_over_in_silence(choices, named):
-    with pytest.raises(ModelError, match=f"got {named}: leave them out"):
+    with pytest.raises(ModelError, match=f"but got {named}; leave them out"):
         open_model("kinetic", choices, EngineHost())
 
 

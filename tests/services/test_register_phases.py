@@ -120,7 +120,7 @@ def test_a_failed_case_is_one_row_and_the_exit_code_3(written):
         ("A_1", "ok", "2"),
         ("B_1", "failed", ""),
     ]
-    assert "phase 0 of B_1 holds the value 5" in rows[3]["reason"]
+    assert "phase 0 of B_1 has the value 5" in rows[3]["reason"]
     assert not (out / "images" / "B_1").exists()
 
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from napari_mamamia.io.workspace.journal_records import Opened
 from napari_mamamia.io.workspace.provenance import read_provenance
 from napari_mamamia.services.refine.edit_case import save_editing
 from napari_mamamia.services.refine.journal_play import JournalPlay, play_journal
-from napari_mamamia.services.refine.mask_prints import crc_of
 from napari_mamamia.services.refine.replay import case_of_journal, replay_journal
 from napari_mamamia.smartpaint.grow import compiled
 
@@ -229,24 +227,6 @@ def test_each_sitting_goes_on_with_the_one_before_and_holds_the_mask_that_it_beg
     assert goes_on == [False, True, True]
     assert isinstance(play.sittings[2].opened, Opened)
     assert (play.sittings[2].opened.base.dense() == labels).all()
-
-
-OLD_JOURNAL = Path(__file__).parent / "old" / "before_evidence.journal"
-
-
-def test_a_journal_of_before_strokes_were_evidence_gives_the_same_bytes(case, tmp_path):
-    """Written at commit 0cf00b7: 7 strokes, growth, napari's brush, undo, redo and jumps."""
-    play = play_journal(JournalPlay(OLD_JOURNAL))
-    assert (play.damages, play.session.position, len(play.session.steps)) == ([], 7, 9)
-    assert crc_of(play.session.labels) == 3684838527
-    soft = [zlib.crc32(play.session.state.membership(n).tobytes()) for n in (1, 2)]
-    assert soft == [1735311818, 611207234]
-    assert not play.session.state.words(1).any()
-
-
-def test_strokes_of_before_marks_were_kept_are_painted_anew_and_agree(case, tmp_path):
-    done = replay_journal(OLD_JOURNAL, tmp_path / "again.nii.gz", case)
-    assert (done.n_repeated, done.n_strokes, done.notes) == (7, 7, ())
 
 
 def test_a_stroke_settled_by_other_rules_is_told_and_not_counted_as_different(

@@ -12,8 +12,12 @@ from napari_mamamia.kinetics.map_kinds import MAPS, MapKind
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.kinetics.ultrafast import ultrafast_numbers
 from napari_mamamia.phantom.perfusion_case import perfusion_phantom
-from napari_mamamia.services.kinetics.map_ranges import map_ranges
-from napari_mamamia.services.kinetics.show_kinetics import begin_map, fill_map, fill_plane
+from napari_mamamia.services.kinetics.show_kinetics import (
+    begin_map,
+    fill_map,
+    fill_plane,
+    map_ranges,
+)
 from napari_mamamia.widgets.kinetics.colours import ramp_of
 
 CLOSE = (MapKind.MAXIMUM_SLOPE, MapKind.ARRIVAL, MapKind.TIME_TO_ENHANCEMENT, MapKind.PE_AT)
@@ -72,7 +76,7 @@ def test_time_to_enhancement_without_the_aortas_arrival_says_how_to_get_it(phant
 
 @pytest.mark.parametrize("kind", CLOSE)
 @pytest.mark.parametrize(
-    ("times", "word"), [((0, 90, 180, 270), "got 90 s"), ((None,) * 4, "type the times in")]
+    ("times", "word"), [((0, 90, 180, 270), "got 90 s"), ((None,) * 4, "enter the times")]
 )
 def test_a_standard_exam_has_no_ultrafast_map_and_the_reason(phantom, kind, times, word):
     phases = tuple(Phase(k, time) for k, time in enumerate(times))

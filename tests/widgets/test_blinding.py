@@ -9,6 +9,7 @@ from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND, Blinding, Hidden
 from napari_mamamia.core.errors import HiddenError
 from napari_mamamia.widgets.base.blinding import PAGES, ROLES, SERVICES, guard_services, why_hidden
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.pages import load_tabs
 from napari_mamamia.widgets.base.service_record import Services, ServiceSet
 from napari_mamamia.widgets.dock import steps
 
@@ -47,21 +48,19 @@ IMAGES_AND_SETTINGS = {
     ),
     *("imports.source_of", "imports.default_target", "look_at_labels"),
     # A study decides what its desk shows, and tells the window what is hidden.
-    *("review.is_study", "review.list_people", "review.open_client", "review.open_dispute"),
-    *("review.decide_dispute", "review.set_down", "review.leave_out", "review.measure_lesions"),
+    *("review.list_people", "review.open_client", "review.open_dispute"),
+    *("review.decide_dispute", "review.set_down", "review.leave_out", "findings.measure_lesions"),
     # Filled into what is handed in, and shown to nobody who reads blind.
-    "review.fill_hidden",
+    "findings.fill_hidden",
     *("review.plan_study", "review.list_case_ids", "review.freeze_with_keys"),
     "review.load_first_snapshot",
     # Which views a case has and other exams of the patient: images, opened by their own service.
-    *("find_breast_box", "plan_hanging", "find_priors", "read_prior", "review.find_breasts"),
-    # The reader's own answers and marks; what is measured is asked of `review.measure_lesions`.
+    *("find_breast_box", "plan_hanging", "find_priors", "read_prior", "findings.find_breasts"),
+    # The reader's own answers and marks; what is measured is asked of `findings.measure_lesions`.
     *("findings.load_form", "findings.open", "findings.keep", "findings.mark"),
     *("findings.fill_in", "findings.find_point_mm"),
     # What the workspace that it gets may show, and the numbers of what the reader draws.
     *("measures.begin_log", "measures.describe"),
-    # Whether there is a ranking, not what it says.
-    "ranks.is_ranking",
     # Page Export asks it by itself: what lies in the folder that it would write to.
     "look_at_target",
     # These ask `overseeing.why_blind` themselves: of a lead, whose window is as blind as any.
@@ -83,7 +82,7 @@ def names_of(services, prefix=""):
         service = getattr(services, name)
         if isinstance(service, ServiceSet):
             yield from names_of(service, f"{prefix}{name}.")
-        elif not name.startswith("_") and name != "replacing":
+        elif not name.startswith("_") and name not in ("replacing", "of_feature"):
             yield prefix + name
 
 
@@ -95,7 +94,7 @@ def test_every_service_of_the_window_is_known_to_show_something_hidden_or_not():
 
 def test_every_role_and_page_is_known_to_show_something_hidden_or_not():
     assert set(ROLES) == set(Role)
-    assert set(PAGES) == {*steps.SECTIONS, "Import"}
+    assert set(PAGES) == {*steps.SECTIONS, "Import", *load_tabs()}
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES))

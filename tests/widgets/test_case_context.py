@@ -221,7 +221,7 @@ def test_typed_times_are_not_taken_for_the_case_of_the_same_id_in_another_data_s
 ):
     state = panel.kinetics.case
     assert state.type_times((0.0, 60.0, 120.0, 300.0)) == ""
-    assert state.source == "typed in, for this session"
+    assert state.source == "entered for this session"
     open_other(qtbot, panel, two)
     assert state.case.times_s == (0.0, 90.0, 180.0, 420.0)
 
@@ -261,7 +261,7 @@ def predicted(qtbot, panel, two):
     target = two[0].with_name("baseline-workspace") / "predictions" / "kinetic" / "A_2.nii.gz"
     shutil.copy(two[0] / "segmentations" / "expert" / "A_2.nii.gz", target)  # an older model's
     panel.predict_page.start.click()
-    qtbot.waitUntil(lambda: offers(panel) == ["Replace it", "Keep both"])
+    qtbot.waitUntil(lambda: offers(panel) == ["Replace prediction", "Keep both"])
     return panel
 
 
@@ -300,7 +300,7 @@ def test_a_prediction_written_by_somebody_else_meanwhile_is_not_replaced(
     shutil.copy(two[0] / "images" / "A_2" / "A_2_0000.nii.gz", target)
     before = target.read_bytes()
     gate.let.set()
-    qtbot.waitUntil(lambda: offers(predicted) == ["Replace it", "Keep both"])
+    qtbot.waitUntil(lambda: offers(predicted) == ["Replace prediction", "Keep both"])
     assert target.read_bytes() == before
     assert "not saved" in predicted.predict_page.result.text()
     predicted.predict_page.help.buttons[1].click()

@@ -530,7 +530,7 @@ def test_the_fat_of_a_series_is_chosen_beside_its_water(qtbot, dock, imports, lo
     settle(qtbot, dock)
     assert cells(page)[1][1].startswith("left out: not chosen")
     assert cells(page)[0][1].startswith("DCE phases 0-2")
-    assert "no DCE phase by its header (fat image)" in page.study.warnings.text()
+    assert "is not a DCE phase (fat image)" in page.study.warnings.text()
 
 
 def test_a_study_that_is_asked_about_says_that_ticks_decide(qtbot, dock, imports, looked):

@@ -188,7 +188,7 @@ def test_ftv_is_counted_in_the_box_that_was_drawn_less_what_is_omitted(qtbot, ki
     kinetics.kinetics.ftv_box.set_mode("")
     kinetics.kinetics.ftv_box.given.emit(BoxPrompt(Box((0, 0, 0), (6, 20, 13))))  # half of the blob
     qtbot.waitUntil(lambda: "0.22 cc" in value.text())
-    assert "box that you drew" in find(kinetics, "kinetics_ftv_region").text()
+    assert "drawn box" in find(kinetics, "kinetics_ftv_region").text()
     find(kinetics, "kinetics_ftv_omit").click()
     kinetics.kinetics.ftv_box.set_mode("")
     # one plane of 4 x 3 voxels is left; their neighbours in the omitted planes count: 12 voxels
@@ -209,7 +209,7 @@ def test_times_that_are_typed_in_change_the_phases_and_say_so(qtbot, kinetics):
     assert times.text() == "0, 100, 160, 460"
     times.setText("0, 50, 100, 200")
     QTest.keyClick(times, Qt.Key.Key_Return)
-    assert find(kinetics, "kinetics_times_source").text() == "typed in, for this session"
+    assert find(kinetics, "kinetics_times_source").text() == "entered for this session"
     # phases after contrast start 0, 50, 150 s after the first, and stand 25 s later
     assert "initial phase 2 (75\u00a0s)" in find(kinetics, "kinetics_phases").text()
     assert "270 s or later" in find(kinetics, "kinetics_times_warning").text()
@@ -246,7 +246,7 @@ def test_the_chosen_clock_moves_phases_volume_map_and_curves_and_is_named(qtbot,
 @pytest.mark.parametrize(
     ("timing", "typed", "said"),
     [
-        (Timing.INJECTION, "soon", "expected the second of the injection"),
+        (Timing.INJECTION, "soon", "expected the time of the injection"),
         (Timing.INJECTION, "9000", "after the last phase"),
         (Timing.MANUAL, "2", "expected the early and the late phase"),
         (Timing.MANUAL, "3, 2", "a later phase of 1 to 3"),
@@ -284,7 +284,7 @@ def test_without_times_slopes_are_refused_and_the_axis_counts_phases(qtbot, dock
     assert "no times known" in find(dock, "kinetics_times_source").text()
     page = dock.kinetics_page
     page.maps.setCurrentIndex(page.maps.findData(MapKind.WASH_IN))
-    qtbot.waitUntil(lambda: "type the times in" in page.map_text.text())
+    qtbot.waitUntil(lambda: "enter the times" in page.map_text.text())
     assert page.maps.currentData() is None
     assert dock.scene.layer(Role.MAP) is None
     plot = dock.kinetics.curves.plot()

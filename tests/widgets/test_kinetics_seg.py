@@ -71,10 +71,10 @@ def test_ours_and_ucsf_s_stand_side_by_side_with_phases_and_mask_named(
         *("", "ours", "UCSF"),
         *("PE, voxels", str(pe), str(pe)),
         *("PE, cc", cc, cc),
-        *("voxels that differ", "0"),
+        *("differing voxels", "0"),
         *("PE and SER, voxels", str(ser), str(ser)),
         *("PE and SER, cc", ser_cc, ser_cc),
-        *(("voxels that differ", "0") if ser == pe else ()),
+        *(("differing voxels", "0") if ser == pe else ()),
     ]
     basis = text(dock, "kinetics_ftv_seg_basis")
     assert "early phase 1" in basis
@@ -105,7 +105,7 @@ def test_a_seg_that_does_not_fit_is_refused_and_the_numbers_of_another_go(
     make_seg(small_data_set, tmp_path / "away.dcm", shift=9)
     seg_wanted(tmp_path / "away.dcm")
     said = text(dock, "kinetics_ftv_seg_remark")
-    assert said.startswith("expected the SEG's pixels on those of the image, got them")
+    assert said.startswith("expected the SEG's pixels on those of the image, but they are")
     assert said.endswith("give the SEG of this exam, and the exam as it was acquired")
     assert find(dock, "kinetics_ftv_seg_remark").property("level") == "error"
     assert not find(dock, "kinetics_ftv_seg_numbers").isVisible()
@@ -120,7 +120,7 @@ def test_a_seg_that_proves_nothing_says_so(dock, seg_wanted, small_data_set, tmp
     thresholds = {k: v for k, v in THRESHOLDS.items() if k != "pre_contrast_threshold"}
     make_seg(small_data_set, tmp_path / "seg.dcm", thresholds=thresholds)
     seg_wanted(tmp_path / "seg.dcm")
-    assert "nothing proves it is this exam" in text(dock, "kinetics_ftv_seg_remark")
+    assert "nothing proves that it is from this exam" in text(dock, "kinetics_ftv_seg_remark")
     assert find(dock, "kinetics_ftv_seg_remark").property("level") == "warning"
 
 
@@ -201,11 +201,11 @@ def test_a_repeated_pre_is_left_out_averaged_or_kept_as_chosen(qtbot, twice):
     assert "early phase 2" in phases.text()
     choose_pre(qtbot, twice, RepeatedPre.AVERAGE)
     assert first_signal(twice) == 150
-    assert "S0 is the mean of those before" in phases.text()
+    assert "S0 is the mean of the phases before contrast" in phases.text()
     assert "early phase 2" in phases.text()
     choose_pre(qtbot, twice, RepeatedPre.KEEP)
     assert first_signal(twice) == 100
-    assert "kept as it is" in phases.text()
+    assert "unchanged" in phases.text()
     choose_pre(qtbot, twice, RepeatedPre.LEAVE_OUT)
     assert first_signal(twice) == 200
     assert "kept" not in phases.text()
@@ -272,7 +272,7 @@ def test_ucsf_s_own_numbers_of_a_real_exam_stand_beside_ours(qtbot, viewer, real
     cells = re.findall("<td[^>]*> *([^<]*)</td>", text(dock, "kinetics_ftv_seg_numbers"))
     assert cells == [
         *("", "ours", "UCSF", "PE, voxels", "4,350", "4,350", "PE, cc", "5.310", "5.310"),
-        *("voxels that differ", "0", "PE and SER, voxels", "3,601", "3,604"),
+        *("differing voxels", "0", "PE and SER, voxels", "3,601", "3,604"),
         *("PE and SER, cc", "4.396", "4.399"),
     ]
     assert text(dock, "kinetics_ftv_seg_basis").endswith("UCSF-FTV · ucsf-ispy1")

@@ -85,9 +85,9 @@ def panel(qtbot, viewer, world, ranks):
 
 
 def show_ranking(qtbot, panel, folder):
-    panel.leaderboard_flow.open_ranking(folder)
+    panel.flow("Leaderboard").open_ranking(folder)
     qtbot.waitUntil(lambda: not panel.jobs.is_running("leaderboard"))
-    return panel.results.leaderboard
+    return panel.results.extra["Leaderboard"]
 
 
 @pytest.fixture
@@ -302,7 +302,7 @@ def test_a_blind_reader_sees_no_leaderboard_and_nothing_of_it_is_read(
 def test_a_new_ranking_that_is_read_late_does_not_replace_a_newer_one(qtbot, panel, tmp_path):
     gate = threading.Event()
     first, second = (write_ranking(tmp_path / name) for name in ("first", "second"))
-    flow = panel.leaderboard_flow
+    flow = panel.flow("Leaderboard")
     known = flow._services
 
     def wait(path):
@@ -327,7 +327,7 @@ def test_page_batch_shows_the_leaderboard(panel):
     panel.batch_page.leaderboard.click()
     tabs = panel.results.tabs
     assert tabs.tabText(tabs.currentIndex()) == "Leaderboard"
-    assert "No ranking is open" in panel.results.leaderboard.sentence.text()
+    assert "No ranking is open" in panel.results.extra["Leaderboard"].sentence.text()
 
 
 @pytest.mark.parametrize("name", ["", "rank.json"])
@@ -337,12 +337,12 @@ def test_a_ranking_that_is_dropped_is_opened(qtbot, panel, tmp_path, name):
     action, button = Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton
     where, key = panel.rect().center().toPointF(), Qt.KeyboardModifier.NoModifier
     panel.dropping.eventFilter(panel, QDropEvent(where, action, data, button, key))
-    qtbot.waitUntil(lambda: panel.results.leaderboard.teams_model.rowCount() == 2)
+    qtbot.waitUntil(lambda: panel.results.extra["Leaderboard"].teams_model.rowCount() == 2)
 
 
 def test_a_ranking_that_is_opened_as_a_data_set_is_shown(qtbot, panel, tmp_path):
     panel.cases_page.folder_chosen.emit(write_ranking(tmp_path / "ranks"))
-    qtbot.waitUntil(lambda: panel.results.leaderboard.teams_model.rowCount() == 2)
+    qtbot.waitUntil(lambda: panel.results.extra["Leaderboard"].teams_model.rowCount() == 2)
     assert panel.session.opened.data_set.name == "data"
     assert panel.cases_page.folder.text() == str(panel.session.opened.data_set.root)
 

@@ -88,7 +88,7 @@ def test_the_table_shows_each_phase_before_and_after(qtbot, motion):
     text = find(motion, "motion_table").text()
     assert "9.0&nbsp;→&nbsp;3.0" in text
     assert "2.5" in text
-    for word in ("✓&nbsp;better", "✗&nbsp;worse", "=&nbsp;unchanged", "reference, not touched"):
+    for word in ("✓&nbsp;better", "✗&nbsp;worse", "=&nbsp;unchanged", "reference, unchanged"):
         assert word in text
     assert "+50 %" in find(motion, "motion_volume").text()
     assert find(motion, "motion_volume").property("level") == "warning"
@@ -223,11 +223,11 @@ def test_cancel_leaves_the_phases_and_the_button_ready(qtbot, motion):
 def test_a_failure_says_why_in_the_section(qtbot, motion):
     def refuse(case, mask, settings):
         report_progress(0, 1)
-        raise CaseError("phase 2 of A_1 holds the value 7 everywhere")
+        raise CaseError("phase 2 of A_1 has the value 7 everywhere")
 
     fake_kinetics(motion.kinetics.motion, register=refuse)
     find(motion, "motion_register").click()
-    qtbot.waitUntil(lambda: "holds the value 7" in find(motion, "motion_state").text())
+    qtbot.waitUntil(lambda: "has the value 7" in find(motion, "motion_state").text())
     assert find(motion, "motion_register").isEnabled()
 
 

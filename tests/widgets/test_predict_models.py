@@ -222,14 +222,14 @@ def test_start_runs_the_chosen_model_with_its_options(qtbot, page, world, models
     assert made.settings.mirroring is False
     assert made.host is models["host"]
     page.start.click()
-    qtbot.waitUntil(lambda: "candidate(s)" in page.result.text())
+    qtbot.waitUntil(lambda: "Candidates:" in page.result.text())
     assert ("predict", "A_1", None) in world.calls
 
 
 def test_predict_all_takes_the_cases_without_a_prediction(qtbot, page, models):
     choose(page, 1)
     page.all.click()
-    qtbot.waitUntil(lambda: "1 case(s) predicted" in page.result.text())
+    qtbot.waitUntil(lambda: "Predicted and saved cases: 1" in page.result.text())
     assert ("baseline", "baseline", ("A_1", "A_2", "B_1")) in models["asked"]
     assert page.start.isVisible()
 
@@ -255,11 +255,11 @@ def test_what_was_predicted_before_a_stop_stands_in_the_list_and_the_rest_comes_
     page.all.click()
     qtbot.waitUntil(lambda: "A_1" in world.predictions)
     page.cancel.click()
-    assert page.result.text() == "stopped: what was finished is kept"
+    assert page.result.text() == "stopped: finished predictions are kept"
     rows = page.window().session.rows
     qtbot.waitUntil(lambda: bool(rows["A_1"].predictions))
     page.all.click()
-    qtbot.waitUntil(lambda: "1 case(s) predicted" in page.result.text())
+    qtbot.waitUntil(lambda: "Predicted and saved cases: 1" in page.result.text())
 
 
 def test_closing_ends_the_process_of_the_models(page, models):
@@ -368,7 +368,7 @@ def test_the_doubt_may_be_measured_by_the_variance_between_models(qtbot, several
     ask._services = ask._services.replacing(predict_case=predict)
     several.start.click()
     qtbot.waitUntil(lambda: several.uncertainty.isVisible())
-    assert several.uncertainty.title.text() == "1 doubtful place(s)"
+    assert several.uncertainty.title.text() == "Uncertain regions: 1"
     several.uncertainty.kinds.setCurrentIndex(
         several.uncertainty.kinds.findData(UncertaintyKind.VARIANCE)
     )
@@ -411,7 +411,7 @@ def test_a_refused_checkpoint_can_be_converted_in_a_closed_room(qtbot, page, mod
     qtbot.waitUntil(lambda: page.help.isVisible())
     assert "would run os.system" in page.help.said.text()
     assert "see below" in page.card.needs.text()
-    assert page.help.buttons[0].text() == "Convert in a closed room…"
+    assert page.help.buttons[0].text() == "Convert in a sandbox…"
     models["refuses"] = None
     flow = page.window().predict_flow
     flow.failure.convert(flow.models.entry, tmp_path)
@@ -466,7 +466,7 @@ def test_nothing_is_cut_beside_the_scroll_bar(qtbot, several, models, world):
 def test_a_longer_estimate_takes_the_height_it_needs(qtbot, page):
     choose(page, 1)
     qtbot.waitUntil(lambda: "time not known" in page.card.needs.text())
-    page.card.show_needs("looking at this case…")
+    page.card.show_needs("estimating this case…")
     qtbot.wait(20)
     page.card.show_needs("about 1 min (48 tiles), volumes 0.03 GB of 21.3 GB free, " * 4)
     needs = page.card.needs

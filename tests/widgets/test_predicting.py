@@ -46,7 +46,7 @@ def test_predict_shows_saves_and_lists(predicted, world):
     assert predicted.scene.layer(Role.PREDICTION).visible
     assert ("save_prediction", "A_1", 48) in world.calls
     assert predicted.predict_page.list.count() == 2
-    assert "2 candidate(s)" in predicted.predict_page.result.text()
+    assert "Candidates: 2" in predicted.predict_page.result.text()
     assert "a note" in predicted.predict_page.result.text()
     assert predicted.cases_page.model.index(0, 3).data() == "kinetic"
 

@@ -123,7 +123,7 @@ def test_percentiles_in_the_wrong_order_are_refused(form):
     field.clipped.setChecked(True)
     field.low.setValue(60)
     field.high.setValue(40)
-    assert "the lower first, got 60.0 and 40.0" in field.said.text()
+    assert "the lower first, but got 60.0 and 40.0" in field.said.text()
     field.clipped.setChecked(False)
     assert field.problem == ""
     assert form.recipe().normalise == Normalise(Scope.ALL)
@@ -147,7 +147,7 @@ def test_steps_are_added_moved_and_removed_and_a_refused_order_says_why(form):
     for kind in (PostKind.LARGEST, PostKind.BREAST_BOX):
         steps.kind.setCurrentIndex(steps.kind.findData(kind))
         steps.add.click()
-    assert "the breast should come before" in steps.said.text()
+    assert "comes before the breast" in steps.said.text()
     steps.up.click()
     assert steps.said.text() == ""
     assert form.recipe().post == (PostStep(PostKind.BREAST_BOX), PostStep(PostKind.LARGEST))
@@ -205,8 +205,8 @@ def test_a_preset_with_another_number_of_channels_says_so(dialog):
     place = next(k for k in range(dialog.start.count()) if dialog.start.itemText(k)[:3] == "fme")
     dialog.start.setCurrentIndex(place)
     dialog.start.activated.emit(place)
-    assert "makes 1 channel(s) (p1-p0), the model takes 2" in dialog.said.text()
-    assert "fold(s) 2, 3, 4, which the model has not" in dialog.said.text()
+    assert "makes 1 channel (p1-p0), but the model has 2" in dialog.said.text()
+    assert "the folds 2, 3, 4, which the model does not have" in dialog.said.text()
     assert dialog.form.recipe().folds == ("0", "1")
     assert dialog.form.recipe().channels == ("p1-p0", "p1")
     assert dialog.form.recipe().mirroring is True

@@ -106,36 +106,36 @@ def at_work(qtbot, dock, world, folder, monkeypatch):
     world.has_reference = False  # the fakes know nothing of blinding
 
     def begin(who="Ana", at=folder):
-        dock.open_study(at, who)
-        qtbot.waitUntil(lambda: dock.review_flow.client is not None)
+        dock.flow("Review").open_study(at, who)
+        qtbot.waitUntil(lambda: dock.flow("Review").client is not None)
         return dock
 
     yield begin
-    dock.review_flow.close()
+    dock.flow("Review").close()
 
 
 def take(qtbot, dock):
-    dock.review_page.reading.next.click()
+    dock.flow("Review").page.reading.next.click()
     qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
-    return dock.review_flow.reading.taken
+    return dock.flow("Review").reading.taken
 
 
 def test_a_name_that_is_remembered_is_proposed_and_not_taken(qtbot, dock, world, folder):
     """Who was here last need not be who is here now: a click says so."""
-    dock.open_study(folder)
-    page, before = dock.review_page, world.preferences
+    dock.flow("Review").open_study(folder)
+    page, before = dock.flow("Review").page, world.preferences
     qtbot.waitUntil(lambda: page.who.count() > 0)
-    assert (page.who.currentText(), dock.review_flow.client) == ("Ana", None)
+    assert (page.who.currentText(), dock.flow("Review").client) == ("Ana", None)
     page.begin.click()
-    qtbot.waitUntil(lambda: dock.review_flow.client is not None)
+    qtbot.waitUntil(lambda: dock.flow("Review").client is not None)
     assert world.preferences == before
     assert dock.session.reader == "ana"
     assert dock.session.blinding == ALL_HIDDEN
-    dock.review_flow.close()
+    dock.flow("Review").close()
 
 
 def test_the_checksum_of_the_study_is_shown_to_be_copied_whole(qtbot, at_work, folder):
-    line = at_work().review_page.origin
+    line = at_work().flow("Review").page.origin
     digits = hashlib.sha256((folder / "study.json").read_bytes()).hexdigest()
     assert line.text() == digits
     assert digits in line.toolTip()
@@ -148,27 +148,27 @@ def test_the_checksum_of_the_study_is_shown_to_be_copied_whole(qtbot, at_work, f
 
 def test_a_name_of_somebody_else_is_not_taken_for_one_of_the_study(qtbot, dock, world, folder):
     world.preferences = replace(world.preferences, reader="Zoe")
-    dock.open_study(folder)
-    page = dock.review_page
+    dock.flow("Review").open_study(folder)
+    page = dock.flow("Review").page
     qtbot.waitUntil(lambda: page.who.count() == 4)
     assert page.who.currentText() == ""
-    assert dock.review_flow.client is None
+    assert dock.flow("Review").client is None
     page.begin.click()
-    assert dock.review_flow.client is None
+    assert dock.flow("Review").client is None
 
 
 def test_a_blind_study_is_refused_where_cases_were_open(qtbot, opened, folder):
     before = opened.session.case
-    opened.open_study(folder, "Ana")
+    opened.flow("Review").open_study(folder, "Ana")
     qtbot.waitUntil(lambda: "Start a new window" in opened.header.message.text())
-    assert opened.review_flow.client is None
+    assert opened.flow("Review").client is None
     assert opened.session.blinding == NOT_BLIND
     assert opened.session.case is before
     assert opened.session.study == ""
 
 
 def test_a_folder_that_is_no_study_is_refused_in_words(qtbot, dock, tmp_path):
-    dock.open_study(tmp_path / "nothing")
+    dock.flow("Review").open_study(tmp_path / "nothing")
     qtbot.waitUntil(lambda: "expected a review study" in dock.header.message.text())
 
 
@@ -189,15 +189,15 @@ def test_the_cases_of_a_study_are_not_opened_elsewhere(qtbot, at_work):
 def test_what_is_missing_is_listed_before_anything_is_handed_in(qtbot, at_work):
     dock = at_work()
     taken = take(qtbot, dock)
-    dock.review_page.form.set_form(FORM)
+    dock.flow("Review").page.form.set_form(FORM)
     dock.show_page("Refine")
-    dock.review_flow.accept()
-    view = dock.review_page.reading
+    dock.flow("Review").accept()
+    view = dock.flow("Review").page.reading
     assert view.missing.text() == "Missing: Lesion, a mask"
     assert view.empty.isHidden()
     assert dock.page == "Review"
     assert dock.focusWidget().objectName() == "review_answer_lesion"
-    assert dock.review_flow.reading.taken is taken
+    assert dock.flow("Review").reading.taken is taken
 
 
 def test_what_the_form_of_a_study_lacks_is_listed_above_accept_on_the_page_of_the_mask(
@@ -208,44 +208,44 @@ def test_what_the_form_of_a_study_lacks_is_listed_above_accept_on_the_page_of_th
     listed = dock.refine_page.gaps
     taken = take(qtbot, dock)
     assert listed.texts == ()  # this study asks nothing
-    dock.review_page.form.set_form(FORM)
+    dock.flow("Review").page.form.set_form(FORM)
     assert listed.texts == ("Missing: Lesion",)
-    below = dock.review_page.reading.gaps
+    below = dock.flow("Review").page.reading.gaps
     assert below.texts == ("Lesion",)
-    listed.gap_wanted.emit(dock.review_flow.reading.list_gaps()[0])
+    listed.gap_wanted.emit(dock.flow("Review").reading.list_gaps()[0])
     assert dock.page == "Review"
     assert dock.focusWidget().objectName() == "review_answer_lesion"
-    choose(dock.review_page.form, "review_answer_lesion", 2)
+    choose(dock.flow("Review").page.form, "review_answer_lesion", 2)
     assert listed.texts == below.texts == ()
-    choose(dock.review_page.form, "review_answer_lesion", 1)
+    choose(dock.flow("Review").page.form, "review_answer_lesion", 1)
     assert listed.texts == ("Missing: Margin",)
-    dock.review_page.reading.put_back.click()
-    qtbot.waitUntil(lambda: dock.review_flow.reading.taken is not taken)
+    dock.flow("Review").page.reading.put_back.click()
+    qtbot.waitUntil(lambda: dock.flow("Review").reading.taken is not taken)
     assert listed.texts == below.texts == ()
 
 
 def test_a_contradiction_is_listed_below_the_form_of_a_study_before_it_is_accepted(qtbot, at_work):
     dock = at_work()
     take(qtbot, dock)
-    form = dock.review_page.form
+    form = dock.flow("Review").page.form
     form.set_form(replace(FORM, fields=(*FORM.fields[:1], FORM.fields[2])))
     choose(form, "review_answer_lesion", 1)
     form.give(Answer("size", ("900",)))
-    listed = dock.review_page.reading.gaps
+    listed = dock.flow("Review").page.reading.gaps
     assert listed.texts == ("⚠ Size: 900 lies outside 0 to 200 mm",)
-    listed.gap_wanted.emit(dock.review_flow.reading.list_gaps()[0])
+    listed.gap_wanted.emit(dock.flow("Review").reading.list_gaps()[0])
     assert dock.focusWidget().objectName() == "review_answer_size"
 
 
 def test_a_case_without_a_lesion_is_handed_in_without_a_mask_once_that_is_said(qtbot, at_work):
     dock = at_work()
     first = take(qtbot, dock)
-    view = dock.review_page.reading
+    view = dock.flow("Review").page.reading
     view.accept.click()
     assert view.missing.text() == "Missing: a mask"
     view.empty.click()
     qtbot.waitUntil(lambda: dock.session.case_id not in ("", first.case_id))
-    state = dock.review_flow.client.session.refresh()
+    state = dock.flow("Review").client.session.refresh()
     reading = next(one for one in state.case(first.task.case).readings if one.reader == "ana")
     assert (reading.state, reading.mask) == (CaseState.READ, "")
 
@@ -255,8 +255,8 @@ def test_a_mask_goes_into_the_store_and_the_next_case_comes(qtbot, at_work, fold
     first = take(qtbot, dock)
     dock.editing.start(None)
     qtbot.waitUntil(lambda: dock.editing.live is not None)
-    dock.review_flow.reading.clock.seconds = 42
-    dock.review_flow.accept()
+    dock.flow("Review").reading.clock.seconds = 42
+    dock.flow("Review").accept()
     qtbot.waitUntil(lambda: dock.session.case_id not in ("", first.case_id))
     store = FolderStore(folder, folder.parent / "other")
     assert len(store.read().masks) == 1
@@ -271,7 +271,7 @@ def test_a_mask_goes_into_the_store_and_the_next_case_comes(qtbot, at_work, fold
 def test_an_earlier_case_is_looked_at_and_reopened_with_a_reason(qtbot, at_work):
     dock = at_work()
     first = take(qtbot, dock)
-    view = dock.review_page.reading
+    view = dock.flow("Review").page.reading
     view.accept.click()
     view.empty.click()
     qtbot.waitUntil(lambda: dock.session.case_id not in ("", first.case_id))
@@ -279,23 +279,26 @@ def test_an_earlier_case_is_looked_at_and_reopened_with_a_reason(qtbot, at_work)
     view.earlier.setCurrentRow(0)
     view.look.click()
     qtbot.waitUntil(lambda: dock.session.case_id == first.case_id)
-    dock.review_flow.accept()
+    dock.flow("Review").accept()
     assert "a reason for reading it again" in view.missing.text()
     view.reopen.click()
     assert "Give a reason" in view.advice.text()
     view.reason.setText("missed a satellite")
     view.reopen.click()
-    qtbot.waitUntil(lambda: dock.review_flow.reading.taken.state is CaseState.IN_WORK)
+    qtbot.waitUntil(lambda: dock.flow("Review").reading.taken.state is CaseState.IN_WORK)
 
 
 def test_a_case_that_is_put_back_leaves_the_screen(qtbot, at_work):
     dock = at_work()
     first = take(qtbot, dock)
-    dock.review_page.reading.put_back.click()
-    qtbot.waitUntil(lambda: dock.review_flow.reading.taken is None)
+    dock.flow("Review").page.reading.put_back.click()
+    qtbot.waitUntil(lambda: dock.flow("Review").reading.taken is None)
     assert dock.session.case is None
     assert [layer.name for layer in dock.viewer.layers] == []
-    assert f"{first.case_id} was returned to the queue" in dock.review_page.reading.advice.text()
+    assert (
+        f"{first.case_id} was returned to the queue"
+        in dock.flow("Review").page.reading.advice.text()
+    )
 
 
 def test_what_another_computer_of_the_reader_holds_is_told(qtbot, at_work, folder, tmp_path):
@@ -304,7 +307,7 @@ def test_what_another_computer_of_the_reader_holds_is_told(qtbot, at_work, folde
     for task, _reading in other.session.queue():
         other.take(task)
     dock = at_work()
-    view = dock.review_page.reading
+    view = dock.flow("Review").page.reading
     view.next.click()
     qtbot.waitUntil(lambda: "is reserved by you, on another computer" in view.advice.text())
     assert dock.session.case is None
@@ -321,7 +324,7 @@ def test_numbers_that_a_reader_is_not_shown_are_filled_in_as_the_reading_is_hand
     ]
     dock = at_work()
     first = take(qtbot, dock)
-    client, view = dock.review_flow.client, dock.review_page.form
+    client, view = dock.flow("Review").client, dock.flow("Review").page.form
     client.form = replace(FORM, fields=(*FORM.fields, *fields))
     view.set_form(client.form)
     choose(view, "review_answer_lesion", 2)
@@ -330,7 +333,7 @@ def test_numbers_that_a_reader_is_not_shown_are_filled_in_as_the_reading_is_hand
     view.give(Answer("long", ("7",), Place(FieldScope.LESION, "1")))
     assert view.findChild(QLineEdit, "review_answer_vol_1").text() == ""
     grid = dock.session.case.grid
-    dock.review_flow.accept()
+    dock.flow("Review").accept()
     qtbot.waitUntil(lambda: dock.session.case_id not in ("", first.case_id))
     reading = next(
         one
@@ -429,14 +432,14 @@ def test_an_answer_goes_with_its_lesion_into_the_event_whatever_is_drawn_after_i
     """The share is away meanwhile, and nothing is waited for between the last stroke and accept."""
     dock = at_work()
     taken = take(qtbot, dock)
-    form = dock.review_page.form
+    form = dock.flow("Review").page.form
     form.set_form(FORM)
     choose(form, "review_answer_lesion", 2)
     one, other = np.s_[1:3, 2:6, 2:6], np.s_[1:2, 9:11, 9:11]
     draw(qtbot, dock, one, other)
     qtbot.waitUntil(lambda: form.findChild(QLineEdit, "review_answer_note_2") is not None)
     form.give(Answer("note", ("the small one",), Place(FieldScope.LESION, "2")))
-    client = dock.review_flow.client
+    client = dock.flow("Review").client
 
     def kept():
         return client.files.read_draft(taken.task, taken.round).answers
@@ -450,11 +453,11 @@ def test_an_answer_goes_with_its_lesion_into_the_event_whatever_is_drawn_after_i
     away = folder.with_name("away")
     folder.rename(away)
     draw(qtbot, dock, np.s_[1:2, 2:3, 2:3], np.s_[1:3, 8:14, 8:14])
-    dock.review_flow.accept()
+    dock.flow("Review").accept()
     qtbot.waitUntil(lambda: dock.session.case_id not in ("", taken.case_id))
     away.rename(folder)
-    dock.review_flow.look()
-    qtbot.waitUntil(lambda: not dock.review_page.waiting.text())
+    dock.flow("Review").look()
+    qtbot.waitUntil(lambda: not dock.flow("Review").page.waiting.text())
     state = client.session.refresh()
     reading = next(one for one in state.case(taken.task.case).readings if one.reader == "ana")
     record = json.loads(reading.answers)
@@ -466,12 +469,12 @@ def test_an_answer_goes_with_its_lesion_into_the_event_whatever_is_drawn_after_i
 def test_closing_the_window_lets_go_of_the_case_and_keeps_the_answers(qtbot, at_work, folder):
     dock = at_work()
     taken = take(qtbot, dock)
-    form = dock.review_page.form
+    form = dock.flow("Review").page.form
     form.set_form(FORM)
     box = form.findChild(QComboBox, "review_answer_lesion")
     box.setCurrentIndex(2)
     box.activated.emit(2)
-    dock.review_flow.close()
+    dock.flow("Review").close()
     again = open_client(folder, "Ana").client.take_next()
     assert again.task == taken.task
     assert again.draft.answers["lesion"] == "no"
@@ -481,24 +484,24 @@ def test_closing_waits_shortly_for_a_share_that_hangs_and_says_that_all_is_kept(
     qtbot, at_work, monkeypatch
 ):
     dock = at_work()
-    client, ends, said = dock.review_flow.client, threading.Event(), []
+    client, ends, said = dock.flow("Review").client, threading.Event(), []
     monkeypatch.setattr(flow, "_CLOSING_S", (0.01, 0.01))
     close = client.close
     monkeypatch.setattr(client, "close", lambda: (ends.wait(), close()))
     dock.notifier.said.connect(lambda _level, text: said.append(text))
-    dock.review_flow.close()
+    dock.flow("Review").close()
     ends.set()
     assert "its folder does not answer yet" in said[0]
     assert "was left before its folder answered" in said[1]
     qtbot.waitUntil(lambda: not dock.jobs.is_running("review end"))
-    assert dock.review_flow.client is None
+    assert dock.flow("Review").client is None
 
 
 @pytest.fixture
 def plan(dock, small_data_set):
     """The form of a new study as it opens, with a data set and people typed in."""
-    dock.review_page.new.click()
-    plan = dock.review_page.planning
+    dock.flow("Review").page.new.click()
+    plan = dock.flow("Review").page.planning
     plan.data_set.setText(str(small_data_set))
     typed = {plan.name: "T", plan.leads: "Lea", plan.readers: "A, B"}
     for line, text in typed.items():
@@ -526,7 +529,7 @@ def note_of(plan, field):
 def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     qtbot, dock, plan, tmp_path
 ):
-    page = dock.review_page
+    page = dock.flow("Review").page
     plan.dice.setValue(0.5)
     plan.consensus.setCurrentIndex(plan.consensus.findData(ConsensusRule.UNION))
     text = deal(qtbot, plan)
@@ -790,7 +793,7 @@ def titles_of(page):
 
 def test_each_role_has_its_tabs_and_a_reader_signs_only_as_author(qtbot, at_work, agreed):
     dock = at_work("Ana")
-    page = dock.review_page
+    page = dock.flow("Review").page
     qtbot.waitUntil(lambda: page.signing.things.count() == 1)
     assert titles_of(page) == ["Read", "Sign (1)"]
     assert [page.signing.meaning.itemData(k) for k in range(page.signing.meaning.count())] == [
@@ -801,7 +804,7 @@ def test_each_role_has_its_tabs_and_a_reader_signs_only_as_author(qtbot, at_work
 
 def test_a_judge_accepts_what_agrees_signs_it_and_reopens_it_with_a_reason(qtbot, at_work, agreed):
     dock = at_work("Lea Lead")
-    page, judging = dock.review_page, dock.review_page.judging
+    page, judging = dock.flow("Review").page, dock.flow("Review").page.judging
     qtbot.waitUntil(lambda: "1 in agreement, waiting to be accepted" in judging.nothing.text())
     assert titles_of(page) == ["Judge", "Sign", "Study"]
     judging.queue.setCurrentRow(0)
@@ -844,7 +847,7 @@ def test_a_lead_ends_a_key_that_was_stolen_and_its_owner_is_told(
     ana = ReviewSession(store, "Ana", tmp_path / "laptop")
     digits = short_key(ana.make_key("three small words"))
     dock = at_work("Lea Lead")
-    signing = dock.review_page.signing
+    signing = dock.flow("Review").page.signing
     assert signing._end.isHidden()  # without a key of her own
     signing.new.setText("a lead's own words")
     signing.again.setText("a lead's own words")
@@ -904,12 +907,12 @@ def test_no_key_is_offered_before_it_is_known_whether_there_is_one(qtbot):
 
 def test_what_is_typed_and_chosen_stays_while_the_study_is_looked_at(qtbot, at_work, agreed):
     dock = at_work("Ana")
-    signing = dock.review_page.signing
+    signing = dock.flow("Review").page.signing
     qtbot.waitUntil(lambda: signing.things.count() == 1)
     signing.things.setCurrentRow(0)
     signing.new.setText("three small")
-    dock.review_flow.look()
-    qtbot.waitUntil(lambda: not dock.review_flow._jobs.is_running("review look"))
+    dock.flow("Review").look()
+    qtbot.waitUntil(lambda: not dock.flow("Review")._jobs.is_running("review look"))
     assert len(signing.chosen) == 1
     assert signing.new.text() == "three small"
 
@@ -917,7 +920,7 @@ def test_what_is_typed_and_chosen_stays_while_the_study_is_looked_at(qtbot, at_w
 def test_digits_typed_for_a_key_that_another_lead_vouched_for_are_not_kept_for_the_next(
     qtbot, at_work, agreed
 ):
-    signing = at_work("Lea", agreed).review_page.signing
+    signing = at_work("Lea", agreed).flow("Review").page.signing
     look = SigningStatus("1234", counts=True, things=(), waiting=("Ana", "Ben"))
     signing.show_look(look)
     signing.digits.setText("8369 d22f")
@@ -930,7 +933,7 @@ def test_digits_typed_for_a_key_that_another_lead_vouched_for_are_not_kept_for_t
 
 def test_a_lead_sees_progress_time_and_agreement_at_any_moment(qtbot, at_work, agreed):
     dock = at_work("Lea Lead")
-    progress = dock.review_page.progress
+    progress = dock.flow("Review").page.progress
     qtbot.waitUntil(lambda: "1 of 3" in progress.readers.text())
     assert "min per case" in progress.readers.text()
     progress.measure.click()

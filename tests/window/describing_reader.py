@@ -36,9 +36,9 @@ def draw(panel, *boxes):
 
 
 def take_case(panel):
-    panel.review_page.reading.next.click()
-    wait(lambda: panel.review_flow.reading.taken is not None)
-    taken = panel.review_flow.reading.taken
+    panel.flow("Review").page.reading.next.click()
+    wait(lambda: panel.flow("Review").reading.taken is not None)
+    taken = panel.flow("Review").reading.taken
     wait(lambda: is_open(panel, taken.case_id))
     return taken
 
@@ -46,7 +46,7 @@ def take_case(panel):
 def begin(panel):
     """Describe the smaller lesion, make it the larger one, and die before anything is saved."""
     taken = take_case(panel)
-    form, client = panel.review_page.form, panel.review_flow.client
+    form, client = panel.flow("Review").page.form, panel.flow("Review").client
     draw(panel, LARGE, SMALL)
     wait(lambda: form.findChild(QWidget, "review_answer_shape_2") is not None)
     form.give(Answer("lesion", ("yes",)))
@@ -59,7 +59,7 @@ def begin(panel):
 def finish(panel, picture):
     """Take the case again: the mask is recovered, and the answer is about the same lesion."""
     taken = take_case(panel)
-    form = panel.review_page.form
+    form = panel.flow("Review").page.form
     wait(lambda: panel.editing.live is not None)
     wait(lambda: form.findChild(QWidget, "review_lesion_show_2") is not None)
     assert panel.editing.live.labels[GROWN].all()
@@ -69,13 +69,13 @@ def finish(panel, picture):
     take_picture(panel.scene.viewer, f"{picture}-kept.png")
     draw(panel, LARGE)  # the described one is erased: told, and not handed in
     wait(lambda: form.findChild(QLabel, "review_lesion_note_2") is not None)
-    panel.review_flow.accept()
-    wait(lambda: "the described lesion 2" in panel.review_page.reading.missing.text())
-    assert panel.review_flow.reading.taken is taken
+    panel.flow("Review").accept()
+    wait(lambda: "the described lesion 2" in panel.flow("Review").page.reading.missing.text())
+    assert panel.flow("Review").reading.taken is taken
     take_picture(panel.scene.viewer, f"{picture}-told.png")
     draw(panel, LARGE, GROWN)
-    panel.review_flow.accept()
-    wait(lambda: panel.review_flow.reading.taken is not taken)
+    panel.flow("Review").accept()
+    wait(lambda: panel.flow("Review").reading.taken is not taken)
 
 
 def main():
@@ -83,8 +83,8 @@ def main():
     viewer = Viewer(show=True)
     viewer.window.resize(1280, 720)
     panel = show_dock(viewer, "Review")
-    panel.open_study(Path(study), name)
-    wait(lambda: panel.review_flow.client is not None)
+    panel.flow("Review").open_study(Path(study), name)
+    wait(lambda: panel.flow("Review").client is not None)
     if act == "begin":
         begin(panel)
     finish(panel, picture)

@@ -47,14 +47,14 @@ def is_open(panel, case_id):
 
 def read_cases(panel, shift):
     """Read all cases: draw a box on the lesion, answer, accept by the key's action."""
-    view = panel.review_page.reading
+    view = panel.flow("Review").page.reading
     click(panel, "review_next")
     while True:
-        wait(lambda: panel.review_flow.reading.taken or view.rest)
-        taken = panel.review_flow.reading.taken
+        wait(lambda: panel.flow("Review").reading.taken or view.rest)
+        taken = panel.flow("Review").reading.taken
         if taken is None:
             return
-        wait(lambda: is_open(panel, panel.review_flow.reading.taken.case_id))
+        wait(lambda: is_open(panel, panel.flow("Review").reading.taken.case_id))
         assert Role.REFERENCE not in panel.session.masks
         assert Role.READING_A not in panel.session.masks
         assert panel.session.blinding.hides(Hidden.OTHER_READERS)
@@ -68,14 +68,14 @@ def read_cases(panel, shift):
         answer = panel.findChild(QComboBox, "review_answer_lesion")
         answer.setCurrentIndex(1)
         answer.activated.emit(1)
-        panel.review_flow.accept()
-        wait(lambda taken=taken: panel.review_flow.reading.taken is not taken)
+        panel.flow("Review").accept()
+        wait(lambda taken=taken: panel.flow("Review").reading.taken is not taken)
 
 
 def describe_cases(panel, path):
     """Read all cases: draw boxes, answer every question by its control, hand in."""
     told = json.loads(Path(path).read_text(encoding="utf-8"))
-    view, reading = panel.review_page.reading, panel.review_flow.reading
+    view, reading = panel.flow("Review").page.reading, panel.flow("Review").reading
     click(panel, "review_next")
     while True:
         wait(lambda: reading.taken or view.rest)
@@ -89,9 +89,9 @@ def describe_cases(panel, path):
             require_told(panel, key)
             give_answer(panel, key, values)
         if told[taken.case_id]["boxes"]:
-            panel.review_flow.accept()
+            panel.flow("Review").accept()
         else:
-            panel.review_flow.accept()
+            panel.flow("Review").accept()
             wait(view.empty.isVisible)
             click(panel, "review_empty")
         wait(lambda taken=taken: reading.taken is not taken)
@@ -124,8 +124,8 @@ def require_told(panel, key):
     field, _, place = key.partition("@")
     if field not in REQUIRED:
         return
-    panel.review_flow.accept()
-    missing = panel.review_page.reading.missing
+    panel.flow("Review").accept()
+    missing = panel.flow("Review").page.reading.missing
     where = f"lesion {place}" if place.isdigit() else f"{place} breast" if place else ""
     texts = [one for one in missing.text().split("Missing: ")[-1].split(", ") if one]
     wait(lambda: REQUIRED[field] in missing.text())
@@ -154,7 +154,7 @@ def give_answer(panel, key, values):
 
 def judge_cases(panel, rule, case_id):
     """Take up what disagrees, look at its differences, decide by a rule, say why."""
-    view, flow = panel.review_page.judging, panel.review_flow.judging
+    view, flow = panel.flow("Review").page.judging, panel.flow("Review").judging
     wait(lambda: view.queue.count() == 3)
     assert view.chosen.case_id == case_id
     click(panel, "review_take_up")
@@ -174,7 +174,7 @@ def judge_cases(panel, rule, case_id):
 def make_key(panel, words):
     """Make this person's key, on tab Sign."""
     show_tab(panel, "Sign")
-    view = panel.review_page.signing
+    view = panel.flow("Review").page.signing
     view.new.setText(words)
     view.again.setText(words)
     click(panel, "review_key_make")
@@ -185,7 +185,7 @@ def make_key(panel, words):
 def have_key(panel):
     """Make a key on tab Sign, where the page says that this person has none."""
     show_tab(panel, "Sign")
-    view, make = panel.review_page.signing, panel.findChild(QWidget, "review_key_make")
+    view, make = panel.flow("Review").page.signing, panel.findChild(QWidget, "review_key_make")
     wait(lambda: view.forgotten.isVisible() or make.isVisible())
     if make.isVisible():
         make_key(panel, "three small words")
@@ -193,7 +193,7 @@ def have_key(panel):
 
 def sign_cases(panel, meaning):
     """Sign all that there is to sign in one meaning; print the digits that a lead asks for."""
-    view = panel.review_page.signing
+    view = panel.flow("Review").page.signing
     have_key(panel)
     at = view.meaning.findData(Meaning(meaning))
     view.meaning.setCurrentIndex(at)
@@ -207,7 +207,7 @@ def sign_cases(panel, meaning):
 
 def countersign(panel, name, digits):
     """Give a lead's word for somebody's key, whose digits were read out."""
-    view = panel.review_page.signing
+    view = panel.flow("Review").page.signing
     have_key(panel)
     wait(lambda: view.whose.findText(name) >= 0)
     view.whose.setCurrentText(name)
@@ -218,7 +218,7 @@ def countersign(panel, name, digits):
 
 
 def show_tab(panel, text):
-    tabs = panel.review_page.tabs
+    tabs = panel.flow("Review").page.tabs
     (at,) = [k for k in range(tabs.count()) if tabs.tabText(k).startswith(text)]
     tabs.setCurrentIndex(at)
 
@@ -236,13 +236,13 @@ def main():
     viewer = Viewer(show=True)
     viewer.window.resize(1400, 900)
     panel = show_dock(viewer, "Review")
-    panel.open_study(Path(study), name)
-    page = panel.review_page
-    wait(lambda: panel.review_flow.client is not None or page.secret.isVisible())
-    if panel.review_flow.client is None:  # the person has a key that counts
+    panel.flow("Review").open_study(Path(study), name)
+    page = panel.flow("Review").page
+    wait(lambda: panel.flow("Review").client is not None or page.secret.isVisible())
+    if panel.flow("Review").client is None:  # the person has a key that counts
         page.secret.setText("three small words")
         click(panel, "review_begin")
-    wait(lambda: panel.review_flow.client is not None)
+    wait(lambda: panel.flow("Review").client is not None)
     for act in acts:
         what, _, value = act.partition(":")
         if what == "read":

@@ -271,8 +271,8 @@ def test_a_page_that_is_opened_while_it_is_being_dressed_is_whole(qtbot, window,
     panel.pages.make_pages("Review")
     panel.show_page("Review")
     wait_for_pages(qtbot, panel)
-    assert panel.pages.shown is panel.review_page
-    assert panel.review_page.isVisible()
+    assert panel.pages.shown is panel.flow("Review").page
+    assert panel.flow("Review").page.isVisible()
     panel.close_down()
 
 

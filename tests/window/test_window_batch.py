@@ -232,7 +232,7 @@ def test_from_the_menu_to_the_error_of_a_team(
     docked.open_data_set(small_data_set)
     qtbot.waitUntil(lambda: docked.session.opened is not None, timeout=15_000)
     menu_item(window, "MAMA-MIA", "Leaderboard").trigger()
-    view = docked.results.leaderboard
+    view = docked.results.extra["Leaderboard"]
     qtbot.waitUntil(view.isVisible)
     assert docked.page == "Batch scoring"
     view.folder_chosen.emit(ranking)
@@ -288,7 +288,7 @@ def test_from_the_menu_to_the_error_of_a_team(
     assert not any(dock.isVisible() for dock in left)
     docked.reading.leave()
     assert all(dock.isVisible() for dock in left)
-    docked.show_leaderboard()
+    docked.show_results("Leaderboard")
     docked.results.fold_wanted.emit()
     assert not docked.results.isVisible()
     assert all(dock.isVisible() for dock in left)

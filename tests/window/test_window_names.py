@@ -84,14 +84,14 @@ def test_a_study_s_name_stays_in_its_window(
     plan = StudyPlan("Trial", ReadingMode.ARBITRATION, 2, seed=3)
     people = StudyPeople(("Lea",), ("Ana", "Ben"), ("Jo",))
     freeze_study(draft_study(open_data_set(small_data_set), plan, people), tmp_path / "STUDY")
-    docked.open_study(tmp_path / "STUDY")
-    page = docked.review_page
+    docked.flow("Review").open_study(tmp_path / "STUDY")
+    page = docked.flow("Review").page
     qtbot.waitUntil(lambda: page.who.count() == 4)
     # The name of who was here last is proposed, and nobody sits down by it.
-    assert (page.who.currentText(), docked.review_flow.client) == ("Ana", None)
+    assert (page.who.currentText(), docked.flow("Review").client) == ("Ana", None)
     page.who.setCurrentText("Ben")
     control(docked, "review_begin")
-    qtbot.waitUntil(lambda: docked.review_flow.client is not None)
+    qtbot.waitUntil(lambda: docked.flow("Review").client is not None)
     assert docked.session.reader == "ben"
     picture(window, "names-study")
     assert load_preferences().reader == "Ana"
@@ -106,12 +106,12 @@ def test_a_key_that_counts_is_asked_for_in_the_window(
     people = StudyPeople(("Lea",), ("Ana", "Ben"), ("Jo",))
     draft = draft_study(open_data_set(small_data_set), plan, people)
     freeze_study(draft, tmp_path / "STUDY", lead_keys=bound)
-    docked.open_study(tmp_path / "STUDY", "Lea")
-    page = docked.review_page
+    docked.flow("Review").open_study(tmp_path / "STUDY", "Lea")
+    page = docked.flow("Review").page
     qtbot.waitUntil(page.secret.isVisible)
     picture(window, "names-key")
     assert "without it" in page.why_key.text()
-    assert docked.review_flow.client is None
+    assert docked.flow("Review").client is None
     page.secret.setText("not these words")
     control(docked, "review_begin")
     qtbot.waitUntil(lambda: "found another one" in page.why_key.text())
@@ -119,6 +119,6 @@ def test_a_key_that_counts_is_asked_for_in_the_window(
     picture(window, "names-key-wrong")
     page.secret.setText("three small words")
     control(docked, "review_begin")
-    qtbot.waitUntil(lambda: docked.review_flow.client is not None)
+    qtbot.waitUntil(lambda: docked.flow("Review").client is not None)
     assert docked.session.reader == "lea"
     picture(window, "names-key-right")

@@ -104,19 +104,19 @@ def test_a_reader_reads_a_case_blind_and_gets_the_next(
     qtbot, docked, study, control, picture, window
 ):
     panel = docked
-    panel.open_study(study)
-    page = panel.review_page
+    panel.flow("Review").open_study(study)
+    page = panel.flow("Review").page
     qtbot.waitUntil(lambda: page.who.count() == 4)
     picture(window, "review-entry")
     page.who.setCurrentText("Ana López")
     control(panel, "review_begin")
-    qtbot.waitUntil(lambda: panel.review_flow.client is not None)
+    qtbot.waitUntil(lambda: panel.flow("Review").client is not None)
     assert panel.session.blinding == ALL_HIDDEN
     assert "0 of 3 read" in page.reading.left.text()
     picture(window, "review-begun")
     control(panel, "review_next")
     qtbot.waitUntil(lambda: panel.session.case is not None and panel.session.case.is_loaded)
-    first = panel.review_flow.reading.taken
+    first = panel.flow("Review").reading.taken
     assert panel.session.case_id == first.case_id
     assert panel.session.reader == "ana-lopez"
     assert Role.REFERENCE not in panel.session.masks
@@ -142,11 +142,11 @@ def test_a_reader_reads_a_case_blind_and_gets_the_next(
     panel.refine_flow._page.accept.click()
     qtbot.waitUntil(lambda: panel.session.case_id not in ("", first.case_id))
     panel.show_page("Review")
-    panel.review_flow.look()
+    panel.flow("Review").look()
     qtbot.waitUntil(lambda: "wait on this computer" in page.waiting.text())
     picture(window, "review-away")
     away.rename(study)
-    panel.review_flow.look()
+    panel.flow("Review").look()
     qtbot.waitUntil(lambda: not page.waiting.text())
     assert "1 of 3 read" in page.reading.left.text()
     panel.close_down()
@@ -203,12 +203,12 @@ def silent(study, tmp_path, monkeypatch):
 def test_a_share_that_falls_silent_stops_neither_the_window_nor_the_reader_nor_the_end(
     qtbot, docked, study, silent, control, picture, window, caplog, monkeypatch
 ):
-    panel, page = docked, docked.review_page
-    panel.open_study(study, "Ana López")
-    qtbot.waitUntil(lambda: panel.review_flow.client is not None)
+    panel, page = docked, docked.flow("Review").page
+    panel.flow("Review").open_study(study, "Ana López")
+    qtbot.waitUntil(lambda: panel.flow("Review").client is not None)
     control(panel, "review_next")
     qtbot.waitUntil(lambda: panel.session.case is not None and panel.session.case.is_loaded)
-    first = panel.review_flow.reading.taken
+    first = panel.flow("Review").reading.taken
     panel.show_page("Refine")
     control(panel, "refine_from_nothing")
     qtbot.waitUntil(lambda: panel.editing.live is not None)
@@ -224,10 +224,10 @@ def test_a_share_that_falls_silent_stops_neither_the_window_nor_the_reader_nor_t
     picture(window, "review-silent")
     # The last case is closed upon: only what is being asked just now hangs, and for ever.
     silent.answer_again()
-    panel.review_flow.look()
+    panel.flow("Review").look()
     qtbot.waitUntil(lambda: not page.waiting.text())
     monkeypatch.setattr(share, "ANSWER_S", 60.0)
-    second = panel.review_flow.reading.taken
+    second = panel.flow("Review").reading.taken
     answer = panel.findChild(QComboBox, "review_answer_lesion")
     answer.setCurrentIndex(2)
     answer.activated.emit(2)
@@ -283,9 +283,9 @@ def test_a_judge_sees_both_masks_steps_through_differences_decides_and_signs(
     of_ana, of_ben = {"shape@1": "oval"}, {"shape@2": "irr", "@lesions": anchors}
     read_all(study, tmp_path / "ana", "Ana López", same, **of_ana)
     read_all(study, tmp_path / "ben", "Ben Beck", same | {"A_2": WIDE}, (SPECK,), **of_ben)
-    panel, page = docked, docked.review_page
-    panel.open_study(study, "Jo Judge")
-    qtbot.waitUntil(lambda: panel.review_flow.client is not None)
+    panel, page = docked, docked.flow("Review").page
+    panel.flow("Review").open_study(study, "Jo Judge")
+    qtbot.waitUntil(lambda: panel.flow("Review").client is not None)
     view = page.judging
     assert view.queue.item(0).text().startswith("A_2 · Dice 0.")
     assert view.queue.count() == 3
@@ -314,13 +314,13 @@ def test_a_judge_sees_both_masks_steps_through_differences_decides_and_signs(
         assert near.sum() > 50, role
     assert not panel.findChild(QWidget, "review_staple").isEnabled()
     control(panel, "review_decide")
-    assert "why" in view.note.text()
+    assert "reason" in view.note.text()
     control(panel, "review_union")
     qtbot.waitUntil(lambda: Role.REFINED in panel.session.masks)
     view.reason.setText("the rim belongs to it")
     picture(window, "review-union")
     control(panel, "review_decide")
-    qtbot.waitUntil(lambda: panel.review_flow.judging.dispute is None)
+    qtbot.waitUntil(lambda: panel.flow("Review").judging.dispute is None)
     qtbot.waitUntil(lambda: "decided, not signed" in view.queue.item(2).text())
     page.tabs.setCurrentIndex(2)
     qtbot.waitUntil(lambda: page.signing.things.count() == 1)
@@ -413,10 +413,10 @@ def test_a_reader_is_told_no_site_in_any_text_of_the_window(
     qtbot, docked, siteless, control, picture, window
 ):
     study, root = siteless
-    panel, page = docked, docked.review_page
+    panel, page = docked, docked.flow("Review").page
     numbers = {f"case-000{n}" for n in (1, 2, 3)}
-    panel.open_study(study, "Ana López")
-    qtbot.waitUntil(lambda: panel.review_flow.client is not None)
+    panel.flow("Review").open_study(study, "Ana López")
+    qtbot.waitUntil(lambda: panel.flow("Review").client is not None)
     require_no_site(window)
     control(panel, "review_next")
     qtbot.waitUntil(lambda: panel.session.case is not None and panel.session.case.is_loaded)
@@ -440,7 +440,7 @@ def test_a_reader_is_told_no_site_in_any_text_of_the_window(
     # What goes wrong names files, and files have the names of cases.
     third = (numbers - {first, panel.session.case_id}).pop()
     whole = next(
-        one for one in panel.review_flow.client.whole.cases if f"case-{one.key[1:]}" == third
+        one for one in panel.flow("Review").client.whole.cases if f"case-{one.key[1:]}" == third
     )
     (root / "images" / whole.case_id / f"{whole.case_id}_0002.nii.gz").unlink()
     said = []

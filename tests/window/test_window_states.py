@@ -42,7 +42,7 @@ class Slow:
                 partial(REAL.open_case, *a, **k), "Reading phase 1"
             ),
             predict_case=lambda *a, **k: self.held(
-                partial(REAL.predict_case, *a, **k), "Looking for the breast"
+                partial(REAL.predict_case, *a, **k), "Searching for the breast"
             ),
             prepare_saving=lambda *a: partial(self.held, REAL.prepare_saving(*a), "Saving"),
         )

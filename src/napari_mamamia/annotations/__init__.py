@@ -1,1 +1,1 @@
-"""Combine masks from several sources: labels, grids, names."""
+"""Combine masks from several sources: orientation, labels, and fusion of readers."""

@@ -19,7 +19,7 @@ from napari_mamamia.core.progress import report_progress
 
 
 class Light(StrEnum):
-    """Severity of a finding: green is usable, amber needs a look, red is not usable unchanged."""
+    """Severity of a finding: green is usable, amber needs a check, red is not usable unchanged."""
 
     GREEN = "green"
     AMBER = "amber"
@@ -56,7 +56,7 @@ _TOUCHING: Final = ndimage.generate_binary_structure(3, 3)
 
 
 def worst_light(findings: tuple[Finding, ...]) -> Light:
-    """Return the worst light; green without findings.
+    """Return the most severe light of the findings; green without findings.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def check_phases(case: Case) -> tuple[Finding, ...]:
 def check_mask(
     mask: NDArray[np.bool_], grid: Grid, before_contrast: NDArray[Any]
 ) -> tuple[Finding, ...]:
-    """Return what is unusual about a mask.
+    """Check a mask, and return its unusual properties.
 
     Red: empty, or more than a tenth of it outside the body. Amber: it touches the volume's border
     (along an axis of more than one voxel), or has islands of less than 10 mm3 besides its largest

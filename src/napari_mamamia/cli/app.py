@@ -1,7 +1,7 @@
-"""The command `mamamia`: its commands, and start and end of the program.
+"""The command `mamamia`: its commands, and the start and end of the program.
 
-A command's module is imported only when it is run: `mamamia --help` needs only this table and the
-features' records.
+The module of a command is imported only when the command runs. `mamamia --help` needs only this
+table and the records of the features.
 """
 
 import codecs
@@ -159,7 +159,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         ),
     ),
 }
-"""The core's commands, by the heading that `mamamia --help` has for them."""
+"""Commands of the core, by their heading in `mamamia --help`."""
 
 
 @cache
@@ -200,7 +200,7 @@ class _Commands(Mapping[str, Any]):
 
 
 class _Group(TyperGroup):
-    """The commands of the table; only the one that is run, or shown in help, is imported."""
+    """Group of the commands in the table; it imports only the command that is run."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -234,14 +234,14 @@ _SHOWN = "napari_mamamia.shown"
 
 
 def _replace_characters(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Return a replacement for characters that a terminal cannot show: U+FFFD for lone bytes."""
+    """Return a replacement for characters that a terminal cannot show: U+FFFD for invalid bytes."""
     if isinstance(error, UnicodeEncodeError) and error.encoding.replace("-", "") == "utf8":
         return readable_name(error.object[error.start : error.end]).encode(), error.end
     return codecs.backslashreplace_errors(error)
 
 
 def main() -> None:
-    """Run the command line; errors that the user can fix are one line, not a traceback."""
+    """Run the command line; an error that the user can fix is one line, not a traceback."""
     leave_out_current_folder()
     codecs.register_error(_SHOWN, _replace_characters)
     for stream in (sys.stdout, sys.stderr):

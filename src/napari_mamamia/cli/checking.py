@@ -1,4 +1,4 @@
-"""`mamamia check-computer`: what this computer has, and models whose result is known."""
+"""`mamamia check-computer`: report the hardware and software, and test models with known output."""
 
 from functools import partial
 from pathlib import Path

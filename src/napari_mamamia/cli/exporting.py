@@ -27,6 +27,7 @@ from napari_mamamia.core.choices import (
     SegmentMaker,
     TieRule,
 )
+from napari_mamamia.core.export_names import find_export_format, list_export_formats
 from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
@@ -47,8 +48,24 @@ MasksOption = Annotated[
         "--masks", metavar="[NAME=]DIR", help="Folder of masks ID.nii.gz; repeatable, by name."
     ),
 ]
+
+
+def _parse_format(name: str) -> str:
+    try:
+        return find_export_format(name)
+    except ValueError:
+        names = ", ".join(repr(known) for known in list_export_formats())
+        raise typer.BadParameter(f"{name!r} is not one of {names}.") from None
+
+
 FormatOption = Annotated[
-    list[ExportFormat] | None, typer.Option("--format", help="Format to write; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--format",
+        metavar=f"[{'|'.join(list_export_formats())}]",
+        parser=_parse_format,
+        help="Format to write; repeatable.",
+    ),
 ]
 HarmoniseOption = Annotated[
     OrientationProfile,
@@ -93,7 +110,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     "channels": _build_condition(ExportFormat.NNUNET),
     "dataset_number": _build_condition(ExportFormat.NNUNET),
 }
-"""When each parameter of `export` has an effect: a new one must be listed."""
+"""When each parameter of `export` has an effect; add an entry for each new parameter."""
 
 
 def export(

@@ -1,4 +1,4 @@
-"""Refuse options that have no effect beside the other options."""
+"""Refuse options that have no effect in combination with the other options."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 
 @dataclass(frozen=True)
 class Where:
-    """When an option has an effect: in words, and as a rule on all parsed parameters.
+    """When an option has an effect: a phrase, and a rule on all parsed parameters.
 
     `but` names the contradicting option.
     """
@@ -21,24 +21,24 @@ class Where:
 
 
 ALWAYS: Final = Where("", lambda _: True, lambda _: "")
-"""An option that always has an effect, or whose own meaning includes a check."""
+"""An option that always has an effect, or is checked elsewhere."""
 
 
 def is_given(context: typer.Context, name: str) -> bool:
-    """Return whether a parameter was typed, with any value."""
+    """Return whether the user typed a parameter, with any value."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def refuse_idle(context: typer.Context, table: Mapping[str, Where]) -> None:
-    """Refuse options that were typed and have no effect beside the others.
+    """Refuse typed options that have no effect in combination with the other options.
 
     `table` lists every parameter of the command.
 
     Raises
     ------
     typer.BadParameter
-        If there is one.
+        If there is such an option.
     """
     options = {param.name: param.opts[0] for param in context.command.params}
     for name, where in table.items():
@@ -70,7 +70,7 @@ class Command(TyperCommand):
 
 
 class Program(typer.Typer):
-    """Typer whose commands are each a `Command`; it installs nothing in the user's shell."""
+    """A Typer application whose commands are `Command`; it does not change the user's shell."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"add_completion": False, "pretty_exceptions_enable": False, **settings})

@@ -41,7 +41,7 @@ OPTIONS: Final[dict[str, Where]] = {
     **dict.fromkeys(("dates", "columns", "resume", "overwrite"), _WRITES),
     "json_file": _LOOKS,
 }
-"""Which parameters have an effect when; the import itself reports settings without effect."""
+"""When each parameter has an effect; the import itself reports settings without effect."""
 
 
 def import_(

@@ -10,6 +10,7 @@ import typer
 from napari_mamamia.cli.given import Program
 from napari_mamamia.cli.options import NameArgument, RegistryOption
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
+from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,14 +41,15 @@ def wrap(
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="New folder to write.")],
 ) -> None:
-    """Make a submission of a bundle that is refused here, to run it in a closed room.
+    """Convert a bundle that is refused here to a submission that runs in a sandbox.
 
-    Nothing of it is run by this command. MONAI has to be in the Python that runs it (--python).
+    This command runs nothing of the bundle. MONAI must be installed in the Python that runs it
+    (--python).
     """
     from napari_mamamia.services.predict.wrap_bundle import wrap_bundle
 
     submission = wrap_bundle(bundle, out, phase, label)
-    print(f"{submission.files} file(s), {submission.n_bytes / 10**6:.1f} MB, saved in {out}")
+    print(f"{submission.files} files, {submission.n_bytes / 10**6:.1f} MB, saved in {out}")
     place = shlex.quote(str(out))
     print(f"run it:  mamamia run-submission {place} DATASET --task segmentation --out DIR")
 
@@ -56,14 +58,14 @@ _GIGABYTE: Final = 10**9
 
 
 _IN_ROOM: Final = Where(
-    "with --isolated, for the closed room",
+    "with --isolated, for the sandbox",
     lambda given: bool(given["isolated"]),
     lambda given: "without",
 )
 OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     ("model", "out", "isolated", "registry"), ALWAYS
 ) | dict.fromkeys(("time_limit", "memory_limit", "as_root"), _IN_ROOM)
-"""Where each parameter of `models convert` means something: a new one must say so."""
+"""When each parameter of `models convert` applies; add an entry for each new parameter."""
 
 
 def convert(
@@ -72,11 +74,13 @@ def convert(
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="New folder to write.")],
     isolated: Annotated[
         bool,
-        typer.Option("--isolated", help="Open checkpoints that run something, in a closed room."),
+        typer.Option("--isolated", help="Open checkpoints that contain code, in a sandbox."),
     ] = False,
     time_limit: Annotated[
         float,
-        typer.Option("--time-limit", metavar="SECONDS", parser=SECONDS, help="Time in the room."),
+        typer.Option(
+            "--time-limit", metavar="SECONDS", parser=SECONDS, help="Time limit in the sandbox."
+        ),
     ] = 120.0,
     memory_limit: Annotated[
         float | None,
@@ -84,16 +88,16 @@ def convert(
             "--memory-limit",
             metavar="GB",
             parser=GIGABYTES,
-            help="Memory in the room (default: by size).",
+            help="Memory limit in the sandbox (default: by size).",
         ),
     ] = None,
     as_root: AsRootOption = False,
     registry: RegistryOption = None,
 ) -> None:
-    """Write an nnU-Net model again with safetensors weights, which cannot run anything.
+    """Convert an nnU-Net model to safetensors weights, which cannot contain code.
 
-    The masks stay the same. A checkpoint that wants to run something is refused; with --isolated it
-    is opened in a closed room (bubblewrap), and only its numbers come out.
+    The masks stay the same. A checkpoint that contains code is refused; with --isolated it is
+    opened in a sandbox (bubblewrap), and only its numbers are extracted.
     """
     from napari_mamamia.segmentation.nnunet.isolated import SandboxLimits
     from napari_mamamia.segmentation.run.registry import default_registry, find_model
@@ -126,19 +130,21 @@ models = Program(help="Models that you added; nothing is ever downloaded.")
 @models.command("add")
 def add(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder, zip or file of a model.")],
-    name: Annotated[str, typer.Option("--name", help="Name to give it (default: its own).")] = "",
+    name: Annotated[str, typer.Option("--name", help="Name in the list (default: its own).")] = "",
     recipe: Annotated[
         str,
         typer.Option(
             "--recipe",
             metavar="NAME|FILE",
-            help="Published pipeline (mama-mia-baseline, fme, vicorob, mic, mama-mia-sample) or "
-            "mamamia_model.json to keep for it; default: the one beside it.",
+            help=(
+                "Published pipeline (mama-mia-baseline, fme, vicorob, mic, mama-mia-sample) or "
+                "mamamia_model.json to store for it; default: the one next to it."
+            ),
         ),
     ] = "",
     registry: RegistryOption = None,
 ) -> None:
-    """Recognise a model without running anything of it, and keep where it is."""
+    """Recognise a model without running anything of it, and store its location."""
     from napari_mamamia.segmentation.run.registry import add_model, default_registry
 
     entry = run(partial(add_model, path, registry or default_registry(), name, recipe))
@@ -162,12 +168,12 @@ def list_(registry: RegistryOption = None) -> None:
     for name, what in lines:
         print(f"{name:<{width}}  {what}")
     if not entries:
-        print("No model was added yet: add one with  mamamia models add PATH")
+        print("No models added yet: add one with  mamamia models add PATH")
 
 
 @models.command("show")
 def show(model: NameArgument, registry: RegistryOption = None) -> None:
-    """Show what is known of a model: inputs, labels, licence, checksums."""
+    """Show the description of a model: inputs, labels, licence, checksums."""
     from napari_mamamia.segmentation.run.registry import default_registry, find_model
 
     _print_entry(find_model(model, registry or default_registry()))
@@ -175,7 +181,7 @@ def show(model: NameArgument, registry: RegistryOption = None) -> None:
 
 @models.command("verify")
 def verify(model: NameArgument, registry: RegistryOption = None) -> None:
-    """Compare every file of weights with its checksum at the time of adding."""
+    """Compare every file of weights with the checksum that was stored when the model was added."""
     from napari_mamamia.segmentation.run.registry import default_registry, find_model, verify_model
 
     verification = run(partial(verify_model, find_model(model, registry or default_registry())))
@@ -186,12 +192,12 @@ def verify(model: NameArgument, registry: RegistryOption = None) -> None:
 
 
 def _in_a_line(card: "ModelCard") -> str:
-    """Return what a model is; what its kind does not have is left out."""
+    """Return a one-line description of a model, without items that its kind does not have."""
     parts = [card.kind.value]
     if card.channels:
-        parts.append(f"{len(card.channels)} channel(s)")
+        parts.append(count_of(len(card.channels), "channel"))
     if card.folds:
-        parts.append(f"fold(s) {', '.join(card.folds)}")
+        parts.append(f"folds {', '.join(card.folds)}")
     if card.sha256:
         parts.append(f"sha256 {card.sha256[:12]}")
     return ", ".join(parts)
@@ -205,7 +211,7 @@ def _print_entry(entry: "ModelEntry") -> None:
 
 
 def _list_facts(entry: "ModelEntry") -> "Iterator[tuple[str, str]]":
-    """Yield what is known of a model; what its kind does not have is left out."""
+    """Yield the items of a model's description that its kind has."""
     card = entry.card
     yield from (("name", entry.name), ("kind", card.kind.value), ("place", str(card.path)))
     for number, name in enumerate(card.channels):
@@ -218,7 +224,7 @@ def _list_facts(entry: "ModelEntry") -> "Iterator[tuple[str, str]]":
     for fact, value in card.facts:
         if value not in (None, False):
             yield fact.replace("_", " "), str(value)
-    beside = "beside the model" if card.has_recipe else "none: channel k is phase k"
+    beside = "next to the model" if card.has_recipe else "none: channel k is phase k"
     own_recipe = (
         None if entry.recipe is None else f"your own ({entry.recipe.title or 'without a title'})"
     )

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def open_at(path: Path, columns: Path | None = None, layout: str = "") -> "OpenDataSet":
     """Return the data set at `path`, and print its warnings.
 
-    `columns` is a file that names the columns of its clinical table, `layout` the name of a layout
-    or a file that describes one.
+    `columns` is a file that names the columns of the clinical table. `layout` is the name of a
+    layout, or a file that describes one.
     """
     from napari_mamamia.services.case.data_set import open_data_set
 

@@ -242,7 +242,7 @@ def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
 
 
 def isolation_kind(isolation: IsolationChoice) -> IsolationKind | None:
-    """Return the kind of isolation; None takes the best of this computer."""
+    """Return the kind of isolation; None means the strongest kind of this computer."""
     return None if isolation is IsolationChoice.AUTO else IsolationKind(isolation.value)
 
 

@@ -44,7 +44,7 @@ PaceOption = Annotated[
 
 
 def _make_limits(silence: float, pace: float, **others: float) -> "TransferLimits":
-    """Return the limits of a transfer; a pace of 0 allows any."""
+    """Return the limits of a transfer; a `pace` of 0 sets no lowest speed."""
     try:
         from napari_mamamia.io.pacs.limits import TransferLimits
     except ImportError as error:

@@ -24,6 +24,7 @@ from napari_mamamia.cli.options import (
 from napari_mamamia.cli.printing import finish, run
 from napari_mamamia.cli.quantities import SECONDS, Quantity
 from napari_mamamia.core.choices import Backend, Device, FusionRule
+from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
     from napari_mamamia.segmentation.model.segmenter import Segmenter
@@ -46,16 +47,20 @@ def predict(
         typer.Option(
             "--model",
             metavar="NAME|PATH",
-            help="Added model, its path, or 'kinetic' (the default; needs no weights). "
-            "Repeatable with --fuse.",
+            help=(
+                "Added model, its path, or 'kinetic' (the default; needs no weights). Repeatable "
+                "with --fuse."
+            ),
         ),
     ] = None,
     fuse: Annotated[
         FusionRule | None,
         typer.Option(
             "--fuse",
-            help="How several models become one mask: mean of their probabilities, what more than "
-            "half of them mark, or STAPLE's estimate.",
+            help=(
+                "How several models become one mask: mean of their probabilities, majority of "
+                "their masks, or STAPLE."
+            ),
         ),
     ] = None,
     case: CaseOption = None,
@@ -73,13 +78,13 @@ def predict(
         typer.Option("--probability", help="Also write OUT/probability/ID.nii.gz (float32, 0..1)."),
     ] = False,
     device: Annotated[
-        Device, typer.Option("--device", help="Where it runs.", rich_help_panel=_TRAINED)
+        Device, typer.Option("--device", help="Device of the network.", rich_help_panel=_TRAINED)
     ] = Device.AUTO,
     backend: Annotated[
         Backend,
         typer.Option(
             "--backend",
-            help="What runs it; auto is torch, and OpenVINO for --fast on a processor.",
+            help="Runtime of the network; auto is torch, and OpenVINO for --fast on a processor.",
             rich_help_panel=_TRAINED,
         ),
     ] = Backend.AUTO,
@@ -119,7 +124,7 @@ def predict(
         bool,
         typer.Option(
             "--no-postprocessing",
-            help="Leave out the recipe's steps after the network.",
+            help="Skip the recipe's steps after the network.",
             rich_help_panel=_TRAINED,
         ),
     ] = False,
@@ -128,8 +133,11 @@ def predict(
         typer.Option(
             "--recipe",
             metavar="NAME|FILE",
-            help="What happens around the network: a published pipeline (mama-mia-baseline, fme, "
-            "vicorob, mic, mama-mia-sample) or a mamamia_model.json; default: the model's own.",
+            help=(
+                "Steps around the network: a published pipeline (mama-mia-baseline, fme, "
+                "vicorob, mic, mama-mia-sample) or a mamamia_model.json; default: the model's "
+                "own."
+            ),
             rich_help_panel=_TRAINED,
         ),
     ] = "",
@@ -137,7 +145,7 @@ def predict(
         bool,
         typer.Option(
             "--fit-time",
-            help="Give up exactness to stay within --time-limit.",
+            help="Reduce exactness to stay within --time-limit.",
             rich_help_panel=_TRAINED,
         ),
     ] = False,
@@ -155,16 +163,16 @@ def predict(
     layout: LayoutOption = "",
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Segment the tumour: writes OUT/ID.nii.gz and OUT/ID.json for each case.
+    """Segment the tumour: write OUT/ID.nii.gz and OUT/ID.json for each case.
 
-    What --fit-time gives up, in this order: tiles outside the breast, bf16, step 0.75, mirrored
-    copies, folds. Each is said and kept in OUT/ID.json; another model is never taken.
+    Reductions by --fit-time, in this order: tiles outside the breast, bf16, step 0.75, mirrored
+    copies, folds. Each is printed and recorded in OUT/ID.json; another model is never used.
     """
     from napari_mamamia.services.predict.cases import predict_data_set
 
     if fit_time and time_limit is None:
         raise typer.BadParameter(
-            "expected a limit for --fit-time, got none: add --time-limit SECONDS"
+            "expected a limit for --fit-time, but got none: add --time-limit SECONDS"
         )
     models = model or [_DEFAULT_MODEL]
     _require_rule(models, fuse)
@@ -237,14 +245,15 @@ def _add_switches(
 def _on_threads(
     choices: "RunChoices", threads: int | None, wanted: list[str], workers: int, scheduler: str
 ) -> "RunChoices":
-    """Return choices with the number of threads; a cluster's computers have their own."""
+    """Return the choices with the number of threads; cluster computers choose their own."""
     from dataclasses import replace
 
     from napari_mamamia.segmentation.model.device import usual_threads
 
     if threads is not None and set(wanted) == {_DEFAULT_MODEL}:
         raise typer.BadParameter(
-            f"--threads {threads} is for trained models, {_DEFAULT_MODEL} uses one: leave it out"
+            f"--threads {threads} is for trained models, but {_DEFAULT_MODEL} uses one thread: "
+            "leave it out"
         )
     if threads is None and not scheduler:
         threads = max(usual_threads() // max(workers, 1), 1)
@@ -252,17 +261,17 @@ def _on_threads(
 
 
 def _require_rule(wanted: list[str], fuse: FusionRule | None) -> None:
-    """Refuse several models without a rule, and a rule without several models."""
+    """Refuse several models without a fusion rule, and a fusion rule without several models."""
     if fuse is not None and len(wanted) < 2:
         raise typer.BadParameter(
-            f"--fuse {fuse.value} needs two models or more, got {wanted[0]}: name another one with "
-            "--model, or leave --fuse out"
+            f"--fuse {fuse.value} needs two models or more, but got {wanted[0]}: name another one "
+            "with --model, or leave --fuse out"
         )
     if fuse is None and len(wanted) > 1:
         raise typer.BadParameter(
             f"{len(wanted)} models ({', '.join(wanted)}) need a rule: add --fuse mean (mean of "
-            "their probabilities), --fuse majority (what more than half of them mark) or --fuse "
-            "staple (STAPLE's estimate of the truth)"
+            "their probabilities), --fuse majority (majority of their masks) or --fuse staple "
+            "(STAPLE's estimate of the truth)"
         )
 
 
@@ -288,7 +297,7 @@ def _close_segmenter(segmenter: "Segmenter") -> None:
 def _find_place(
     workers: int, scheduler: str, limit_s: float | None, segmenter: "Segmenter"
 ) -> "Place":
-    """Return where to work; in this process a trained model ends its own process at the limit."""
+    """Return where the batch runs; a trained model in this process enforces its own time limit."""
     from napari_mamamia.segmentation.run.planned import PlannedSegmenter
     from napari_mamamia.services.predict.fused_models import FusedSegmenter
 
@@ -303,6 +312,6 @@ def _print_summary(summary: "PredictSummary", out: Path, segmenter: "Segmenter")
         for note in saved.notes:
             print(f"    {note}")
     if summary.skipped:
-        print(f"{len(summary.skipped)} case(s) were there already")
-    print(f"{len(summary.saved)} prediction(s) saved in {out} ({segmenter.note})")
+        print(f"{count_of(len(summary.skipped), 'case')} done by an earlier run")
+    print(f"{count_of(len(summary.saved), 'prediction')} saved in {out} ({segmenter.note})")
     finish(summary.failures)

@@ -27,7 +27,7 @@ STOPPED = 130
 
 
 def run(work: Callable[[], T]) -> T:
-    """Do long work with a progress bar on the error stream; Ctrl-C reports what is kept."""
+    """Run long work with a progress bar on the error stream; Ctrl-C reports the kept results."""
     try:
         with _progress_bar() as report, listening(report):
             return work()
@@ -82,9 +82,9 @@ def print_table(
 
 
 def print_grid(table: "Table", width: int) -> None:
-    """Print a table of rich, `width` columns wide without a terminal.
+    """Print a `rich` table, `width` columns wide if the output is not a terminal.
 
-    Brackets and colons in cells are text, as in ``napari-mamamia[dicom]``, and no markup.
+    Brackets and colons in cells, as in ``napari-mamamia[dicom]``, are text and not markup.
     """
     from rich.console import Console
 
@@ -93,12 +93,12 @@ def print_grid(table: "Table", width: int) -> None:
 
 
 def shown(value: float, digits: int) -> str:
-    """Return a number as text for a table; a dash for nan."""
+    """Return a number as text for a table; a dash for NaN."""
     return "–" if value != value else f"{value:.{digits}f}"
 
 
 def finish_rows(summary: "RowSummary[Any]", places: Sequence[str]) -> None:
-    """Print how many cases were reused and where the results are; exit with 3 if a case failed."""
+    """Print the number of reused cases and the results' folders; exit with 3 if a case failed."""
     if summary.n_reused:
         print(f"{count_of(summary.n_reused, 'case')} done by an earlier run")
     print("\n".join(places))
@@ -115,7 +115,7 @@ def finish(failures: "tuple[CaseFailure, ...]") -> None:
 
 
 def print_scores(rows: "tuple[CaseScore, ...]") -> None:
-    """Print the table of cases, and below it the reasons of those that are not ok."""
+    """Print the table of cases, and below it the reason of each case that is not ok."""
     from napari_mamamia.metrics.registry import Place, metrics_at
 
     profile = rows[0].profile if rows else "clinical"

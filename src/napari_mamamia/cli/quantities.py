@@ -62,7 +62,7 @@ class Quantity:
 
     @property
     def text(self) -> str:
-        """The expected value, with range and unit."""
+        """Description of the expected value, with range and unit."""
         whole = ", a whole number," if self.is_whole else ""
         unit = f" {self.unit}" if self.unit else ""
         return f"{self.what}{whole} of {self.least:.12g} to {self.most:.12g}{unit}"
@@ -98,7 +98,7 @@ INDEX: Final = Quantity("a phase", 0, 999, "", "count from 0, before contrast", 
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text can be parsed as a number at all, such as ``nan``."""
+    """Return whether a text can be parsed as a number, including ``nan``."""
     try:
         float(text)
     except ValueError:
@@ -107,12 +107,12 @@ def is_number(text: str) -> bool:
 
 
 def times_of_text(text: str) -> tuple[float, ...] | None:
-    """Return the typed seconds of each phase; None for an empty text.
+    """Return the typed time of each phase in seconds; None for an empty text.
 
     Raises
     ------
     typer.BadParameter
-        As `numbers_of_text`; also if they do not rise.
+        As `numbers_of_text`; also if the times do not increase.
     """
     times = numbers_of_text(text, SECONDS_OF_PHASE, "0,82,148")
     if times is not None and any(late <= early for early, late in pairwise(times)):

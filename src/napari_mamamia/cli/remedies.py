@@ -22,7 +22,7 @@ _USAGE: Final = {
 
 
 def name_remedies(remedies: Iterable[Remedy]) -> str:
-    """Return remedies in brackets, to follow a message; "" without any.
+    """Return remedies in brackets, to append to a message; "" without remedies.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Scoring commands: folders of masks, tables of case scores, predicted responses."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ from napari_mamamia.cli.options import (
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_scores, run
 from napari_mamamia.cli.quantities import SENSITIVITY
 from napari_mamamia.core.choices import CompositeName, ProfileName, UnusableRule
-from napari_mamamia.core.names import count_of
+from napari_mamamia.core.features import find_hook
 
 if TYPE_CHECKING:
     from napari_mamamia.scoring.cohort.composites import CompositeChoice
@@ -111,7 +111,7 @@ def score(
             raise typer.BadParameter(
                 "expected either --reference or --study: give exactly one of them"
             )
-        masks = reference or stack.enter_context(_study_reference(study or Path()))
+        masks = reference or stack.enter_context(find_hook("study_reference")(study or Path()))
         if len(folders) == 1:
             (only,) = folders
             job = partial(
@@ -131,26 +131,6 @@ def score(
         )
         compared = run(job_of_all)
         _finish_scores(compared.models, out, comparison_lines(compared.comparison))
-
-
-@contextmanager
-def _study_reference(study: Path) -> Iterator[Path]:
-    """Yield a folder with the accepted masks of a review study; exit 3 if one is broken."""
-    from napari_mamamia.features.review.io.store import FolderStore
-    from napari_mamamia.features.review.services.reference import accepted_reference
-    from napari_mamamia.io.files.user_folders import review_folder
-
-    with accepted_reference(FolderStore(study, review_folder())) as accepted:
-        print(f"Reference: {count_of(accepted.n_cases, 'accepted mask')} of {study}")
-        if accepted.unsigned:
-            ids = ", ".join(accepted.unsigned[:10])
-            more = ", ..." if len(accepted.unsigned) > 10 else ""
-            print(f"{len(accepted.unsigned)} of them not signed: {ids}{more}", file=sys.stderr)
-        for line in accepted.lines:
-            print(f"not scored: {line}", file=sys.stderr)
-        yield accepted.folder
-    if accepted.broken:
-        raise typer.Exit(NOT_EVERY_CASE)
 
 
 def score_table(
@@ -302,7 +282,7 @@ def _score_settings(
 
 
 def _require_groups(minimum_group: int | None, clinical: Path | None) -> None:
-    """Refuse a smallest group without groups."""
+    """Refuse a minimum group size without a clinical table."""
     if minimum_group is not None and clinical is None:
         raise typer.BadParameter(
             "expected a clinical table for --minimum-group, got none, so there are no groups: "
@@ -313,7 +293,7 @@ def _require_groups(minimum_group: int | None, clinical: Path | None) -> None:
 def _choose_composites(
     names: list[CompositeName] | None, gate: float | None, baseline: str = ""
 ) -> "CompositeChoice":
-    """Return the requested variants; a gate alone requests the gated one."""
+    """Return the requested variants; a gate without a variant selects the gated variant."""
     from napari_mamamia.scoring.cohort.composites import CompositeChoice
 
     variants = tuple(names or ())

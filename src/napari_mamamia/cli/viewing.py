@@ -1,4 +1,4 @@
-"""`mamamia demo`, `mamamia cases` and `mamamia view`: make a data set, list it, open the window."""
+"""`mamamia demo`, `mamamia cases`, `mamamia view`: make a data set, list it, open the window."""
 
 import shlex
 import sys
@@ -28,6 +28,7 @@ from napari_mamamia.cli.printing import (
     run,
 )
 from napari_mamamia.core.errors import MissingExtraError
+from napari_mamamia.core.features import find_hook
 from napari_mamamia.core.program.child_environment import child_environment
 from napari_mamamia.core.program.child_process import become, python_command
 
@@ -168,7 +169,7 @@ def view(
     asked = (
         _name_data_set(data_set, case, protocol, blind=blind)
         if data_set is not None
-        else _name_study(study or Path(), reader)
+        else find_hook("view_study")(study or Path(), reader)
     )
     if panels:
         asked["MAMAMIA_PANELS"] = "1"
@@ -179,7 +180,7 @@ def view(
 
 
 def _name_settings() -> dict[str, str]:
-    """Return napari's settings file if it needs a writable copy, else nothing."""
+    """Return a writable copy of napari's settings file if one is needed, else an empty dict."""
     from napari_mamamia.io.files.user_folders import copy_read_only_settings, napari_settings
 
     copy = copy_read_only_settings()
@@ -196,7 +197,7 @@ def _name_settings() -> dict[str, str]:
 def _name_data_set(
     data_set: Path, case: str | None, protocol: Path | None, *, blind: bool
 ) -> dict[str, str]:
-    """Return the arguments of the window for a data set."""
+    """Return the arguments for opening a data set in the window."""
     from napari_mamamia.io.layouts.find import find_data_set
     from napari_mamamia.io.workspace.protocol import read_protocol
 
@@ -209,17 +210,4 @@ def _name_data_set(
     if protocol is not None:
         read_protocol(protocol)
         asked["MAMAMIA_PROTOCOL"] = str(protocol.resolve())
-    return asked
-
-
-def _name_study(study: Path, reader: str | None) -> dict[str, str]:
-    """Return the arguments of the window for a review study; the reader must belong to it."""
-    from napari_mamamia.features.review.io.store import FolderStore
-    from napari_mamamia.features.review.services.look import find_person, load_state
-    from napari_mamamia.io.files.user_folders import review_folder
-
-    store = FolderStore(study, review_folder())
-    asked = {"MAMAMIA_STUDY": str(study.absolute())}
-    if reader is not None:
-        asked["MAMAMIA_READER"] = find_person(load_state(store), reader).name
     return asked

@@ -56,7 +56,7 @@ class Landmark(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MarkedPoint:
-    """A landmark of a breast as a reader marked it; None if the reader removed it.
+    """A landmark of a breast, marked by a reader; its point is None if the reader removed it.
 
     Raises
     ------
@@ -94,7 +94,7 @@ class Landmarks:
         return next((point.point_mm for point in points), None)
 
     def put(self, point: MarkedPoint) -> "Landmarks":
-        """Return a copy with `point` added, replacing an earlier one of that landmark."""
+        """Return a copy with `point` added; it replaces an earlier point of the same landmark."""
         where = (point.landmark, point.side)
         others = [point for point in self.points if (point.landmark, point.side) != where]
         return Landmarks((*others, point) if point.point_mm is not None else tuple(others))
@@ -128,8 +128,8 @@ class LesionAnchors:
 class Answers:
     """Answers on one form, at most one for each question and place.
 
-    `form`, `edition` and `sha256` identify the form that was answered; "" for a new one. `anchors`
-    say which lesion of the mask has which number; without them the largest is "1".
+    `form`, `edition` and `sha256` identify the answered form; they are "" for a new one. `anchors`
+    give the number of each lesion of the mask; without anchors the largest lesion is "1".
     """
 
     items: tuple[Answer, ...] = ()
@@ -196,12 +196,12 @@ class LesionFacts:
 
 @dataclass(frozen=True, slots=True)
 class CaseFacts:
-    """The facts that a form is checked against: the mask's lesions and the breasts in view.
+    """Facts that a form is checked against: the lesions of the mask and the breasts in view.
 
     Parameters
     ----------
     lesions
-        None if no mask is available: then nothing is checked against it.
+        None if there is no mask; the answers are then not checked against a mask.
     sides
         The breasts that questions are asked about.
     is_one_breast

@@ -1,7 +1,7 @@
-"""What is hidden from a reader of a case, and the record of it in the mask's provenance.
+"""Data hidden from a reader of a case, and their record in the provenance of the mask.
 
-One `Blinding` applies to a whole window: a data set opened with it shows no reference, no
-predictions and no masks of other readers, see `services.case.blinding`.
+A `Blinding` applies to a whole window: a data set opened with it shows no reference, no predictions
+and no masks of other readers, see `services.case.blinding`.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from typing import Final, Self
 
 
 class Hidden(StrEnum):
-    """Something that can be hidden; the value is the word in files and in the window."""
+    """A kind of data that can be hidden; the value is its name in files and in the window."""
 
     REFERENCE = "reference"
     MODEL = "model"
@@ -70,20 +70,21 @@ class Blinding:
 
 NOT_BLIND: Final = Blinding()
 ALL_HIDDEN: Final = Blinding(frozenset(Hidden) - {Hidden.SITE})
-"""All that a window can hide without a study: case ids reveal the site, and only a study replaces
-them
-by numbers.
+"""All data that a window can hide without a study.
+
+Case ids reveal the site, and only a study replaces them by numbers.
 """
 STUDY_HIDDEN: Final = Blinding(frozenset(Hidden))
-"""All that a review study can hide."""
+"""All data that a review study can hide."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlindReading:
-    """How blind a mask was made, over all sessions in which it was edited.
+    """Blinding of a mask over all sessions in which the mask was edited.
 
-    `hidden` lists the items that were hidden in every session. `unblinded` lists items that were
-    hidden first and shown later: when (ISO 8601, UTC) and which, "" for none.
+    `hidden` lists the items that were hidden in every session. `unblinded` lists the items that
+    were first hidden and later shown, each with its time (ISO 8601, UTC); it is "" if there are
+    none.
     """
 
     hidden: Blinding = NOT_BLIND

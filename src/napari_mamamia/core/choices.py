@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 
 class Task(StrEnum):
-    """What a submission has to deliver."""
+    """The results that a submission must deliver."""
 
     SEGMENTATION = "segmentation"
     CLASSIFICATION = "classification"
@@ -27,7 +27,7 @@ class Task(StrEnum):
 
 
 class IsolationKind(StrEnum):
-    """What isolates a foreign program."""
+    """The means of isolation of a foreign program."""
 
     BUBBLEWRAP = "bubblewrap"
     DOCKER = "docker"
@@ -128,7 +128,7 @@ class FusionRule(StrEnum):
 
     @property
     def said(self) -> str:
-        """The rule in words, to be followed by the models' names."""
+        """Phrase for the rule, to be followed by the names of the models."""
         return {"mean": "mean", "majority": "majority vote", "staple": "STAPLE"}[self.value]
 
 
@@ -185,11 +185,11 @@ class CompositeName(StrEnum):
     """Variants of the ranking score that a user can choose."""
 
     WEIGHTED = "weighted"
-    """The challenge's own ranking score."""
+    """The ranking score of the challenge."""
     GATED = "gated"
     """Fairness counts only above a threshold, or above the baseline's interval."""
     ADAPTIVE = "adaptive"
-    """The weight of fairness grows with the performance."""
+    """The fairness weight increases with the performance."""
 
 
 class RankMethod(StrEnum):
@@ -198,14 +198,14 @@ class RankMethod(StrEnum):
     MEAN = "mean-then-rank"
     MEDIAN = "median-then-rank"
     Q05 = "q05-then-rank"
-    """By the 5 % quantile: the value that 5 % of the cases are worse than."""
+    """By the 5 % quantile: 5 % of the cases have a worse value."""
     RANK_MEAN = "rank-then-mean"
     RANK_MEDIAN = "rank-then-median"
     TEST = "test-then-rank"
     """By how many other algorithms are beaten significantly: one-sided Wilcoxon signed-rank tests.
     """
     COMPOSITE = "composite"
-    """By the challenge's own score, if a profile defines one."""
+    """By the challenge's ranking score, if a profile defines one."""
 
 
 class RankTies(StrEnum):
@@ -223,7 +223,7 @@ class Correction(StrEnum):
 
 
 class RankResampling(StrEnum):
-    """How a case counts that a bootstrap draws twice: as two cases, or as in challengeR."""
+    """How a case that a bootstrap draws twice counts: as two cases, or as in challengeR."""
 
     CASES = "cases"
     CHALLENGER = "challengeR-1.0.5"
@@ -237,7 +237,7 @@ class MissingKind(StrEnum):
     WORST_RANK = "worst-rank"
     """Worse than every value: the last rank in the case."""
     WORST_RANK_CHALLENGER = "worst-rank-challenger"
-    """The same, but in the case the largest assigned rank plus 1."""
+    """The largest assigned rank of the case plus 1."""
     DROP_CASE = "drop-case"
     """The case is excluded for all algorithms."""
 
@@ -318,9 +318,9 @@ class MissingScore(StrEnum):
 class LesionMatching(StrEnum):
     """How predicted boxes are matched to lesions.
 
-    `GREEDY_SCORE`: boxes by falling score, each takes the unmatched lesion that it overlaps most.
-    `HUNGARIAN`: as many pairs as possible, then the largest sum of overlaps; scores do not count.
-    `ANY_OVERLAP`: whatever shares volume, many to many.
+    `GREEDY_SCORE`: in order of decreasing score, each box takes the unmatched lesion with the
+    largest overlap. `HUNGARIAN`: as many pairs as possible, then the largest sum of overlaps;
+    scores are ignored. `ANY_OVERLAP`: every pair that shares volume, many to many.
     """
 
     GREEDY_SCORE = "greedy-score"
@@ -329,7 +329,7 @@ class LesionMatching(StrEnum):
 
 
 class DuplicateRule(StrEnum):
-    """How a second box on a lesion counts that another box has matched."""
+    """How a box counts if another box has already matched its lesion."""
 
     FALSE_POSITIVE = "false-positive"
     IGNORED = "ignored"

@@ -37,11 +37,11 @@ class MenopausalStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CaseRecord:
-    """One row of a clinical table; None means missing, never a guess.
+    """One row of a clinical table; None means that the value is missing.
 
-    `age` in years; `breast_density` "a" to "d" (BI-RADS); `pcr` pathologic complete response;
-    `acquisition_times_s` seconds since the start of phase 0, one for each phase; `other` holds
-    every further column under its own name, as text or number.
+    `age` is in years, `breast_density` is "a" to "d" (BI-RADS), and `pcr` is pathologic complete
+    response. `acquisition_times_s` are seconds since the start of phase 0, one for each phase.
+    `other` holds every further column by its own name, as text or number.
     """
 
     case_id: str

@@ -1,4 +1,4 @@
-"""`Difference`: the change of one step as flipped bits, so that one function does and undoes it.
+"""`Difference`: the change of one step as flipped bits, so that one function applies and undoes it.
 
 Exclusive-or is its own inverse: flipping the bits of a `Difference` in the arrays before the step
 gives the arrays after it, and flipping them again restores the arrays before it.
@@ -17,8 +17,9 @@ from napari_mamamia.core.box import Box
 _LEVEL: Final = 1
 _SAMPLE_BYTES: Final = 2048
 _WORTH: Final = 0.9
-"""A plane of bytes is compressed only if a sample of it shrinks below this share: noise does not
-shrink, and trying costs 20 ms for a megabyte.
+"""Largest compressed share of a sample for which a plane of bytes is compressed.
+
+Noise does not shrink, and compressing a megabyte takes 20 ms.
 """
 _RAW, _PACKED, _ONE = b"\0", b"\1", b"\2"
 
@@ -148,7 +149,7 @@ class Difference:
         membership: NDArray[np.float32] | None = None,
         words: NDArray[np.uint16] | None = None,
     ) -> None:
-        """Do or undo the step in place; exact to the byte.
+        """Apply or undo the step in place; exact to the byte.
 
         Parameters
         ----------

@@ -21,10 +21,10 @@ Voxel = tuple[float, float, float]
 
 
 class Tool(StrEnum):
-    """How a brush decides what it paints.
+    """How a brush decides which voxels it paints.
 
-    `EVIDENCE` is the smart brush: its strokes last. `SMARTPAINT` is the smart brush of before,
-    dab by dab; journals of its time are played with it.
+    `EVIDENCE` is the current smart brush, whose strokes have a lasting effect. `SMARTPAINT` is the
+    previous smart brush, which works stamp by stamp; older journals are replayed with it.
     """
 
     EVIDENCE = "evidence"

@@ -68,19 +68,19 @@ class FormatError(MamamiaError, ValueError):
 
 
 class LayoutChoiceError(FormatError):
-    """Several layouts fit a folder; the remedies name them."""
+    """Several layouts match a folder; the remedies name them."""
 
 
 class UnknownLayoutError(FormatError):
-    """No layout fits a folder; a person may describe it."""
+    """No layout matches a folder; a user may describe one."""
 
 
 class MissingColumnsError(FormatError):
     """A table lacks columns, or values in them.
 
-    `missing` are the missing columns or fields under our names, `there` the table's own columns,
-    `proposals` pairs of a field and the own column that may hold it. A caller with a table in
-    memory can build its own message from them.
+    `missing` are the missing columns or fields by the names of this software. `there` are the
+    columns of the table. `proposals` are pairs of a field and the column that may hold it. A caller
+    with a table in memory can build its own message from these attributes.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class NotFiniteError(FormatError):
 
 
 class NotAMaskError(FormatError):
-    """A file holds neither labels nor a soft mask: an image, logits, another scale."""
+    """A file contains neither labels nor a soft mask, but for example an image or logits."""
 
 
 class ModelError(MamamiaError, RuntimeError):
@@ -113,7 +113,7 @@ class ModelError(MamamiaError, RuntimeError):
 
 
 class RefusedCheckpointError(ModelError):
-    """A checkpoint was not opened because opening it would run code; isolation can convert it."""
+    """A checkpoint was refused, because opening it runs code; a sandbox can convert it."""
 
 
 class MissingExtraError(MamamiaError, ImportError):
@@ -155,9 +155,9 @@ def list_remedies(error: BaseException) -> tuple[Remedy, ...]:
 
 
 def is_of_system(error: BaseException) -> bool:
-    """Return whether the disk or the computer refused, which no submission can cause.
+    """Return whether the disk or the computer caused the error, which no submission can cause.
 
-    A reader turns such a refusal into a format error; its cause reveals it.
+    A reader turns such an error into a format error; the cause of the format error reveals it.
     """
     return _find_system_error(error) is not None
 
@@ -181,7 +181,7 @@ def _find_system_error(error: BaseException) -> OSError | None:
 
 
 def refusal_text(error: OSError) -> str:
-    """Return the message for a refusal of the system that no reader or writer handled."""
+    """Return the message for an operating-system error that no reader or writer handled."""
     where = f" at {error.filename}" if error.filename else ""
     return (
         f"expected to read and write files, but the system refused{where} "

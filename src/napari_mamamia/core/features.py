@@ -1,23 +1,26 @@
-"""Features: what a package adds to the program, as one record found by its entry point.
+"""Features: a package's additions to the program, as one record found by its entry point.
 
 A package names its record in the entry-point group `napari_mamamia.features`; the features in
-`napari_mamamia.features` are found the same way. A record holds names only: nothing of a feature
-is imported before somebody uses it.
+`napari_mamamia.features` are found the same way. A record contains only names, so the modules of a
+feature are imported when they are first used.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
+from napari_mamamia.core.blinding import Hidden
+from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.plugins import Problem, load_group
 
 GROUP: Final = "napari_mamamia.features"
 
 
 def load_attribute(attribute: str) -> Any:
-    """Return what ``module:attribute`` names."""
+    """Return the object named by ``module:attribute``."""
     module, _, name = attribute.partition(":")
     return getattr(import_module(module), name)
 
@@ -44,18 +47,109 @@ class Command:
     heading: str = ""
 
 
+RESULTS: Final = "Results"
+"""The `step` of a page that is a tab of the results below the image."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the window.
+
+    Parameters
+    ----------
+    name
+        Its name, unique in the window; the heading of its section and its entry in the menu.
+    step
+        The name of the step that it is a section of, `RESULTS`, or "" where it has no section.
+    widget
+        The class of its widget, which takes no arguments, as ``module:attribute``.
+    flow
+        What is called with the window's panel and the widget when the page is first shown, and
+        returns an object that makes it work, as ``module:attribute``. "" where the panel itself
+        makes the page.
+    title
+        A shorter heading.
+    tip
+        One sentence that says what the page shows.
+    reveals
+        What a reader would see on it; the page is shut while any of that is hidden.
+    key
+        The key that opens it, such as ``Shift-Q``; "" for none.
+    menu
+        Whether napari's menu has an entry for it.
+    """
+
+    name: str
+    step: str
+    widget: str = ""
+    flow: str = ""
+    title: str = ""
+    tip: str = ""
+    reveals: frozenset[Hidden] = frozenset()
+    key: str = ""
+    menu: bool = True
+
+    @property
+    def short(self) -> str:
+        """The name in an identifier."""
+        return self.name.lower().replace(" ", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """A kind of folder that a feature opens in the window.
+
+    Parameters
+    ----------
+    name
+        A noun phrase for the folder, such as ``a ranking``.
+    page
+        The page that is shown with the folder.
+    recognises
+        Function that returns whether a path is such a folder, as ``module:attribute``.
+    opens
+        Function that opens the folder, called with the window's panel and the path, as
+        ``module:attribute``.
+    is_listed
+        Whether the folder also opens from the work list and from napari; otherwise it opens only
+        when
+        it is dropped on the window.
+    """
+
+    name: str
+    page: str
+    recognises: str
+    opens: str
+    is_listed: bool = False
+
+    def open(self, panel: Any, path: Path) -> None:
+        """Open a path in the window."""
+        load_attribute(self.opens)(panel, path)
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """What one package adds to the program.
+    """The additions of one package to the program.
 
     Parameters
     ----------
     name
         Its name, unique among the installed features.
     summary
-        One line that says what it is for.
+        One line that describes its purpose.
     commands
         Its commands.
+    pages
+        Its pages of the window.
+    openers
+        The kinds of folders that it opens in the window.
+    services
+        Sets of services that its pages call, by name, each as ``module:attribute``.
+    reveals
+        The kinds of hidden data that each service would show, by ``set.service``.
+    hooks
+        Functions that the core calls if the feature is installed, by the core's name for them, each
+        as ``module:attribute``.
     library
         Its names in `napari_mamamia`, each as ``module:attribute``.
     extras
@@ -67,6 +161,11 @@ class Feature:
     name: str
     summary: str
     commands: tuple[Command, ...] = ()
+    pages: tuple[Page, ...] = ()
+    openers: tuple[Opener, ...] = ()
+    services: Mapping[str, str] = field(default_factory=dict)
+    reveals: Mapping[str, frozenset[Hidden]] = field(default_factory=dict)
+    hooks: Mapping[str, str] = field(default_factory=dict)
     library: Mapping[str, str] = field(default_factory=dict)
     extras: tuple[str, ...] = ()
     docs: tuple[str, ...] = ()
@@ -79,12 +178,25 @@ def list_features() -> tuple[Feature, ...]:
 
 
 def list_problems() -> tuple[Problem, ...]:
-    """Return what is wrong with the features that were left out."""
-    return load_group(GROUP, Feature).problems
+    """Return the problems of features, and of parts of features, that were left out."""
+    return (*load_group(GROUP, Feature).problems, *_broken_parts.values())
+
+
+_broken_parts: dict[str, Problem] = {}
+
+
+def load_part(feature: Feature, attribute: str) -> Any:
+    """Return a part of a feature; None if it cannot be imported, which `list_problems` reports."""
+    try:
+        return load_attribute(attribute)
+    except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        _broken_parts[attribute] = Problem(GROUP, attribute, feature.name, reason)
+        return None
 
 
 def find_library_name(name: str) -> str | None:
-    """Return where a name of the library is, as ``module:attribute``; None if no feature has it."""
+    """Return the location of a library name as ``module:attribute``; None if no feature has it."""
     homes = (feature.library[name] for feature in list_features() if name in feature.library)
     return next(homes, None)
 
@@ -92,3 +204,44 @@ def find_library_name(name: str) -> str | None:
 def list_library_names() -> tuple[str, ...]:
     """Return the names that the installed features add to the library."""
     return tuple(name for feature in list_features() for name in feature.library)
+
+
+def find_opener(path: Path, *, is_listed: bool = False) -> Opener | None:
+    """Return the opener for a path in the window, None if no feature has one.
+
+    Parameters
+    ----------
+    path
+        A folder or file.
+    is_listed
+        Whether only openers of the work list are considered.
+    """
+    for feature in list_features():
+        for opener in feature.openers:
+            if opener.is_listed >= is_listed and load_attribute(opener.recognises)(path):
+                return opener
+    return None
+
+
+def find_hook(name: str) -> Callable[..., Any]:
+    """Return the function that an installed feature provides for a hook.
+
+    Raises
+    ------
+    MamamiaError
+        If no feature provides it.
+    """
+    for feature in list_features():
+        if name in feature.hooks:
+            return load_attribute(feature.hooks[name])  # type: ignore[no-any-return]
+    raise MamamiaError(
+        f"expected a feature with {name}, but none is installed: install the package that has it"
+    )
+
+
+def import_window_parts() -> None:
+    """Import the modules of the features' pages and services, which takes long."""
+    for feature in list_features():
+        pages = (part for page in feature.pages for part in (page.widget, page.flow))
+        for attribute in (*pages, *feature.services.values()):
+            load_part(feature, attribute)

@@ -106,8 +106,8 @@ class Term:
 class Condition:
     """A condition: one of `values` is among the answers to the question `field`.
 
-    The answer for the same lesion or breast counts if that question is asked there, else the
-    case's.
+    If that question is asked about the same lesion or breast, the answer there counts; otherwise
+    the answer for the case counts.
     """
 
     field: str

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 
 def readable_name(name: str) -> str:
-    r"""Return a file name with the sign U+FFFD for each byte that is not UTF-8.
+    r"""Return a file name with the character U+FFFD for each byte that is not UTF-8.
 
-    Names from old or foreign systems may hold such bytes. No text file, table or checksum file of
-    ours can store them, so only names that this leaves unchanged become ids of cases.
+    Names from old or foreign systems may contain such bytes. Our text files, tables and checksum
+    files cannot store them, so only names that this function leaves unchanged become case ids.
 
     Examples
     --------
@@ -18,7 +18,7 @@ def readable_name(name: str) -> str:
 
 
 def name_some(names: Sequence[str], most: int = 10) -> str:
-    """Return the first `most` names, and how many more there are.
+    """Return the first `most` names, and the number of further names.
 
     Examples
     --------

@@ -130,7 +130,7 @@ def changing(change: Callable[[Progress], Progress | None]) -> Iterator[None]:
 
 @contextmanager
 def saying(text: str) -> Iterator[None]:
-    """Replace the text of the block's reports."""
+    """Replace the text of the block's progress reports."""
     with changing(lambda inner: Progress(inner.done, inner.total, text)):
         yield
 
@@ -159,7 +159,7 @@ def part(start: int, stop: int, total: int, before: str = "") -> Iterator[None]:
 
 
 def paced(items: Iterable[T], text: str | Callable[[int], str], total: int = 0) -> Iterator[T]:
-    """Yield the items, and report how many of `total` are done whenever a report is due.
+    """Yield the items, and report the number of finished items whenever a report is due.
 
     Without a total only the text is reported; it may be a function of the number done. Raises as
     `report_progress`.

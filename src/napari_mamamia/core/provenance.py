@@ -1,4 +1,4 @@
-"""Who or what made a mask, from which input, with which version and settings."""
+"""Provenance of a mask: its maker, inputs, software version and settings."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ MODEL_DIGESTS: Final = ("submission_sha256", "weights_sha256", MODEL_SHA256)
 
 
 class Maker(StrEnum):
-    """What kind of source made a mask."""
+    """The kind of source that made a mask."""
 
     REFERENCE = "reference"
     MODEL = "model"

@@ -1,9 +1,15 @@
 """Rows that several packages share."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from typing import TYPE_CHECKING, Final
 
 from napari_mamamia.core.errors import Remedy
+from napari_mamamia.core.plugins import list_names
+
+METRIC_GROUP: Final = "napari_mamamia.metrics"
+"""The entry-point group of metrics."""
 
 
 class FailureCause(StrEnum):
@@ -29,7 +35,7 @@ class CaseFailure:
 
 @dataclass(frozen=True, slots=True)
 class CaseWarning:
-    """Something unusual about a case that was read all the same, and what would change it."""
+    """An unusual property of a case that was read nevertheless, and the way to change it."""
 
     text: str
     remedies: tuple[Remedy, ...] = ()
@@ -72,7 +78,8 @@ class CaseScore:
     is best) follow the profile's rules for foreground and empty masks. `prediction_seconds`,
     `peak_memory_bytes` and `device` come from the prediction's provenance (nan and "" if it lacks
     them). `tags` are a reader's remarks on the case, joined by "; ". `reason` says why `status` is
-    not ok, `warning` what is unusual about a scored case (both "" otherwise). Definitions:
+    not ok, `warning` what is unusual about a scored case (both "" otherwise). `further` are the
+    metrics of installed packages, read as attributes too. Definitions:
     docs/methods/case_metrics.md.
     """
 
@@ -97,3 +104,21 @@ class CaseScore:
     profile: str = "clinical"
     warning: str = ""
     reason: str = ""
+    further: tuple[tuple[str, float], ...] = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> float:
+            """Return a metric of an installed package; nan where this case has none."""
+            if name == "further" or name not in list_names(METRIC_GROUP):
+                raise AttributeError(f"CaseScore has no attribute {name!r}")
+            return dict(self.further).get(name, float("nan"))
+
+
+SCORE_COLUMNS: Final = tuple(field.name for field in fields(CaseScore) if field.name != "further")
+
+
+def list_score_columns(rows: Iterable[CaseScore]) -> tuple[str, ...]:
+    """Return the columns of a score table: those of `CaseScore`, then the rows' further metrics."""
+    further = dict.fromkeys(name for row in rows for name, _ in row.further)
+    return (*SCORE_COLUMNS, *further)

@@ -58,7 +58,7 @@ class Contradiction:
 
 
 def list_places(answers: Answers, facts: CaseFacts) -> tuple[Place, ...]:
-    """Return the places that questions are about: the case, breasts in view, and lesions."""
+    """Return the places that questions are about: the case, breasts in view and the lesions."""
     breasts = [Place(FieldScope.BREAST, side.value) for side in facts.sides]
     measured = [Place(FieldScope.LESION, lesion.name) for lesion in facts.lesions or ()]
     places = {item.place for item in answers.items if item.place.scope is not FieldScope.CASE}
@@ -78,7 +78,7 @@ def list_questions(
 ) -> tuple[AskedQuestion, ...]:
     """Return the questions that apply: those of the case, then of each breast and lesion.
 
-    Where nobody answered, questions that the program can answer are filled in with `is_computed`.
+    Unanswered questions that the program can answer are filled in with `is_computed`.
     """
     asked: dict[tuple[str, Place], AskedQuestion] = {}
     places = list_places(answers, facts)

@@ -1,1 +1,1 @@
-"""Files to domain types and back. The only room that opens the user's data files."""
+"""Convert files to domain types and back; the only package that opens the user's data files."""

@@ -1,13 +1,14 @@
-"""Kinetics: contrast-curve maps, classes and the choice of phases, on plain arrays.
+"""Kinetics: contrast-curve maps, curve classes and the choice of phases, on plain arrays.
 
-`time_axis` says on which named clock phases stand, `timing` which are early and late, `arrival` and
-`bolus` where contrast came. A map is a formula (`map_formulas`) and an entry with its recipe,
-ranges, colours and words (`map_kinds`); `voxel_maps` and `map_blocks` fill it. `curves`,
-`curve_types` and `contrast_curve` are the curve of a region, `lesion` one lesion, `tumour_volume`
-FTV in UCSF's form, `ultrafast` slope and arrival in close phases, `background` the other breast.
+`time_axis` puts phases on a named clock, `timing` chooses the early and the late phase, `arrival`
+and `bolus` detect when contrast arrived. A map is a formula (`map_formulas`) and an entry with its
+recipe, ranges, colours and words (`map_kinds`); `voxel_maps` and `map_blocks` compute it. `curves`,
+`curve_types` and `contrast_curve` describe the curve of a region, `lesion` one lesion,
+`tumour_volume` the FTV in UCSF's form, `ultrafast` slope and arrival in close phases, `background`
+the other breast.
 
-``mm.kinetics.maps(case)``, ``.ftv(case)`` and ``.curve(case)`` are in `of_case`: this package's
-public door, imported when asked for.
+The public functions ``mm.kinetics.maps(case)``, ``.ftv(case)`` and ``.curve(case)`` are in
+`of_case`, which is imported when they are first used.
 """
 
 from napari_mamamia.core.program.lazy import lazy_names

@@ -1,4 +1,7 @@
-"""Between which phases contrast came, from the pixels: a pre-contrast scan taken twice is found."""
+"""The phases between which contrast arrived, from the pixels.
+
+Detects a repeated pre-contrast scan.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,10 +17,10 @@ _PLANES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """How many phases lie before contrast, at least 1, and how the pixels show it.
+    """The number of phases before contrast (at least 1), and how the pixels show it.
 
-    `is_repeated` says that phases after phase 0 show no contrast yet, while a later one does.
-    `evidence` is a sentence, "" where there is one phase.
+    `is_repeated` is true if phases after phase 0 show no contrast yet, while a later one does.
+    `evidence` is a sentence, "" for a case with one phase.
     """
 
     n_before: int = 1
@@ -25,16 +28,16 @@ class Arrival:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether the scan before contrast was taken more than once."""
+        """Whether the pre-contrast scan was acquired more than once."""
         return self.n_before > 1
 
 
 def find_arrival(signal: NDArray[Any]) -> Arrival:
-    """Return how many phases of ``(phase, z, y, x)`` lie before contrast.
+    """Return the number of phases of ``(phase, z, y, x)`` that lie before contrast.
 
-    More than one only where it is clear (`io.exam.looks.contrast_between`): none came in any of
-    them against phase 0, and it came in the next one, against phase 0 and against the one before.
-    Five planes of each phase are looked at.
+    The result is above 1 only where it is clear (`io.exam.looks.contrast_between`): none of these
+    phases shows contrast against phase 0, and the next phase does, against phase 0 and against the
+    phase before it. Five planes of each phase are compared.
     """
     if len(signal) < 2:
         return Arrival()
@@ -45,22 +48,24 @@ def find_arrival(signal: NDArray[Any]) -> Arrival:
     if came is None:
         most = max(rises)
         return Arrival(
-            1, f"contrast is not seen by itself: at most {most:.1%} of the body rises after phase 0"
+            1,
+            f"contrast is not visible: the signal rises in at most {most:.1%} of the body "
+            "after phase 0",
         )
     step = contrast_between(blocks[came], blocks[came + 1])
     is_clear = step is Contrast.CAME and all(one is Contrast.NONE for one in seen[:came])
-    share = f"{rises[came]:.0%} of the body rises"
+    share = f"the signal rises in {rises[came]:.0%} of the body"
     if came == 0:
-        return Arrival(1, f"contrast came between phase 0 and phase 1: {share}")
+        return Arrival(1, f"contrast arrived between phase 0 and phase 1: {share}")
     if is_clear:
         return Arrival(
-            came + 1, f"contrast came between phase {came} and phase {came + 1}: {share}"
+            came + 1, f"contrast arrived between phase {came} and phase {came + 1}: {share}"
         )
     shares = ", ".join(f"{rise:.1%}" for rise in rises[: came + 1])
     return Arrival(
         1,
-        f"whether contrast came before phase 1 is not clear: {shares} of the body rises from phase "
-        f"0 to phases 1 to {came + 1}",
+        "it is not clear whether contrast arrived before phase 1: from phase 0 to phases 1 to "
+        f"{came + 1} the signal rises in {shares} of the body",
     )
 
 

@@ -1,7 +1,7 @@
-"""Background enhancement: how much the brighter tissue of the other breast enhances. Experimental.
+"""Background enhancement of the brighter tissue of the contralateral breast (experimental).
 
-No gland is segmented here. The number stands for background parenchymal enhancement (BPE) only
-where fat is suppressed, so that gland is what is bright before contrast.
+The gland is not segmented. The number approximates background parenchymal enhancement (BPE) only
+where fat is suppressed, so that the bright tissue before contrast is gland.
 """
 
 import math
@@ -15,13 +15,13 @@ from scipy import ndimage
 from napari_mamamia.core.box import Box
 from napari_mamamia.kinetics.voxel_maps import percent_enhancement
 
-_LEAST_VOXELS: Final = 200  # our choice: fewer give no stable mean
+_LEAST_VOXELS: Final = 200  # our choice: fewer voxels give no stable mean
 _LEVELS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class BackgroundEnhancement:
-    """Mean and median PE of the early phase in percent, of `n_voxels`; nan and the `reason`."""
+    """Mean and median PE of the early phase in percent over `n_voxels`; nan with a `reason`."""
 
     mean_percent: float
     median_percent: float
@@ -30,7 +30,7 @@ class BackgroundEnhancement:
 
     @classmethod
     def unknown(cls, reason: str) -> "BackgroundEnhancement":
-        """Return the number that could not be made, and why."""
+        """Return an undefined number with its reason."""
         return cls(math.nan, math.nan, 0, reason)
 
 
@@ -39,13 +39,22 @@ def background_enhancement(
 ) -> BackgroundEnhancement:
     """Return the enhancement of the brighter tissue of `breast`, bool ``(z, y, x)``.
 
-    A voxel counts as brighter by the mean of its 26 neighbours before contrast, above the threshold
-    that parts these means best into two classes. Its own signal takes no part in the choice: noise
-    that makes it bright before contrast would make its enhancement too small. Voxels with an
-    undefined PE do not count.
+    A voxel counts as brighter if the mean of its 26 neighbours before contrast is above the
+    threshold that best separates these means into two classes (Otsu). The voxel's own signal is not
+    used: noise that makes it bright before contrast would make its enhancement too small. Voxels
+    with an undefined PE do not count.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, z, y, x)``, any real type.
+    breast
+        bool ``(z, y, x)``, the breast without the lesion.
+    early
+        Index of the early phase.
 
     Source: mean or median PE_early over the gland of the contralateral breast, as in the I-SPY 2
-    work on BPE (PMC7289261); gland by brightness instead of a gland model is this project's.
+    work on BPE (PMC7289261); the choice of gland by brightness in place of a gland model is ours.
     """
     box = Box.around(breast)
     inside = breast[box.slices]
@@ -63,7 +72,7 @@ def background_enhancement(
 
 
 def _neighbour_mean(volume: NDArray[Any]) -> NDArray[np.float32]:
-    """Return the mean of each voxel's 26 neighbours, the voxel itself left out."""
+    """Return the mean of each voxel's 26 neighbours, without the voxel itself."""
     values = volume.astype(np.float32)
     with np.errstate(invalid="ignore"):
         mean: NDArray[np.float32] = ndimage.uniform_filter(values, 3, mode="nearest")
@@ -74,9 +83,9 @@ def _neighbour_mean(volume: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def bright_from(values: NDArray[np.float32]) -> float:
-    """Return the threshold that parts `values` into two classes, those that are finite.
+    """Return the threshold that best separates the finite `values` into two classes.
 
-    The one that makes the variance between the classes largest, of 256 levels.
+    It is the one of 256 levels that maximises the variance between the classes.
 
     Source: Otsu 1979 (IEEE Trans. Syst. Man Cybern. 9:62).
 
@@ -92,14 +101,21 @@ def bright_from(values: NDArray[np.float32]) -> float:
     above = below[-1] - below
     with np.errstate(invalid="ignore", divide="ignore"):
         apart = below * above * (total / below - (total[-1] - total) / above) ** 2
-    # Nothing lies above the last level, which makes it 0/0.
+    # Nothing lies above the last level, for which the variance is 0/0.
     return float(edges[1 + int(np.nanargmax(apart[:-1]))])
 
 
 def central_half(mask: NDArray[np.bool_], slice_axis: int) -> NDArray[np.bool_]:
-    """Return `mask` in the central half of the slices that hold it, all else taken away.
+    """Return `mask` limited to the central half of the slices that contain it.
 
-    Source: the half stack was the best compromise for BPE in I-SPY 2 (PMC7289261).
+    Parameters
+    ----------
+    mask
+        bool ``(z, y, x)``.
+    slice_axis
+        The array axis across the slices.
+
+    Source: the central half of the slices was the best compromise for BPE in I-SPY 2 (PMC7289261).
     """
     others = tuple(axis for axis in range(3) if axis != slice_axis)
     slices = np.flatnonzero(mask.any(axis=others))

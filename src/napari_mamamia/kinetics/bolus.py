@@ -1,4 +1,4 @@
-"""When the bolus arrives in a vessel or the heart: the foot of its curve."""
+"""Arrival of the bolus in a vessel or the heart, from its curve."""
 
 import math
 from collections.abc import Sequence
@@ -11,25 +11,25 @@ from napari_mamamia.kinetics.time_axis import known_times
 from napari_mamamia.kinetics.ultrafast import MOST_GAP_S, steepest_rise
 
 _LEAST_RISE_PERCENT: Final = 50.0
-"""A vessel or heart rises more; ours."""
+"""Least rise of a vessel or the heart. Our choice."""
 
 
 def bolus_arrival_s(times_s: Sequence[float | None], signal: Sequence[float]) -> float:
-    """Return when contrast arrives, seconds on the clock of `times_s`.
+    """Return the arrival of contrast in seconds, on the clock of `times_s`.
 
-    The tangent of the steepest rise between two phases, cut with the baseline, which is the mean of
-    all phases before it, as `ultrafast.steepest_rise` says.
+    It is the intersection of the tangent at the steepest rise between two phases with the baseline,
+    the mean of all phases before it (`ultrafast.steepest_rise`).
 
     Parameters
     ----------
     times_s, signal
-        Of each phase; the signal is the mean of a vessel or the heart.
+        Time and mean signal of a vessel or the heart, one value for each phase.
 
     Raises
     ------
     CaseError
-        If times are unknown, phases at the steepest rise lie more than 10 s apart, there is no
-        phase before it, or the signal rises less than 50 %.
+        If times are unknown, the phases at the steepest rise are more than 10 s apart, there is no
+        phase before it, or the signal rises by less than 50 %.
 
     Examples
     --------
@@ -40,21 +40,22 @@ def bolus_arrival_s(times_s: Sequence[float | None], signal: Sequence[float]) ->
     """
     times, why = known_times(times_s)
     if times is None:
-        raise CaseError(f"the bolus' arrival needs times, but {why}: type the times in")
+        raise CaseError(f"the arrival of the bolus needs times, but {why}; enter the times")
     values = np.asarray(signal, np.float64)
     rise = steepest_rise(times, values[:, None])
     baseline, phase, gap = float(rise.baseline[0]), int(rise.phase[0]), float(rise.gap_s[0])
-    # Not `>`, which would let nan pass.
+    # Not `>`, which nan would pass.
     if not gap <= MOST_GAP_S:
         raise CaseError(
-            f"expected phases at most {MOST_GAP_S:g} s apart where the vessel rises, got {gap:g} "
-            "s: the bolus' arrival cannot be seen; give the injection in seconds"
+            f"expected phases at most {MOST_GAP_S:g} s apart where the vessel rises, but found "
+            f"{gap:g} s; the arrival of the bolus cannot be measured; give the time of the "
+            "injection in seconds"
         )
     percent = 100 * (float(values.max()) - baseline) / baseline if baseline > 0 else math.nan
     if phase < 1 or not percent >= _LEAST_RISE_PERCENT:
         raise CaseError(
             f"expected a vessel or heart that rises by {_LEAST_RISE_PERCENT:g} % after its first "
-            f"phases, got {percent:.0f} % with the steepest rise after phase {phase}: give another "
-            "mask, or the injection in seconds"
+            f"phases, but found {percent:.0f} % with the steepest rise after phase {phase}; give "
+            "another mask, or the time of the injection in seconds"
         )
     return max(float(rise.arrival_s[0]), times[0])

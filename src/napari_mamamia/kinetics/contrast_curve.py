@@ -1,4 +1,4 @@
-"""A contrast curve with what it says: enhancement by phase, initial and delayed class."""
+"""A contrast curve with its enhancement by phase, initial class and delayed class."""
 
 import math
 from collections.abc import Sequence
@@ -29,10 +29,10 @@ class ContrastCurve:
     Parameters
     ----------
     n_voxels
-        Of how many voxels `signal` is the mean.
+        Number of voxels whose mean is `signal`.
     times_s
-        Seconds since the start of phase 0, one for each phase; None where they cannot be used, and
-        `choice.reason` says why.
+        Seconds since the start of phase 0, one for each phase; None if they cannot be used, with
+        the reason in `choice.reason`.
     signal
         Mean signal of each phase, in its unit.
     percent
@@ -54,7 +54,7 @@ class ContrastCurve:
 
     @property
     def peak_phase(self) -> int | None:
-        """The first phase after contrast with the largest PE; None for an undefined curve."""
+        """First phase after contrast with the largest PE; None for an undefined curve."""
         later = self.percent[1:]
         if not later or any(math.isnan(value) for value in later):
             return None
@@ -62,7 +62,7 @@ class ContrastCurve:
 
     @property
     def peak_percent(self) -> float:
-        """The largest PE after contrast, in percent; nan for an undefined curve."""
+        """Largest PE after contrast in percent; nan for an undefined curve."""
         return math.nan if self.peak_phase is None else self.percent[self.peak_phase]
 
 
@@ -74,9 +74,20 @@ def contrast_curve(
     *,
     rule: TimingRule | None = None,
 ) -> ContrastCurve:
-    """Return what the mean signals of each phase say; classes as in `curve_types`.
+    """Return the contrast curve of the mean signals of each phase, with its classes.
 
-    `rule` chooses the initial and the delayed phase, see `choose_curve_phases`.
+    Parameters
+    ----------
+    signal
+        Mean signal of each phase, ``(phase,)``.
+    times_s
+        Seconds since the start of phase 0, one for each phase; None where unknown.
+    n_voxels
+        Number of voxels whose mean is `signal`.
+    thresholds
+        Thresholds of the classes, see `curve_types`; None for the defaults.
+    rule
+        The rule for the initial and the delayed phase, see `choose_curve_phases`.
 
     Raises
     ------
@@ -85,8 +96,8 @@ def contrast_curve(
 
     Examples
     --------
-    >>> found = contrast_curve((100.0, 220.0, 180.0), (0.0, 100.0, 300.0))
-    >>> found.percent, found.initial.name, found.delayed.name
+    >>> curve = contrast_curve((100.0, 220.0, 180.0), (0.0, 100.0, 300.0))
+    >>> curve.percent, curve.initial.name, curve.delayed.name
     ((0.0, 120.0, 80.0), 'FAST', 'WASHOUT')
     """
     values = np.asarray(signal, dtype=np.float64)
@@ -114,7 +125,19 @@ def region_contrast_curve(
     times_s: Sequence[float | None],
     rule: TimingRule | None = None,
 ) -> ContrastCurve:
-    """Return the curve of the voxels of `mask`, bool ``(z, y, x)``; all nan for an empty one."""
+    """Return the contrast curve of the voxels of `mask`, bool ``(z, y, x)``; nan if it is empty.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, z, y, x)``, any real type.
+    mask
+        bool ``(z, y, x)``.
+    times_s
+        Seconds since the start of phase 0, one for each phase; None where unknown.
+    rule
+        The rule for the initial and the delayed phase.
+    """
     box = Box.around(mask)
     inside = mask[box.slices]
     mean = region_curve(signal[:, *box.slices], inside)
@@ -132,7 +155,22 @@ def patch_curve(
 ) -> ContrastCurve:
     """Return the curve of the voxel `centre` (z, y, x), or of a patch of `size` x `size` around it.
 
-    The patch lies across `slice_axis` and is cut off at the edge of the volume.
+    The patch lies within a slice (across `slice_axis`) and is cropped at the edge of the volume.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, z, y, x)``, any real type.
+    centre
+        Voxel (z, y, x).
+    times_s
+        Seconds since the start of phase 0, one for each phase; None where unknown.
+    size
+        Side of the patch in voxels, an odd number.
+    slice_axis
+        The array axis across the slices.
+    rule
+        The rule for the initial and the delayed phase.
     """
     half = size // 2
     index = []

@@ -1,4 +1,4 @@
-"""Drawing contrast curves: enhancement against seconds, or phases where times are missing."""
+"""Figure of contrast curves: enhancement against seconds, or against phases without times."""
 
 import math
 from textwrap import fill
@@ -15,11 +15,11 @@ _QUIET: Final = "#666666"
 _WARNING: Final = "#8F4500"
 _MARKERS: Final = "osD^vPX"
 _TITLE_WIDTH: Final = 72
-"""Characters that the width of the figure holds at its size of text."""
+"""Number of characters of a title that fit into the width of the figure."""
 
 
 def curve_figure(plot: CurvePlot) -> "Figure":
-    """Return the plot of all curves, with names, classes and units; markers part them as well."""
+    """Return the figure of all curves with names, classes, units, and a marker for each curve."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

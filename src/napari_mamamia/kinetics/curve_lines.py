@@ -1,4 +1,4 @@
-"""Contrast curves as they are drawn and tabulated: a name, a colour, classes in words."""
+"""Contrast curves for figures and tables, each with a name, a colour and its classes."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ LETTERS: Final = {
     DelayedCourse.PLATEAU: "L",
     DelayedCourse.WASHOUT: "W",
 }
-"""The letter of each delayed course, since colours alone do not serve everyone."""
+"""Letter of each delayed course, so that colour is not the only distinction."""
 
 TIME_LABEL: Final = "time since phase 0 (s)"
 PHASE_LABEL: Final = "phase (acquisition times unknown)"
@@ -23,7 +23,7 @@ CURVE_COLUMNS: Final = ("region", "n_voxels", "phase", "time_s", "mean_signal", 
 
 @dataclass(frozen=True, slots=True)
 class CurveLine:
-    """One curve of a plot. `colour` is hexadecimal RGB, `percent` PE by phase, `classes` words."""
+    """One curve of a plot: `colour` as hexadecimal RGB, `percent` the PE of each phase."""
 
     name: str
     colour: str
@@ -37,7 +37,7 @@ class CurveLine:
 class CurvePlot:
     """The curves of one case over one axis.
 
-    `times_s` are seconds, None for an axis of phases; `warning` says then why.
+    `times_s` are seconds; None for an axis of phases, with the reason in `warning`.
     """
 
     title: str
@@ -47,32 +47,42 @@ class CurvePlot:
 
     @property
     def x_label(self) -> str:
-        """What the horizontal axis is, with its unit."""
+        """Label of the horizontal axis, with its unit."""
         return PHASE_LABEL if self.times_s is None else TIME_LABEL
 
     @property
     def x_labels(self) -> tuple[str, ...]:
-        """What the horizontal axis is, with its unit, and in short where there is no room."""
+        """Label of the horizontal axis with its unit, and a short form for narrow plots."""
         return (PHASE_LABEL, "phase") if self.times_s is None else (TIME_LABEL, "time (s)", "s")
 
     @property
     def y_labels(self) -> tuple[str, ...]:
-        """What the vertical axis is, with its unit, and in short where there is no room."""
+        """Label of the vertical axis with its unit, and a short form for narrow plots."""
         return PERCENT_LABELS
 
     def x_of(self, phase: int) -> float:
-        """Return where a phase stands on the horizontal axis."""
+        """Return the position of a phase on the horizontal axis."""
         return float(phase) if self.times_s is None else self.times_s[phase]
 
 
 def line_of(name: str, colour: str, curve: ContrastCurve) -> CurveLine:
-    """Return a curve as a line of a plot."""
+    """Return a curve as a line of a plot.
+
+    Parameters
+    ----------
+    name
+        Name of the region.
+    colour
+        Hexadecimal RGB.
+    curve
+        The contrast curve.
+    """
     words = classes_text(curve)
     return CurveLine(name, colour, curve.percent, words, curve.n_voxels, curve.signal)
 
 
 def classes_text(curve: ContrastCurve) -> str:
-    """Return the classes in words, such as "fast, washout (W)"; unknown ones say so."""
+    """Return a text of the classes, such as "fast, washout (W)", including unknown classes."""
     if curve.initial is InitialRise.UNDEFINED:
         return "undefined: no signal before contrast"
     first = curve.initial.name.lower()
@@ -82,7 +92,10 @@ def classes_text(curve: ContrastCurve) -> str:
 
 
 def curve_rows(plot: CurvePlot) -> tuple[tuple[str | float, ...], ...]:
-    """Return a table of the curves, one row for each phase of each; see `CURVE_COLUMNS`."""
+    """Return a table of the curves with one row for each phase of each curve.
+
+    See `CURVE_COLUMNS`.
+    """
     rows: list[tuple[str | float, ...]] = []
     for line in plot.lines:
         for phase, value in enumerate(line.percent):

@@ -1,4 +1,4 @@
-"""BI-RADS style classes of a contrast curve: how fast it rises, what it does afterwards."""
+"""Classes of a contrast curve in the style of BI-RADS: initial rise and delayed course."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -18,7 +18,7 @@ class InitialRise(IntEnum):
 
 
 class DelayedCourse(IntEnum):
-    """Class of the delayed part: type I, II and III curves; the number is the label value."""
+    """Class of the delayed course (curve types I, II and III); the number is the label value."""
 
     UNDEFINED = 0
     PERSISTENT = 1
@@ -28,11 +28,11 @@ class DelayedCourse(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CurveThresholds:
-    """Where the classes meet, in percent.
+    """Thresholds of the classes, in percent.
 
-    `medium` and `fast`: the initial PE from which, and above which, the rise is medium and fast
-    (usual BI-RADS and CAD convention: slow below 50, fast above 100). `change`: a later change of
-    at most this much either way is a plateau (Partridge 2014, figure 2: 10).
+    `medium` and `fast`: from `medium` on the initial PE is medium, above `fast` it is fast (usual
+    BI-RADS and CAD convention: slow below 50, fast above 100). `change`: a later change of at most
+    this much in either direction is a plateau (Partridge 2014, figure 2: 10).
     """
 
     medium: float = 50.0
@@ -41,7 +41,9 @@ class CurveThresholds:
 
     def __post_init__(self) -> None:
         if not 0 <= self.medium <= self.fast or self.change < 0:
-            raise ValueError(f"thresholds need 0 <= medium <= fast and change >= 0, got {self}")
+            raise ValueError(
+                f"expected thresholds with 0 <= medium <= fast and change >= 0, but got {self}"
+            )
 
 
 def initial_rise(
@@ -50,6 +52,13 @@ def initial_rise(
     """Return the `InitialRise` of each PE at the initial phase, as uint8 of the same shape.
 
     Slow below 50 %, medium from 50 to 100 %, fast above 100 % (defaults); NaN is undefined.
+
+    Parameters
+    ----------
+    enhancement
+        PE at the initial phase, in percent.
+    thresholds
+        Thresholds of the classes; None for the defaults.
 
     Examples
     --------
@@ -67,10 +76,16 @@ def initial_rise(
 def delayed_change(
     initial: NDArray[Any], late: NDArray[Any], *, eps: float = 0.0
 ) -> NDArray[np.float32]:
-    """Return d = 100 (S_late - S_initial) / S_initial, in percent, float32.
+    """Return the delayed change d = 100 (S_late - S_initial) / S_initial in percent, float32.
 
-    NaN where S_initial <= eps or a value is not finite.
-    Source: Partridge et al. 2014, figure 2.
+    NaN where S_initial <= eps or a value is not finite. Source: Partridge et al. 2014, figure 2.
+
+    Parameters
+    ----------
+    initial, late
+        Signals of the initial and the delayed phase, of one shape.
+    eps
+        Values of S_initial up to eps are undefined, in the signal's unit.
     """
     start, end = initial.astype(np.float32), late.astype(np.float32)
     out = np.full_like(start, np.nan)
@@ -86,9 +101,16 @@ def delayed_course(
 ) -> NDArray[np.uint8]:
     """Return the `DelayedCourse` of each `delayed_change`, as uint8 of the same shape.
 
-    Persistent above +10 %, washout below -10 %, plateau between, both edges included (defaults);
-    NaN is undefined. Voxels that never enhanced have a course too: look at it where the initial
+    Persistent above +10 %, washout below -10 %, plateau between, limits included (defaults); NaN is
+    undefined. Voxels without enhancement also get a course; it is meaningful only where the initial
     rise is medium or fast.
+
+    Parameters
+    ----------
+    change
+        Result of `delayed_change`, in percent.
+    thresholds
+        Thresholds of the classes; None for the defaults.
 
     Examples
     --------

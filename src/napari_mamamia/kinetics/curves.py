@@ -20,7 +20,7 @@ def region_curve(signal: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.fl
     -------
     numpy.ndarray
         float64 ``(phase,)``, in the signal's unit. Voxels that are not finite in every phase are
-        left out, so that all phases speak of the same voxels; NaN where none is left.
+        excluded, so that all phases use the same voxels; NaN if none remains.
 
     Raises
     ------
@@ -28,7 +28,9 @@ def region_curve(signal: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.fl
         If mask and phases differ in shape.
     """
     if mask.shape != signal.shape[1:]:
-        raise ValueError(f"the mask has shape {mask.shape}, the phases have {signal.shape[1:]}")
+        raise ValueError(
+            f"expected a mask of the phases' shape {signal.shape[1:]}, but got {mask.shape}"
+        )
     values = signal[:, mask].astype(np.float64)
     values = values[:, np.isfinite(values).all(axis=0)]
     if values.shape[1] == 0:
@@ -40,9 +42,16 @@ def region_curve(signal: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.fl
 def curve_enhancement(curve: NDArray[np.float64], eps: float = 0.0) -> NDArray[np.float64]:
     """Return the PE of a curve against its first point, in percent.
 
-    This is the PE of the mean signals, which weighs bright voxels more than the mean of the PE of
-    single voxels does, and which a few dark noisy voxels cannot inflate. NaN throughout where the
-    first point is not above `eps`.
+    This is the PE of the mean signals. It gives bright voxels more weight than the mean of the PE
+    of single voxels, and a few dark noisy voxels cannot inflate it. All values are NaN if the first
+    point is not above `eps`.
+
+    Parameters
+    ----------
+    curve
+        Mean signal of each phase, ``(phase,)``.
+    eps
+        Least signal of the first phase, in the signal's unit.
 
     Examples
     --------

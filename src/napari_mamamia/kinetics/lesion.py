@@ -1,4 +1,4 @@
-"""The kinetics of one lesion: its curves, the share of each curve type, predominant and worst."""
+"""Kinetics of one lesion: curves, share of each curve type, predominant and worst type."""
 
 import math
 from dataclasses import dataclass
@@ -23,8 +23,10 @@ from napari_mamamia.kinetics.timing import PhaseChoice
 from napari_mamamia.kinetics.voxel_maps import peak_enhancement, percent_enhancement
 
 LEAST_CLUSTER: Final = 3
-"""A curve type counts as the worst only where so many voxels of it touch (26 neighbours): single
-voxels are noise. Source: this project's choice, no published one was found."""
+"""Least number of connected voxels (26 neighbours) of the worst curve type; single voxels are
+noise.
+Source: our choice, no published value was found.
+"""
 
 _TOUCHING: Final = ndimage.generate_binary_structure(3, 3)
 _PATCH: Final = 3
@@ -35,7 +37,7 @@ _COURSES: Final = (DelayedCourse.PERSISTENT, DelayedCourse.PLATEAU, DelayedCours
 class HottestPatch:
     """The 3 x 3 patch of a lesion, within one slice, whose mean initial PE is largest.
 
-    `centre` is its middle voxel (z, y, x); `curve` the mean signal of each phase over its voxels.
+    `centre` is its central voxel (z, y, x), `curve` the mean signal of each phase over its voxels.
     """
 
     centre: tuple[int, int, int]
@@ -44,9 +46,9 @@ class HottestPatch:
 
 @dataclass(frozen=True, slots=True)
 class LesionKinetics:
-    """What the contrast agent does in one lesion.
+    """Enhancement kinetics of one lesion.
 
-    Volumes are in mm3; nan or UNDEFINED where a value is undefined, and `reason` says why.
+    Volumes are in mm3. Undefined values are nan or UNDEFINED, with the reason in `reason`.
 
     Parameters
     ----------
@@ -61,10 +63,10 @@ class LesionKinetics:
     persistent_mm3, plateau_mm3, washout_mm3
         The angio-volume by the delayed course of its voxels.
     predominant
-        The course of most voxels of the angio-volume; of two equal ones the worse.
+        The course of most voxels of the angio-volume; the worse of two equal ones.
     worst
-        The worst course (washout, plateau, persistent) of which at least `LEAST_CLUSTER` voxels
-        touch.
+        The worst course (washout, plateau, persistent) with at least `LEAST_CLUSTER` connected
+        voxels.
     """
 
     choice: PhaseChoice
@@ -98,15 +100,15 @@ def lesion_kinetics(
     signal
         ``(phase, z, y, x)``, any real type.
     mask
-        bool ``(z, y, x)``; all of it counts as one lesion. Empty: everything undefined.
+        bool ``(z, y, x)``, taken as one lesion. All values are undefined for an empty mask.
     choice
         Initial and delayed phase, see `kinetics.timing.choose_curve_phases`. Without a delayed
         phase the courses are undefined.
     slice_axis
-        The array axis across the slices, in which the hottest patch lies.
+        The array axis across the slices; the hottest patch lies within a slice.
 
-    Source: classes as in `kinetics.curve_types`; predominant and worst curve as in the BI-RADS
-    atlas' "worst curve" practice, and Wang et al. 2009 for what the worst curve tells.
+    Source: classes as in `kinetics.curve_types`; predominant and worst curve as in the "worst
+    curve" practice of the BI-RADS atlas; Wang et al. 2009 for the value of the worst curve.
     """
     box = Box.around(mask)
     inside = mask[box.slices]
@@ -147,15 +149,28 @@ def hottest_patch(
 ) -> HottestPatch | None:
     """Return the hottest 3 x 3 patch whose nine voxels all lie `inside`; None if there is none.
 
-    `rise` is the initial PE in percent; a patch with an undefined one does not count. Of equally
-    hot patches the first in array order is taken. `offset` is added to the centre.
+    `rise` is the initial PE in percent; patches with an undefined PE do not count. Of equally hot
+    patches the first in array order is returned. `offset` is added to the centre.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, z, y, x)``, any real type.
+    inside
+        bool ``(z, y, x)``.
+    rise
+        Initial PE in percent, ``(z, y, x)``.
+    slice_axis
+        The array axis across the slices.
+    offset
+        Added to the centre, in voxels (z, y, x).
     """
     size = tuple(1 if axis == slice_axis else _PATCH for axis in range(3))
     usable = inside & np.isfinite(rise)
     whole = ndimage.binary_erosion(usable, np.ones(size, np.bool_), border_value=0)
     if not whole.any():
         return None
-    # The filter sums along rows: a nan would spread over all that follow it.
+    # The filter sums along rows: a nan would spread to all following voxels.
     filled = np.where(usable, rise, 0).astype(np.float64)
     mean = ndimage.uniform_filter(filled, size=size, mode="constant")
     mean[~whole] = -np.inf

@@ -1,4 +1,4 @@
-"""Filling a map block by block: blocks stay in the processor's cache, and memory stays small."""
+"""Compute a map block by block, so that blocks stay in the CPU cache and memory use is low."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,16 +12,18 @@ from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.kinetics.map_formulas import Formula
 
 _BLOCK_VOXELS: Final = 1 << 16
-"""256 kB of float32: a formula's few arrays fit into the cache of one core (measured: a
-quarter and four times as many are slower)."""
+"""Voxels of one block: with 256 kB of float32, a formula's arrays fit into one core's cache.
+
+A quarter and four times this size were measured to be slower.
+"""
 
 _VOXELS_PER_STEP: Final = 1 << 20
-"""A sign of life after so many, some 20 ms."""
+"""Voxels between two progress reports, about 20 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapRecipe:
-    """How one map is computed: the formula, the phases it needs, the type of its values."""
+    """Definition of one map: its formula, the phases it needs, and the data type of its values."""
 
     formula: Formula
     needed: tuple[int, ...]
@@ -29,12 +31,14 @@ class MapRecipe:
     dtype: type[Any] = np.float32
 
     def compute(self, signal: NDArray[Any]) -> NDArray[Any]:
-        """Return the whole map; errors as `fill`."""
+        """Return the whole map; errors are those of `fill`."""
         with listening(None):
             return self.fill(signal)
 
     def fill(self, signal: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Fill `out` (made if None); progress counts the first spatial axis.
+        """Compute the map into `out`, or into a new array if `out` is None.
+
+        Progress counts positions along the first spatial axis.
 
         Raises
         ------
@@ -43,8 +47,8 @@ class MapRecipe:
         """
         if signal.ndim < 2 or not all(0 <= phase < signal.shape[0] for phase in self.needed):
             raise CaseError(
-                f"this map needs phases {sorted(set(self.needed))} of a (phase, ...) array, got "
-                f"shape {signal.shape}: choose phases that the case has"
+                f"this map needs phases {sorted(set(self.needed))} of a (phase, ...) array, but "
+                f"got shape {signal.shape}; choose phases of this case"
             )
         return self._fill_map(signal, out)
 
@@ -65,7 +69,7 @@ class MapRecipe:
 
 
 def _iterate_blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice, bool]]:
-    """Yield planes, rows of them, and whether the last row is among them."""
+    """Yield plane ranges, row ranges in them, and whether the last row is included."""
     n_rows = shape[1] if len(shape) > 1 else 1
     per_row = max(int(np.prod(shape[2:])), 1)
     rows = max(min(_BLOCK_VOXELS // per_row, n_rows), 1)

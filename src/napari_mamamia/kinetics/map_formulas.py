@@ -1,7 +1,8 @@
-"""The formulas of contrast maps on one block of voxels, written into memory that is given.
+"""The formulas of contrast maps on one block of voxels.
 
-Each formula takes a block ``(phase, ...)`` of any real type and `out`, float32 (uint8 for the curve
-type) of one phase's shape. Arithmetic is float32; undefined is NaN (0 for the curve type).
+Each formula takes a block ``(phase, ...)`` of any real type and writes into `out`, float32 (uint8
+for the curve type) of one phase's shape. Arithmetic is float32; undefined is NaN (0 for the curve
+type).
 """
 
 from collections.abc import Callable
@@ -24,7 +25,13 @@ _SECONDS_IN_MINUTE: Final = np.float32(60.0)
 
 
 def difference(later: int, earlier: int) -> Formula:
-    """Return S_later - S_earlier, signed, in the signal's unit."""
+    """Return S_later - S_earlier, signed, in the signal's unit.
+
+    Parameters
+    ----------
+    later, earlier
+        Indices of the two phases.
+    """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
         _copy_values(block[later], out)
@@ -34,7 +41,15 @@ def difference(later: int, earlier: int) -> Formula:
 
 
 def percent(phase: int, eps: float) -> Formula:
-    """Return 100 (S - S0) / S0 in percent, undefined where S0 <= eps."""
+    """Return 100 (S - S0) / S0 in percent, undefined where S0 <= eps.
+
+    Parameters
+    ----------
+    phase
+        Index of the post-contrast phase.
+    eps
+        Least signal of phase 0, in the signal's unit.
+    """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
         _copy_values(block[phase], out)
@@ -45,7 +60,15 @@ def percent(phase: int, eps: float) -> Formula:
 
 
 def ratio(early: int, late: int, eps: float) -> Formula:
-    """Return (S_early - S0) / (S_late - S0), undefined where S0 or S_late - S0 <= eps."""
+    """Return (S_early - S0) / (S_late - S0), undefined where S0 or S_late - S0 <= eps.
+
+    Parameters
+    ----------
+    early, late
+        Indices of the two phases.
+    eps
+        Least signal of phase 0 and least late rise, in the signal's unit.
+    """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
         pre = _make_baseline(block, eps)
@@ -75,6 +98,13 @@ def wash_in_slope(times_s: tuple[float, ...], eps: float) -> Formula:
     """Return PE_max / t_max in % per second; t_max is the first phase of the largest signal.
 
     `times_s` are seconds since the start of phase 0.
+
+    Parameters
+    ----------
+    times_s
+        Seconds of each phase.
+    eps
+        Least signal of phase 0, in the signal's unit.
     """
     per_second = [np.float32(0.0), *(np.float32(1.0 / t) for t in times_s[1:])]
 
@@ -91,7 +121,14 @@ def wash_in_slope(times_s: tuple[float, ...], eps: float) -> Formula:
 def wash_out_slope(times_s: tuple[float, ...], eps: float) -> Formula:
     """Return (PE_max - PE_last) / (t_max - t_last) in % per minute, 0 or less.
 
-    Undefined where the last phase is the largest: nothing is known of what follows.
+    Undefined where the last phase is the largest, since the peak may come later.
+
+    Parameters
+    ----------
+    times_s
+        Seconds of each phase.
+    eps
+        Least signal of phase 0, in the signal's unit.
     """
     last = len(times_s) - 1
     factors = [
@@ -112,7 +149,17 @@ def wash_out_slope(times_s: tuple[float, ...], eps: float) -> Formula:
 
 
 def curve_type(initial: int, delayed: int, limits: CurveThresholds, eps: float) -> Formula:
-    """Return 1, 2, 3 (`DelayedCourse`) where the initial PE is at least 50 %, else 0."""
+    """Return curve type 1, 2 or 3 (`DelayedCourse`) where the initial PE is 50 % or more, else 0.
+
+    Parameters
+    ----------
+    initial, delayed
+        Indices of the two phases.
+    limits
+        Thresholds of the classes.
+    eps
+        Least signal of phase 0, in the signal's unit.
+    """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
         rise, start = _make_float(block[initial]), _make_float(block[initial])
@@ -121,7 +168,7 @@ def curve_type(initial: int, delayed: int, limits: CurveThresholds, eps: float) 
         np.putmask(start, start <= eps, np.nan)
         _relate_to_baseline(change, start)
         out[...] = 2
-        # Arithmetic on all voxels, for assigning to the chosen ones is several times slower.
+        # Arithmetic on all voxels: assignment to selected voxels is several times slower.
         out -= change > limits.change
         out += change < -limits.change
         out *= rise >= ANGIO_FROM_PERCENT
@@ -136,7 +183,7 @@ def _may_be_undefined(block: NDArray[Any]) -> bool:
 
 
 def _copy_values(values: NDArray[Any], out: NDArray[Any]) -> None:
-    """Copy as float32; what is not finite becomes NaN, which whole numbers always are."""
+    """Copy values as float32, replacing infinite values by NaN."""
     np.copyto(out, values, casting="unsafe")
     if _may_be_undefined(values):
         np.putmask(out, ~np.isfinite(out), np.nan)
@@ -149,7 +196,7 @@ def _make_float(values: NDArray[Any]) -> Block:
 
 
 def _make_baseline(block: NDArray[Any], eps: float) -> Block:
-    """Return S0 with NaN where it is not above `eps`, so that all that follows is NaN there."""
+    """Return S0 with NaN where it is not above `eps`, so that every result is NaN there."""
     pre = _make_float(block[0])
     np.putmask(pre, pre <= eps, np.nan)
     return pre
@@ -162,23 +209,23 @@ def _relate_to_baseline(out: NDArray[Any], under: Block) -> None:
 
 
 def _keep_voxels(values: Block, kept: NDArray[np.bool_]) -> None:
-    """Let `values` be NaN elsewhere; 0 / 0 is five times quicker than a scattered assignment."""
+    """Set `values` to NaN outside `kept`; 0 / 0 is five times faster than a masked assignment."""
     factor = kept.astype(np.float32)
     factor /= factor
     values *= factor
 
 
 def _blank_overflow(out: NDArray[Any], block: NDArray[Any]) -> None:
-    """Let what overflowed be undefined."""
+    """Set overflowed values to undefined."""
     if _may_be_undefined(block):
         np.putmask(out, ~np.isfinite(out), np.nan)
 
 
 def _find_highest(block: NDArray[Any]) -> NDArray[Any]:
-    """Return the largest post-contrast value, in the signal's own type where it is whole."""
+    """Return the largest post-contrast value, in the signal's data type if that is an integer."""
     later = block[1:]
     if _may_be_undefined(block):
-        # The maximum passes nan on, but would take an infinity for the highest value.
+        # The maximum propagates nan, but would return an infinity as the highest value.
         later = np.where(np.isfinite(later), later, np.nan)
     out: NDArray[Any] = later[0].copy()
     for phase in later[1:]:
@@ -187,27 +234,39 @@ def _find_highest(block: NDArray[Any]) -> NDArray[Any]:
 
 
 def _highest_and(block: NDArray[Any], by_phase: list[Any]) -> tuple[NDArray[Any], Block]:
-    """Return the largest post-contrast value and what `by_phase` holds for its first phase."""
+    """Return the largest post-contrast value, and the entry of `by_phase` at its first phase."""
     later = block[1:]
     if _may_be_undefined(block):
         later = np.where(np.isfinite(later), later, np.nan)
     out: NDArray[Any] = later[0].copy()
     phase_of = np.ones(out.shape, np.uint8)
     for number, phase in enumerate(later[1:], start=2):
-        # Numbers ascend, so the maximum keeps the latest phase that beat all before it.
+        # Phase numbers ascend, so the maximum keeps the latest phase that exceeds all earlier
+        # ones.
         np.maximum(phase_of, (phase > out) * np.uint8(number), out=phase_of)
         np.maximum(out, phase, out=out)
-    # All numbers are in range: "clip" only spares the check of each.
+    # All numbers are in range: "clip" only avoids the check of each.
     return out, np.array(by_phase, np.float32).take(phase_of, mode="clip")
 
 
 def where_enhancing(
     formula: Formula, initial: int, floor_percent: float, least_rise: float = 0.0
 ) -> Formula:
-    """Return `formula`, undefined where the initial phase enhances too little to be trusted.
+    """Return `formula` limited to voxels whose initial phase enhances enough.
 
-    That is where its PE is below `floor_percent`, or S - S0 below `least_rise` in the signal's
-    unit. Undefined is NaN, or 0 for classes.
+    It is undefined where the initial PE is below `floor_percent`, or S - S0 is below `least_rise`
+    in the signal's unit. Undefined is NaN, or 0 for classes.
+
+    Parameters
+    ----------
+    formula
+        The formula to limit.
+    initial
+        Index of the initial phase.
+    floor_percent
+        Least initial PE, in percent.
+    least_rise
+        Least S - S0, in the signal's unit.
     """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:

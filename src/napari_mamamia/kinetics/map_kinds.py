@@ -1,7 +1,7 @@
-"""The maps that can be laid over an image: one table of how each is computed, coloured and told.
+"""The table of maps (`MAPS`) that can be overlaid on an image: formula, colours, ranges and texts.
 
 A new map is a formula and an entry in `MAPS`: the window's list, colours, ranges and texts,
-`mm.kinetics.maps` and the table in docs/methods/kinetics.md follow.
+`mm.kinetics.maps` and the table in docs/methods/kinetics.md use it.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from napari_mamamia.kinetics.voxel_maps import ratio_recipe, required_times, typ
 
 
 class MapKind(StrEnum):
-    """What can be laid over the image, named as in the list of the page."""
+    """The maps that can be overlaid on the image, with their names in the window's list."""
 
     PE = "PE, early phase"
     SER = "SER"
@@ -42,7 +42,7 @@ class MapKind(StrEnum):
 
 
 class Colours(StrEnum):
-    """How a map's colours run: heat rises with the value, COOLING falls, DIVERGING has a middle."""
+    """Colour scale of a map: HEAT for high values, COOLING for low ones, DIVERGING for both."""
 
     HEAT = "heat"
     COOLING = "cooling"
@@ -52,7 +52,7 @@ class Colours(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MapRange:
-    """A range by its name; `limits` None is the 1st to 99th percentile of the map's own values."""
+    """A named range of values; without `limits` it is the 1st to 99th percentile of the map."""
 
     name: str
     limits: tuple[float, float] | None
@@ -60,7 +60,7 @@ class MapRange:
 
 @dataclass(frozen=True, slots=True)
 class MapNeeds:
-    """What a map rests on: the phases chosen for it, all times, and the clock."""
+    """Inputs of a map: the chosen phases, all times, and the clock."""
 
     choice: PhaseChoice
     times_s: tuple[float | None, ...]
@@ -74,16 +74,16 @@ class MapSpec:
     Parameters
     ----------
     recipe
-        How it is computed; raises `CaseError` with the reason where it cannot be.
+        A function that returns the recipe; it raises `CaseError` with the reason if there is none.
     basis
-        Which phases or clock it rests on, in words.
+        The phases or the clock on which the map depends, in words.
     formula, source
-        How it is computed in words and where that comes from, for docs/methods/kinetics.md.
+        Formula in words, and its source, for docs/methods/kinetics.md.
     ranges
-        What its colours may stand for, the usual one first; none for classes. The same colours mean
-        the same in every case.
+        Ranges of the colour scale, the default first; empty for classes. Colours have the same
+        meaning in every case.
     of_curve
-        Whether it looks at the phases of curve types in place of early and late.
+        Whether it uses the initial and delayed phases of curve types in place of early and late.
     """
 
     recipe: Callable[[MapNeeds], MapRecipe]
@@ -122,9 +122,9 @@ def _of_close_phases(measure: UltrafastMeasure, needs: MapNeeds) -> MapRecipe:
     arrival_s = needs.rule.injection_s
     if measure is UltrafastMeasure.TIME_TO_ENHANCEMENT and arrival_s is None:
         raise CaseError(
-            "time to enhancement counts from the arrival in the aorta, which is not known: draw "
-            "a mask in the aorta, read its arrival under Ultrafast, and type it beside Timing "
-            "injection"
+            "the time to enhancement counts from the arrival in the aorta, which is not known; "
+            "draw a mask in the aorta, read its arrival under Ultrafast, and enter it for the "
+            "timing injection"
         )
     formula = ultrafast_formula(measure, times, counted_from_s=arrival_s)
     return MapRecipe(formula, tuple(range(len(times))))
@@ -147,11 +147,11 @@ def _told_type(needs: MapNeeds) -> str:
 def _told_from(needs: MapNeeds) -> str:
     if needs.rule.injection_s is None:
         return f"{PE_AT_S:g} s after each voxel's own arrival"
-    return f"{PE_AT_S:g} s after {needs.rule.injection_s:g} s, the time typed as injection"
+    return f"{PE_AT_S:g} s after {needs.rule.injection_s:g} s, the entered time of injection"
 
 
 def _told_tte(needs: MapNeeds) -> str:
-    return f"arrival less {needs.rule.injection_s or 0:g} s, the time typed as injection"
+    return f"arrival minus {needs.rule.injection_s or 0:g} s, the entered time of injection"
 
 
 MAPS: Final = {
@@ -190,7 +190,7 @@ MAPS: Final = {
     ),
     MapKind.PEAK: MapSpec(
         lambda _: MapRecipe(map_formulas.peak(0.0), (0, 1)),
-        lambda _: "largest of all phases after contrast",
+        lambda _: "largest PE of all phases after contrast",
         "largest PE after contrast",
         "as PE",
         _list_ranges(*_PERCENT),
@@ -213,7 +213,10 @@ MAPS: Final = {
     ),
     MapKind.ARRIVAL: MapSpec(
         partial(_of_close_phases, UltrafastMeasure.ARRIVAL),
-        lambda _: "tangent of the steepest rise cut with the baseline, after phase 0 started",
+        lambda _: (
+            "intersection of the tangent at the steepest rise with the baseline, after the "
+            "start of phase 0"
+        ),
         "t_k - (S_k - Sb) / slope",
         _ULTRAFAST,
         _list_ranges(MapRange("0–60 s", (0.0, 60.0)), MapRange("0–120 s", (0.0, 120.0))),
@@ -223,7 +226,7 @@ MAPS: Final = {
     MapKind.TIME_TO_ENHANCEMENT: MapSpec(
         partial(_of_close_phases, UltrafastMeasure.TIME_TO_ENHANCEMENT),
         _told_tte,
-        "bolus arrival less the time that the clock holds as injection",
+        "bolus arrival minus the time of the clock's injection",
         _ULTRAFAST,
         _list_ranges(MapRange("0–20 s", (0.0, 20.0))),
         "s",
@@ -232,17 +235,26 @@ MAPS: Final = {
     MapKind.PE_AT: MapSpec(
         partial(_of_close_phases, UltrafastMeasure.ENHANCEMENT_AT),
         _told_from,
-        "100 (S - Sb) / Sb 20 s after the injection, else after the voxel's own arrival",
+        "100 (S - Sb) / Sb 20 s after the injection, or after the voxel's own arrival",
         _ULTRAFAST,
         _list_ranges(*_PERCENT),
         "%",
     ),
 }
-"""Every map but FTV, which the page counts itself. Ranges are our choice; SER's is centred on 1."""
+"""All maps except FTV, which the Kinetics page computes."""
 
 
 def map_recipe(kind: MapKind, needs: MapNeeds) -> MapRecipe:
-    """Return how a map is computed, for a whole volume or any part of it; float32, types uint8.
+    """Return the recipe of a map, for a whole volume or a part of it.
+
+    Values are float32, curve types uint8.
+
+    Parameters
+    ----------
+    kind
+        The map.
+    needs
+        The phases, times and clock for the map.
 
     Raises
     ------

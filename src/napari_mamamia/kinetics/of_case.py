@@ -1,7 +1,7 @@
-"""Maps, FTV and curve of one case: the public door of this room.
+"""The public functions ``mm.kinetics``: maps, FTV and curve of one case.
 
-Numbers are those of ``mamamia kinetics``: its clock, its region, its way with a scan before
-contrast that was taken again.
+They return the numbers of ``mamamia kinetics``: the same clock, region, and treatment of a repeated
+pre-contrast scan.
 """
 
 import operator
@@ -40,11 +40,11 @@ _USUAL: Final = ("pe", "ser", "wash_in", "wash_out", "peak", "type")
 
 
 class OpensCase(Protocol):
-    """What reads a case when it is asked for, with the expert's mask if there is one."""
+    """A case that is read on demand, with the expert's mask if there is one."""
 
     @property
     def reference(self) -> Mask | None:
-        """The expert mask, None without."""
+        """The expert mask; None if there is none."""
 
     def read(self) -> Case:
         """Return the case with all its phases."""
@@ -54,8 +54,8 @@ class OpensCase(Protocol):
 class CaseMaps(Mapping[str, NDArray[Any]]):
     """Maps by name: float32 ``(z, y, x)``, curve types uint8; NaN (0) where undefined.
 
-    `units` has each map's unit, `basis` the phases or clock that it rests on, `missing` why another
-    one could not be computed.
+    `units` has the unit of each map, `basis` the phases or the clock on which it depends, `missing`
+    the reason for each map that could not be computed.
     """
 
     arrays: Mapping[str, NDArray[Any]]
@@ -64,11 +64,11 @@ class CaseMaps(Mapping[str, NDArray[Any]]):
     missing: Mapping[str, str]
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return one map; `CaseError` with the reason where it could not be computed."""
+        """Return one map, or raise `CaseError` with the reason if it is missing."""
         if name in self.arrays:
             return self.arrays[name]
         if name in self.missing:
-            raise CaseError(f"expected the map {name}, but {self.missing[name]}")
+            raise CaseError(f"the map {name} is not available: {self.missing[name]}")
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
@@ -105,16 +105,16 @@ def maps(
         "pe" (percent enhancement of the early phase), "ser" (signal enhancement ratio), "wash_in",
         "wash_out", "peak" (largest PE), "type" (0 none, 1 persistent, 2 plateau, 3 washout), and
         every other of the table of maps in docs/methods/kinetics.md, such as "arrival" of ultrafast
-        phases. Without it the first six, of which those that the case cannot give are told in
+        phases. By default the first six; those that cannot be computed for the case are listed in
         ``.missing``.
     timing
-        The clock that early (150 s) and late (450 s) are chosen by.
+        The clock on which the early (150 s) and late (450 s) phases are chosen.
     injection_s
-        Count from the injection instead, so many seconds after the start of phase 0.
+        Time of the injection in seconds after the start of phase 0; times then count from it.
     phases
-        Or take these as the early and the late phase.
+        The early and the late phase, in place of a choice by time.
     repeated_pre
-        What becomes of a scan before contrast that was taken again.
+        Treatment of a repeated pre-contrast scan.
 
     Returns
     -------
@@ -124,22 +124,20 @@ def maps(
     Raises
     ------
     CaseError
-        If the case cannot be opened, or not give a map that was named, with the reason.
+        If the case cannot be opened, or a map in `kinds` cannot be computed, with the reason.
     ArgumentError
-        If a name or a clock is none.
+        If the name of a map or of a clock is unknown.
 
     Examples
     --------
-    >>> found = mm.kinetics.maps(case)  # doctest: +SKIP
-    >>> float(np.nanmedian(found["pe"][case.reference.array]))  # doctest: +SKIP
+    >>> case_maps = mm.kinetics.maps(case)  # doctest: +SKIP
+    >>> float(np.nanmedian(case_maps["pe"][case.reference.array]))  # doctest: +SKIP
     161.4
     """
     names = _USUAL if kinds is None else (kinds,) if isinstance(kinds, str) else tuple(kinds)
     if unknown := [name for name in names if name not in _NAMES]:
         choices = ", ".join(f'"{name}"' for name in _NAMES)
-        raise ArgumentError(
-            f"expected maps out of {choices}, got {unknown[0]!r}: name one of these"
-        )
+        raise ArgumentError(f"expected maps from {choices}, but got {unknown[0]!r}")
     read = _prepare_case(case, repeated_pre)
     rule = rule_of(read, timing_rule(timing, injection_s, phases))
     arrays: dict[str, NDArray[Any]] = {}
@@ -175,22 +173,24 @@ def ftv(
 ) -> FunctionalTumourVolume:
     """Return the functional tumour volume of a case in the form of UCSF and I-SPY 2.
 
-    It leaves out what does not enhance and takes in whatever else does inside its region: it is no
-    outline of the tumour.
+    It excludes tumour that does not enhance and includes other enhancing tissue inside its region:
+    it is not an outline of the tumour.
 
     Parameters
     ----------
     case
         ``data_set["ID"]``, with an early and a late phase.
     mask
-        The mask that the region is made of; without it the case's reference.
+        The mask that defines the region; by default the case's reference.
     box
-        The region: "mask" and 10 mm around it, the "breast" box of the patient info, or its first
-        voxel and the one behind its last, each ``(z, y, x)``.
+        The region: "mask" for the mask's bounding box with 10 mm margin, "breast" for the breast
+        box of the patient info, or two corners ``(z, y, x)``: the first voxel and the voxel after
+        the last.
     variant
-        4 of 26 neighbours, or 9 as in UCSF's own results of I-SPY 1.
+        "ucsf-extension" for 4 of 26 neighbours, or 9 neighbours as in UCSF's own results of I-SPY
+        1.
     settings
-        Thresholds of your own, in place of the variant's.
+        Custom thresholds, in place of the variant's.
     timing, injection_s, phases, repeated_pre
         As in `maps`.
 
@@ -198,14 +198,14 @@ def ftv(
     -------
     FunctionalTumourVolume
         ``volume_cc``, ``partial_cc`` (SER 0.9 and more), ``washout_cc`` (SER above 1.3), ``bins``
-        (by SER), ``mask`` in its ``box``, ``choice`` (the phases taken).
+        (by SER), ``mask`` in its ``box``, ``choice`` (the phases used).
 
     Raises
     ------
     CaseError
         If there is no late phase, no mask, an empty region, or no breast box.
     ArgumentError, GridMismatchError
-        If an argument is of the wrong kind, or the mask of another shape.
+        If an argument has the wrong type, or the mask another shape.
 
     Examples
     --------
@@ -230,16 +230,16 @@ def curve(
     phases: tuple[int, int] | None = None,
     repeated_pre: Literal["leave-out", "average", "keep"] = "leave-out",
 ) -> ContrastCurve:
-    """Return the contrast curve of a mask, or of a voxel and the patch around it.
+    """Return the contrast curve of a mask, or of a voxel with the surrounding patch.
 
     Parameters
     ----------
     case
         ``data_set["ID"]``, with two phases or more.
     where
-        A mask, or a voxel ``(z, y, x)``; without it the case's reference.
+        A mask, or a voxel ``(z, y, x)``; by default the case's reference.
     patch
-        Of a voxel: the mean of so many by so many voxels of its slice.
+        For a voxel: side of the square patch in its slice whose mean is taken, an odd number.
     timing, injection_s, phases, repeated_pre
         As in `maps`.
 
@@ -252,7 +252,7 @@ def curve(
     Raises
     ------
     CaseError
-        If the mask is empty, the voxel outside, or there is one phase only.
+        If the mask is empty, the voxel is outside the image, or the case has only one phase.
     ArgumentError, GridMismatchError
         As `ftv`.
 
@@ -272,19 +272,20 @@ def curve(
         )
     mask = _choose_mask(case, read, cast("MaskLike | None", where))
     if not mask.any():
-        raise CaseError("a curve needs a mask with voxels, but this one is empty: pass another")
+        raise CaseError("the mask is empty; pass a mask with voxels")
     return region_contrast_curve(read.signal, mask, read.times_s, rule)
 
 
 def _prepare_case(case: Case | OpensCase, repeated_pre: str) -> Case:
-    """Return a case with all phases, its scans before contrast treated as chosen."""
+    """Return a case with all phases, its repeated pre-contrast scans treated as requested."""
     if isinstance(case, Case):
         read = case
     elif callable(getattr(case, "read", None)):
         read = case.read()
     else:
         raise ArgumentError(
-            f'expected a case, got {type(case).__name__}: pass one such as  data_set["DUKE_001"]'
+            f"expected a case, but got {type(case).__name__}; pass one such as  "
+            'data_set["DUKE_001"]'
         )
     read.require_phases(2)
     try:
@@ -292,23 +293,31 @@ def _prepare_case(case: Case | OpensCase, repeated_pre: str) -> Case:
     except ValueError as error:
         choices = ", ".join(f'"{one}"' for one in RepeatedPre)
         raise ArgumentError(
-            f"expected one of {choices} for repeated_pre, got {repeated_pre!r}: name one"
+            f"expected one of {choices} for repeated_pre, but got {repeated_pre!r}"
         ) from error
 
 
 def timing_rule(
     timing: str, injection_s: float | None, phases: tuple[int, int] | None
 ) -> TimingRule:
-    """Return the clock that phases are chosen by; what excludes each other is refused."""
+    """Return the clock for choosing phases; conflicting arguments raise an error.
+
+    Parameters
+    ----------
+    timing
+        Value of a `Timing` that counts from a phase.
+    injection_s
+        Time of the injection in s after the start of phase 0, or None.
+    phases
+        The early and the late phase, or None.
+    """
     if timing not in (Timing.UCSF_FTV, Timing.PHASE0_START):
         raise ArgumentError(
-            f'expected "{Timing.UCSF_FTV}" or "{Timing.PHASE0_START}" for timing, got {timing!r}: '
-            "for other clocks give injection_s or phases"
+            f'expected "{Timing.UCSF_FTV}" or "{Timing.PHASE0_START}" for timing, but got '
+            f"{timing!r}; give injection_s or phases for other clocks"
         )
     if injection_s is not None and phases is not None:
-        raise ArgumentError(
-            "expected one of injection_s and phases, got both: keep the one that is meant"
-        )
+        raise ArgumentError("give either injection_s or phases, not both")
     try:
         if phases is not None:
             early, late = (operator.index(phase) for phase in phases)
@@ -316,12 +325,12 @@ def timing_rule(
         if injection_s is not None:
             return TimingRule(Timing.INJECTION, float(injection_s))
     except (TypeError, ValueError) as error:
-        # A CaseError is a ValueError too, and says already what is wrong.
+        # A CaseError is a ValueError too, and has the right message already.
         if isinstance(error, CaseError):
             raise
         raise ArgumentError(
-            "expected two phases such as (1, 3), or seconds for injection_s, got "
-            f"{injection_s if phases is None else phases!r}: correct it"
+            "expected two phases such as (1, 3), or seconds for injection_s, but got "
+            f"{injection_s if phases is None else phases!r}"
         ) from error
     return TimingRule(Timing(timing))
 
@@ -329,20 +338,19 @@ def timing_rule(
 def _require_variant(name: str) -> FtvVariant:
     if name not in (FtvVariant.EXTENSION, FtvVariant.ISPY1):
         raise ArgumentError(
-            f'expected "{FtvVariant.EXTENSION}" or "{FtvVariant.ISPY1}" for variant, got {name!r}: '
-            "give settings=FtvSettings(...) for thresholds of your own"
+            f'expected "{FtvVariant.EXTENSION}" or "{FtvVariant.ISPY1}" for variant, but got '
+            f"{name!r}; give settings=FtvSettings(...) for custom thresholds"
         )
     return FtvVariant(name)
 
 
 def _choose_mask(case: Case | OpensCase, read: Case, given: MaskLike | None) -> NDArray[np.bool_]:
-    """Return the mask that was given, else the case's reference."""
+    """Return the mask of the caller, or the case's reference if there is none."""
     if given is None:
         given = None if isinstance(case, Case) else case.reference
     if given is None:
         raise CaseError(
-            f"expected a mask of {read.case_id}, which has no reference: pass one, such as a "
-            "prediction's"
+            f"the case {read.case_id} has no reference mask; pass a mask, such as a prediction"
         )
     return mask_array(given, f"the mask of {read.case_id}", read.grid)
 
@@ -353,19 +361,19 @@ def _find_region(
     if box == "breast":
         if read.breast_box is None:
             raise CaseError(
-                f'the patient info of {read.case_id} gives no usable breast box: take box="mask"'
+                f'the patient info of {read.case_id} gives no usable breast box; pass box="mask"'
             )
         return read.breast_box
     if isinstance(box, str):
         if box != "mask":
             raise ArgumentError(
-                f'expected "mask", "breast" or two corners for box, got {box!r}: name one'
+                f'expected "mask", "breast" or two corners for box, but got {box!r}'
             )
         region = box_around_mask(_choose_mask(case, read, mask), read.grid, FTV_MARGIN_MM)
         if region.is_empty:
             raise CaseError(
-                f"FTV needs a region, but the mask of {read.case_id} is empty: pass another "
-                "mask or a box"
+                f"the mask of {read.case_id} is empty, but FTV needs a region; pass another mask "
+                "or a box"
             )
         return region
     return box_of(box, read.grid.shape)
@@ -377,8 +385,8 @@ def _require_voxel(given: NDArray[Any], read: Case) -> tuple[int, int, int]:
         0 <= n < m for n, m in zip(given, shape, strict=True)
     ):
         raise CaseError(
-            f"expected a voxel (z, y, x) inside {shape}, got {tuple(given.tolist())}: pass whole "
-            "numbers of one of the case"
+            f"expected a voxel (z, y, x) inside {shape}, but got {tuple(given.tolist())}; pass "
+            "three integers inside the case"
         )
     z, y, x = (int(n) for n in given)
     return z, y, x
@@ -386,5 +394,7 @@ def _require_voxel(given: NDArray[Any], read: Case) -> tuple[int, int, int]:
 
 def _require_odd(size: int) -> int:
     if size < 1 or size % 2 == 0:
-        raise ArgumentError(f"expected an odd number of voxels for patch, got {size}: pass 1 or 3")
+        raise ArgumentError(
+            f"expected an odd number of voxels for patch, but got {size}; pass 1 or 3"
+        )
     return size

@@ -1,7 +1,7 @@
-"""Maximum intensity projections of what enhances: whole volume or slab, along one array axis.
+"""Maximum intensity projections of enhancement, over the whole volume or a slab.
 
-What is projected is the positive part of a subtraction, max(S_later - S_earlier, 0), in the
-signal's own unit: signal that falls is black.
+The projected value is the positive part of a subtraction, max(S_later - S_earlier, 0), in the
+signal's unit: falling signal is black.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,18 @@ from napari_mamamia.core.progress import report_progress
 
 _AXES: Final = 3
 _BLOCK_VOXELS: Final = 1 << 20
-"""Some 20 ms of work: a sign of life after each."""
+"""About 20 ms of work between two progress reports."""
 
 
 def slab_slices(slab_mm: float, spacing_mm: float) -> int:
-    """Return how many slices a slab has: the nearest whole number, at least 1.
+    """Return the number of slices of a slab: the nearest whole number, at least 1.
+
+    Parameters
+    ----------
+    slab_mm
+        Thickness of the slab, mm.
+    spacing_mm
+        Distance between slices, mm.
 
     Examples
     --------
@@ -37,20 +44,22 @@ def project_enhancement(
     Parameters
     ----------
     signal
-        ``(phase, z, y, x)``, any real type; a value that is not finite counts as no enhancement.
+        ``(phase, z, y, x)``, any real type; values that are not finite count as no enhancement.
     later, earlier
-        The minuend and the subtrahend.
+        The phases: `earlier` is subtracted from `later`.
     slabs
-        For z, y and x: how many slices one projection covers, 0 for the whole volume, None where
-        that axis is not wanted.
+        For z, y and x: the number of slices of one projection, 0 for the whole volume, None for no
+        projection along that axis.
 
     Returns
     -------
     tuple of numpy.ndarray
-        One ``(z, y, x)`` array for each axis that is wanted, an empty one else; uint16 for integers
+        One ``(z, y, x)`` array for each axis, empty for axes without a projection; uint16 for
+        integers
         of up to 16 bits, else float32. Voxel i holds the maximum of the slab around slice i,
-        n slices from i - (n - 1) // 2 on, cut off at the volume's ends. A projection of the whole
-        volume is the same for all slices, and takes the memory of one.
+        n slices from i - (n - 1) // 2 on, cropped at the ends of the volume. A projection of the
+        whole
+        volume is the same for all slices, and uses the memory of one.
 
     Raises
     ------
@@ -59,8 +68,8 @@ def project_enhancement(
     """
     if signal.ndim != _AXES + 1 or not all(0 <= k < signal.shape[0] for k in (later, earlier)):
         raise CaseError(
-            f"a projection needs phases {later} and {earlier} of a (phase, z, y, x) array, got "
-            f"shape {signal.shape}: choose phases that the case has"
+            f"a projection needs phases {later} and {earlier} of a (phase, z, y, x) array, but "
+            f"got shape {signal.shape}; choose phases of this case"
         )
     volume = _positive_difference(signal, later, earlier)
     projections: list[NDArray[Any]] = []
@@ -81,8 +90,17 @@ def project_enhancement(
 def sliding_maximum(block: NDArray[Any], axis: int, n_slices: int) -> NDArray[Any]:
     """Return the maximum of `n_slices` neighbours along an axis, for values of 0 or more.
 
-    Windows of 1, 2, 4, ... are joined until two of them cover `n_slices`: the work grows with the
-    logarithm of the slab, not with its thickness.
+    Windows of 1, 2, 4, ... slices are joined until two of them cover `n_slices`, so that the work
+    grows with the logarithm of the thickness.
+
+    Parameters
+    ----------
+    block
+        Array with values of 0 or more.
+    axis
+        The axis of the window.
+    n_slices
+        Length of the window, at least 1.
     """
     length = block.shape[axis]
     padding = [(0, 0)] * block.ndim
@@ -99,7 +117,7 @@ def sliding_maximum(block: NDArray[Any], axis: int, n_slices: int) -> NDArray[An
 
 
 def _project_slabs(volume: NDArray[Any], axis: int, n_slices: int) -> NDArray[Any]:
-    """Project slabs, in blocks across an axis that is not projected."""
+    """Project slabs, block by block across an axis that is not projected."""
     across = 0 if axis != 0 else 1
     out = np.empty_like(volume)
     total = volume.shape[across]
@@ -114,8 +132,8 @@ def _project_slabs(volume: NDArray[Any], axis: int, n_slices: int) -> NDArray[An
 
 def _positive_difference(signal: NDArray[Any], later: int, earlier: int) -> NDArray[Any]:
     is_short = signal.dtype.kind in "iub" and signal.dtype.itemsize <= 2
-    # A difference of 16-bit values needs 17 bits, but its positive part fits into 16 without a
-    # sign.
+    # A difference of 16-bit values needs 17 bits, but its positive part fits into an unsigned
+    # 16-bit type.
     working = np.int32 if is_short else np.float32
     out = np.empty(signal.shape[1:], np.uint16 if is_short else np.float32)
     total = signal.shape[1]

@@ -1,4 +1,4 @@
-"""What becomes of a scan before contrast that was taken more than once."""
+"""Treatment of a pre-contrast scan that was acquired more than once."""
 
 from dataclasses import replace
 from enum import StrEnum
@@ -9,10 +9,11 @@ from napari_mamamia.core.case import Case
 
 
 class RepeatedPre(StrEnum):
-    """LEAVE_OUT: S0 is the last before contrast, as in an import. AVERAGE: S0 is their mean.
+    """How S0 is taken from repeated pre-contrast phases.
 
-    In both none of them is early or late. KEEP: S0 is phase 0, and all phases after it count as
-    after contrast, whatever the pixels show.
+    LEAVE_OUT: S0 is the last pre-contrast phase, as in an import. AVERAGE: S0 is their mean. Under
+    both rules, no pre-contrast phase is early or late. KEEP: S0 is phase 0, and all phases after it
+    count as post-contrast, whatever the pixels show.
     """
 
     LEAVE_OUT = "leave-out"
@@ -21,21 +22,29 @@ class RepeatedPre(StrEnum):
 
 
 def with_pre(case: Case, how: RepeatedPre) -> Case:
-    """Return the case with its scans before contrast treated as chosen; as it is with one.
+    """Return the case with its repeated pre-contrast phases treated as requested.
 
-    S0 stands as phase 0 of the signals. AVERAGE gives float32.
+    A case with one pre-contrast phase is returned unchanged. S0 becomes phase 0 of the signals.
+    AVERAGE gives float32.
+
+    Parameters
+    ----------
+    case
+        The case with all phases.
+    how
+        Treatment of repeated pre-contrast scans.
     """
     if case.n_before < 2:
         return case
     if how is RepeatedPre.KEEP:
-        return replace(case, n_before=1, contrast=f"{case.contrast} (kept as it is)")
+        return replace(case, n_before=1, contrast=f"{case.contrast} (unchanged)")
     last = case.n_before - 1
     if how is RepeatedPre.LEAVE_OUT:
         signal = case.signal.copy()
         signal[0] = signal[last]
-        note = f"S0 is phase {last}, the last of those before"
+        note = f"S0 is phase {last}, the last before contrast"
     else:
         signal = case.signal.astype(np.float32)
         signal[0] = case.signal[: case.n_before].mean(axis=0, dtype=np.float64)
-        note = "S0 is the mean of those before"
+        note = "S0 is the mean of the phases before contrast"
     return replace(case, signal=signal, contrast=f"{case.contrast}; {note}")

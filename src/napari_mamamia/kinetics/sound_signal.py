@@ -1,4 +1,4 @@
-"""Signals of a region that no number can come from: named by voxel and phase, never averaged."""
+"""Find invalid signal values of a region, with their voxel and phase."""
 
 from typing import Any, Final
 
@@ -6,29 +6,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
 
 _MOST_TIMES_MEDIAN: Final = 1e5
-"""16 bits span 65,535: a signal further above the region's median is no picture's. Ours."""
+"""Largest plausible signal, as a multiple of the region's median (our choice).
+
+16 bits span 65,535, so no image has a signal further above the median.
+"""
 
 
 def unmeasured_voxels(signal: NDArray[Any], mask: NDArray[np.bool_], region: str) -> str:
-    """Return how many voxels of a region are not finite, and where the first is; "" for none.
+    """Return a sentence with the number of non-finite voxels and the first of them; "" if none.
 
-    They are left out of every mean (`region_curve`).
+    These voxels are excluded from every mean (`region_curve`).
 
     Parameters
     ----------
     signal
-        ``(phase, z, y, x)``; whole numbers are always sound.
+        ``(phase, z, y, x)``; integers are always valid.
     mask
-        bool ``(z, y, x)``; what lies outside does not count.
+        bool ``(z, y, x)``; voxels outside are not checked.
     region
-        In words, such as "the mask of A_1".
+        Name of the region in words, such as "the mask of A_1".
 
     Raises
     ------
     CaseError
-        If no voxel is finite in every phase, or one lies above 100,000 times the region's median.
+        If no voxel is finite in every phase, or one exceeds 100,000 times the region's median.
     """
     if signal.dtype.kind != "f" or not mask.any():
         return ""
@@ -42,10 +46,9 @@ def unmeasured_voxels(signal: NDArray[Any], mask: NDArray[np.bool_], region: str
             f"beyond {_MOST_TIMES_MEDIAN:,.0f} times the median" if absurd.any() else "not finite"
         )
         raise CaseError(
-            f"expected a measured signal in every voxel of {region}, got "
-            f"{_describe_voxels(absurd if absurd.any() else unknown, values, mask, what)}: export "
-            "that phase "
-            "again, or draw the mask without them"
+            f"expected a measured signal in every voxel of {region}, but found "
+            f"{_describe_voxels(absurd if absurd.any() else unknown, values, mask, what)}; export "
+            "that phase again, or draw the mask without them"
         )
     if not unknown.any():
         return ""
@@ -58,6 +61,7 @@ def _describe_voxels(
     phase, place = np.argwhere(odd)[0]
     voxel = ", ".join(str(index) for index in np.argwhere(mask)[place])
     return (
-        f"{np.count_nonzero(odd.any(axis=0))} voxel(s) {what}, the first in phase {phase} at "
+        f"{count_of(int(odd.any(axis=0).sum()), 'voxel')} {what}, the first in phase "
+        f"{phase} at "
         f"(z, y, x) {voxel} ({values[phase, place]:g})"
     )

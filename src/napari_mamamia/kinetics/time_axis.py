@@ -1,4 +1,4 @@
-"""When each phase was taken, on a named clock: from phase 0, UCSF's, or from the injection."""
+"""Acquisition times of phases on a named clock: from phase 0, UCSF's, or from the injection."""
 
 import itertools
 import math
@@ -11,24 +11,28 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 
 _MERGED_S: Final = 2.0
-"""Starts less than this apart are one image to UCSF's program, and give no gap."""
+"""Starts less than this apart are one image to UCSF's program and do not give a gap."""
 
 MOST_SPACING_S: Final = 15.0
-"""The longest step between phases, s, that counts as ultrafast. Source: methods/perfusion.md."""
+"""Longest step between phases in s that counts as ultrafast. Source: methods/perfusion.md."""
 
 _LEAST_PHASES: Final = 3
 _LEAST_SPAN_S: Final = 30.0
 _MOST_SPAN_S: Final = 7200.0
-"""Half a minute shows no uptake, and nobody lies in a scanner for two hours. Ours."""
+"""Longest plausible span of an exam in s (our choice).
+
+Half a minute shows no uptake, and no exam lasts two hours.
+"""
 
 
 class Timing(StrEnum):
-    """Which rule chose the phases; it stands beside every FTV, SER and curve number.
+    """The rule that chose the phases; it is written next to every FTV, SER and curve number.
 
-    UCSF_FTV: zero is the start of the first phase after contrast, and an image stands at its start
-    plus half the temporal resolution. PHASE0_START: the start of an image, counted from the start
-    of phase 0. INJECTION: the middle of an image, counted from the injection. MANUAL: the phases
-    were named. PHASE_ORDER: times are unknown, so the first and last phase after contrast.
+    UCSF_FTV: zero is the start of the first phase after contrast, and the time of an image is its
+    start plus half the temporal resolution. PHASE0_START: the start of an image, counted from the
+    start of phase 0. INJECTION: the middle of an image, counted from the injection. MANUAL: the
+    user chose the phases. PHASE_ORDER: times are unknown, so the first and last phase after
+    contrast.
 
     Source of UCSF_FTV: rnadkarni2/SlicerBreast_DCEMRI_FTV, chooseEarly_LateByManufacturer.py at
     f0e9ca57; confirmed on UCSF's own result of ISPY1_1002.
@@ -42,7 +46,7 @@ class Timing(StrEnum):
 
     @property
     def origin(self) -> str:
-        """What the seconds of this clock count from, in words."""
+        """A phrase that names the zero of this clock."""
         return _ORIGINS[self]
 
 
@@ -57,7 +61,7 @@ _ORIGINS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TimingRule:
-    """Which clock phases are chosen by, and what a header or a user knows besides the times.
+    """The clock by which phases are chosen, with further information from headers or the user.
 
     Parameters
     ----------
@@ -68,16 +72,16 @@ class TimingRule:
     phases
         MANUAL: the early and the late phase.
     resolution_s
-        The header's temporal resolution in s; None where only the times tell it.
+        The header's temporal resolution in s; None if only the times give it.
     positions
-        How many images after contrast the header counts; UCSF's second choice needs it.
+        Number of images after contrast in the header, for UCSF's second choice.
     n_before
-        How many phases lie before contrast: 1, more where they were scanned again.
+        Number of phases before contrast: 1, or more if the scan was repeated.
 
     Raises
     ------
     CaseError
-        If the clock lacks what it needs, or a number makes no sense.
+        If the clock lacks a value that it needs, or a number is invalid.
     """
 
     timing: Timing = Timing.UCSF_FTV
@@ -90,27 +94,28 @@ class TimingRule:
     def __post_init__(self) -> None:
         if self.timing is Timing.PHASE_ORDER:
             raise CaseError(
-                f"expected a rule for phases with times, got {self.timing!r}: it is taken by "
-                "itself where times are unknown"
+                f"expected a rule for phases with times, but got {self.timing!r}, which applies "
+                "automatically when times are unknown"
             )
         if (self.timing is Timing.INJECTION) != (self.injection_s is not None):
             raise CaseError(
-                f"timing {Timing.INJECTION} and a time of the injection go together, got timing "
-                f"{self.timing} and {self.injection_s}: give both or neither"
+                f"timing {Timing.INJECTION} needs a time of the injection and no other timing has "
+                f"one, but got timing {self.timing} and {self.injection_s}; give both or neither"
             )
         if (self.timing is Timing.MANUAL) != (self.phases is not None):
             raise CaseError(
-                f"timing {Timing.MANUAL} and two phases go together, got timing {self.timing} and "
-                f"{self.phases}: give both or neither"
+                f"timing {Timing.MANUAL} needs two phases and no other timing has them, but got "
+                f"timing {self.timing} and {self.phases}; give both or neither"
             )
         if self.injection_s is not None and not math.isfinite(self.injection_s):
             raise CaseError(
-                f"the injection needs a time in seconds, got {self.injection_s}: type a number"
+                f"expected a time in seconds for the injection, but got {self.injection_s}; enter "
+                "a number"
             )
 
     @property
     def name(self) -> str:
-        """The rule in a few words, as it stands in provenance."""
+        """The rule as a short text, as in the provenance."""
         if self.phases is not None:
             return f"{self.timing}: phases {self.phases[0]} and {self.phases[1]}"
         if self.injection_s is not None:
@@ -119,9 +124,17 @@ class TimingRule:
 
 
 def rule_of(case: Case, rule: TimingRule | None = None) -> TimingRule:
-    """Return the rule with what the case tells: its headers, and its pixels where contrast came.
+    """Return the rule completed by the case: its headers, and the phase of arrival from the pixels.
 
-    A user's injection or phases come before the pixels; what the rule has itself before headers.
+    An injection or phases chosen by the user take precedence over the pixels, and values of the
+    rule over headers.
+
+    Parameters
+    ----------
+    case
+        The case, with headers and pixels.
+    rule
+        The user's rule; None for UCSF_FTV.
     """
     rule = rule or TimingRule()
     rule = replace(
@@ -134,9 +147,9 @@ def rule_of(case: Case, rule: TimingRule | None = None) -> TimingRule:
 
 
 def known_times(times_s: Sequence[float | None]) -> tuple[tuple[float, ...] | None, str]:
-    """Return seconds since the start of phase 0, or None and the reason why they cannot be used.
+    """Return seconds since the start of phase 0, or None with the reason why times are unusable.
 
-    Times must be there for every phase, finite, and rise from phase to phase. Times that do not
+    Every phase needs a finite time, and times must rise from phase to phase. Times that do not
     start at 0 are counted from the first.
     """
     numbers = [float(t) for t in times_s if t is not None]
@@ -154,7 +167,7 @@ def known_times(times_s: Sequence[float | None]) -> tuple[tuple[float, ...] | No
 
 
 def odd_span(times_s: Sequence[float | None]) -> str:
-    """Return why times look like another unit than seconds, "" where they do not.
+    """Return why the times are not plausible in seconds; "" if they are.
 
     Examples
     --------
@@ -174,9 +187,18 @@ def odd_span(times_s: Sequence[float | None]) -> str:
 def temporal_resolution_s(
     times: Sequence[float], header_s: float | None = None, n_before: int = 1
 ) -> float:
-    """Return the least of the header's value and the gaps between phases after contrast, in s.
+    """Return the minimum of the header's value and the gaps between phases after contrast, in s.
 
-    nan where there is no gap (one phase after contrast) and the header says nothing.
+    nan without a gap (one phase after contrast) and without a header value.
+
+    Parameters
+    ----------
+    times
+        Seconds of each phase.
+    header_s
+        Temporal resolution in the header, s, or None.
+    n_before
+        Number of phases before contrast.
 
     Examples
     --------
@@ -190,7 +212,7 @@ def temporal_resolution_s(
 
 
 def image_times(times: Sequence[float], rule: TimingRule) -> tuple[float, ...]:
-    """Return when each phase stands on the clock of `rule`, in s; nan where it cannot be said.
+    """Return the time of each phase on the clock of `rule`, in s; nan where it is unknown.
 
     Parameters
     ----------

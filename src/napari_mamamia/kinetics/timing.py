@@ -1,4 +1,4 @@
-"""Which phases count as early and late: chosen by acquisition time, never silently by position."""
+"""Choice of the early and the late phase by acquisition time, never silently by position."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,6 +7,7 @@ from typing import Final
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.kinetics.time_axis import (
     Timing,
     TimingRule,
@@ -17,29 +18,38 @@ from napari_mamamia.kinetics.time_axis import (
 )
 
 EARLY_TARGET_S: Final = 150.0
-"""Where the early phase should lie. Source: I-SPY 1 TCIA dictionary ("2'30''") and the defaults of
-the UCSF FTV extension."""
+"""Target time of the early phase. Source: I-SPY 1 TCIA dictionary ("2'30''") and the defaults of
+the
+UCSF FTV extension.
+"""
 
 LATE_TARGET_S: Final = 450.0
-"""Where the late phase should lie. Source: as `EARLY_TARGET_S` ("7'30''")."""
+"""Target time of the late phase. Source: as `EARLY_TARGET_S` ("7'30''")."""
 
 INITIAL_WINDOW_S: Final = (90.0, 120.0)
-"""The initial phase of a BI-RADS style curve lies nearest to this window: "the first 2 minutes"."""
+"""Window in s of the initial phase of a BI-RADS style curve: "the first 2 minutes".
+
+The initial phase is the phase nearest to this window.
+"""
 
 WASHOUT_FROM_S: Final = 270.0
-"""A delayed phase shows washout from 4.5 minutes on. Source: Partridge 2014, who found that moving
-it from 4.5 to 7.5 minutes raises the share of washout in cancers by 9.4 points."""
+"""Earliest time in s of a delayed phase that can show washout: 4.5 minutes.
+
+Source: Partridge 2014, where moving the limit from 4.5 to 7.5 minutes raised the share of washout
+in cancers by 9.4 points.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseChoice:
-    """The early and the late phase of a case, by which rule, and how far from their targets.
+    """The early and the late phase of a case, the rule, and their distance from the targets.
 
-    Phase 0 is always the pre-contrast one. `late` is None where it is undefined; `reason` then says
-    why, and it also says why times could not be used. `late_taken` is the late phase that the rule
-    names: UCSF's may be the early one, which leaves `late`, and so SER, undefined. `early_s` and
-    `late_s` are seconds on the clock of `timing`, the gaps are these minus the target; they are
-    None where the phase is, and without times. `remark` says what else the reader should know.
+    Phase 0 is always the pre-contrast phase. `late` is None if it is undefined, with the reason in
+    `reason`, which also says why times could not be used. `late_taken` is the late phase of the
+    rule: under UCSF's rule it may equal the early phase, which leaves `late`, and so SER,
+    undefined. `early_s` and `late_s` are seconds on the clock of `timing`; the gaps are these minus
+    the target. They are None without the phase and without times. `remark` is a further note for
+    the reader.
     """
 
     early: int
@@ -57,11 +67,12 @@ class PhaseChoice:
 def choose_phases(times_s: Sequence[float | None], rule: TimingRule | None = None) -> PhaseChoice:
     """Return the phases nearest to 150 and 450 s on the clock of `rule`, for PE, SER and FTV.
 
-    Only phases after contrast are looked at: in the MAMA-MIA clinical table the phase nearest to
+    Only phases after contrast are candidates: in the MAMA-MIA clinical table the phase nearest to
     150 s is phase 0 itself in 274 of 1,473 cases. Of two equally near phases the earlier one is
-    taken. Late is chosen among the phases after early, but UCSF_FTV does as UCSF's program: among
-    all after contrast; of two or fewer the first and the second; and where early and late are one,
-    or early is the first of more than two, it chooses again by the number of images.
+    chosen. The late phase is chosen among the phases after the early one. UCSF_FTV follows UCSF's
+    program instead: it chooses among all phases after contrast; of two or fewer it takes the first
+    and the second; and if early and late are the same, or early is the first of more than two, it
+    chooses again by the number of images.
 
     Parameters
     ----------
@@ -73,13 +84,14 @@ def choose_phases(times_s: Sequence[float | None], rule: TimingRule | None = Non
     Returns
     -------
     PhaseChoice
-        Without usable times: the first post-contrast phase as early and the last as late. Late is
-        None where there is only one phase after phase 0, or none after early.
+        Without usable times the first post-contrast phase is early and the last is late. Late is
+        None if there is only one phase after phase 0, or none after early.
 
     Raises
     ------
     CaseError
-        If there are fewer than two phases, none after the injection, or a named one is not there.
+        If there are fewer than two phases, none after the injection, or a chosen phase does not
+        exist.
 
     Examples
     --------
@@ -113,10 +125,10 @@ def choose_phases(times_s: Sequence[float | None], rule: TimingRule | None = Non
 
 
 def choose_image_phases(case: Case) -> PhaseChoice:
-    """Return the phases of a case that segmenters, brushes and models look at: PHASE0_START.
+    """Return the phases of a case for segmenters, brushes and models, on the clock PHASE0_START.
 
-    Their constants and weights were chosen on these phases; no FTV, SER or curve number rests on
-    them.
+    The constants of segmenters and brushes, and the weights of models, were chosen on these phases.
+    No FTV, SER or curve number uses them.
 
     Raises
     ------
@@ -131,10 +143,17 @@ def choose_curve_phases(
 ) -> PhaseChoice:
     """Return the initial and the delayed phase of a BI-RADS style curve, on the clock of `rule`.
 
-    Initial is the post-contrast phase nearest to the window of 90 to 120 s (`early` of the result,
-    its gap is to the nearer edge, 0 inside). Delayed is the last phase, provided it lies after the
-    initial one and at 4.5 minutes or later (`late`; its gap is to 270 s). Phases that were named
-    (MANUAL) are taken as they are.
+    The initial phase is the post-contrast phase nearest to the window of 90 to 120 s (`early` of
+    the result; its gap is the distance to the nearer edge, 0 inside). The delayed phase is the last
+    phase if it comes after the initial one, at 4.5 minutes or later (`late`; its gap is to 270 s).
+    Phases chosen by the user (MANUAL) are used unchanged.
+
+    Parameters
+    ----------
+    times_s
+        Seconds since the start of phase 0, one for each phase; None where unknown.
+    rule
+        The clock; None for UCSF_FTV.
 
     Raises
     ------
@@ -147,7 +166,7 @@ def choose_curve_phases(
     >>> choice.early, choice.early_s, choice.late, choice.late_s
     (2, 99.0, 5, 345.0)
     >>> choose_curve_phases((0.0, 60.0, 120.0, 180.0)).reason
-    'the last phase is at 150 s, a delayed phase needs 270 s or later'
+    'the last phase is at 150 s, but a delayed phase needs 270 s or later'
     """
     rule = rule or TimingRule()
     _require_post_contrast(len(times_s), rule)
@@ -165,10 +184,10 @@ def choose_curve_phases(
     last = len(times) - 1
     targets = (_in_window(seconds[initial]), WASHOUT_FROM_S)
     if last == initial:
-        why = f"there is no phase after the initial one (phase {initial})"
+        why = f"there is no phase after the initial phase {initial}"
     elif seconds[last] < WASHOUT_FROM_S:
         why = (
-            f"the last phase is at {seconds[last]:.0f} s, a delayed phase needs "
+            f"the last phase is at {seconds[last]:.0f} s, but a delayed phase needs "
             f"{WASHOUT_FROM_S:.0f} s or later"
         )
     delayed = None if why else last
@@ -178,10 +197,11 @@ def choose_curve_phases(
 def _as_ucsf(
     seconds: Sequence[float], resolution_s: float, rule: TimingRule
 ) -> tuple[int, int | None, str]:
-    """Return early, late and a remark as UCSF's program chooses them, its second choice included.
+    """Return early phase, late phase and a remark as UCSF's program chooses them.
 
-    The second choice places image n at (n - 1/2) times the temporal resolution, whatever the times
-    say. It needs the number of images that the header counts, which tables of times lack.
+    The program may choose a second time. That second choice puts image n at (n - 1/2) times the
+    temporal resolution, whatever the times are. It needs the number of images in the header, which
+    tables of times lack.
     """
     first = rule.n_before
     posts = range(first, len(seconds))
@@ -207,8 +227,10 @@ def _as_ucsf(
     return (
         early,
         late,
-        "UCSF's program would choose again here on GE and Siemens, by a number of the header that "
-        f"is not known: phases {again[0]} and {again[1]} if it counts {count} images",
+        (
+            "UCSF's program would choose again on GE and Siemens, by a header value that is not "
+            f"known here: phases {again[0]} and {again[1]} for {count} images"
+        ),
     )
 
 
@@ -217,13 +239,13 @@ def _after_contrast(times: Sequence[float], rule: TimingRule) -> Sequence[int]:
     if rule.injection_s is None:
         return posts
     seconds = image_times(times, rule)
-    # With one phase after contrast its middle is not known (nan): then its start decides.
+    # With one phase after contrast its middle is not known (nan): its start decides.
     after = [k for k in posts if seconds[k] > 0 or times[k] >= rule.injection_s]
     if rule.injection_s <= 0 or not after:
-        where = "before phase 0 was taken" if after else "after the last phase"
+        where = "before the start of phase 0" if after else "after the last phase"
         raise CaseError(
-            f"expected an injection between phase 0 and the last phase, got one at "
-            f"{rule.injection_s:g} s, {where}: give seconds from the start of phase 0, at most "
+            "expected an injection between phase 0 and the last phase, but got one at "
+            f"{rule.injection_s:g} s, {where}; give seconds from the start of phase 0, at most "
             f"{times[-1]:g}"
         )
     return after
@@ -247,11 +269,16 @@ def _make_choice(
     reason: str = "",
     remark: str = "",
 ) -> PhaseChoice:
-    """Return the choice with its distances; a late phase that is not after early is undefined."""
+    """Return the choice with its gaps.
+
+    A late phase that is not after the early one is undefined.
+    """
     if late == early:
-        reason = f"the rule takes phase {early} as early and as late, which leaves SER undefined"
+        reason = (
+            f"the rule takes phase {early} as early and as late phase, which leaves SER undefined"
+        )
     elif late is None and not reason:
-        reason = f"there is no phase after the early one (phase {early})"
+        reason = f"there is no phase after the early phase {early}"
     return PhaseChoice(
         early=early,
         late=None if late == early else late,
@@ -284,8 +311,8 @@ def _choose_named(
     early, late = phases
     if not 1 <= early < late < n_phases:
         raise CaseError(
-            f"expected an early and a later phase of 1 to {n_phases - 1}, got {early} and {late}: "
-            "name two phases after contrast, the early one first"
+            f"expected an early and a later phase of 1 to {n_phases - 1}, but got {early} and "
+            f"{late}; give two phases after contrast, the early one first"
         )
     seconds = () if times is None else image_times(times, rule)
     return _make_choice(seconds, early, late, targets, Timing.MANUAL)
@@ -295,13 +322,13 @@ def _by_order(n_phases: int, first: int, why: str) -> PhaseChoice:
     last = n_phases - 1
     if last > first:
         return PhaseChoice(first, last, Timing.PHASE_ORDER, reason=why, late_taken=last)
-    reason = f"{why}; there is no phase after the early one (phase {first})"
+    reason = f"{why}; there is no phase after the early phase {first}"
     return PhaseChoice(first, None, Timing.PHASE_ORDER, reason=reason)
 
 
 def _require_post_contrast(n_phases: int, rule: TimingRule) -> None:
     if not 1 <= rule.n_before < n_phases:
         raise CaseError(
-            f"kinetics needs phase 0 and at least one post-contrast phase, got {n_phases} phase(s):"
-            " add the missing phases"
+            f"kinetics needs phase 0 and at least one post-contrast phase, but got "
+            f"{count_of(n_phases, 'phase')}; add the missing phases"
         )

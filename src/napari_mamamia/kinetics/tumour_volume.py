@@ -1,7 +1,7 @@
-"""Functional tumour volume (FTV) in the form of UCSF and I-SPY 2: a volume of enhancement.
+"""Functional tumour volume (FTV) as defined by UCSF and I-SPY 2: a volume of enhancement.
 
-FTV was made to follow treatment. By design it leaves out a tumour's necrotic core and takes in
-vessels and whatever else enhances inside its box, so that it is no outline of the tumour.
+FTV was developed to follow treatment. By design it excludes a tumour's necrotic core and includes
+vessels and other enhancing tissue inside its box: it is not an outline of the tumour.
 """
 
 import math
@@ -26,8 +26,11 @@ SER_BINS: Final = (
     ("red", 1.3, 1.75),
     ("yellow", 1.75, 3.0),
 )
-"""Colour and SER range, lower end open, upper end closed; the rest (0 and above 3) is white.
-Source: UCSF FTV code (``ftv_map_gen.py``) and the defaults of its window."""
+"""Colour and SER range of each bin; the lower end is open, the upper end closed.
+
+Other values (0 and above 3) are white. Source: UCSF FTV code (``ftv_map_gen.py``) and the defaults
+of its window.
+"""
 
 FTV_MARGIN_MM: Final = 10.0
 """Margin of the box around a mask. Source: our choice; UCSF's readers draw the box by hand."""
@@ -39,10 +42,10 @@ _MM3_IN_CC: Final = 1000.0
 
 
 class FtvVariant(StrEnum):
-    """Whose mask an FTV is counted in; both round the threshold of phase 0 to a whole number.
+    """The published variants of the FTV mask; both round the threshold of phase 0 to an integer.
 
     EXTENSION: 4 of 26 neighbours, the default of UCSF's Slicer extension. ISPY1: 9 of 26, as in
-    UCSF's own results of I-SPY 1, which it gives to the voxel. OWN: any other number.
+    UCSF's own results of I-SPY 1, which it reproduces to the voxel. OWN: any other number.
     """
 
     EXTENSION = "ucsf-extension"
@@ -55,22 +58,22 @@ _NEIGHBOURS: Final = {FtvVariant.EXTENSION: 4, FtvVariant.ISPY1: 9}
 
 @dataclass(frozen=True, slots=True)
 class FtvSettings:
-    """The thresholds, with UCSF's defaults and ranges.
+    """Thresholds of FTV, with UCSF's defaults and ranges.
 
     Parameters
     ----------
     background
-        Voxels below this share of the 95th percentile of phase 0 inside the region are left out;
+        Voxels below this share of the 95th percentile of phase 0 inside the region are excluded;
         0.1 to 1.
     enhancement
         Least PE of the early phase, in percent; 10 to 150.
     neighbours
-        How many of a voxel's 26 neighbours must pass both thresholds too, inside the region or
+        Number of a voxel's 26 neighbours that must also pass both thresholds, inside the region or
         not; 0 to 26 (UCSF: 1 to 10).
     ser
         Least SER, no unit.
     least_signal
-        The least signal of phase 0 itself, in place of the share of the 95th percentile.
+        The least signal of phase 0, in place of the share of the 95th percentile.
 
     Raises
     ------
@@ -87,24 +90,24 @@ class FtvSettings:
     def __post_init__(self) -> None:
         if not (0 <= self.background <= 1 and 0 <= self.neighbours <= 26):
             raise ValueError(
-                f"FTV needs a background share of 0 to 1 and 0 to 26 neighbours, got "
+                "expected a background share of 0 to 1 and 0 to 26 neighbours for FTV, but got "
                 f"{self.background} and {self.neighbours}"
             )
 
     @classmethod
     def of(cls, variant: FtvVariant) -> "FtvSettings":
-        """Return the defaults of one of UCSF's variants."""
+        """Return the defaults of a variant."""
         return cls(neighbours=_NEIGHBOURS[variant])
 
     @property
     def variant(self) -> FtvVariant:
-        """Whose mask this is, by its number of neighbours."""
+        """The variant with this number of neighbours."""
         named = (variant for variant, count in _NEIGHBOURS.items() if count == self.neighbours)
         return next(named, FtvVariant.OWN)
 
     @property
     def name(self) -> str:
-        """The variant and its thresholds, as they stand beside every FTV shown or written."""
+        """The variant and its thresholds, as written next to every FTV."""
         return (
             f"FTV ({self.variant}: S0 >= {self.background:.0%} of P95, rounded, PE >= "
             f"{self.enhancement:g} %, >= {self.neighbours} of 26 neighbours, SER >= {self.ser:g})"
@@ -113,14 +116,14 @@ class FtvSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FtvImages:
-    """What FTV needs of a region, computed once so that thresholds can be moved live.
+    """The images of a region that FTV needs, computed once for all thresholds.
 
-    `pre` is float32 in the signal's unit and `enhancement` PE of the early phase in percent, both
-    of the shape of `around` (z, y, x): `box` and one voxel each way where the volume goes on, for
-    the neighbours outside. `ser`, no unit, and `region` have the shape of `box`; `region` says
-    which voxels count: inside one of the boxes and in none that is omitted. `bright_signal` is the
-    95th percentile of `pre` over it, nan if no voxel is known; `is_whole` says that `pre` holds
-    whole numbers there. `choice` says which phases these are.
+    `pre` is float32 in the signal's unit and `enhancement` the PE of the early phase in percent.
+    Both have the shape of `around` (z, y, x): `box` and one voxel on each side inside the volume,
+    for the neighbours outside. `ser`, without unit, and `region` have the shape of `box`; `region`
+    is true for the voxels that count: inside one of the boxes and in no omitted box.
+    `bright_signal` is the 95th percentile of `pre` over the region, nan without a finite voxel;
+    `is_whole` is true if `pre` holds integers there. `choice` are the phases used.
     """
 
     box: Box
@@ -136,7 +139,7 @@ class FtvImages:
 
 @dataclass(frozen=True, slots=True)
 class SerBin:
-    """The part of an FTV whose SER lies in one range; `percent` is of the FTV, nan if that is 0."""
+    """The part of an FTV with SER in one range; `percent` is its share of the FTV."""
 
     colour: str
     voxels: int
@@ -151,20 +154,22 @@ class FunctionalTumourVolume:
     Parameters
     ----------
     choice
-        The early and the late phase, by which rule, and how far from their targets.
+        The early and the late phase, their rule, and their distance from the targets.
     mask
         bool of the shape of `box`: the voxels counted.
     background_signal
-        The least signal of phase 0 that counted, in the signal's unit.
+        The threshold of phase 0, in the signal's unit.
     enhancing
-        bool of the shape of `box`: the same whatever their SER, also those that have none.
+        bool of the shape of `box`: the voxels counted whatever their SER, also without a SER.
     partial_cc, washout_cc
         The parts with SER >= 0.9 (plateau and washout) and SER > 1.3 (washout). Source: Arasu,
         Hylton et al. 2011.
     without_ser
-        Voxels that passed every other rule but have no SER (the late signal is not above phase 0).
+        Number of voxels that pass all other thresholds but have no SER (the late signal is not
+        above phase 0).
     too_dark
-        Voxels that enhance enough but are too dark before contrast: noise in suppressed fat, or the
+        Number of voxels that enhance enough but are too dark before contrast: noise in suppressed
+        fat, or the
         tumour itself where fat is not suppressed and sets the 95th percentile.
     """
 
@@ -183,7 +188,17 @@ class FunctionalTumourVolume:
 
 
 def box_around_mask(mask: NDArray[Any], grid: Grid, margin_mm: float = FTV_MARGIN_MM) -> Box:
-    """Return the bounding box of a mask with a margin in mm each way, inside the volume."""
+    """Return the bounding box of a mask with a margin in mm on each side, inside the volume.
+
+    Parameters
+    ----------
+    mask
+        ``(z, y, x)``, not 0 inside.
+    grid
+        The grid of the mask.
+    margin_mm
+        Margin on each side, mm.
+    """
     box = Box.around(mask)
     if box.is_empty:
         return box
@@ -196,7 +211,7 @@ def prepare_ftv(
     boxes: Sequence[Box],
     omitted: Sequence[Box] = (),
 ) -> FtvImages:
-    """Return the images of a region, once for many settings.
+    """Return the images of a region, which are computed once for many settings.
 
     Parameters
     ----------
@@ -210,10 +225,10 @@ def prepare_ftv(
     Raises
     ------
     CaseError
-        If there is no box, all of the region is omitted, or there is no late phase.
+        If there is no box, the whole region is omitted, or there is no late phase.
     """
     if choice.late is None:
-        raise CaseError(f"FTV needs a late phase for SER, but {choice.reason}: FTV is unknown here")
+        raise CaseError(f"FTV is undefined: it needs a late phase for SER, but {choice.reason}")
     box = _join_boxes(boxes)
     around = box.grown((1, 1, 1), signal.shape[1:])
     region = np.zeros(box.shape, np.bool_)
@@ -223,8 +238,7 @@ def prepare_ftv(
         region[_locate_box(outside, box)] = False
     if not region.any():
         raise CaseError(
-            "FTV needs a box with voxels that are not omitted, got none: draw a box around the "
-            "tumour"
+            "all voxels of the box are omitted, but FTV needs some; draw a box around the tumour"
         )
     part = signal[:, *around.slices]
     pre = part[0].astype(np.float32)
@@ -246,16 +260,25 @@ def prepare_ftv(
 def functional_tumour_volume(
     images: FtvImages, voxel_volume_mm3: float, settings: FtvSettings | None = None
 ) -> FunctionalTumourVolume:
-    """Return the FTV of a region: voxels bright enough before contrast that enhance together.
+    """Return the FTV of a region: the volume of bright voxels that enhance in clusters.
 
     A voxel counts if S0 >= `background` x P95(S0 over the region), rounded to a whole number, PE >=
-    `enhancement`, at least `neighbours` of its 26 neighbours in the whole volume pass these two as
-    well, and SER >= `ser`. Voxels with an undefined PE or SER do not count. Signals that are no
-    whole numbers have a threshold that is not rounded.
+    `enhancement`, at least `neighbours` of its 26 neighbours in the whole volume pass both of these
+    conditions, and SER >= `ser`. Voxels with an undefined PE or SER do not count. For signals that
+    are not integers the threshold is not rounded.
 
-    Source: UCSF FTV code (``ftv_map_gen.py``), whose 95th percentile also sees the zeros that it
-    writes into omitted boxes; here only voxels of the region enter it. Rounding and neighbours
-    outside the region: UCSF's own result of ISPY1_1002, met in every voxel.
+    Parameters
+    ----------
+    images
+        The images of the region, see `prepare_ftv`.
+    voxel_volume_mm3
+        Volume of a voxel, mm3.
+    settings
+        The thresholds; None for UCSF's defaults.
+
+    Source: UCSF FTV code (``ftv_map_gen.py``), whose 95th percentile includes the zeros that it
+    writes into omitted boxes; here it includes only voxels of the region. Rounding and neighbours
+    outside the region: UCSF's own result of ISPY1_1002, reproduced in every voxel.
     """
     limits = settings or FtvSettings()
     threshold = background_signal(images, limits)
@@ -287,7 +310,15 @@ def functional_tumour_volume(
 
 
 def background_signal(images: FtvImages, limits: FtvSettings) -> float:
-    """Return the least signal of phase 0 that counts, in its unit."""
+    """Return the threshold of phase 0 in the signal's unit.
+
+    Parameters
+    ----------
+    images
+        The images of the region.
+    limits
+        The thresholds.
+    """
     if limits.least_signal is not None:
         return limits.least_signal
     threshold = limits.background * images.bright_signal
@@ -295,10 +326,10 @@ def background_signal(images: FtvImages, limits: FtvSettings) -> float:
 
 
 def _count_neighbours(passed: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """Return how many of each voxel's 26 neighbours passed; none lie outside the array.
+    """Return the number of each voxel's 26 neighbours that passed.
 
-    Three sums of three along the axes, which is exact in uint8 (27 at most) and some twenty times
-    quicker than a convolution.
+    Voxels outside the array count as not passed. The count is three sums of three along the axes,
+    which is exact in uint8 (27 at most) and about twenty times faster than a convolution.
     """
     counts = passed.astype(np.uint8)
     for axis in range(3):
@@ -330,6 +361,6 @@ def _join_boxes(boxes: Sequence[Box]) -> Box:
 
 
 def _locate_box(box: Box, frame: Box) -> tuple[slice, ...]:
-    """Return where `box` lies in an array of `frame`; nowhere if they do not meet."""
+    """Return the index of `box` in an array that covers `frame`; empty if they do not overlap."""
     pairs = zip(box.start, box.stop, frame.start, frame.shape, strict=True)
     return tuple(slice(min(max(a - o, 0), n), min(max(b - o, 0), n)) for a, b, o, n in pairs)

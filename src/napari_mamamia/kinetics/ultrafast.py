@@ -1,7 +1,7 @@
-"""Ultrafast measures: maximum slope, arrival, time to enhancement, PE at a stated time.
+"""Ultrafast measures: maximum slope, arrival, time to enhancement, PE at a given time.
 
-They need phases close to each other (TWIST, DISCO and the like): of standard exams, 60 to 120 s
-apart, they are refused with the reason. View sharing smears time: the spacing is the nominal one.
+They need phases close to each other (TWIST, DISCO and similar). Standard exams, with phases 60 to
+120 s apart, are refused with the reason. View sharing blurs time: the spacing is the nominal one.
 """
 
 import math
@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.kinetics.map_formulas import Formula
 from napari_mamamia.kinetics.time_axis import known_times
 
 MOST_GAP_S: Final = 10.0
-"""Coarser steps at the steepest rise do not show an arrival. Source: docs/methods/ultrafast.md."""
+"""Longest step in s between phases at the steepest rise for a measurable arrival."""
 
 PE_AT_S: Final = 20.0
-"""Default of the stated time: within the first pass and its recirculation. No paper fixes one."""
+"""Default time of the PE in s: the first pass and its recirculation (no paper defines one)."""
 
 _ROUNDS: Final = 4
 _NOISE_SD: Final = 3.0
@@ -31,7 +32,7 @@ Values = NDArray[np.float32]
 
 
 class UltrafastMeasure(StrEnum):
-    """What a map of ultrafast phases shows."""
+    """The ultrafast measure that a map shows."""
 
     MAXIMUM_SLOPE = "maximum slope"
     ARRIVAL = "bolus arrival"
@@ -41,7 +42,7 @@ class UltrafastMeasure(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rise:
-    """The steepest rise of voxels, ``(...)`` each; NaN where there is none.
+    """The steepest rise of each voxel, arrays ``(...)``; NaN where there is none.
 
     Parameters
     ----------
@@ -50,12 +51,12 @@ class Rise:
     baseline
         Mean signal of the phases before arrival.
     arrival_s
-        Where the tangent of the rise cuts the baseline, on the clock of the times.
+        Time at which the tangent of the rise meets the baseline, on the clock of the times.
     gap_s
-        Seconds between the two phases, or between those around the arrival where they lie farther
-        apart: a rise that began in a long gap is no rise that was seen.
+        Seconds between the two phases, or between the phases around the arrival if these are
+        farther apart: a rise that begins in a long gap was not observed.
     phase
-        The first of them.
+        The first of the two phases.
     """
 
     slope: Values
@@ -67,11 +68,12 @@ class Rise:
 
 @dataclass(frozen=True, slots=True)
 class UltrafastNumbers:
-    """The measures of one curve; nan where one is undefined, and a reason why.
+    """The ultrafast measures of one curve; undefined values are nan, with a reason.
 
-    `slope_percent_per_s` is the two-point maximum slope of PE. `arrival_s` counts from the start
-    of phase 0, `time_to_enhancement_s` from the vessel's arrival, `pe_at_percent` stands at the
-    stated time after the vessel's arrival (`counted_from` "vessel") or its own ("lesion").
+    `slope_percent_per_s` is the two-point maximum slope of PE. `arrival_s` counts from the start of
+    phase 0, `time_to_enhancement_s` from the vessel's arrival. `pe_at_percent` is the PE at the
+    given time after the vessel's arrival (`counted_from` "vessel") or after the lesion's own
+    ("lesion").
     """
 
     spacing_s: float = math.nan
@@ -84,31 +86,38 @@ class UltrafastNumbers:
 
 
 def ultrafast_times(times_s: Sequence[float | None]) -> tuple[float, ...]:
-    """Return the phases' seconds since phase 0, some of them close enough.
+    """Return the phases' seconds since phase 0, or raise if no two phases are close enough.
 
     Raises
     ------
     CaseError
-        If times are unknown, or no two phases after phase 0 lie within 10 s.
+        If times are unknown, or no two phases after phase 0 are within 10 s.
     """
     times, why = known_times(times_s)
     if times is None:
-        raise CaseError(f"ultrafast measures need times, but {why}: type the times in")
+        raise CaseError(f"ultrafast measures need times, but {why}; enter the times")
     least = min((late - early for early, late in pairwise(times[1:])), default=math.inf)
     if least > MOST_GAP_S:
-        spacing = f"{least:g} s" if math.isfinite(least) else f"{len(times)} phase(s)"
+        spacing = f"{least:g} s" if math.isfinite(least) else count_of(len(times), "phase")
         raise CaseError(
-            f"ultrafast measures need phases at most {MOST_GAP_S:g} s apart, got {spacing}: the "
-            "rise is over between two phases; choose another measure"
+            f"ultrafast measures need phases at most {MOST_GAP_S:g} s apart, but got {spacing}; "
+            "choose another measure"
         )
     return times
 
 
 def steepest_rise(times: Sequence[float], signal: NDArray[Any]) -> Rise:
-    """Return the steepest rise between two phases of ``(phase, ...)``, and where it starts.
+    """Return the steepest rise between two phases of ``(phase, ...)``, and its start.
 
-    The baseline begins as phase 0 and becomes the mean of all phases up to the arrival that it
-    gives, four times over: phases that rise already do not count.
+    The baseline starts as phase 0. It is replaced four times by the mean of all phases up to the
+    arrival that it gives, so that rising phases do not count.
+
+    Parameters
+    ----------
+    times
+        Seconds of each phase.
+    signal
+        ``(phase, ...)``, any real type.
     """
     slope = np.full(signal.shape[1:], -np.inf, np.float32)
     phase = np.zeros(signal.shape[1:], np.int16)
@@ -127,7 +136,7 @@ def steepest_rise(times: Sequence[float], signal: NDArray[Any]) -> Rise:
         baseline, arrival = _find_foot(times, signal, slope, start, phase)
     gaps = np.array([late - early for early, late in pairwise(times)] or [np.nan], np.float32)
     index = np.searchsorted(np.asarray(times, np.float32), arrival, side="right") - 1
-    # An arrival of nan is sorted behind the last phase, one before phase 0 at -1.
+    # An arrival of nan is sorted after the last phase, one before phase 0 at -1.
     around = gaps[np.clip(index, 0, phase)]
     return Rise(slope, baseline, arrival, np.maximum(gaps[phase], around), phase)
 
@@ -135,7 +144,7 @@ def steepest_rise(times: Sequence[float], signal: NDArray[Any]) -> Rise:
 def _find_foot(
     times: Sequence[float], signal: NDArray[Any], slope: Values, start: Values, phase: NDArray[Any]
 ) -> tuple[Values, Values]:
-    """Return the baseline and the arrival, each of which follows from the other."""
+    """Return the baseline and the arrival, each of which depends on the other."""
     sums = np.cumsum(signal, axis=0, dtype=np.float32)
     clock = np.asarray(times, np.float32)
     baseline = sums[0]
@@ -157,16 +166,17 @@ def ultrafast_formula(
     counted_from_s: float | None = None,
     at_s: float = PE_AT_S,
 ) -> Formula:
-    """Return how a block of a map is computed.
+    """Return the formula of a map.
 
-    Undefined where the signal does not rise, the baseline is not positive, the rise begins or is
-    steepest between phases more than 10 s apart, or begins with phase 0.
+    The map is undefined where the signal does not rise, where the baseline is not positive, where
+    the rise begins or is steepest between phases more than 10 s apart, or where it begins with
+    phase 0.
 
     Parameters
     ----------
     counted_from_s
         The vessel's arrival on the clock of `times`. TIME_TO_ENHANCEMENT needs it;
-        ENHANCEMENT_AT counts `at_s` from it, or from each voxel's own arrival without it.
+        ENHANCEMENT_AT counts `at_s` from it, or without it from each voxel's own arrival.
     """
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
@@ -188,7 +198,7 @@ def ultrafast_formula(
 
 
 def _value_at(times: Sequence[float], signal: NDArray[Any], moment: Values) -> Values:
-    """Return the signal between the phases around a moment; NaN beyond them and in long gaps."""
+    """Return the interpolated signal at a time; NaN outside the phases and in long gaps."""
     clock = np.asarray(times, np.float32)
     early = np.clip(np.searchsorted(clock, moment, side="right") - 1, 0, len(clock) - 2)
     pair = np.stack([early, early + 1]).astype(np.intp)
@@ -209,16 +219,27 @@ def ultrafast_numbers(
 ) -> UltrafastNumbers:
     """Return the measures of a region's mean curve, in the signal's unit, one value for each phase.
 
+    Parameters
+    ----------
+    times_s
+        Seconds since the start of phase 0, one for each phase; None where unknown.
+    curve
+        Mean signal of each phase.
+    vessel_arrival_s
+        Arrival in the vessel, s since the start of phase 0, or None.
+    at_s
+        Time of the PE after arrival, s.
+
     Source: maximum slope of the relative enhancement, Mann 2012 (abstract, ECR); arrival relative
     to the aorta, Onishi 2020 (PMC7254650). The forms (two points; tangent; linear between phases)
-    are ours, named in docs/methods/ultrafast.md.
+    are ours, see docs/methods/ultrafast.md.
 
     Examples
     --------
     >>> times = [3.5 * k for k in range(12)]
     >>> curve = [100 + 180 * max(0, 1 - math.exp(-(t - 21) / 12)) for t in times]
-    >>> found = ultrafast_numbers(times, curve, vessel_arrival_s=14.0)
-    >>> round(found.slope_percent_per_s, 3), found.arrival_s, found.time_to_enhancement_s
+    >>> numbers = ultrafast_numbers(times, curve, vessel_arrival_s=14.0)
+    >>> round(numbers.slope_percent_per_s, 3), numbers.arrival_s, numbers.time_to_enhancement_s
     (13.011, 21.0, 7.0)
     """
     try:
@@ -243,7 +264,7 @@ def ultrafast_numbers(
         arrival - zero if has_vessel else math.nan,
         100 * (value - baseline) / baseline,
         "vessel" if has_vessel else "lesion",
-        f"no phases within {MOST_GAP_S:g} s around {zero + at_s:.1f} s: no PE there"
+        f"no PE: there are no phases within {MOST_GAP_S:g} s around {zero + at_s:.1f} s"
         if late
         else "",
     )
@@ -257,11 +278,11 @@ def _why_undefined(curve: NDArray[np.float64], rise: Rise) -> str:
         return "the mean curve does not rise"
     if gap > MOST_GAP_S:
         return (
-            f"phases lie {gap:g} s apart where the curve begins to rise or rises most (phase "
-            f"{phase} to {phase + 1}), more than {MOST_GAP_S:g} s"
+            f"phases are {gap:g} s apart where the curve begins to rise or rises most (phase "
+            f"{phase} to {phase + 1}), which is more than {MOST_GAP_S:g} s"
         )
     if phase < 1:
-        return "the curve rises most from phase 0 on: no phase lies before arrival"
+        return "the curve rises most from phase 0 on: there is no phase before arrival"
     before = curve[:phase]
     if curve.max() - baseline <= _NOISE_SD * float(before.std()):
         return "the curve rises by less than three times the noise before contrast"

@@ -1,9 +1,9 @@
 """Contrast maps of a case: subtraction, PE, SER, peak PE, wash-in and wash-out, curve type.
 
 Every function takes the phases as ``(phase, ...)``, usually ``(phase, z, y, x)``, in the file's
-integer type or in floating point, and returns float32 of one phase's shape. The work is done in
-blocks, so that extra memory is a few megabytes beside the result. Where a map is undefined the
-value is NaN, never 0.
+integer type or in floating point, and returns float32 of one phase's shape. Maps are computed in
+blocks, so that they need only a few megabytes besides the result. Undefined values are NaN, never
+0.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,16 @@ from napari_mamamia.kinetics.timing import PhaseChoice
 
 
 def subtraction(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[np.float32]:
-    """Return phase `later` minus phase `earlier`, signed, in the signal's own unit.
+    """Return phase `later` minus phase `earlier`, signed, in the signal's unit.
 
     Progress counts planes.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    later, earlier
+        Indices of the two phases.
 
     Examples
     --------
@@ -45,7 +52,7 @@ def percent_enhancement(
     phase
         The post-contrast phase.
     eps
-        Voxels with S0 <= eps are undefined, in the signal's unit.
+        Voxels with S0 <= eps are undefined; in the signal's unit.
 
     Returns
     -------
@@ -73,8 +80,17 @@ def signal_enhancement_ratio(
 ) -> NDArray[np.float32]:
     """Return SER = (S_early - S0) / (S_late - S0), no unit.
 
-    Above 1 the signal falls after the early phase (washout), near 1 it stays (plateau), below 1 it
-    goes on rising.
+    Above 1 the signal falls after the early phase (washout), near 1 it stays constant (plateau),
+    below 1 it continues to rise.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    early, late
+        Indices of the two phases.
+    eps
+        Voxels with S0 <= eps or S_late - S0 <= eps are undefined; in the signal's unit.
 
     Returns
     -------
@@ -102,6 +118,13 @@ def peak_enhancement(signal: NDArray[Any], *, eps: float = 0.0) -> NDArray[np.fl
 
     NaN as in `percent_enhancement`, and where any post-contrast phase is NaN.
 
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    eps
+        Voxels with S0 <= eps are undefined; in the signal's unit.
+
     Examples
     --------
     >>> peak_enhancement(np.array([[100], [150], [180], [120]]))
@@ -117,9 +140,18 @@ def wash_in_slope(
 
     PE_max is the largest PE, t_max the time of its (first) phase, t_0 the start of phase 0.
 
-    Source: OSIPI CAPLEX Q.CD1.011, WIS = (f_max - f_BL) / TTP, with PE as the data. TTP counts
-    from the bolus' arrival, which few phases cannot tell: here it counts from phase 0, so that the
-    slope is too small, by the same time for every voxel of a case.
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    times_s
+        Seconds since the start of phase 0, one for each phase.
+    eps
+        Voxels with S0 <= eps are undefined; in the signal's unit.
+
+    Source: OSIPI CAPLEX Q.CD1.011, WIS = (f_max - f_BL) / TTP, with PE as the data. TTP counts from
+    the arrival of the bolus, which cannot be measured with few phases. Here it counts from phase 0,
+    so that the slope is too small; the time is the same for every voxel of a case.
 
     Raises
     ------
@@ -140,8 +172,17 @@ def wash_out_slope(
 ) -> NDArray[np.float32]:
     """Return the wash-out slope (PE_max - PE_last) / (t_max - t_last), in % per minute.
 
-    0 or negative: how fast the enhancement falls from its peak to the last phase. NaN where the
-    last phase is the highest.
+    The slope is 0 or negative. It describes how fast the enhancement falls from its peak to the
+    last phase. NaN where the last phase is the highest.
+
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    times_s
+        Seconds since the start of phase 0, one for each phase.
+    eps
+        Voxels with S0 <= eps are undefined; in the signal's unit.
 
     Source: OSIPI CAPLEX Q.CD1.012, WOS, with PE as the data.
 
@@ -168,17 +209,28 @@ def curve_types(
     *,
     eps: float = 0.0,
 ) -> NDArray[np.uint8]:
-    """Return the `DelayedCourse` of every voxel that enhances, uint8.
+    """Return the `DelayedCourse` of every enhancing voxel as uint8.
 
-    0 where the initial PE is below 50 % or a value is undefined; 1 persistent, 2 plateau,
-    3 washout, as `curve_types.delayed_course` says.
+    Values: 0 where the initial PE is below 50 % or a value is undefined; 1 persistent, 2 plateau, 3
+    washout (`curve_types.delayed_course`).
+
+    Parameters
+    ----------
+    signal
+        ``(phase, ...)``, any real type.
+    initial, delayed
+        Indices of the two phases.
+    thresholds
+        Thresholds of the classes; None for the defaults.
+    eps
+        Voxels with S0 <= eps are undefined; in the signal's unit.
     """
     formula = map_formulas.curve_type(initial, delayed, thresholds or CurveThresholds(), eps)
     return MapRecipe(formula, (0, initial, delayed), dtype=np.uint8).compute(signal)
 
 
 def ratio_recipe(choice: PhaseChoice) -> MapRecipe:
-    """Return how SER is computed for the phases of a choice.
+    """Return the recipe of SER for the chosen phases.
 
     Raises
     ------
@@ -190,7 +242,14 @@ def ratio_recipe(choice: PhaseChoice) -> MapRecipe:
 
 
 def type_recipe(choice: PhaseChoice, thresholds: CurveThresholds | None = None) -> MapRecipe:
-    """Return how curve types are computed, uint8, for the phases of `choose_curve_phases`.
+    """Return the recipe of the curve type, uint8, for the phases of `choose_curve_phases`.
+
+    Parameters
+    ----------
+    choice
+        The initial and the delayed phase.
+    thresholds
+        Thresholds of the classes; None for the defaults.
 
     Raises
     ------
@@ -204,14 +263,22 @@ def type_recipe(choice: PhaseChoice, thresholds: CurveThresholds | None = None) 
 
 def _require_late(choice: PhaseChoice, name: str) -> int:
     if choice.late is None:
-        raise CaseError(f"{name} needs a late phase, but {choice.reason}: choose another map")
+        raise CaseError(f"{name} needs a late phase, but {choice.reason}; choose another map")
     return choice.late
 
 
 def required_times(times_s: Sequence[float | None], name: str) -> tuple[float, ...]:
-    """Return the phases' seconds since phase 0; `CaseError` says why a map named so lacks them."""
+    """Return the phases' seconds since phase 0, or raise `CaseError` if they are unknown.
+
+    Parameters
+    ----------
+    times_s
+        Seconds since the start of phase 0, one for each phase; None where unknown.
+    name
+        Name of the map for messages.
+    """
     times, why = known_times(times_s)
     if times is None or len(times) < 2:
         why = why or "there is no post-contrast phase"
-        raise CaseError(f"the {name} needs acquisition times, but {why}: type the times in")
+        raise CaseError(f"the {name} needs acquisition times, but {why}; enter the times")
     return times

@@ -1,4 +1,4 @@
-"""``import napari_mamamia as mm``: the services as functions and records for scripts and notebooks.
+"""Services as functions and records for scripts and notebooks (``import napari_mamamia as mm``).
 
 Modules::
 
@@ -11,11 +11,11 @@ Modules::
     make_phantoms        -> DataSet               phantoms
 
 A function checks its arguments (`arguments`) and calls the same service as the window and the
-command line; `progress.drive`, which runs all long work, shows the progress. The returned record
-holds the result of the service and makes pandas tables on request. Remedies of a service are shown
-as arguments (`argument_words`).
+command line. `progress.drive` runs all long work and shows its progress. The returned record holds
+the result of the service and makes pandas tables on request. The remedies of a service error are
+shown as arguments (`argument_words`).
 
-Public names are listed in ``napari_mamamia/__init__.py`` (each is imported on first use); `metrics`
-and `kinetics` are public too and need no service. No other package imports this one; it imports no
-napari, Qt, torch or nibabel.
+``napari_mamamia/__init__.py`` lists the public names, which are imported on first use. `metrics`
+and `kinetics` are also public and need no service. No other package imports this package, and it
+imports no napari, Qt, torch or nibabel.
 """

@@ -31,7 +31,7 @@ the same names.
 
 
 def path_of(given: object, what: str) -> Path:
-    """Return a path, ``~`` resolved; raise `ArgumentError` if `given` is none."""
+    """Return a path with ``~`` resolved; raise `ArgumentError` if `given` is not a path."""
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         raise ArgumentError(
             f"expected a path for {what}, got {_cut_value(given)}: pass it as text or pathlib.Path"
@@ -43,7 +43,7 @@ def path_of(given: object, what: str) -> Path:
 
 
 def named(kind: type[E], given: str, what: str) -> E:
-    """Return the member of an enum by its value; raise `ArgumentError` that lists the values."""
+    """Return the enum member with a value; raise an `ArgumentError` that lists the values."""
     try:
         return kind(given)
     except ValueError:
@@ -63,7 +63,7 @@ def existing_of(given: str, *, can_resume: bool = True) -> Existing:
 
 
 def place_of(workers: object, time_limit_s: float | None = None) -> Place:
-    """Return where a batch runs: in this process (0) or in so many others."""
+    """Return where a batch runs: in this process (`workers` 0) or in that many other processes."""
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
         raise ArgumentError(
             f"expected a number of processes for workers, got {workers!r}: pass about the number "
@@ -77,10 +77,10 @@ def place_of(workers: object, time_limit_s: float | None = None) -> Place:
 
 @contextmanager
 def table_file(given: object, name: str, argument: str) -> Iterator[Any]:
-    """Yield a table as a file: a DataFrame is written to a temporary file.
+    """Yield a table as a file; a DataFrame is written to a temporary file first.
 
-    A named index, such as case_id, becomes a column, and an index of texts the ids of a table
-    without such a column. Errors name the DataFrame, never the file.
+    A named index, such as case_id, becomes a column. An unnamed index of texts becomes the id
+    column of a table without one. Errors name the DataFrame, never the temporary file.
     """
     if not hasattr(given, "to_csv"):
         yield given
@@ -131,7 +131,7 @@ def name_frames(
 
 
 def _say_missing(error: MissingColumnsError, argument: str) -> str:
-    """Return the message about columns that a DataFrame lacks, with the argument that helps."""
+    """Return a message about the missing columns of a DataFrame, with the argument that helps."""
     there = ", ".join(map(repr, error.there)) or "none"
     proposed = dict(error.proposals)
     names = {field: proposed.get(field, "its column") for field in error.missing}
@@ -174,13 +174,13 @@ def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
         raise ArgumentError(f"expected ids of cases as text, got {wrong[0]!r}: pass strings")
     if not ids:
         raise ArgumentError(
-            "expected at least one case, got an empty list: leave it out to use every case"
+            "the list of case ids is empty: leave the argument out to use every case"
         )
     return ids
 
 
 def texts_of(given: str | Iterable[str], what: str) -> tuple[str, ...]:
-    """Return one text or several as a tuple; raise `ArgumentError` for anything else."""
+    """Return one or several texts as a tuple; raise `ArgumentError` for any other value."""
     if isinstance(given, str):
         return (given,)
     try:
@@ -192,9 +192,9 @@ def texts_of(given: str | Iterable[str], what: str) -> tuple[str, ...]:
 
 
 def label_of(given: Any) -> float | None:
-    """Return a label value, None for any; raise `ArgumentError` if it is no number.
+    """Return a label value, None for any label; raise `ArgumentError` if it is not a number.
 
-    A text or nan would equal no voxel, and the tumour would be missing silently.
+    No voxel equals a text or NaN, so such a label would remove the tumour silently.
     """
     if given is None:
         return None
@@ -213,9 +213,9 @@ def is_path(given: object) -> bool:
 
 
 def segment_of(given: Any) -> float | str | None:
-    """Return a label value, or the name of a segment; else as `label_of`.
+    """Return a label value or the name of a segment; raise `ArgumentError` for other values.
 
-    A number in quotes is refused, because it could be a value or a name.
+    A number in quotes is refused, because it is ambiguous: a value or a name.
     """
     is_name = isinstance(given, str) and given.strip() and not _is_number(given)
     return str(given) if is_name else label_of(given)

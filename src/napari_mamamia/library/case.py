@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 class Case:
     """One DCE-MRI exam of one patient: ``data_set["DUKE_001"]``.
 
-    Files are read on first use, and kept as long as this object exists: delete it, as a loop over a
-    data set does, to free its memory. Arrays are ``(z, y, x)``, stacks of phases ``(phase, z, y,
-    x)``; ``case.grid`` gives the position of voxels in the patient.
+    Files are read on first use and stay in memory as long as this object exists. Delete the object
+    to free the memory; a loop over a data set does so. Arrays are ``(z, y, x)`` and stacks of
+    phases are ``(phase, z, y, x)``. ``case.grid`` gives the position of the voxels in the patient.
     """
 
     def __init__(self, context: CaseContext) -> None:
@@ -154,32 +154,32 @@ class Case:
 
     @property
     def case_id(self) -> str:
-        """Its id, unique in the data set."""
+        """Case id, unique in the data set."""
         return self._context.case_id
 
     @property
     def files(self) -> CaseFiles:
-        """Its files: ``phases``, ``reference``, ``automatic``, ``info``."""
+        """Files of the case: ``phases``, ``reference``, ``automatic``, ``info``."""
         return self._context.files
 
     @property
     def record(self) -> CaseRecord | None:
-        """Its row of the clinical table (age, menopausal status, density, pCR), or None."""
+        """Row of the clinical table (age, menopausal status, density, pCR), or None."""
         return self._context.record
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why it cannot be opened, in sentences; empty if it can."""
+        """Sentences that explain why the case cannot be opened; empty if it can be opened."""
         return self.files.problems
 
     @property
     def n_phases(self) -> int:
-        """Number of phases; nothing is read."""
+        """Number of phases; reads no file."""
         return len(self.files.phases)
 
     @cached_property
     def grid(self) -> Grid:
-        """Shape, affine, spacing and orientation that all phases share; only a header is read.
+        """Shape, affine, spacing and orientation of all phases; reads only a header.
 
         Raises
         ------
@@ -194,7 +194,7 @@ class Case:
 
     @property
     def affine(self) -> NDArray[np.float64]:
-        """4x4, voxel ``(x, y, z)`` to RAS mm, as in the file."""
+        """4x4 affine as in the file: voxel ``(x, y, z)`` to RAS mm."""
         return self.grid.affine
 
     @property
@@ -225,7 +225,7 @@ class Case:
 
     @property
     def signal(self) -> NDArray[Any]:
-        """All phases, ``(phase, z, y, x)``, read-only, in the files' own type; errors as `read`."""
+        """All phases, read-only ``(phase, z, y, x)`` in the files' type; errors as `read`."""
         view = self.read().signal.view()
         view.setflags(write=False)
         return view
@@ -263,13 +263,13 @@ class Case:
 
     @property
     def predictions(self) -> tuple[str, ...]:
-        """The models with a prediction of this case in the data set's workspace."""
+        """Names of the models with a prediction of this case in the data set's workspace."""
         masks = self._context.workspace.masks_of(self.case_id)
         return tuple(mask.name for mask in masks if mask.role == "prediction")
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """The readers with a refined mask of this case in the data set's workspace."""
+        """Names of the readers with a refined mask of this case in the data set's workspace."""
         masks = self._context.workspace.masks_of(self.case_id)
         return tuple(mask.name for mask in masks if mask.role == "refined")
 

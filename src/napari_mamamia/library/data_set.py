@@ -1,4 +1,4 @@
-"""`open_data_set`: a folder of cases as a table and as records."""
+"""`open_data_set`: open a folder of cases as a table and as records."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ def open_data_set(
     layout: PathLike = "",
     progress: bool = True,
 ) -> "DataSet":
-    """Return the data set in a folder: its cases, its clinical table, your workspace for it.
+    """Open a data set: its cases, its clinical table, and your workspace for it.
 
     Known layouts: MAMA-MIA (``images/ID/ID_0000.nii.gz``), nnU-Net raw, a folder of one case, one
     4-D file, a DICOM series. The folder is only read; your results are written to the workspace.
@@ -60,18 +60,20 @@ def open_data_set(
         the command line use for this data set.
     columns
         The column of each field of the clinical table, such as ``{"age": "age at exam",
-        "breast_density": None}`` (None: the table has none), or a JSON file of that. By default
-        columns are found by their usual names.
+        "breast_density": None}`` (None: the table lacks the field), or a JSON file with this
+        mapping.
+        By default columns are found by their usual names.
     layout
-        The name of a known layout (`mm.list_layouts`), or a TOML file that describes one; without
-        it the layout is found.
+        The name of a known layout (`mm.list_layouts`), or a TOML file that describes one; by
+        default
+        the layout is recognised from the files.
     progress
         Whether to show a progress bar.
 
     Returns
     -------
     DataSet
-        ``data_set.cases`` is a table; ``data_set["ID"]`` a case; a loop yields every case.
+        ``data_set.cases`` is a table, ``data_set["ID"]`` is a case; a loop yields every case.
 
     Raises
     ------
@@ -96,26 +98,26 @@ def open_data_set(
 
 
 class DataSet:
-    """A data set: ``.cases`` is its table, ``data_set["ID"]`` a case, a loop yields every case."""
+    """A data set: ``.cases`` is a table, ``data_set["ID"]`` is a case; a loop yields every case."""
 
     def __init__(self, opened: OpenDataSet) -> None:
         self._opened = opened
 
     @classmethod
     def from_cases(cls, cases: Iterable[Case], *, workspace: PathLike | None = None) -> "DataSet":
-        """Return a data set of cases from anywhere, such as `Case.from_files` makes.
+        """Return a data set of separate cases, such as those of `Case.from_files`.
 
         Parameters
         ----------
         cases
-            Each with an id of its own.
+            The cases, each with a unique id.
         workspace
-            Folder for predictions and refined masks; without it a temporary one.
+            Folder for predictions and refined masks; by default a temporary folder.
 
         Raises
         ------
         ArgumentError
-            If there is no case, one is no `Case`, or two share an id.
+            If there is no case, an item is not a `Case`, or two cases have the same id.
         """
         from napari_mamamia.library.own_files import open_cases
 
@@ -136,33 +138,33 @@ class DataSet:
 
     @property
     def opened(self) -> OpenDataSet:
-        """The data set as the services use it."""
+        """The data set as a record of the services."""
         return self._opened
 
     @property
     def name(self) -> str:
-        """The folder's own name."""
+        """Name of the folder."""
         return self._opened.data_set.name
 
     @property
     def layout(self) -> str:
-        """The recognised folder convention, such as "MAMA-MIA"."""
+        """Name of the recognised layout, such as "MAMA-MIA"."""
         data_set = self._opened.data_set
         return data_set.layout or str(data_set.kind)
 
     @property
     def root(self) -> Path:
-        """The folder; it is only read."""
+        """Folder of the data set, which is only read."""
         return self._opened.data_set.root
 
     @property
     def workspace(self) -> Path:
-        """The folder of your predictions, refined masks and scores of this data set."""
+        """Folder of your predictions, refined masks and scores of this data set."""
         return self._opened.workspace.root
 
     @property
     def clinical(self) -> Path | None:
-        """The clinical table, None if there is none; ``score(..., clinical=...)`` accepts it."""
+        """Path of the clinical table for ``score(..., clinical=...)``, None without a table."""
         return self._opened.data_set.clinical
 
     @property
@@ -172,11 +174,11 @@ class DataSet:
 
     @property
     def case_ids(self) -> tuple[str, ...]:
-        """The ids of its cases, in the data set's order."""
+        """Ids of the cases, in the order of the data set."""
         return tuple(files.case_id for files in self._opened.data_set.cases)
 
     def findings(self, reader: str | None = None, *, progress: bool = True) -> "pd.DataFrame":
-        """Return the findings of readers on page Findings: a row for each lesion.
+        """Return the findings of readers from the Findings page: one row for each lesion.
 
         Columns: ``case_id``, ``reader``, ``lesion``, ``at``, ``measured_from``, the lesion's centre
         (``x_mm``, ``y_mm``, ``z_mm``, RAS), each question of the form with its ``.codes`` (for a
@@ -213,9 +215,9 @@ class DataSet:
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """A new table of the cases, one row each, by case id.
+        """Table with one row for each case, indexed by case id; a new copy at each call.
 
-        Columns: ``phases`` (number), ``reference`` (whether there is one), ``predictions`` and
+        Columns: ``phases`` (number), ``reference`` (whether the case has one), ``predictions`` and
         ``refined`` (names, joined by ", "), ``status``, ``problems``, and the fields of the
         clinical table (missing if it lacks them).
         """
@@ -227,12 +229,12 @@ class DataSet:
         return pd.DataFrame(rows, index=index, columns=[*columns, *_CLINICAL])
 
     def to_torch(self, phases: Sequence[int] | None = None) -> "TorchDataSet":
-        """Return the cases for ``torch.utils.data.DataLoader``; each is read when asked for.
+        """Return the cases for ``torch.utils.data.DataLoader``; each case is read on use.
 
         Parameters
         ----------
         phases
-            Which phases become channels; without it all, whose number may differ between cases.
+            Phases that become channels; by default all, whose number may differ between cases.
 
         Returns
         -------
@@ -269,29 +271,26 @@ class DataSet:
     def __getitem__(self, case_id: slice | list[str] | list[int]) -> "DataSet": ...
 
     def __getitem__(self, case_id: str | int | slice | list[str] | list[int]) -> "Case | DataSet":
-        """Return a case by its id or place, or the data set of some: ``[:3]``, ``[["A", "B"]]``.
+        """Return a case by id or index, or a data set of several cases: ``[:3]``, ``[["A", "B"]]``.
 
         Parameters
         ----------
         case_id
-            An id, a place in the data set's order, a slice of places, or a list of ids or places.
-
-        Parameters
-        ----------
-        case_id
-            The id (ignoring letter case), or the place from 0 on.
+            An id (ignoring letter case), an index from 0 in the order of the data set, a slice, or
+            a list
+            of ids or indices.
 
         Returns
         -------
-        Case
-            The case; nothing is read yet.
+        Case or DataSet
+            The case, or the data set of the selected cases; nothing is read yet.
 
         Raises
         ------
         CaseError
-            If there is none; the message names some that exist.
+            If there is no such case; the message names some existing ids.
         ArgumentError
-            If it is none of these.
+            If `case_id` has another type.
         """
         if isinstance(case_id, str):
             return Case(CaseContext(self._opened, self._find_spelling(case_id)))
@@ -307,13 +306,14 @@ class DataSet:
         Parameters
         ----------
         **values
-            A column of `cases` or of the data set's own table (letter case and blanks do not
-            count) and its value, or a list of values.
+            A column of `cases` or of the data set's own table (ignoring letter case and blanks) and
+            its
+            value, or a list of values.
 
         Raises
         ------
         ArgumentError
-            If there is no such column; the message names those that are there.
+            If there is no such column; the message names the existing columns.
 
         Examples
         --------
@@ -325,7 +325,7 @@ class DataSet:
         for name, value in values.items():
             if spell_column(name) not in known:
                 raise ArgumentError(
-                    f"expected a column of {self.name}, got {name!r}: it has "
+                    f"{self.name} has no column {name!r}; its columns are "
                     f"{name_some([str(column) for column in table.columns], 60)}"
                 )
             wanted = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value
@@ -337,9 +337,10 @@ class DataSet:
 
     @property
     def columns(self) -> "pd.DataFrame":
-        """Everything that tables know of the cases: `cases`, and each column of their tables.
+        """The columns of `cases`, and all columns of the data set's own tables.
 
-        One row each, by case id; patient, visit and side where the layout tells them.
+        One row for each case, indexed by case id; with patient, visit and side if the layout has
+        them.
         """
         import pandas as pd
 
@@ -377,9 +378,9 @@ class DataSet:
 
     @property
     def patients(self) -> "tuple[Patient, ...]":
-        """The persons with their visits in order of time; each visit holds its exams.
+        """Patients with their visits in order of time; each visit holds its exams.
 
-        Two names that a table says are one person are one `Patient`.
+        If a table says that two names belong to one person, there is one `Patient` with both names.
         """
         return _list_patients(self)
 
@@ -389,7 +390,7 @@ class DataSet:
         return DataSet(replace(self._opened, data_set=replace(data_set, cases=cases)))
 
     def _find_id(self, case_id: object) -> str:
-        """Return the id of a case by its id or its place."""
+        """Return the id of a case, given its id or its index."""
         if isinstance(case_id, str):
             return self._find_spelling(case_id)
         if isinstance(case_id, bool) or not hasattr(case_id, "__index__"):
@@ -417,8 +418,8 @@ class DataSet:
 class PatientVisit:
     """The exams of one patient at one time.
 
-    `name` is the visit as the data set names it, "" where it names none; `index` its number in time
-    from 0, None where nothing tells the order. `cases` are its exams, one for each side.
+    `name` is the name of the visit in the data set, "" without one. `index` is its number in time
+    from 0, None if the order is unknown. `cases` are its exams, one for each side.
     """
 
     name: str
@@ -428,7 +429,7 @@ class PatientVisit:
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """A person with all exams; `names` are several where a table says that they are one person."""
+    """A person with all exams; `names` has several items if a table joins several names."""
 
     names: tuple[str, ...]
     visits: tuple[PatientVisit, ...]
@@ -441,7 +442,7 @@ class Patient:
 
 
 def _list_patients(data_set: DataSet) -> tuple[Patient, ...]:
-    """Return the persons of a data set in its order, with their visits in order of time."""
+    """Return the patients in the order of the data set, with their visits in order of time."""
     persons: dict[str, list[str]] = {}
     files_of = {files.case_id: files for files in data_set.opened.data_set.cases}
     for case_id, files in files_of.items():
@@ -482,12 +483,12 @@ def _make_row(row: CaseRow) -> dict[str, Any]:
 
 
 def spell_column(name: object) -> str:
-    """Return a column's name as it is compared: lower case, without blanks and signs."""
+    """Return a column's name for comparison: lower case, without blanks and punctuation."""
     return re.sub(r"[^a-z0-9]+", "", str(name).casefold())
 
 
 def _is_value(cell: object, wanted: object) -> bool:
-    """Whether a cell is a value; numbers are compared as numbers, texts without letter case."""
+    """Return whether a cell equals a value: numbers as numbers, texts ignoring letter case."""
     try:
         return float(cell) == float(wanted)  # type: ignore[arg-type]
     except (TypeError, ValueError):

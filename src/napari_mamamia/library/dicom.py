@@ -1,4 +1,4 @@
-"""`import_dicom` makes cases of DICOM studies; `inspect_dicom` shows the result before."""
+"""`import_dicom` makes cases from DICOM studies; `inspect_dicom` previews the import."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -130,34 +130,34 @@ def import_dicom(
 ) -> Imported:
     """Import each DICOM study as a case of the data set `out`, as ``mamamia import`` does.
 
-    Nothing that identifies the patient is kept; ``.cases["kept"]`` lists the facts that are.
+    Nothing that identifies the patient is kept; ``.cases["kept"]`` lists the DICOM attributes that
+    are kept.
 
     Parameters
     ----------
     source
         Folder, searched with its subfolders, or zip archive; only read.
     out
-        Data set in the MAMA-MIA layout, made where it is missing; other cases in it stay.
+        Data set in the MAMA-MIA layout, created if it does not exist; its other cases stay.
     case_id
-        Id of the case, or the prefix of several; empty takes the folder's name.
+        Id of the case, or the prefix of several ids; by default the folder's name.
     phases
         Phases to keep, counted from 0 in order of time; empty keeps all.
     use, leave_out
         Parts to use and to leave out, such as ``"series=5,role=water"``; see `inspect_dicom`.
     clock
-        The element that orders the phases, such as "AcquisitionTime"; None chooses one.
+        The DICOM element that orders the phases, such as "AcquisitionTime"; None chooses one.
     sides
-        Two breasts in two sagittal stacks: "ask" raises an error, "join" makes one case, "two"
-        makes
-        ID_left and ID_right.
+        How two breasts in two sagittal stacks are imported: "ask" raises an error, "join" makes one
+        case, "two" makes ID_left and ID_right.
     dates
-        Whether the exam's date is dropped, or kept shifted.
+        Whether the date of the exam is dropped, or kept shifted.
     allow_thin
         Whether exams of one or two slices are accepted.
     columns
         Columns of the data set's clinical table, see `open_data_set`.
     existing
-        What to do if the case exists: "refuse", "resume" (keep it) or "overwrite".
+        What to do if the case exists: "refuse", "resume" (keep the case) or "overwrite".
     progress
         Whether to show a progress bar.
 
@@ -175,7 +175,7 @@ def import_dicom(
     SaveConflictError
         If the case exists already.
     ArgumentError
-        If an argument is of the wrong kind.
+        If an argument has the wrong type.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def inspect_dicom(
     allow_thin: bool = False,
     progress: bool = True,
 ) -> "pd.DataFrame":
-    """Return the contents of a DICOM folder or zip and their use in an import; nothing is written.
+    """List the contents of a DICOM folder or zip and their use in an import; write nothing.
 
     Parameters
     ----------
@@ -212,9 +212,9 @@ def inspect_dicom(
     Returns
     -------
     pandas.DataFrame
-        A row for each part of each series: ``study``, ``number`` (of the series), ``part``,
+        One row for each part of each series: ``study``, ``number`` (of the series), ``part``,
         ``description``, ``n_images``, ``n_slices``, ``n_phases``, ``role``, ``evidence``, ``use``,
-        ``fate``, and ``problem``, why the import would refuse its study.
+        ``fate``, and ``problem`` (the reason why the import would refuse the study).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`export` writes masks as a bundle; `verify` checks one against its manifest."""
+"""`export` writes masks as a bundle; `verify` checks a bundle against its manifest."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -8,8 +8,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from napari_mamamia.core.choices import ExportFormat, FormatName, FuseRule, OrientationProfile
+from napari_mamamia.core.choices import FormatName, FuseRule, OrientationProfile
 from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.core.export_names import find_export_format, list_export_formats
 from napari_mamamia.core.mask_arrays import MaskLike, mask_in
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.label_map import read_label_rules
@@ -74,17 +75,17 @@ class Exported:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Problems that the verification of the whole bundle found; empty for a sound one."""
+        """Problems that the verification of the bundle found; empty if there are none."""
         return self._summary.problems
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for the user, such as that a reader has no mask of a case."""
+        """Sentences for the user, for example that a reader has no mask of a case."""
         return tuple(filter(None, (*self._summary.notes, self._summary.search)))
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """One row for each mask, by case id: ``volume_ml``, ``quality`` (a light), ``files``."""
+        """One row for each mask, by case id: ``volume_ml``, ``quality`` (colour), ``files``."""
         import pandas as pd
 
         rows = [
@@ -194,7 +195,7 @@ def export(
     chosen = texts_of(formats, "formats")
     settings = ExportSettings(
         masks=(),
-        formats=tuple(named(ExportFormat, one, "formats") for one in chosen),
+        formats=tuple(map(_find_format, chosen)),
         profile=named(OrientationProfile, harmonise, "harmonise"),
         label=segment_of(label),
         rules=() if label_map is None else read_label_rules(path_of(label_map, "label_map")),
@@ -274,8 +275,8 @@ def _mask_folders(
         return
     if len(in_memory) < len(masks):
         raise ArgumentError(
-            "expected folders by the names of their masks, or masks by case id, got both: write "
-            "the masks with write_mask  and pass their folder"
+            "give either folders by name or masks by case id, not both: write the masks with "
+            "write_mask  and pass their folder"
         )
     with own_folder() as folder:
         for case_id, mask in in_memory.items():
@@ -283,3 +284,13 @@ def _mask_folders(
             grid = None if mask_in(mask) is not None else data_set[case_id].grid
             write_mask(mask, folder / f"{case_id}.nii.gz", grid=grid)
         yield (MaskFolder(folder, "masks"),)
+
+
+def _find_format(name: str) -> str:
+    try:
+        return find_export_format(name)
+    except ValueError:
+        names = ", ".join(f'"{known}"' for known in list_export_formats())
+        raise ArgumentError(
+            f"expected one of {names} for formats, got {name!r}: name one"
+        ) from None

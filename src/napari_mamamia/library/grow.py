@@ -28,7 +28,7 @@ from napari_mamamia.smartpaint.grow.start import Outline
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Growth:
-    """The grown region: `mask` on the case's grid, `notes` for the reader."""
+    """A grown region: `mask` is on the case's grid, `notes` are for the reader."""
 
     mask: Mask
     notes: tuple[str, ...] = ()
@@ -44,32 +44,32 @@ def grow(
     mask: MaskLike | None = None,
     progress: bool = True,
 ) -> Growth:
-    """Return the lesion in 3-D at a click, in a box, or along an outline.
+    """Segment a lesion in 3-D from a click, a box, an outline or a rough mask.
 
     Pass exactly one of `click`, `box`, `outline` and `mask`.
 
     Parameters
     ----------
     case
-        ``data_set["ID"]``.
+        The case, such as ``data_set["ID"]``.
     click
         A voxel ``(z, y, x)`` in the lesion.
     box
-        A box around it: its first voxel, and the one after its last, each ``(z, y, x)``. Voxels
-        outside do not belong to the region.
+        A box around the lesion: its first voxel and the voxel after its last, each ``(z, y, x)``.
+        Voxels outside the box do not belong to the region.
     outline
-        ``Outline(axis, index, inside)``, the inside of an outline in the plane `index` across
-        array axis `axis` (0 z, 1 y, 2 x), bool of the plane; or several. In these planes the result
-        follows the outline.
+        ``Outline(axis, index, inside)`` or several. `inside` is a bool plane with the inside of an
+        outline, `index` the position of the plane along array axis `axis` (0 z, 1 y, 2 x). In these
+        planes the result follows the outline.
     mask
-        A rough mask, such as a prediction's: the region grows or shrinks to the nearest edge.
+        A rough mask, such as a prediction; the region grows or shrinks to the nearest edge.
     progress
         Whether to show a progress bar.
 
     Returns
     -------
     Growth
-        ``.mask`` is a `Mask`, empty if no lesion stands out; ``.notes`` are sentences.
+        ``.mask`` is a `Mask`, empty if no lesion is found; ``.notes`` are sentences.
 
     Raises
     ------
@@ -112,10 +112,7 @@ def _convert_start(case: Case, kind: str, value: Any) -> Any:
     if kind == "mask":
         start = mask_array(value, "the mask", case.grid)
         if not start.any():
-            raise CaseError(
-                f"expected a mask of {case.case_id} with at least one voxel, got an empty one: "
-                "give a click or a box"
-            )
+            raise CaseError(f"the mask of {case.case_id} is empty: give a click or a box instead")
         return start
     outlines = (value,) if isinstance(value, Outline) else tuple(value)
     if not outlines or not all(isinstance(outline, Outline) for outline in outlines):

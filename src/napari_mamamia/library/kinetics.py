@@ -1,4 +1,4 @@
-"""`measure_kinetics`: curves, FTV and sizes of every case of a data set, as a table."""
+"""`measure_kinetics`: measure curves, FTV and sizes of every case of a data set."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -37,7 +37,7 @@ _SHOWN: Final = ("volume_mm3", "ftv_cc", "peak_pe_of_mean_percent", "worst_curve
 
 
 class Measurements:
-    """The kinetics of a data set: ``.cases`` is a table, ``.folder`` holds it with figures."""
+    """Kinetics of a data set: ``.cases`` is a table; ``.folder`` contains the table and figures."""
 
     def __init__(self, summary: RowSummary[KineticRow]) -> None:
         self._summary = summary
@@ -63,7 +63,10 @@ class Measurements:
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """One row for each case, by case id: the columns of ``kinetics.csv``; nan: undefined."""
+        """One row for each case, indexed by case id: the columns of ``kinetics.csv``.
+
+        Undefined values are NaN.
+        """
         import pandas as pd
 
         table = pd.DataFrame([asdict(row) for row in self._summary.rows])
@@ -88,44 +91,44 @@ def measure_kinetics(
     workers: int = 0,
     progress: bool = True,
 ) -> Measurements:
-    """Measure contrast curves, curve types, FTV and sizes of every case, as ``mamamia kinetics``.
+    """Measure contrast curves, curve types, FTV and sizes of every case.
 
     Parameters
     ----------
     data_set
-        What `open_data_set` returned.
+        The data set, as returned by `open_data_set`.
     out
         The folder for ``kinetics.csv`` (``.xlsx``), ``curves.csv`` and figures.
     masks
-        Folder of masks, or what `predict` returned; without it the references.
+        Folder of masks, or the result of `predict`; by default the references.
     case_ids
-        Only these cases.
+        The cases to measure; by default all.
     times_s
-        Seconds of each phase, in place of the data set's.
+        Seconds of each phase, in place of those of the data set.
     box, variant
-        Region and mask of FTV, as in ``kinetics.ftv``.
+        Region and variant of FTV, as in ``kinetics.ftv``.
     timing, injection_s, phases, repeated_pre
         As in ``kinetics.maps``.
     existing
-        What is done with an `out` that holds something: "refuse", "resume" or "overwrite".
+        Handling of an `out` that is not empty: "refuse", "resume" or "overwrite".
     workers
-        Processes that work at once; 0: this one alone.
+        Number of parallel processes; 0 works in this process.
     progress
-        Whether a bar shows how far it is.
+        Whether to show a progress bar.
 
     Returns
     -------
     Measurements
-        ``.cases`` is the table; a case that failed is in ``.failures``, and the rest goes on.
+        ``.cases`` is the table; cases that failed are in ``.failures``.
 
     Raises
     ------
     CaseError, FormatError
-        If an id is not there, or `masks` is missing or holds no mask.
+        If a case id does not exist, or `masks` does not exist or holds no mask.
     SaveConflictError
         If `out` holds other results.
     ArgumentError
-        If an argument is of the wrong kind.
+        If an argument has the wrong type.
 
     Examples
     --------
@@ -133,7 +136,7 @@ def measure_kinetics(
     """
     if not isinstance(data_set, DataSet):
         raise ArgumentError(
-            f"expected a data set, got {type(data_set).__name__}: pass  open_data_set(path)"
+            f"expected a data set, but got {type(data_set).__name__}; pass  open_data_set(path)"
         )
     settings = KineticSettings(
         _parse_times(times_s),
@@ -156,15 +159,15 @@ def measure_kinetics(
 
 
 def _find_variant(given: str) -> FtvVariant:
-    """Return the variant by its value; OWN needs thresholds, which only the window takes."""
+    """Return the variant with a value; refuse OWN, whose thresholds only the window accepts."""
     if given == FtvVariant.OWN:
-        given = f"{given} (which is the window's)"
+        given = f"{given} (which only the window accepts)"
     try:
         return FtvVariant(given)
     except ValueError:
         raise ArgumentError(
-            f'expected one of "{FtvVariant.EXTENSION}", "{FtvVariant.ISPY1}" for variant, got '
-            f"{given!r}: name one"
+            f'expected "{FtvVariant.EXTENSION}" or "{FtvVariant.ISPY1}" for variant, but got '
+            f"{given!r}"
         ) from None
 
 
@@ -175,5 +178,6 @@ def _parse_times(given: Sequence[float] | None) -> tuple[float, ...] | None:
         return tuple(float(time) for time in given)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"expected seconds of each phase for times_s, got {given!r}: pass such as (0, 90, 180)"
+            f"expected seconds of each phase for times_s, but got {given!r}; pass numbers such as "
+            "(0, 90, 180)"
         ) from error

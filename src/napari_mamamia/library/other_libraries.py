@@ -1,9 +1,9 @@
-"""Cases as SimpleITK, TorchIO, MONAI and xarray know them; each package is imported when asked for.
+"""Convert cases for SimpleITK, TorchIO, MONAI and xarray; packages are imported on use.
 
 Axes: our arrays are ``(phase, z, y, x)``. SimpleITK counts voxels ``(x, y, z)`` and gives arrays as
-``(z, y, x)``; TorchIO and MONAI have tensors ``(channel, x, y, z)``; xarray keeps ours.
+``(z, y, x)``. TorchIO and MONAI have tensors ``(channel, x, y, z)``. xarray keeps our order.
 
-`case` is a `library.case.Case`, which imports this module when asked for.
+`case` is a `library.case.Case`.
 """
 
 from collections.abc import Sequence
@@ -113,7 +113,7 @@ def make_xarray(case: Any) -> Any:
 
 
 def _to_xyz(array: Any) -> Any:
-    """Return a copy with axes ``(channel, x, y, z)`` in a type that torch knows."""
+    """Return a copy with axes ``(channel, x, y, z)`` in a data type that torch supports."""
     turned = np.ascontiguousarray(array.transpose(0, 3, 2, 1))
     wider = {"uint16": np.int32, "uint32": np.int64, "uint64": np.int64}
     turned = turned.astype(turned.dtype.newbyteorder("="))
@@ -121,10 +121,10 @@ def _to_xyz(array: Any) -> Any:
 
 
 class TorchDataSet:
-    """The cases of a data set for ``torch.utils.data.DataLoader``; each is read when asked for.
+    """Cases for ``torch.utils.data.DataLoader``; each case is read when it is needed.
 
-    An item is a dict: ``image`` float32 ``(phase, z, y, x)``, ``mask`` uint8 ``(z, y, x)`` where
-    there is a reference, ``spacing_mm`` ``(z, y, x)``, ``case_id``.
+    An item is a dict: ``image`` float32 ``(phase, z, y, x)``, ``mask`` uint8 ``(z, y, x)`` if there
+    is a reference, ``spacing_mm`` ``(z, y, x)``, ``case_id``.
     """
 
     def __init__(self, cases: Any, phases: Sequence[int] | None = None) -> None:
@@ -140,9 +140,9 @@ class TorchDataSet:
         Raises
         ------
         IndexError
-            If there is no such place.
+            If the index is out of range.
         CaseError
-            If the case has no such phase.
+            If the case lacks one of the phases.
         """
         if not -len(self) <= place < len(self):
             raise IndexError(f"expected a place below {len(self)}, got {place}")

@@ -1,4 +1,4 @@
-"""Cases and data sets of one's own files and arrays, without a folder in a known layout."""
+"""Cases and data sets of separate files and arrays, without a folder in a known layout."""
 
 import atexit
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ def open_files(
     times_s: Sequence[float] | None,
     case_id: str,
 ) -> CaseFiles:
-    """Return the files of a case whose headers were read and fit each other.
+    """Return the files of a case; their headers are read and must match each other.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def open_files(
 
 
 def check_times(times_s: Sequence[float] | None, count: int) -> tuple[float | None, ...]:
-    """Return the time of each phase in s, None without; refuse what cannot be times."""
+    """Return the time of each phase in s, None if unknown; refuse impossible times."""
     if times_s is None:
         return (None,) * count
     try:
@@ -136,8 +136,8 @@ def _make_grid(
 ) -> Grid:
     if (affine is None) is (spacing_mm is None):
         raise ArgumentError(
-            "expected an affine or spacing_mm, got both or neither: pass affine (4x4, voxel "
-            "(x, y, z) to RAS mm) or spacing_mm (z, y, x)"
+            "give either affine or spacing_mm: affine is 4x4, voxel (x, y, z) to RAS mm, and "
+            "spacing_mm is (z, y, x)"
         )
     z, y, x = shape
     try:
@@ -146,11 +146,11 @@ def _make_grid(
             return Grid.of_spacing((z, y, x), (a, b, c))
         return Grid((z, y, x), np.asarray(affine, dtype=np.float64))
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"expected a usable affine or spacing, but {error}") from error
+        raise ArgumentError(f"cannot use this affine or spacing: {error}") from error
 
 
 def open_cases(cases: Iterable[CaseFiles], workspace: PathLike | None) -> OpenDataSet:
-    """Return a data set of cases from anywhere; without `workspace` it has a temporary one.
+    """Return a data set of separate cases; without `workspace`, use a temporary folder.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Phantoms: data to try everything on, with known truth."""
+"""Phantoms: synthetic data with known truth, to try everything on."""
 
 from functools import partial
 from pathlib import Path
@@ -28,34 +28,39 @@ def make_phantoms(
 ) -> DataSet:
     """Write phantom cases in the MAMA-MIA layout and return their data set.
 
-    Each has several phases, the true mask as reference, and for three in four a degraded one as
-    ``case.automatic``. Their clinical table is made up too. Scores on phantoms say nothing about
+    Each case has several phases and the true mask as reference; three in four have a degraded mask
+    as ``case.automatic``. The clinical table is synthetic too. Scores on phantoms say nothing about
     patients.
 
     Parameters
     ----------
     folder
-        The folder to make; it appears whole or not at all.
+        The new folder; it appears only when it is complete.
     n_cases
-        1 to 2000; the first twelve differ in every respect that matters.
+        Number of cases, 1 to 2000; the first twelve are all different.
     seed
-        Equal seeds give equal voxels.
+        Random seed; equal seeds give equal voxels.
     shape
-        Voxels ``(z, y, x)`` of every case over the same field of view; fewer are quicker. Without
-        it each has its own, as real exams do.
+        Shape ``(z, y, x)`` of every case over the same field of view; small shapes are faster. By
+        default each case has its own, like real exams.
     mix
-        What data sets hold, or sagittal exams of one breast.
+        "mixed" for a mix like real data sets, "one-breast" for sagittal exams of one breast.
     progress
-        Whether a bar shows how far it is.
+        Whether to show a progress bar.
 
     Raises
     ------
     SaveConflictError
         If `folder` exists and is not an empty folder.
     CaseError
-        If `n_cases` is out of range, or a tumour does not fit so few voxels.
+        If `n_cases` is out of range, or a tumour does not fit into the voxels of `shape`.
     ArgumentError
-        If an argument is of the wrong kind.
+        If an argument has the wrong type.
+
+    Returns
+    -------
+    DataSet
+        The new data set, opened.
 
     Examples
     --------
@@ -66,7 +71,8 @@ def make_phantoms(
     for option, number in (("n_cases", n_cases), ("seed", seed)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
             raise ArgumentError(
-                f"expected a whole number from 0 on for {option}, got {number!r}: pass such as 12"
+                f"expected a whole number of 0 or more for {option}, but got {number!r}; pass a "
+                "number such as 12"
             )
     job = partial(write_data_set, root, n_cases, seed, shape, named(PhantomMix, mix, "mix"))
     return open_data_set(drive(job, progress), progress=progress)
@@ -85,7 +91,7 @@ def make_phantom_study(
     Parameters
     ----------
     folder
-        The folder to make; it appears whole or not at all.
+        The new folder; it appears only when it is complete.
     seed, shape, progress
         As in `make_phantoms`.
 
@@ -96,6 +102,11 @@ def make_phantom_study(
     SaveConflictError
         If `folder` exists.
 
+    Returns
+    -------
+    Path
+        The folder of the study.
+
     Examples
     --------
     >>> mm.import_dicom(mm.make_phantom_study("study"), "my data", "P001")  # doctest: +SKIP
@@ -104,7 +115,7 @@ def make_phantom_study(
     _require_shape(shape)
     if target.exists():
         raise SaveConflictError(
-            f"expected a new folder, but {target} exists: nothing was written; choose another name"
+            f"expected a new folder, but {target} exists; nothing was written; choose another name"
         )
     with own_folder() as place:
         drive(partial(write_data_set, place / "one", 1, seed, shape), progress)
@@ -120,6 +131,6 @@ def _require_shape(shape: tuple[int, int, int] | None) -> None:
     is_three = isinstance(shape, tuple | list) and len(shape) == 3
     if not is_three or not all(isinstance(n, int) and n >= 8 for n in shape):
         raise ArgumentError(
-            f"expected voxels (z, y, x), 8 or more each, for shape, got {shape!r}: pass such as "
-            "(24, 64, 64)"
+            f"expected three extents (z, y, x) of 8 or more for shape, but got {shape!r}; pass a "
+            "shape such as (24, 64, 64)"
         )

@@ -1,4 +1,4 @@
-"""`predict`: a model on one case, or on every case of a data set."""
+"""`predict`: run a model on one case, or on every case of a data set."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -103,56 +103,57 @@ def predict(
     probability: bool = False,
     progress: bool = True,
 ) -> "Prediction | Predictions":
-    """Mark the tumour in a case, or in every case of a data set, as ``mamamia predict`` does.
+    """Segment the tumour in a case, or in every case of a data set.
 
     Parameters
     ----------
     case
         A `Case`, whose prediction is returned; or a `DataSet`, whose masks are written to `out`.
     model
-        "kinetic" (needs no weights; thresholds of contrast, not a trained model), the name of a
-        model that was added, or the path of one.
+        "kinetic" (needs no weights; a kinetic threshold, not a trained model), the name of an added
+        model, or the path of a model.
     click, box
-        Of one case: a voxel ``(z, y, x)`` in the tumour, or a box that holds it (first voxel, and
-        the one behind the last).
+        For one case: a voxel ``(z, y, x)`` in the tumour, or a box that contains it (first voxel,
+        and the voxel after the last).
     out
-        Of a data set: the folder for ``ID.nii.gz`` and ``ID.json``.
+        For a data set: the folder for ``ID.nii.gz`` and ``ID.json``.
     case_ids
-        Of a data set: only these.
+        For a data set: the cases to predict; by default all.
     existing
-        What is done with an `out` that holds something: "refuse", "resume" (cases that are done are
-        kept) or "overwrite".
+        Handling of an `out` that is not empty: "refuse", "resume" (finished cases are kept) or
+        "overwrite".
     workers
-        Of a data set: processes that work at once; 0: this one alone.
+        For a data set: number of parallel processes; 0 works in this process.
     device, folds, fast, recipe
-        Of a trained model: where it runs, the folds to average, half precision (not exact), and
-        what happens around the network (a preset's name or a file).
+        For a trained model: the device, the folds to average, half precision (not exact), and the
+        steps around the network (a preset's name or a file).
     time_limit_s
-        Longest time for one case.
+        Longest time for one case, in seconds.
     probability
-        Of a trained model: keep the probability map (``prediction.probability``, or
+        For a trained model: keep the probability map (``prediction.probability``, or
         ``out/probability/ID.nii.gz``).
     progress
-        Whether a bar shows how far it is.
+        Whether to show a progress bar.
 
     Returns
     -------
     Prediction or Predictions
-        Of a case: ``.mask``, ``.candidates``, ``.notes``, ``.probability``. Of a data set:
-        ``.cases`` (a table), ``.failures``, ``.folder``; ``score(data_set, predictions)`` takes it.
+        For a case: ``.mask``, ``.candidates``, ``.notes``, ``.probability``. For a data set:
+        ``.cases`` (a table), ``.failures``, ``.folder``; ``score(data_set, predictions)`` accepts
+        it.
 
     Raises
     ------
     ModelError
-        If there is no such model, it cannot be run, or could not segment the case.
+        If there is no such model, it cannot be run, or it could not segment the case.
     MissingExtraError
-        If what runs the model is not installed.
+        If the runtime of the model is not installed.
     CaseError, FormatError
-        If the case cannot be opened. Of a data set that costs the case alone.
+        If the case cannot be opened. In a data set only that case fails.
     SaveConflictError
         If `out` holds other results.
     ArgumentError
-        If an argument is of the wrong kind, or means nothing here.
+        If an argument has the wrong type, or does not apply here.
 
     Examples
     --------
@@ -163,7 +164,7 @@ def predict(
     """
     if device not in DEVICES:
         devices = ", ".join(f'"{name}"' for name in DEVICES)
-        raise ArgumentError(f"expected one of {devices} for device, got {device!r}: name one")
+        raise ArgumentError(f"expected one of {devices} for device, but got {device!r}")
     place_of(workers, seconds_of(time_limit_s, "time_limit_s"))
     choices = RunChoices(
         device=device,
@@ -175,17 +176,17 @@ def predict(
         keep_probability=probability,
     )
     if isinstance(case, Case):
-        _refuse_arguments("of a data set", "a case", out=out, case_ids=case_ids, workers=workers)
+        _refuse_arguments("to a data set", "a case", out=out, case_ids=case_ids, workers=workers)
         return _predict_case(case, model, choices, _make_prompt(case, click, box), progress)
     if not isinstance(case, DataSet):
         raise ArgumentError(
-            f"expected a case or a data set, got {type(case).__name__}: pass  data_set  or  "
+            f"expected a case or a data set, but got {type(case).__name__}; pass  data_set  or  "
             'data_set["ID"]'
         )
-    _refuse_arguments("of one case", "a data set", click=click, box=box)
+    _refuse_arguments("to one case", "a data set", click=click, box=box)
     if out is None:
         raise ArgumentError(
-            f"expected a folder for the masks of {len(case)} cases, got none: pass out=FOLDER"
+            f"expected a folder for the masks of {len(case)} cases, but got none; pass out=FOLDER"
         )
     folder, how = path_of(out, "out"), existing_of(existing)
     with _open_segmenter(model, choices) as segmenter:
@@ -204,13 +205,13 @@ def predict(
 
 
 class Predictions:
-    """The masks that a model made of a data set: ``.cases`` is a table, ``["ID"]`` a mask."""
+    """Masks that a model made for a data set: ``.cases`` is a table, ``["ID"]`` is a mask."""
 
     def __init__(self, summary: PredictSummary, folder: Path, note: str) -> None:
         self._summary, self._folder, self._note = summary, folder, note
 
     def __fspath__(self) -> str:
-        """Return the folder, so that it stands wherever a path does."""
+        """Return the folder, so that the object can be used as a path."""
         return str(self._folder)
 
     def __repr__(self) -> str:
@@ -231,7 +232,7 @@ class Predictions:
 
     @property
     def note(self) -> str:
-        """What must stand wherever these masks are shown, such as that no model was trained."""
+        """Caveat that must be shown with these masks, such as that the model was not trained."""
         return self._note
 
     @property
@@ -241,7 +242,7 @@ class Predictions:
 
     @property
     def cases(self) -> "pd.DataFrame":
-        """One row for each mask made now, by case id: ``volume_ml``, ``seconds``, ``notes``."""
+        """One row for each new mask, indexed by case id: ``volume_ml``, ``seconds``, ``notes``."""
         import pandas as pd
 
         rows = [
@@ -252,13 +253,13 @@ class Predictions:
         return pd.DataFrame(rows, index=ids, columns=["volume_ml", "seconds", "notes"])
 
     def __getitem__(self, case_id: str) -> Mask:
-        """Return the mask of one case; `CaseError` where there is none."""
+        """Return the mask of a case; raise `CaseError` if there is none."""
         path = self._folder / f"{case_id}.nii.gz"
         if not path.is_file():
             failed = {failure.case_id: failure.reason for failure in self.failures}
             why = failed.get(case_id, "it is not in the folder")
             raise CaseError(
-                f"expected a prediction of {case_id!r} in {self._folder}, but {why}: choose another"
+                f"expected a prediction of {case_id!r} in {self._folder}, but {why}; choose another"
             )
         return read_labels(path).mask()
 
@@ -273,7 +274,7 @@ def _predict_case(
 
 @contextmanager
 def _open_segmenter(model: PathLike, choices: RunChoices) -> Iterator[Segmenter]:
-    """Give the model; the process that runs a trained one ends with it."""
+    """Yield the model; the process of a trained model ends with the block."""
     segmenter = open_model(str(path_of(model, "model")), choices, Worker())
     try:
         yield segmenter
@@ -283,7 +284,10 @@ def _open_segmenter(model: PathLike, choices: RunChoices) -> Iterator[Segmenter]
 
 
 def _limit_of_place(segmenter: Segmenter, workers: int, limit_s: float | None) -> float | None:
-    """Return the limit that the batch keeps; a trained model in this process keeps its own."""
+    """Return the time limit that the batch enforces, None if the model enforces the limit itself.
+
+    A trained model that runs in this process enforces its own limit.
+    """
     return None if isinstance(segmenter, PlannedSegmenter) and not workers else limit_s
 
 
@@ -291,30 +295,28 @@ def _make_prompt(
     case: Case, click: tuple[int, int, int] | None, box: Corners | None
 ) -> Prompt | None:
     if click is not None and box is not None:
-        raise ArgumentError("expected a click or a box, got both: keep one")
+        raise ArgumentError("expected a click or a box, but got both")
     if box is not None:
         return BoxPrompt(box_of(box, case.grid.shape))
     return None if click is None else Click(voxel_of(click, case))
 
 
 def voxel_of(given: tuple[int, int, int], case: Case) -> tuple[int, int, int]:
-    """Return a voxel ``(z, y, x)`` of a case; raise `ArgumentError` where it is none."""
+    """Return a voxel ``(z, y, x)`` of a case; raise `ArgumentError` if it is not one."""
     shape = case.grid.shape
     try:
         z, y, x = (index(at) for at in given)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"expected a voxel (z, y, x), got {given!r}: pass three whole numbers"
+            f"expected a voxel (z, y, x), but got {given!r}; pass three whole numbers"
         ) from error
     if not all(0 <= at < n for at, n in zip((z, y, x), shape, strict=True)):
-        raise ArgumentError(
-            f"expected a voxel (z, y, x) inside {shape}, got {(z, y, x)}: pass one of the case"
-        )
+        raise ArgumentError(f"expected a voxel (z, y, x) inside {shape}, but got {(z, y, x)}")
     return z, y, x
 
 
 def _refuse_arguments(whose: str, got: str, **given: Any) -> None:
-    """Refuse what would be passed over in silence."""
+    """Refuse arguments that would have no effect."""
     asked = [
         name
         for name, value in given.items()
@@ -322,5 +324,5 @@ def _refuse_arguments(whose: str, got: str, **given: Any) -> None:
     ]
     if asked:
         raise ArgumentError(
-            f"expected {asked[0]} only {whose}, got it with {got}: leave {asked[0]} out"
+            f"{asked[0]} applies only {whose}, but got it with {got}; leave {asked[0]} out"
         )

@@ -307,14 +307,14 @@ def _clinical_table(clinical: "PathLike | DataSet | None") -> Path | None:
         return path_of(clinical, "the clinical table")
     if clinical.clinical is None:
         raise ArgumentError(
-            f"expected a data set with a clinical table, got {clinical.name}, which has none: pass "
-            "the table's path, or leave clinical out"
+            f"the data set {clinical.name} has no clinical table: pass the path of a table, or "
+            "leave clinical out"
         )
     return clinical.clinical
 
 
 def _are_files(reference: object, prediction: object) -> bool:
-    """Return whether both sides are files or folders, so that cases can be read one by one."""
+    """Return whether both arguments are files or folders, so that cases can be read one by one."""
     return is_path(prediction) and (is_path(reference) or isinstance(reference, DataSet))
 
 
@@ -339,7 +339,7 @@ def _file_pairs(reference: Any, prediction: Any) -> tuple[FoundPairs, tuple[Path
 
 
 def _folders_of(reference: object) -> frozenset[Path]:
-    """Return all folders of a data set, so that nothing is saved among its files."""
+    """Return all folders of a data set, into which no results may be saved."""
     return reference.opened.data_set.folders if isinstance(reference, DataSet) else frozenset()
 
 
@@ -357,8 +357,8 @@ def _pairs_of_data_set(data_set: DataSet, folder: Path) -> FoundPairs:
     }
     if not references:
         raise ArgumentError(
-            f"expected a data set with references, got {data_set.name} without any: pass the "
-            "folder of the reference masks"
+            f"the data set {data_set.name} has no references: pass the folder of the reference "
+            "masks"
         )
     listing = list_masks(folder, tuple(references))
     if listing.is_empty:
@@ -409,8 +409,8 @@ def _mask_pairs(reference: Any, prediction: Any, grid: Grid | None, case_id: str
     common = grid_of(grid, reference, prediction)
     if reference is None or prediction is None:
         raise ArgumentError(
-            "expected a reference and a prediction, got None: pass two masks, or mappings by case "
-            "id, in which one may be missing"
+            "the reference or the prediction is None: pass two masks, or mappings by case id, in "
+            "which one may be missing"
         )
     expert = _convert_labels(reference, "the reference", common)
     model = _convert_labels(prediction, "the prediction", common)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from napari_mamamia.core.errors import ArgumentError, CaseError
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.core.records import CaseFailure, CaseScore
+from napari_mamamia.core.records import CaseFailure, CaseScore, list_score_columns
 from napari_mamamia.io.tables.tables import plain_content
 from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import ExistingName, PathLike, existing_of, path_of
@@ -88,17 +88,17 @@ class Scores:
 
     @property
     def model(self) -> ModelScores:
-        """All results of the model as one record."""
+        """Results of the model as one record."""
         return self._scored.model
 
     @property
     def name(self) -> str:
-        """The model's name."""
+        """Name of the model."""
         return self.model.name
 
     @property
     def profile(self) -> str:
-        """The profile of all numbers: "clinical", "official-code" or "paper"."""
+        """Profile of all numbers: "clinical", "official-code" or "paper"."""
         return self.model.profile
 
     @property
@@ -129,7 +129,7 @@ class Scores:
 
     @cached_property
     def groups(self) -> "pd.DataFrame":
-        """One row for each group of each variable, empty without a clinical table and sizes.
+        """One row for each group of each variable; empty without a clinical table.
 
         ``variable``, ``group``, ``n``, ``mean_dsc``, ``mean_norm_hd``, ``sd_dsc``, ``sd_norm_hd``,
         ``is_small`` (fewer cases than the profile requires), ``in_fairness`` (whether the ranking
@@ -326,7 +326,7 @@ class Comparison:
 
     @property
     def profile(self) -> str:
-        """The profile of all numbers."""
+        """Profile of all numbers."""
         return self._comparison.profile
 
     @cached_property
@@ -346,7 +346,7 @@ class Comparison:
 
     @cached_property
     def weights(self) -> "pd.DataFrame":
-        """The ranking score of each model (column) at each weight of fairness, 0 to 1 (row)."""
+        """Ranking score of each model (column) for each fairness weight from 0 to 1 (row)."""
         import pandas as pd
 
         sweep = self._comparison.sweep
@@ -463,7 +463,7 @@ def _write_page(
 def _case_table(rows: tuple[CaseScore, ...]) -> "pd.DataFrame":
     import pandas as pd
 
-    names = [field.name for field in fields(CaseScore)]
+    names = list_score_columns(rows)
     columns = {name: [getattr(row, name) for row in rows] for name in names if name != "case_id"}
     columns["status"] = [row.status.value for row in rows]
     index = pd.Index([row.case_id for row in rows], name="case_id", dtype=object)
@@ -526,5 +526,5 @@ def _cohort_rows(model: ModelScores) -> Iterator[tuple[str, float, float, float,
 
 
 def _format_table(table: "pd.DataFrame", title: str) -> str:
-    """Return a table with its title; undefined numbers are a dash, empty texts stay empty."""
+    """Return a table with its title; an undefined number is a dash, an empty text stays empty."""
     return f"<p>{escape(title)}</p>{html_of(table)}"

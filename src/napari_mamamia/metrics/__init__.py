@@ -1,9 +1,9 @@
-"""Plain functions of two masks and a grid; nan where a value is undefined.
+"""Metrics of two masks on one grid, as plain functions; nan where a value is undefined.
 
-``mm.metrics.dice(reference, prediction, grid)`` and the others by name are in `of_masks`: this
-package's public door, imported when asked for. `registry` is the list of metrics as data, of which
-scores, tables, window, report and docs are made.
-`nearest` holds the exact distances, `crop` the joint block.
+The public functions, such as ``mm.metrics.dice(reference, prediction, grid)``, are in `of_masks`
+and are imported when they are first used. `registry` is the table of all metrics, from which
+scores, tables, the window, the report and the documentation are made. `nearest` computes exact
+distances, `crop` cuts two masks to their joint block.
 """
 
 from napari_mamamia.core.program.lazy import lazy_names

@@ -1,4 +1,4 @@
-"""Two masks as every metric of a pair takes them: with what several metrics share."""
+"""Two masks with the results that several metrics share."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +12,12 @@ from napari_mamamia.metrics.surface import ContourRule, SurfaceDistances, surfac
 
 @dataclass(frozen=True, eq=False)
 class ComparedMasks:
-    """Two masks on one block of the image, and the distances between their contours.
+    """Two masks cropped to one block, with the distances between their contours.
 
-    `reference` and `prediction` are bool (z, y, x); an edge of the block that foreground touches is
-    an edge of the image (`joint_crop` cuts such a block). `matrix_mm` is 3x3 (`Grid.matrix_mm`).
-    `mm` are distances between closed contours in mm, `voxels` between open ones in index units.
+    `reference` and `prediction` are bool (z, y, x); where foreground touches an edge of the block,
+    that edge is an edge of the image (`joint_crop` cuts such a block). `matrix_mm` is 3x3
+    (`Grid.matrix_mm`). `mm` holds the distances between closed contours in mm, `voxels` those
+    between open contours in voxels.
     """
 
     reference: NDArray[np.bool_]
@@ -27,14 +28,22 @@ class ComparedMasks:
 
     @cached_property
     def dice_and_iou(self) -> tuple[float, float]:
-        """Dice and IoU, from one count of all voxels; nan if both masks are empty."""
+        """Dice and IoU from one count of all voxels; nan if both masks are empty."""
         return dice_and_iou(self.reference, self.prediction)
 
 
 def compare_masks(
     reference: NDArray[np.bool_], prediction: NDArray[np.bool_], matrix_mm: NDArray[np.float64]
 ) -> ComparedMasks:
-    """Return both masks with their distances; arguments are those of `ComparedMasks`."""
+    """Return both masks with the distances between their contours.
+
+    Parameters
+    ----------
+    reference, prediction
+        bool (z, y, x) of one shape, cut by `joint_crop`.
+    matrix_mm
+        3x3, the steps along (z, y, x) in mm as columns.
+    """
     mm = surface_distances(reference, prediction, matrix_mm)
     voxels = surface_distances(reference, prediction, None, ContourRule.OPEN)
     return ComparedMasks(reference, prediction, matrix_mm, mm, voxels)

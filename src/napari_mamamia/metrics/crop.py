@@ -1,4 +1,4 @@
-"""Cutting two masks down to the block that holds both."""
+"""Crop two masks to the smallest block that holds both."""
 
 from typing import Any
 
@@ -13,9 +13,14 @@ def joint_crop(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return views of both arrays on the smallest block that holds both foregrounds.
 
-    The block has a margin of one voxel where the image allows it, so that an edge of the crop that
-    foreground touches is an edge of the image: no metric of this room changes by cropping. Zero is
-    background. Two empty arrays give empty crops.
+    The block has a margin of one voxel where the image allows it. Foreground that touches an edge
+    of the crop therefore touches an edge of the image, and no metric of this package changes by
+    cropping. Zero is background. Two empty arrays give empty crops.
+
+    Parameters
+    ----------
+    reference, prediction
+        Masks or label arrays (z, y, x) of one shape; zero is background.
 
     Raises
     ------
@@ -26,11 +31,14 @@ def joint_crop(
     """
     if reference.shape != prediction.shape:
         raise GridMismatchError(
-            f"the reference has shape {reference.shape}, the prediction {prediction.shape} "
-            "(z, y, x): they must share one grid; export one of them again on the other's grid"
+            f"expected two masks on one grid, but the reference has shape {reference.shape} and "
+            f"the prediction {prediction.shape} (z, y, x); resample one mask onto the grid of the "
+            "other"
         )
     if reference.ndim != 3:
-        raise ValueError(f"a mask has three axes (z, y, x), got shape {reference.shape}")
+        raise ValueError(
+            f"expected a mask with three axes (z, y, x), but got shape {reference.shape}"
+        )
     box = Box.around(reference).union(Box.around(prediction))
     if not box.is_empty:
         box = box.grown((1, 1, 1), reference.shape)

@@ -1,4 +1,4 @@
-"""Diameters of a mask: the longest in 3-D, in a slice and across it, and from head to foot."""
+"""Diameters of a mask in 3-D, within a slice, and along the patient's head-foot axis."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,15 +10,15 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 
 _FEW: Final = 400
-"""Up to so many points every pair is looked at; above it the convex hull is quicker."""
+"""Largest number of points for which all pairs are compared; above, the convex hull is faster."""
 
 _PAIRS: Final = 1 << 17
-"""Distances held at a time (1 MB, near the core)."""
+"""Distances computed in one step (1 MB, which fits into the CPU cache)."""
 
 _SWEEPS: Final = 4
 
 _ROUNDING: Final = 1e-9
-"""Share by which a bound is loosened, far above the rounding of a sum of three squares."""
+"""Relative tolerance of the bound, far above the rounding error of a sum of three squares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class LesionSize:
     Parameters
     ----------
     longest_mm
-        Of the whole lesion in 3-D.
+        The longest diameter of the whole lesion in 3-D.
     in_plane_mm, ends
-        The longest within one acquired slice, and the voxels ``(z, y, x)`` at its two ends.
+        The longest diameter within one acquired slice, and the voxels ``(z, y, x)`` at its ends.
     perpendicular_mm
-        How far the lesion extends in that slice at right angles to it.
+        The extent of the lesion in that slice, at right angles to the diameter.
     head_foot_mm
-        How far it extends along the patient's length.
+        The extent of the lesion along the patient's head-foot axis.
     """
 
     longest_mm: float
@@ -47,8 +47,15 @@ class LesionSize:
 def measure_size(lesion: NDArray[np.bool_], grid: Grid) -> LesionSize:
     """Return the diameters of a lesion, bool ``(z, y, x)`` on `grid`.
 
-    The slice is the one, in the plane of acquisition, with the longest diameter; the first of
-    several. Extents are those of the voxel centres between two parallel planes (calipers).
+    The slice is the acquired slice with the longest diameter, the first of several equal ones.
+    Extents are measured as with calipers: between two parallel planes through voxel centres.
+
+    Parameters
+    ----------
+    lesion
+        bool ``(z, y, x)``.
+    grid
+        The grid of the lesion.
 
     Source: longest diameter and its perpendicular in one slice as in the WHO handbook for reporting
     results of cancer treatment (1979).
@@ -66,7 +73,7 @@ def measure_size(lesion: NDArray[np.bool_], grid: Grid) -> LesionSize:
     points = voxels @ matrix.T
     first, last = _find_ends(voxels, matrix)
     along = points[last] - points[first]
-    # At right angles to the diameter and in the slice, whatever the shear of the grid.
+    # At right angles to the diameter within the slice, whatever the shear of the grid.
     row_step, column_step = (matrix[:, one] for one in range(3) if one != axis)
     normal = np.cross(row_step, column_step)
     across = np.cross(normal, along) if along.any() else np.zeros(3)
@@ -85,8 +92,8 @@ def measure_size(lesion: NDArray[np.bool_], grid: Grid) -> LesionSize:
 
 
 def _find_ends(voxels: NDArray[np.intp], matrix_mm: NDArray[np.float64]) -> tuple[int, int]:
-    """Return which two of the voxels (n, 3) of one slice lie farthest apart."""
-    # Only the ends of rows can be corners of the slice's outline.
+    """Return the indices of the two voxels of one slice (n, 3) that are farthest apart."""
+    # Only the ends of rows can be corners of the outline.
     free = [k for k in range(3) if np.ptp(voxels[:, k])]
     if not free:
         return 0, 0
@@ -115,28 +122,29 @@ def _find_ends(voxels: NDArray[np.intp], matrix_mm: NDArray[np.float64]) -> tupl
 def longest_diameter_mm(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> float:
     """Return the largest distance between the centres of two foreground voxels, in mm.
 
-    This is the largest Feret diameter of the 3-D convex hull; all parts of a mask count together.
-    nan for an empty mask, 0 for a single voxel.
+    This is the largest Feret diameter of the 3-D convex hull; all components of the mask count
+    together. nan for an empty mask, 0 for a single voxel.
 
     Parameters
     ----------
     mask
         bool (z, y, x), or any crop that holds its foreground.
     matrix_mm
-        3x3, steps along (z, y, x) as columns (`Grid.matrix_mm`), so that a sheared or oblique grid
-        is measured truly.
+        3x3, the steps along (z, y, x) in mm as columns (`Grid.matrix_mm`), so that sheared and
+        oblique grids are measured correctly.
 
     Notes
     -----
-    Two voxels that lie farthest apart are corners of the convex hull, and a corner is the first or
-    last foreground voxel of its row along every axis. Source: M. I. Shamos, Computational Geometry
+    The two voxels that are farthest apart are corners of the convex hull, and a corner is the first
+    or last foreground voxel of its row along every axis. Source: M. I. Shamos, Computational
+    Geometry
     (PhD thesis, Yale 1978), the diameter of a set is that of its hull; Feret diameter as in
     R. Beare, G. Lehmann, The Insight Journal 2006 (ITK), between voxel centres.
     """
     if not mask.any():
         return float("nan")
-    # A voxel between two others on one line is never one of the two farthest: each axis in turn
-    # drops such voxels.
+    # A voxel between two others on one line is never one of the two farthest apart: each axis in
+    # turn removes such voxels.
     places = _first_and_last(mask)
     for axes in ((0, 2, 1), (1, 2, 0)):
         places = _row_ends(places, axes)
@@ -156,8 +164,8 @@ def _first_and_last(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 
 def _row_ends(places: NDArray[np.intp], axes: tuple[int, int, int]) -> NDArray[np.intp]:
-    """Return the first and last place of each row along the last of `axes`."""
-    # One number for each place sorts them ten times faster than np.lexsort.
+    """Return the first and last voxel of each row along the last of `axes`."""
+    # Sorting one number per voxel is ten times faster than np.lexsort.
     extents = places.max(axis=0) + 1
     turned = [places[:, axis] for axis in axes]
     numbers = np.sort(np.ravel_multi_index(turned, tuple(extents[list(axes)])))
@@ -172,10 +180,10 @@ def _row_ends(places: NDArray[np.intp], axes: tuple[int, int, int]) -> NDArray[n
 
 
 def _find_corners(places: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the corners of the convex hull; all places where they lie in one plane.
+    """Return the corners of the convex hull; all voxels if they lie in one plane.
 
-    The hull is that of whole voxel numbers, which no rounding moves: a linear map to mm keeps
-    corners corners.
+    The hull is computed from integer voxel indices, which have no rounding error; a linear map to
+    mm maps corners to corners.
     """
     from scipy.spatial import ConvexHull, QhullError  # as KDTree in `nearest`
 
@@ -188,12 +196,12 @@ def _find_corners(places: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def _far_out(points_mm: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which of n points (n, 3) may be one of the two that lie farthest apart.
+    """Return a bool for each of n points (n, 3): whether it may belong to the farthest pair.
 
-    A pair can only be farther apart than one already known if both ends lie far enough from the
-    middle.
+    A pair can only exceed the longest distance found so far if both its points lie far enough from
+    the centre.
     """
-    # Three long rows are added up many times faster than many rows of three.
+    # Adding three long rows is many times faster than adding many rows of three.
     along = np.ascontiguousarray(points_mm.T)
     middle = (along.min(axis=1, keepdims=True) + along.max(axis=1, keepdims=True)) / 2
     radius = np.sqrt(((along - middle) ** 2).sum(axis=0))
@@ -203,7 +211,8 @@ def _far_out(points_mm: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 def _measure_farthest(points_mm: NDArray[np.float64]) -> float:
     """Return the largest distance between two of n points (n, 3)."""
-    # The products below lose digits far from the origin, where scanners put many a breast.
+    # The products below lose digits far from the origin, and scanners often place the breast
+    # there.
     apart = points_mm - points_mm.mean(axis=0)
     squares = (apart**2).sum(axis=1)
     step = max(1, _PAIRS // len(apart))
@@ -212,14 +221,17 @@ def _measure_farthest(points_mm: NDArray[np.float64]) -> float:
         block = slice(first, first + step)
         squared = squares[block, None] + squares - 2 * (apart[block] @ apart.T)
         one, other = np.unravel_index(int(squared.argmax()), squared.shape)
-        # The products only choose the pair; its distance is taken from the difference, which rounds
-        # less.
+        # The products only choose the pair. Its distance is computed from the difference, which
+        # has a smaller rounding error.
         longest = max(longest, float(np.linalg.norm(apart[first + one] - apart[other])))
     return longest
 
 
 def _sweep_points(along: NDArray[np.float64]) -> float:
-    """Return the distance of two far points of (3, n): from one to the farthest, and on."""
+    """Return the distance between two distant points of (3, n), a lower bound of the largest one.
+
+    Each sweep goes from a point to the point farthest from it.
+    """
     place, longest = 0, 0.0
     for _ in range(_SWEEPS):
         squared = ((along - along[:, place, None]) ** 2).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Counting lesions: which of the reference's were found, which of the prediction's are false."""
+"""Count lesions: found and missed lesions of the reference, false positives of the prediction."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,11 +14,12 @@ Numbers = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class LesionCounts:
-    """Connected parts of two masks, matched by the rule `any-overlap`.
+    """Number of connected components of two masks that match under the rule `any-overlap`.
 
-    `found` and `missed` count lesions of the reference, with and without a shared voxel; `false`
-    counts parts of the prediction that share none. One predicted part may find several lesions,
-    and several parts may find one lesion: none of them is false then.
+    `found` and `missed` count the lesions of the reference that share a voxel with the prediction
+    or share none. `false` counts the components of the prediction that share no voxel with the
+    reference. One predicted component may find several lesions, and several components may find one
+    lesion. None of these components is false.
     """
 
     found: int
@@ -29,13 +30,13 @@ class LesionCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """The connected parts of a mask (z, y, x), numbered from 0 in array order of first voxels.
+    """The connected components of a mask (z, y, x), numbered from 0 in array order of first voxels.
 
-    Voxels that share a face, an edge or a corner are one part (26 neighbours). A part is held as
-    runs: neighbours in one row along x. `starts` and `stops` (half-open) are their places in the
-    flat array of shape `padded`, the mask's with an empty row behind each plane and an empty voxel
-    behind each row, so that a row's end never touches the next row's start. `numbers` says which
-    part each run belongs to, `voxels` how many each part has.
+    Voxels that share a face, an edge or a corner are connected (26 neighbours). A component is
+    stored as runs of neighbours in one row along x. `starts` and `stops` (half-open) are indices
+    into the flat array of shape `padded`: the mask's shape with an empty row after each plane and
+    an empty voxel after each row, so that the end of a row never touches the start of the next.
+    `numbers` is the component of each run, `voxels` the number of voxels of each component.
     """
 
     starts: Numbers
@@ -46,13 +47,14 @@ class Parts:
 
     @property
     def n(self) -> int:
-        """How many parts there are."""
+        """Number of components."""
         return self.voxels.size
 
     def meetings(self, other: "Parts") -> tuple[Numbers, Numbers]:
-        """Return the pairs of an own part and one of `other` that share a voxel, each once.
+        """Return the pairs of components, one of this mask and one of `other`, that share a voxel.
 
-        Both masks have one shape. Pairs, not a table: two masks of noise have 10^10 of them.
+        Both masks have the same shape. The result is a list of pairs and not a table, because two
+        masks of noise would have a table of 10^10 entries.
         """
         # Runs are half-open: without the 1, runs that only touch would count as sharing a voxel.
         one, two = _close_runs(self.starts, self.stops, other.starts + 1, other.stops - 1)
@@ -61,7 +63,7 @@ class Parts:
         return own_parts, others
 
     def at(self, places: Numbers) -> Numbers:
-        """Return the part of each of some foreground voxels (n, 3) along (z, y, x)."""
+        """Return the component of each of the foreground voxels (n, 3) along (z, y, x)."""
         flat = np.ravel_multi_index(tuple(places.T), self.padded)
         numbers: Numbers = self.numbers[np.searchsorted(self.starts, flat, side="right") - 1]
         return numbers
@@ -70,10 +72,19 @@ class Parts:
 def any_overlap_lesion_counts(
     reference: NDArray[np.bool_], prediction: NDArray[np.bool_]
 ) -> LesionCounts:
-    """Return how many lesions were found, missed and falsely predicted; all 0 for empty masks.
+    """Return the numbers of found, missed and false lesions; all are 0 for empty masks.
 
-    Both are bool (z, y, x) of one shape; other shapes raise `GridMismatchError`. A lesion is a
-    26-connected part, and one shared voxel is enough to find it.
+    A lesion is a 26-connected component; one shared voxel is enough to find it.
+
+    Parameters
+    ----------
+    reference, prediction
+        bool (z, y, x) of one shape.
+
+    Raises
+    ------
+    GridMismatchError
+        If the shapes differ.
 
     Examples
     --------
@@ -88,14 +99,14 @@ def any_overlap_lesion_counts(
 
 
 lesion_counts = any_overlap_lesion_counts
-"""The same by its earlier name, which does not say its rule."""
+"""Former name of `any_overlap_lesion_counts`, which did not name the matching rule."""
 
 
 def parts_of(mask: NDArray[np.bool_]) -> Parts:
-    """Return the 26-connected parts of a mask (z, y, x).
+    """Return the 26-connected components of a mask (z, y, x).
 
-    Runs are joined instead of voxels: a twentieth of the time of `scipy.ndimage.label` with 26
-    neighbours for a lesion (benchmarks/scoring.py), three times as long for noise.
+    Joining runs in place of voxels takes a twentieth of the time of `scipy.ndimage.label` with 26
+    neighbours for a lesion (benchmarks/scoring.py), and three times as long for noise.
     """
     depth, height, width = mask.shape
     padded = np.zeros((depth, height + 1, width + 1), dtype=np.bool_)
@@ -113,12 +124,12 @@ def parts_of(mask: NDArray[np.bool_]) -> Parts:
 def _pair_touching_runs(
     starts: Numbers, stops: Numbers, padded: tuple[int, int, int]
 ) -> tuple[Numbers, Numbers]:
-    """Return pairs of runs that touch: the later one of each, and the earlier."""
+    """Return the pairs of runs that touch: the later run of each pair, and the earlier one."""
     _, height, width = padded
     later, earlier = [], []
     for rows in (1, height - 1, height, height + 1):  # (z, y - 1), (z - 1, y + 1), (z - 1, y), ...
         back = rows * width
-        # Half-open runs that meet end to start lie at a corner, which joins parts too (26
+        # Half-open runs that meet end to start share a corner, which connects them too (26
         # neighbours).
         pairs = _close_runs(starts - back, stops - back, starts, stops)
         later.append(pairs[0])
@@ -129,9 +140,9 @@ def _pair_touching_runs(
 def _close_runs(
     starts: Numbers, stops: Numbers, other_starts: Numbers, other_stops: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """Return the pairs of runs of which each starts at the other's stop or before.
+    """Return the pairs of runs in which each run starts no later than the other one stops.
 
-    Runs of either kind are in order. The first of a pair counts in `starts`, the second in
+    The runs of both lists are in order. The first index of a pair refers to `starts`, the second to
     `other_starts`.
     """
     first = np.searchsorted(other_stops, starts)
@@ -143,9 +154,10 @@ def _close_runs(
 
 
 def _join_runs(one: Numbers, other: Numbers, n_runs: int) -> Numbers:
-    """Return the part of each run, from the pairs of runs that touch.
+    """Return the component number of each run, given the pairs of runs that touch.
 
-    Each round hangs every part that touches an earlier one below the earliest, until none does.
+    Each round merges every component with the earliest component that it touches. Rounds repeat
+    until no two components touch.
     """
     root = np.arange(n_runs)
     while one.size:

@@ -1,9 +1,9 @@
-"""Distance from each of many voxels to the nearest of many others, exactly and fast.
+"""Exact distance from each of many voxels to the nearest voxel of another set.
 
-Contours of two masks of one lesion lie close together, so most voxels are settled by looking at the
-few rows of the image around them (`nearest_rows`). Voxels that are farther than the rows reach,
-sparse sets and grids whose axes are not at right angles go to a k-d tree. Both ways are exact; in
-voxel units they give the same bits.
+Contours of two masks of one lesion lie close together, so that a search of the few image rows
+around each voxel settles most of them (`nearest_rows`). Voxels farther away than these rows, sparse
+sets and grids whose axes are not at right angles are searched with a k-d tree. Both methods are
+exact; in voxel units they give the same bits.
 """
 
 from collections.abc import Sequence
@@ -15,24 +15,22 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-# Distances to the nearest voxel where it is near: the rows of the image around each voxel.
-#
-# A table holds, for each voxel, how far the nearest of the others is along its own row (x). Rows
-# are looked at in order of their distance until none can be nearer.
-#
-# All in numpy: the search compiled by numba made scoring from files 10 % faster and each process
-# 100 MB larger, a third of what a worker may take (benchmarks/scoring.py, score_memory.py).
+# Distances to the nearest voxel by a search of the image rows around each voxel. A table holds,
+# for each voxel, the distance to the nearest voxel of the other set in the same row (x). Rows are
+# searched in order of their distance until none can be nearer. All in numpy: a search compiled by
+# numba made scoring from files 10 % faster and each process 100 MB larger, a third of what a
+# worker may use (benchmarks/scoring.py, score_memory.py).
 
 _REACH_ROWS: Final = 12
-"""Rows looked at on each side, along the finer of z and y."""
+"""Rows searched on each side, along the finer of z and y."""
 _TABLE_PER_VOXEL: Final = 400
-"""Entries of the table for each voxel asked about, above which the tree is faster."""
+"""Table entries per query voxel above which the tree is faster."""
 _AT_ONCE: Final = 32768
-"""Table entries looked up in one step, so that they stay in the processor's cache."""
+"""Table entries read in one step, so that they stay in the CPU cache."""
 _NO_ROW: Final = 16000
-"""Stands in the table where a row holds none of the others; rows are shorter than this."""
+"""Table entry of a row without any voxel of the other set; rows are shorter than this."""
 _RIGHT_ANGLE: Final = 1e-12
-# All measured on one core with benchmarks/metrics.py.
+# All values were measured on one core with benchmarks/metrics.py.
 
 Voxels = NDArray[np.intp]
 Columns = NDArray[np.int32]
@@ -42,11 +40,12 @@ Table = NDArray[np.int16]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """A unit of distance: `matrix` is 3x3, steps along (z, y, x) as columns.
+    """A unit of distance, defined by a 3x3 matrix with the steps along (z, y, x) as columns.
 
-    `weights` are the squared lengths of the steps. `pads` are the rows looked at on each side,
-    along z and y, which settle squared distances up to `limit`. `is_at_right_angles` says whether
-    squared distances are sums over the axes; only then do rows serve.
+    `matrix` is that 3x3 matrix. `weights` are the squared lengths of the steps. `pads` are the
+    numbers of rows searched on each side, along z and y; they settle squared distances up to
+    `limit`. `is_at_right_angles` says whether squared distances are sums over the axes, which the
+    search by rows requires.
     """
 
     matrix: Floats
@@ -57,11 +56,11 @@ class Metric:
 
     @classmethod
     def of(cls, matrix_mm: Floats | None) -> Self:
-        """Return the unit of a grid's matrix in mm; None measures in voxels."""
+        """Return the unit of a matrix in mm (`Grid.matrix_mm`); None measures in voxels."""
         matrix = np.eye(3) if matrix_mm is None else matrix_mm
         weights = np.square(matrix).sum(axis=0)
         pads = (_REACH_ROWS * np.sqrt(weights[:2].min() / weights[:2])).astype(np.intp)
-        # The nearest row that is not looked at lies pads + 1 away: whatever is nearer than that is
+        # The nearest row that is not searched lies pads + 1 away: every smaller distance is
         # settled.
         limit = min(*((pads + 1) ** 2 * weights[:2]), (_NO_ROW - 1) ** 2 * weights[2])
         squares = matrix.T @ matrix
@@ -71,17 +70,17 @@ class Metric:
 
     @property
     def reach(self) -> Voxels:
-        """How far along (z, y, x) a voxel may lie that settles a distance up to the limit."""
+        """Return the distance in voxels along (z, y, x) within which the row search is exact."""
         return np.array([*self.pads, int(np.sqrt(self.limit / self.weights[2])) + 1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RowsAround:
-    """The rows around a voxel that are looked at, in one order for all units.
+    """The rows searched around a voxel, in the same order for all units.
 
-    Each step stands for four mirrored rows: `dz` before and behind, `dy` above and below. Of each
-    unit `costs` are the squared distances of the rows, endless where they are not nearer than its
-    limit; `bounds` are the least cost from each row on, and the limit behind the last.
+    Each step represents four mirrored rows: `dz` before and after, `dy` above and below. For each
+    unit, `costs` are the squared distances of the rows, infinite for rows beyond the unit's limit;
+    `bounds` are the least cost from each row on, and the limit after the last row.
     """
 
     dz: Voxels
@@ -111,40 +110,50 @@ class _RowsAround:
         return cls(dz[order], dy[order], reach, costs, bounds, weights)
 
     def steps(self, width: int) -> Voxels:
-        """Return the steps to each four rows (n, 4) in a table whose planes have this width."""
+        """Return the index offsets to each group of four rows, (n, 4), for planes of this width."""
         z, y = self.dz * width, self.dy
         return np.stack([z + y, z - y, y - z, -z - y], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units of distance that are measured in one search, which shares most of the work."""
+    """Units of distance that are measured in one shared search."""
 
     metrics: tuple[Metric, ...]
 
     @classmethod
     def of(cls, matrices_mm: Sequence[Floats | None]) -> Self:
-        """Return the units of several `matrix_mm`, see `Metric.of`."""
+        """Return the units of several matrices in mm, see `Metric.of`."""
         return cls(tuple(Metric.of(matrix) for matrix in matrices_mm))
 
     @cached_property
     def rows(self) -> _RowsAround | None:
-        """The rows looked at for those units that rows serve; None where they serve none."""
+        """The rows to search for the units with axes at right angles.
+
+        None if there is no such unit.
+        """
         square = [metric for metric in self.metrics if metric.is_at_right_angles]
         return _RowsAround.of(square) if square else None
 
 
 def squared_by_rows(points: Voxels, others: Voxels, units: Units) -> list[Floats]:
-    """Return the squared distance of each of `points` to the nearest of `others`, in each unit.
+    """Return the squared distance of each point to the nearest of `others`, in each unit.
 
     Parameters
     ----------
     points, others
-        Voxel indices (n, 3) along (z, y, x); at least one of each.
+        Voxel indices (n, 3) along (z, y, x), at least one of each.
     units
-        What none of the rows in reach settles is nan, and so is everything where the axes are not
-        at right angles or a table would be larger than it is worth. What lies beyond reach of all
-        others, such as a false positive far away, is infinite.
+        The units of distance.
+
+    Returns
+    -------
+    list of numpy.ndarray
+        One array (n,) for each unit. nan where the rows in reach do not settle the distance, where
+        the
+        axes are not at right angles, or where the table would be too large. Infinite for points
+        that
+        lie beyond the reach of all others, such as a false positive far away.
     """
     unsettled = [np.full(len(points), np.nan) for _ in units.metrics]
     around = units.rows
@@ -168,9 +177,10 @@ def squared_by_rows(points: Voxels, others: Voxels, units: Units) -> list[Floats
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """The table, flat in order (x, z, y), and the place in it of each voxel asked about.
+    """The table of distances along rows, and the position of each query voxel in it.
 
-    It holds the way along its row from each voxel to the nearest of the others.
+    The table is flat in order (x, z, y). It holds the distance along the row from each voxel to the
+    nearest voxel of the other set.
     """
 
     table: Table
@@ -179,7 +189,7 @@ class _Rows:
 
 
 def _make_rows(points: Columns, others: Columns, reach: Voxels) -> _Rows | None:
-    """Return the table around the points, None where it is too large for them to be worth it."""
+    """Return the table around the points, or None if a k-d tree would be faster."""
     low, high = points.min(axis=1).astype(np.intp), points.max(axis=1).astype(np.intp)
     others = others[:, _is_within(others, low - reach, high + reach)]
     if others.size:
@@ -196,12 +206,12 @@ def _make_rows(points: Columns, others: Columns, reach: Voxels) -> _Rows | None:
 
 
 def _make_columns(voxels: Voxels) -> Columns:
-    """Return voxels (n, 3) as three rows (3, n) of small numbers, which are quick to compare."""
+    """Return voxels (n, 3) transposed to three rows (3, n) of int32, which are fast to compare."""
     return np.ascontiguousarray(voxels.T, dtype=np.int32)
 
 
 def _is_within(voxels: Columns, low: Voxels, high: Voxels) -> NDArray[np.bool_]:
-    """Return which of the voxels (3, n) lie in the block from `low` to `high`, both included."""
+    """Return whether each voxel (3, n) lies in the block from `low` to `high`, both included."""
     inside = np.ones(voxels.shape[1], dtype=np.bool_)
     for along, start, stop in zip(voxels, low, high, strict=True):
         inside &= (along >= start) & (along <= stop)
@@ -209,7 +219,7 @@ def _is_within(voxels: Columns, low: Voxels, high: Voxels) -> NDArray[np.bool_]:
 
 
 def _row_table(others: Voxels, shape: tuple[int, int, int]) -> Table:
-    """Return, flat in order (x, z, y), how far along x the nearest of `others` (3, n) is."""
+    """Return the distance along x to the nearest of `others` (3, n), flat in order (x, z, y)."""
     table = np.full(shape, _NO_ROW, dtype=np.int16)
     z, y, x = others
     table[x, z, y] = 0
@@ -222,18 +232,18 @@ def _row_table(others: Voxels, shape: tuple[int, int, int]) -> Table:
 
 
 def _search_rows(rows: _Rows, around: _RowsAround) -> list[Floats]:
-    """Return, in each unit, the least of row cost plus squared way along the row; nan above limits.
+    """Return the least sum of row cost and squared distance along the row, in each unit.
 
-    All units look at the same rows, and mirrored rows cost the same: to find the ways in the table
-    takes as long as to weigh them.
+    Values above a unit's limit are nan. All units search the same rows, and mirrored rows cost the
+    same, since reading the table takes as long as weighing its values.
     """
     steps = around.steps(rows.width)
     squares = [np.full(rows.at.size, np.nan) for _ in around.costs]
     best = [np.full(rows.at.size, np.inf) for _ in around.costs]
     open_, at, start = np.arange(rows.at.size), rows.at, 0
     while start < len(steps) and open_.size:
-        # Few rows first and then twice as many: contours of one lesion are close, most voxels end
-        # early.
+        # Start with few rows and double their number: contours of one lesion are close, so that
+        # most voxels are settled early.
         stop = min(start + max(2, min(_AT_ONCE // (4 * open_.size), start + 2)), len(steps))
         ways = rows.table.take(at + steps[start:stop, :, None]).min(axis=1)
         ways_squared = ways.astype(np.float64)
@@ -253,7 +263,7 @@ def _search_rows(rows: _Rows, around: _RowsAround) -> list[Floats]:
 
 
 _FEWEST: Final = 64
-"""Voxels asked about, below which the tree is faster (measured with benchmarks/metrics.py)."""
+"""Number of query voxels below which the tree is faster (measured with benchmarks/metrics.py)."""
 _LEAF_VOXELS: Final = 64
 _ROUNDING: Final = 1e-9
 
@@ -264,15 +274,28 @@ def nearest_distances(points: Voxels, others: Voxels, matrix_mm: Floats | None =
     Parameters
     ----------
     points, others
-        Voxel indices (n, 3) along (z, y, x). Without `others` all distances are infinite.
+        Voxel indices (n, 3) along (z, y, x). All distances are infinite if `others` is empty.
     matrix_mm
-        3x3, steps along (z, y, x) as columns, in mm; None measures in voxels.
+        3x3, the steps along (z, y, x) in mm as columns; None measures in voxels.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64 (n,), in mm or in voxels.
     """
     return nearest_in_units(points, others, Units.of([matrix_mm]))[0]
 
 
 def nearest_in_units(points: Voxels, others: Voxels, units: Units) -> list[Floats]:
-    """Return `nearest_distances` for each of several units."""
+    """Return the nearest distances of `nearest_distances`, in each of several units.
+
+    Parameters
+    ----------
+    points, others
+        Voxel indices (n, 3) along (z, y, x).
+    units
+        The units of distance.
+    """
     metrics = units.metrics
     if not len(others):
         return [np.full(len(points), np.inf) for _ in metrics]
@@ -286,7 +309,10 @@ def nearest_in_units(points: Voxels, others: Voxels, units: Units) -> list[Float
 
 
 def _complete_distances(squared: Floats, points: Voxels, others: Voxels, matrix: Floats) -> Floats:
-    """Return the roots of `squared`; where it is nan or infinite, what the tree finds."""
+    """Return the square roots of `squared`, with missing values computed by a k-d tree.
+
+    Missing values are nan or infinite.
+    """
     distances: Floats = np.sqrt(squared)
     left = np.flatnonzero(~np.isfinite(squared))
     if left.size:
@@ -298,7 +324,10 @@ def _complete_distances(squared: Floats, points: Voxels, others: Voxels, matrix:
 def _by_tree(
     points: Voxels, others: Voxels, matrix: Floats, far: NDArray[np.bool_] | None = None
 ) -> Floats:
-    """Return the distances of `points`; those that are `far` on their own: fewer others matter."""
+    """Return the distances of `points` to the nearest other voxel, computed by a k-d tree.
+
+    Points that are `far` are searched separately, since fewer of the others matter for them.
+    """
     distances = np.zeros(len(points))
     asked, of_others = matrix @ points.T, matrix @ others.T
     for group in (np.ones(len(points), np.bool_),) if far is None else (far, ~far):
@@ -308,7 +337,9 @@ def _by_tree(
 
 
 def _ask_tree(asked: Floats, others: Floats) -> Floats:
-    from scipy.spatial import KDTree  # 0.2 s to import, which the list of metrics must not cost
+    from scipy.spatial import (
+        KDTree,
+    )  # scipy takes 0.2 s to import, which the list of metrics must not cost
 
     tree: Any = KDTree(  # type: ignore[no-untyped-call, unused-ignore]
         _in_question(asked, others).T,
@@ -321,11 +352,12 @@ def _ask_tree(asked: Floats, others: Floats) -> Floats:
 
 
 def _in_question(asked: Floats, others: Floats) -> Floats:
-    """Return those of the others (3, n) that may be nearest to one of the points asked about.
+    """Return the voxels of the other set (3, n) that may be nearest to a query point.
 
-    All points asked about lie in their bounding box, so none is farther from its nearest than the
-    least that any of the others has to the box's farthest corner; who is farther away than that
-    from the box is nearest to none. For a false positive far away a small cap is left.
+    All query points lie in their bounding box. Let d be the smallest distance from a voxel of the
+    other set to the farthest corner of this box. No query point is farther than d from its nearest
+    voxel, so voxels farther than d from the box are dropped. For a distant false positive only a
+    few voxels remain.
     """
     low, high = asked.min(axis=1, keepdims=True), asked.max(axis=1, keepdims=True)
     away, half = np.abs(others - (low + high) / 2), (high - low) / 2

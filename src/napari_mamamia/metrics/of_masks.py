@@ -1,9 +1,9 @@
-"""The metrics by name, of two masks on one grid: the public door of this room.
+"""The public metrics of two masks on one grid (``mm.metrics``).
 
-Each takes the reference first, the prediction second; swapping them changes nothing but lesion
-counts and what belongs to one mask. A mask is an array ``(z, y, x)`` or a `Mask`. Values are those
-of `CaseScore` under the profile `clinical`, to the last bit. NormHD belongs to a profile, so it is
-asked of `mm.score`.
+Each function takes the reference first and the prediction second. Swapping them changes only the
+lesion counts and the metrics of one mask. A mask is an array ``(z, y, x)`` or a `Mask`. The values
+are those of `CaseScore` under the profile `clinical`, bit for bit. NormHD depends on the profile;
+``mm.score`` computes it.
 """
 
 import numpy as np
@@ -23,17 +23,34 @@ from napari_mamamia.metrics.surface import ContourRule, SurfaceDistances, surfac
 def measure(
     reference: MaskLike, prediction: MaskLike, grid: Grid | None = None
 ) -> dict[str, float]:
-    """Return every metric of two masks by its name, such as "dsc", from one measurement of both.
+    """Return all metrics of two masks by name, such as "dsc".
 
-    The names are the columns of ``mm.score(...).cases``, the table in docs/methods/case_metrics.md.
-    Arguments and errors are those of `hausdorff95_mm`; nan where a metric is undefined.
+    Parameters
+    ----------
+    reference, prediction
+        The two masks, as in `dice`.
+    grid
+        The grid of both masks; may be omitted if one is a `Mask`, which has its own.
+
+    Returns
+    -------
+    dict of str to float
+        The columns of ``mm.score(...).cases`` (docs/methods/case_metrics.md); nan where a metric is
+        undefined.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is not a mask, or no grid is given.
+    GridMismatchError
+        If the masks are not on one grid.
 
     Examples
     --------
     >>> a = np.array([[[True, True, False]]])
     >>> b = np.array([[[False, True, False]]])
-    >>> found = measure(a, b, Grid.of_spacing((1, 1, 3), (2.0, 0.5, 0.75)))
-    >>> found["iou"], found["hausdorff_mm"], found["volume_reference_mm3"]
+    >>> values = measure(a, b, Grid.of_spacing((1, 1, 3), (2.0, 0.5, 0.75)))
+    >>> values["iou"], values["hausdorff_mm"], values["volume_reference_mm3"]
     (0.5, 0.75, 1.5)
     """
     matrix_mm = _require_grid(grid, reference, prediction).matrix_mm
@@ -43,22 +60,29 @@ def measure(
 
 
 def dice(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> float:
-    """Return twice the shared voxels over the sum of both, 0 to 1; nan if both masks are empty.
+    """Return the Dice coefficient of two masks, 0 to 1; nan if both are empty.
+
+    It is twice the number of shared voxels over the sum of both.
 
     Parameters
     ----------
     reference, prediction
-        Bool ``(z, y, x)``, or whole numbers of which 0 is background and one other is foreground,
-        a `Mask`, or a prediction.
+        Bool ``(z, y, x)``; integers in which 0 is background and one other value is foreground; a
+        `Mask`; or a prediction.
     grid
-        The grid of both; only their shapes count without it.
+        The grid of both masks; without it only the shapes are compared.
+
+    Returns
+    -------
+    float
+        0 (no overlap) to 1 (identical); nan if both masks are empty.
 
     Raises
     ------
     ArgumentError
-        If one is no mask: NaN, probabilities, an image, several labels.
+        If an argument is not a mask: it holds NaN, probabilities, an image or several labels.
     GridMismatchError
-        If they do not lie on one grid.
+        If the masks are not on one grid.
 
     Examples
     --------
@@ -71,30 +95,51 @@ def dice(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) ->
 
 
 def iou(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> float:
-    """Return the shared voxels over those of either, 0 to 1; nan if both masks are empty.
+    """Return the intersection over union of two masks, 0 to 1; nan if both are empty.
 
-    Arguments and errors are those of `dice`.
+    Parameters
+    ----------
+    reference, prediction, grid
+        As in `dice`.
+
+    Returns
+    -------
+    float
+        0 (no overlap) to 1 (identical); nan if both masks are empty.
+
+    Raises
+    ------
+    ArgumentError, GridMismatchError
+        As `dice`.
     """
     return overlap.iou(*_convert_pair(reference, prediction, grid))
 
 
 def hausdorff95_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> float:
-    """Return the 95th percentile of the distances between the contours, mm; nan without two.
+    """Return the 95th percentile Hausdorff distance of two masks in mm.
 
-    The larger of both directions, between voxel centres, by the whole affine: sheared and oblique
-    grids are measured truly.
+    It is the larger of the two directed 95th percentiles of the distances between contour voxels,
+    from voxel centre to voxel centre. The whole affine is used, so that sheared and oblique grids
+    are measured correctly.
 
     Parameters
     ----------
     reference, prediction
         As in `dice`.
     grid
-        The grid of both; may be left out where one is a `Mask`, which knows its own.
+        The grid of both masks; may be omitted if one is a `Mask`, which has its own.
+
+    Returns
+    -------
+    float
+        Millimetres, 0 or more; nan unless both masks have a contour.
 
     Raises
     ------
-    ArgumentError, GridMismatchError
-        As `dice`; also if nobody says which grid it is.
+    ArgumentError
+        As `dice`; also if no grid is given.
+    GridMismatchError
+        As `dice`.
 
     Examples
     --------
@@ -109,26 +154,67 @@ def hausdorff95_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None 
 def hausdorff95_voxels(
     reference: MaskLike, prediction: MaskLike, grid: Grid | None = None
 ) -> float:
-    """Return the same in voxel index units, as the challenge's published code does; nan without.
+    """Return the 95th percentile Hausdorff distance in voxels, as the challenge's code computes it.
 
-    Spacing is ignored, and the image's border is no contour. Arguments and errors as `dice`.
+    Spacing is ignored, and the border of the image is not a contour.
+
+    Parameters
+    ----------
+    reference, prediction, grid
+        As in `dice`.
+
+    Returns
+    -------
+    float
+        Voxels, 0 or more; nan unless both masks have a contour.
+
+    Raises
+    ------
+    ArgumentError, GridMismatchError
+        As `dice`.
     """
     pair = _convert_pair(reference, prediction, grid)
     return surface.hausdorff95(surface_distances(*pair, None, ContourRule.OPEN))
 
 
 def hausdorff_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> float:
-    """Return the largest distance between the contours, mm; nan without two.
+    """Return the Hausdorff distance of two masks in mm, the largest of all contour distances.
 
-    Arguments and errors as `hausdorff95_mm`.
+    Parameters
+    ----------
+    reference, prediction, grid
+        As in `hausdorff95_mm`.
+
+    Returns
+    -------
+    float
+        Millimetres, 0 or more; nan unless both masks have a contour.
+
+    Raises
+    ------
+    ArgumentError, GridMismatchError
+        As `hausdorff95_mm`.
     """
     return surface.hausdorff(_distances_mm(reference, prediction, grid))
 
 
 def assd_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> float:
-    """Return the mean distance between the contours, both ways together, mm; nan without two.
+    """Return the average symmetric surface distance of two masks in mm.
 
-    Arguments and errors as `hausdorff95_mm`.
+    Parameters
+    ----------
+    reference, prediction, grid
+        As in `hausdorff95_mm`.
+
+    Returns
+    -------
+    float
+        Millimetres, the mean over the contour voxels of both masks; nan unless both have a contour.
+
+    Raises
+    ------
+    ArgumentError, GridMismatchError
+        As `hausdorff95_mm`.
     """
     return surface.assd(_distances_mm(reference, prediction, grid))
 
@@ -139,31 +225,81 @@ def nsd(
     grid: Grid | None = None,
     tolerance_mm: float = 1.0,
 ) -> float:
-    """Return the share of contour voxels within `tolerance_mm` of the other contour, 0 to 1.
+    """Return the normalised surface distance (surface Dice) of two masks, 0 to 1.
 
-    nan without two contours. Arguments and errors as `hausdorff95_mm`; also `ArgumentError` for a
-    negative tolerance.
+    The value is the share of all contour voxels that lie within `tolerance_mm` of the other
+    contour.
+
+    Parameters
+    ----------
+    reference, prediction, grid
+        As in `hausdorff95_mm`.
+    tolerance_mm
+        Largest accepted distance in mm, 0 or more.
+
+    Returns
+    -------
+    float
+        0 to 1; nan unless both masks have a contour.
+
+    Raises
+    ------
+    ArgumentError
+        As `hausdorff95_mm`; also if `tolerance_mm` is negative.
+    GridMismatchError
+        As `hausdorff95_mm`.
     """
     if not tolerance_mm >= 0:
         raise ArgumentError(
-            f"expected a tolerance of 0 mm or more, got {tolerance_mm}: give one such as 1.0"
+            f"expected a tolerance of 0 mm or more, but got {tolerance_mm}; pass a value such as "
+            "1.0"
         )
     return surface.nsd(_distances_mm(reference, prediction, grid), tolerance_mm)
 
 
 def volume_mm3(mask: MaskLike, grid: Grid | None = None) -> float:
-    """Return the volume of one mask, mm3; 0 for an empty one.
+    """Return the volume of one mask in mm3; 0 for an empty mask.
 
-    `grid` may be left out for a `Mask`. Errors as `dice`.
+    Parameters
+    ----------
+    mask
+        As `reference` in `dice`.
+    grid
+        The grid of the mask; may be omitted if `mask` is a `Mask`.
+
+    Returns
+    -------
+    float
+        Number of voxels times the volume of a voxel, in mm3.
+
+    Raises
+    ------
+    ArgumentError, GridMismatchError
+        As `dice`; also `ArgumentError` if no grid is given.
     """
     matrix_mm = _require_grid(grid, mask).matrix_mm
     return volume.volume_mm3(mask_array(mask, "the mask", grid), matrix_mm)
 
 
 def longest_diameter_mm(mask: MaskLike, grid: Grid | None = None) -> float:
-    """Return the largest distance between two voxels of one mask, mm; nan for an empty one.
+    """Return the largest distance between two voxels of one mask in mm; nan for an empty mask.
 
-    All its parts count together. `grid` may be left out for a `Mask`. Errors as `dice`.
+    All components of the mask count together.
+
+    Parameters
+    ----------
+    mask, grid
+        As in `volume_mm3`.
+
+    Returns
+    -------
+    float
+        Millimetres between voxel centres; 0 for a single voxel, nan for an empty mask.
+
+    Raises
+    ------
+    ArgumentError, GridMismatchError
+        As `volume_mm3`.
     """
     matrix_mm = _require_grid(grid, mask).matrix_mm
     return diameter.longest_diameter_mm(mask_array(mask, "the mask", grid), matrix_mm)
@@ -172,10 +308,24 @@ def longest_diameter_mm(mask: MaskLike, grid: Grid | None = None) -> float:
 def any_overlap_lesion_counts(
     reference: MaskLike, prediction: MaskLike, grid: Grid | None = None
 ) -> LesionCounts:
-    """Return how many lesions were found, missed and falsely predicted; 0 for empty masks.
+    """Return the numbers of found, missed and false lesions; all are 0 for empty masks.
 
-    A lesion is a connected part (26 neighbours), found by one shared voxel. Arguments and errors as
-    `dice`.
+    A lesion is a connected component (26 neighbours); one shared voxel is enough to find it.
+
+    Parameters
+    ----------
+    reference, prediction, grid
+        As in `dice`.
+
+    Returns
+    -------
+    LesionCounts
+        ``found`` and ``missed`` lesions of the reference, ``false`` ones of the prediction.
+
+    Raises
+    ------
+    ArgumentError, GridMismatchError
+        As `dice`.
 
     Examples
     --------
@@ -188,7 +338,7 @@ def any_overlap_lesion_counts(
 
 
 lesion_counts = any_overlap_lesion_counts
-"""The same by its earlier name, which does not say its rule."""
+"""Former name of `any_overlap_lesion_counts`, which did not name the matching rule."""
 
 
 def _distances_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None) -> SurfaceDistances:
@@ -199,7 +349,7 @@ def _distances_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None) 
 def _convert_pair(
     reference: MaskLike, prediction: MaskLike, grid: Grid | None
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return both masks as bool arrays, on one grid as far as anybody says which."""
+    """Return both masks as bool arrays; masks with known grids must share one grid."""
     common = grid_of(grid, reference, prediction)
     reference_mask, other_own = mask_in(reference), mask_in(prediction)
     if reference_mask is not None and other_own is not None:
@@ -208,8 +358,8 @@ def _convert_pair(
     other = mask_array(prediction, "the prediction", common)
     if one.shape != other.shape:
         raise GridMismatchError(
-            f"expected two masks of one shape, got {one.shape} for the reference and "
-            f"{other.shape} for the prediction (z, y, x): pass masks of one case"
+            f"expected two masks of one shape, but got {one.shape} for the reference and "
+            f"{other.shape} for the prediction (z, y, x); pass masks of one case"
         )
     return one, other
 
@@ -218,7 +368,7 @@ def _require_grid(grid: Grid | None, *masks: MaskLike) -> Grid:
     place = grid_of(grid, *masks)
     if place is None:
         raise ArgumentError(
-            "expected a grid, since this is measured in mm, got arrays alone: pass  case.grid  or  "
+            "expected a grid for a measurement in mm, but got arrays alone; pass  case.grid  or  "
             "Grid.of_spacing(array.shape, (z, y, x) in mm)"
         )
     return place

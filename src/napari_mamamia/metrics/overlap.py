@@ -1,4 +1,4 @@
-"""How much of two masks coincides: Dice and intersection over union."""
+"""Overlap of two masks: Dice and intersection over union."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,10 +7,16 @@ from napari_mamamia.metrics.crop import joint_crop
 
 
 def dice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
-    """Return twice the shared voxels over the sum of both, 0 to 1; nan if both masks are empty.
+    """Return the Dice coefficient of two masks, 0 to 1; nan if both are empty.
 
-    Both are bool (z, y, x) of one shape; other shapes raise `GridMismatchError`.
-    Source: L. R. Dice, Ecology 26 (1945) 297.
+    The value is twice the number of shared voxels over the sum of both masks' voxels. Both masks
+    are bool (z, y, x) of one shape; other shapes raise `GridMismatchError`. Source: L. R. Dice,
+    Ecology 26 (1945) 297.
+
+    Parameters
+    ----------
+    reference, prediction
+        bool (z, y, x) of one shape.
 
     Examples
     --------
@@ -23,10 +29,14 @@ def dice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
 
 
 def iou(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
-    """Return the shared voxels over those of either mask, 0 to 1; nan if both masks are empty.
+    """Return the intersection over union of two masks, 0 to 1; nan if both are empty.
 
-    Arguments and errors are those of `dice`.
-    Source: P. Jaccard, New Phytologist 11 (1912) 37.
+    Arguments and errors are those of `dice`. Source: P. Jaccard, New Phytologist 11 (1912) 37.
+
+    Parameters
+    ----------
+    reference, prediction
+        bool (z, y, x) of one shape.
     """
     return dice_and_iou(*joint_crop(reference, prediction))[1]
 
@@ -34,7 +44,13 @@ def iou(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> float:
 def dice_and_iou(
     reference: NDArray[np.bool_], prediction: NDArray[np.bool_]
 ) -> tuple[float, float]:
-    """Return `dice` and `iou` of equal crops, from one count of all their voxels."""
+    """Return `dice` and `iou` of two masks of one shape, from one count of all voxels.
+
+    Parameters
+    ----------
+    reference, prediction
+        bool (z, y, x) of one shape.
+    """
     shared, together = _count_voxels(reference, prediction)
     if not together:
         return float("nan"), float("nan")
@@ -44,6 +60,8 @@ def dice_and_iou(
 def _count_voxels(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> tuple[int, int]:
     """Return the number of shared voxels and the sum of both masks' voxels."""
     if reference.dtype != np.bool_ or prediction.dtype != np.bool_:
-        raise TypeError(f"masks are bool, got {reference.dtype} and {prediction.dtype}")
+        raise TypeError(
+            f"expected masks of type bool, but got {reference.dtype} and {prediction.dtype}"
+        )
     shared = int(np.count_nonzero(reference & prediction))
     return shared, int(np.count_nonzero(reference)) + int(np.count_nonzero(prediction))

@@ -1,18 +1,22 @@
-"""The metrics as data: an entry here is computed, written, shown and explained everywhere.
+"""The table of metrics (`METRICS`), from which all tables, texts and computations are made.
 
 Scores and tables (CSV, spreadsheets, `mm.score`), `mm.metrics.measure`, the window, the terminal,
-the report and docs/methods/case_metrics.md are made of `METRICS`. A new one is a function in this
-package, an entry here and a field of `CaseScore`.
+the report and docs/methods/case_metrics.md use it. A new metric is a function in this package, an
+entry here and a field of `CaseScore`; or an entry point `napari_mamamia.metrics` of another
+package, whose value is in `CaseScore.further`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.plugins import Registry
+from napari_mamamia.core.records import METRIC_GROUP
 from napari_mamamia.metrics.compared import ComparedMasks
 from napari_mamamia.metrics.diameter import longest_diameter_mm
 from napari_mamamia.metrics.surface import assd, hausdorff, hausdorff95, nsd
@@ -20,13 +24,15 @@ from napari_mamamia.metrics.volume import volume_mm3
 
 PairMeasure: TypeAlias = Callable[[ComparedMasks], float]
 MaskMeasure: TypeAlias = Callable[[NDArray[np.bool_], NDArray[np.float64]], float]
-"""Of one mask, bool (z, y, x) or a crop that holds its foreground, and the 3x3 `matrix_mm`."""
+"""A function of one mask, bool (z, y, x) or a crop that holds its foreground, and `matrix_mm`
+(3x3).
+"""
 
 _MM3_PER_ML: Final = 1000.0
 
 
 class Better(StrEnum):
-    """Which way a metric improves."""
+    """The direction in which a metric improves."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -34,16 +40,16 @@ class Better(StrEnum):
 
 
 class Place(StrEnum):
-    """Where a metric is shown; it stands in every table that is written."""
+    """Where a metric is shown. Every written table has all metrics."""
 
     CASE = "case"
-    """Page Score, for the case that is open."""
+    """The page Score, for the open case."""
     CASES = "cases"
-    """The tables of cases: in the terminal and at the window's bottom."""
+    """The tables of cases in the terminal and at the bottom of the window."""
     REPORT = "report"
-    """The report's table of cases, on the screen."""
+    """The table of cases in the report on the screen."""
     PAPER = "paper"
-    """That table as it is printed, which has room for few."""
+    """The table of cases in the printed report, which has room for few columns."""
 
 
 _ON_SCREEN: Final = frozenset({Place.CASE, Place.CASES, Place.REPORT})
@@ -51,7 +57,7 @@ _ON_SCREEN: Final = frozenset({Place.CASE, Place.CASES, Place.REPORT})
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a value is shown: divided by `divisor` it is in `unit`, with so many decimals."""
+    """How a value is shown: divided by `divisor` it is in `unit`, with this number of decimals."""
 
     unit: str
     divisor: float
@@ -62,33 +68,34 @@ class Shown:
 class MetricSpec:
     """One number of a `CaseScore`.
 
+    A metric without any of the three functions below is computed by the profile.
+
     Parameters
     ----------
     name
-        The column.
+        The column name.
     label
-        What the user reads, without unit.
+        The name that the user reads, without unit.
     unit
         "mm", "voxels", "mm3", or "" for a share of 1.
     decimals
-        Shown in that unit.
+        The number of decimals in that unit.
     meaning
-        What it is in plain words, for the window.
+        A plain description for the window.
     formula, source, oracle
-        For docs/methods/case_metrics.md: how it is computed (R and P are the contours of the masks
-        A and B), where that comes from, what our number was compared with in the tests.
+        For docs/methods/case_metrics.md: the formula (R and P are the contours of the masks A and
+        B),
+        its source, and the program that our number is compared with in the tests.
     of_pair
-        How it is computed of two masks; nan where it is undefined.
+        The function of two masks; it returns nan where the metric is undefined.
     of_reference, of_prediction
-        Or of one of them alone, which is known where the other is missing.
+        The function of one mask alone, for a metric that does not need the other mask.
     both_empty_by_profile
-        Whether the profile says what it is where both masks are empty.
+        Whether the profile defines the value for two empty masks.
     places
-        Where it is shown. What the window shows, the report shows.
+        Where the metric is shown. The report shows everything that the window shows.
     short
-        The label where room is small, "" for `label`.
-
-    A metric without any of the three functions is made by the profile.
+        The label for narrow places, "" to use `label`.
     """
 
     name: str
@@ -109,12 +116,12 @@ class MetricSpec:
 
     @property
     def heading(self) -> str:
-        """The label of a column in a table."""
+        """Heading of the column in a table."""
         return self.short or self.label
 
     @property
     def in_tables(self) -> Shown:
-        """How it is shown in a table of cases: volumes in ml."""
+        """How the value is shown in a table of cases: volumes in ml."""
         if self.unit == "mm3":
             return Shown("ml", _MM3_PER_ML, 2)
         return Shown(self.unit, 1.0, self.decimals)
@@ -141,7 +148,7 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         "",
         Better.HIGHER,
         3,
-        "the common volume over that of both together; 1 is best",
+        "the common volume over the volume of the union; 1 is best",
         "|A∩B| / |A∪B|",
         "Jaccard, New Phytologist 11 (1912) 37",
         "SimpleITK LabelOverlapMeasures",
@@ -168,9 +175,9 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         "",
         Better.LOWER,
         3,
-        "distance of the profile over its divisor; 0 is best",
-        "Hausdorff distance / 150 as the profile has it (which distance, unit, clipping, empty "
-        "masks: table of the profiles below)",
+        "distance of the profile divided by the divisor of the profile; 0 is best",
+        "Hausdorff distance / 150 as the profile defines it (distance, unit, clipping and empty "
+        "masks: see the table of profiles below)",
         "the challenge's paper and scripts",
         "an independent slow implementation, bit for bit on 2,400 random pairs",
         places=frozenset({Place.CASES, Place.REPORT, Place.PAPER}),
@@ -181,8 +188,7 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         "voxels",
         Better.LOWER,
         1,
-        "95th percentile of the distances between the two surfaces in steps of the image; 0 is "
-        "best",
+        "95th percentile of the distances between the two surfaces in voxels; 0 is best",
         "as `hausdorff95_mm` in index steps, open contour",
         "LidiaGarrucho/MAMA-MIA, commit bfc321a4 (behaviour, no code)",
         "an independent slow implementation, bit for bit on 2,400 random pairs; SimpleITK "
@@ -224,7 +230,7 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         Better.HIGHER,
         3,
         "share of both surfaces within 1 mm of the other; 1 is best",
-        "share of the voxels of R and P with d ≤ 1 mm; voxels are counted, areas are not weighed",
+        "share of the voxels of R and P with d ≤ 1 mm; voxels are counted, areas are not weighted",
         "after Nikolov et al., J Med Internet Res 23 (2021) e26151",
         "MONAI compute_surface_dice without subvoxels",
         of_pair=lambda pair: nsd(pair.mm, 1.0),
@@ -287,11 +293,22 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         short="longest diameter",
     ),
 )
-"""In the order in which they are shown; files have that of `CaseScore`'s fields."""
+"""All metrics in the order in which they are shown; files use the order of `CaseScore`'s fields."""
+
+
+METRIC_REGISTRY: Final = Registry(
+    METRIC_GROUP, MetricSpec, MappingProxyType({spec.name: spec for spec in METRICS})
+)
+"""`METRICS`, then those of installed packages."""
+
+
+def list_metrics() -> tuple[MetricSpec, ...]:
+    """Return all metrics, those of installed packages too."""
+    return tuple(METRIC_REGISTRY.values())
 
 
 def metric(name: str) -> MetricSpec:
-    """Return the metric of that column name.
+    """Return the metric with this column name.
 
     Raises
     ------
@@ -303,28 +320,43 @@ def metric(name: str) -> MetricSpec:
     >>> metric("hausdorff95_mm").unit
     'mm'
     """
-    for spec in METRICS:
-        if spec.name == name:
-            return spec
-    names = ", ".join(spec.name for spec in METRICS)
-    raise ValueError(f"there is no metric named {name!r}; the metrics are {names}")
+    if name in METRIC_REGISTRY:
+        return METRIC_REGISTRY[name]
+    names = ", ".join(METRIC_REGISTRY)
+    raise ValueError(f"expected one of the metrics {names}, but got {name!r}")
 
 
 def metrics_at(place: Place) -> tuple[MetricSpec, ...]:
-    """Return the metrics that are shown at a place, in order."""
-    return tuple(spec for spec in METRICS if place in spec.places)
+    """Return the metrics that are shown in `place`, in order."""
+    return tuple(spec for spec in list_metrics() if place in spec.places)
 
 
 def pair_values(pair: ComparedMasks) -> dict[str, float]:
-    """Return every metric of two masks by its name; nan where it is undefined."""
-    return {spec.name: spec.of_pair(pair) for spec in METRICS if spec.of_pair}
+    """Return every metric of two masks by name; nan where it is undefined."""
+    return {spec.name: spec.of_pair(pair) for spec in list_metrics() if spec.of_pair}
 
 
 def reference_values(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> dict[str, float]:
-    """Return every metric of the reference alone by its name."""
-    return {s.name: s.of_reference(mask, matrix_mm) for s in METRICS if s.of_reference}
+    """Return every metric of the reference alone by name.
+
+    Parameters
+    ----------
+    mask
+        bool (z, y, x), or a crop that holds its foreground.
+    matrix_mm
+        3x3, the steps along (z, y, x) in mm as columns.
+    """
+    return {s.name: s.of_reference(mask, matrix_mm) for s in list_metrics() if s.of_reference}
 
 
 def prediction_values(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> dict[str, float]:
-    """Return every metric of the prediction alone by its name."""
-    return {s.name: s.of_prediction(mask, matrix_mm) for s in METRICS if s.of_prediction}
+    """Return every metric of the prediction alone by name.
+
+    Parameters
+    ----------
+    mask
+        bool (z, y, x), or a crop that holds its foreground.
+    matrix_mm
+        3x3, the steps along (z, y, x) in mm as columns.
+    """
+    return {s.name: s.of_prediction(mask, matrix_mm) for s in list_metrics() if s.of_prediction}

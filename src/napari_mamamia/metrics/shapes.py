@@ -1,6 +1,6 @@
-"""Numbers of what is drawn by hand: lengths, angles, ellipses and the values inside them.
+"""Measurements of hand-drawn shapes: lengths, angles, ellipses and the values inside them.
 
-Points are RAS mm, so that grids of any spacing, direction and shear are measured truly.
+Points are in RAS mm, so that grids of any spacing, direction and shear are measured correctly.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from napari_mamamia.core.grid import Grid, Plane
 
 @dataclass(frozen=True, slots=True)
 class ValuesInside:
-    """Values of the voxels inside a shape: how many, their mean and standard deviation (n - 1).
+    """Number, mean and standard deviation (n - 1) of the voxels inside a shape.
 
-    nan where there are too few: none for a mean, fewer than two for a deviation.
+    The mean is nan without voxels, the standard deviation with fewer than two.
     """
 
     n_voxels: int
@@ -25,7 +25,12 @@ class ValuesInside:
 
 
 def length_mm(start: ArrayLike, end: ArrayLike) -> float:
-    """Return the distance of two points, mm.
+    """Return the distance between two points in mm.
+
+    Parameters
+    ----------
+    start, end
+        Points in RAS mm.
 
     Examples
     --------
@@ -36,12 +41,20 @@ def length_mm(start: ArrayLike, end: ArrayLike) -> float:
 
 
 def angle_degrees(end: ArrayLike, apex: ArrayLike, other: ArrayLike) -> float:
-    """Return the angle at `apex`, 0 to 180 degrees; nan where an arm has no length.
+    """Return the angle at `apex` in degrees, 0 to 180; nan if an arm has length 0.
+
+    Parameters
+    ----------
+    end, other
+        Ends of the two arms, RAS mm.
+    apex
+        The common start of the arms, RAS mm.
 
     Notes
     -----
-    By the arctangent of sine and cosine, which stays exact near 0 and 180 where the arccosine does
-    not. Source: W. Kahan, Miscalculating Area and Angles of a Needle-like Triangle, 2014.
+    Computed as the arctangent of sine and cosine, which stays exact near 0 and 180 degrees, where
+    the arccosine does not. Source: W. Kahan, Miscalculating Area and Angles of a Needle-like
+    Triangle, 2014.
 
     Examples
     --------
@@ -55,10 +68,10 @@ def angle_degrees(end: ArrayLike, apex: ArrayLike, other: ArrayLike) -> float:
 
 
 def ellipse_area_mm2(centre: ArrayLike, one: ArrayLike, two: ArrayLike) -> float:
-    """Return the area of an ellipse, mm2: pi a b.
+    """Return the area of an ellipse in mm2.
 
-    `one` and `two` are the ends of half axes. Where these are not at right angles they are taken
-    for conjugate half diameters, whose ellipse has the area pi |a x b|.
+    `one` and `two` are the ends of the two half axes a and b. Half axes that are not at right
+    angles count as conjugate half diameters; the area is pi times the length of a x b.
 
     Examples
     --------
@@ -77,15 +90,19 @@ def values_in_ellipse(
     one: ArrayLike,
     two: ArrayLike,
 ) -> ValuesInside:
-    """Return what the voxels of one slice hold whose centres lie in an ellipse or on its edge.
+    """Return the statistics of the voxels of one slice with centres in or on an ellipse.
 
     Parameters
     ----------
     volume
-        ``(z, y, x)`` on `grid`. Voxels that are no numbers are left out.
+        ``(z, y, x)`` on `grid`. Voxels that are not finite are left out.
+    grid
+        The grid of the volume.
     plane
-        The slice is the one of this plane that is nearest to the centre; voxel centres are looked
-        at straight from above the ellipse.
+        The orientation of the slice. The slice is the one nearest to the centre; voxel centres are
+        projected at right angles onto the ellipse.
+    centre, one, two
+        The centre and the ends of the two half axes, RAS mm.
     """
     nothing = ValuesInside(0, float("nan"), float("nan"))
     a, b = (np.asarray(end, np.float64) - np.asarray(centre, np.float64) for end in (one, two))
@@ -97,7 +114,7 @@ def values_in_ellipse(
     place = int(np.floor(middle[axis] + 0.5))
     if not 0 <= place < grid.shape[axis]:
         return nothing
-    # The corners of the ellipse's own box, in voxels: nothing outside it is looked at.
+    # The bounding box of the ellipse in voxels: voxels outside it are not tested.
     corners = grid.to_voxel(
         np.asarray(centre, np.float64) + [u * a + v * b for u in (-1, 1) for v in (-1, 1)]
     )

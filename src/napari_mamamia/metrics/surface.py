@@ -1,4 +1,4 @@
-"""Distances between the contours of two masks, computed once, and the metrics derived from them."""
+"""Distances between the contours of two masks, and the metrics derived from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,16 +13,20 @@ from napari_mamamia.metrics.crop import joint_crop
 from napari_mamamia.metrics.nearest import Units, nearest_in_units
 
 _ROUNDING: Final = 1e-6
-"""Share of a tolerance that is rounding. Affines are float32: on an oblique grid a neighbour at
-1 mm comes out at 0.9999999 or 1.0000001 mm, and the share of voxels within 1 mm must not jump."""
+"""Share of a tolerance that counts as rounding. Affines are float32: on an oblique grid a neighbour
+at
+1 mm has a computed distance of 0.9999999 or 1.0000001 mm, and the share of voxels within 1 mm must
+not depend on that.
+"""
 
 
 class ContourRule(StrEnum):
-    """What lies beyond the edge of the image.
+    """The rule for the edge of the image.
 
-    In both rules a contour voxel is a foreground voxel with a face neighbour that differs from it.
-    `CLOSED`: beyond the image is background, so a mask cut off by the image border ends there.
-    `OPEN`: nothing lies beyond, so the border is no contour; a mask that fills the image has none.
+    Under both rules a contour voxel is a foreground voxel with a face neighbour that differs from
+    it. `CLOSED`: background continues beyond the image, so that a mask that is cut off by the
+    border has a contour there. `OPEN`: nothing lies beyond the image, so that the border is not a
+    contour; a mask that fills the image has none.
     """
 
     CLOSED = "closed"
@@ -31,12 +35,12 @@ class ContourRule(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContourPair:
-    """The contour voxels of two masks on one block, found once for every unit.
+    """The contour voxels of two masks on one block, computed once for all units.
 
-    `reference` and `prediction` are voxel indices (n, 3) along (z, y, x); the other two say which
-    of them are not contour of both masks, and so not at distance 0. `is_plain` says that both
-    contour rules give these contours, and that labels and their foreground do: one label at most,
-    and none of it at the edge of the block.
+    `reference` and `prediction` are voxel indices (n, 3) along (z, y, x). The other two arrays are
+    true for voxels that are a contour of one mask only, and so not at distance 0. `is_plain` is
+    true if both contour rules give these contours, and labels give the same contours as their
+    foreground: there is at most one label, and it does not touch the edge of the block.
     """
 
     reference: NDArray[np.intp]
@@ -48,10 +52,10 @@ class ContourPair:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SurfaceDistances:
-    """For each contour voxel of one mask, the distance to the nearest one of the other.
+    """For each contour voxel of one mask, the distance to the nearest contour voxel of the other.
 
-    Both arrays are float64, in array order of the contour voxels, in mm or in voxels as they were
-    asked for. A mask without a contour has an empty array, and its partner's values are infinite.
+    Both arrays are float64, in array order of the contour voxels, in mm or in voxels. For a mask
+    without a contour the array is empty, and the values of the other mask are infinite.
     """
 
     reference_to_prediction: NDArray[np.float64]
@@ -59,14 +63,21 @@ class SurfaceDistances:
 
     @property
     def is_defined(self) -> bool:
-        """Whether both masks have a contour; without, every surface metric is nan."""
+        """Whether both masks have a contour; otherwise every surface metric is nan."""
         return bool(self.reference_to_prediction.size and self.prediction_to_reference.size)
 
 
 def contour(values: NDArray[Any], rule: ContourRule) -> NDArray[np.bool_]:
-    """Return where the contour voxels of a mask or label array (z, y, x) are.
+    """Return the contour voxels of a mask or label array (z, y, x) as a bool array.
 
     Zero is background. Where two labels touch, both sides are contour.
+
+    Parameters
+    ----------
+    values
+        bool mask or integer labels (z, y, x).
+    rule
+        The rule for the edge of the image.
     """
     padded = np.zeros(tuple(n + 2 for n in values.shape), dtype=values.dtype)
     inner = (slice(1, -1),) * 3
@@ -75,8 +86,8 @@ def contour(values: NDArray[Any], rule: ContourRule) -> NDArray[np.bool_]:
         _repeat_faces(padded)
     flat = padded.ravel()
     edge = np.zeros(flat.shape, dtype=np.bool_)
-    # A step over a row's end meets the next row's start: both are padding there, which is cut off
-    # below.
+    # A step over the end of a row reaches the start of the next row: both are padding there,
+    # which is cut off below.
     for step in (padded.shape[1] * padded.shape[2], padded.shape[2], 1):
         differs = flat[step:] != flat[:-step]
         edge[step:] |= differs
@@ -91,18 +102,18 @@ def surface_distances(
     matrix_mm: NDArray[np.float64] | None = None,
     rule: ContourRule = ContourRule.CLOSED,
 ) -> SurfaceDistances:
-    """Return the distances from each mask's contour to the other's, voxel centre to voxel centre.
+    """Return the distances from each mask's contour to the other's, between voxel centres.
 
     Parameters
     ----------
     reference, prediction
         Masks (bool) or labels (integer, 0 is background) of one shape (z, y, x): whole volumes, or
-        equal crops whose edges are background or the image's own.
+        equal crops in which foreground touches an edge only where the image ends.
     matrix_mm
-        3x3, steps along (z, y, x) as columns, in mm: `Grid.matrix_mm`, so that shear and
-        obliqueness count. None measures in voxels (index units).
+        3x3, the steps along (z, y, x) in mm as columns (`Grid.matrix_mm`), which includes shear and
+        obliqueness. None measures in voxels (index units).
     rule
-        What the image border means.
+        The rule for the edge of the image.
 
     Raises
     ------
@@ -112,7 +123,7 @@ def surface_distances(
         If an array is not three-dimensional or the matrix is not a finite 3x3 one.
     """
     if matrix_mm is not None and (matrix_mm.shape != (3, 3) or not np.isfinite(matrix_mm).all()):
-        raise ValueError(f"matrix_mm must be a finite 3x3 matrix, got {matrix_mm!r}")
+        raise ValueError(f"expected a finite 3x3 matrix for matrix_mm, but got {matrix_mm!r}")
     contours = contour_pair(*joint_crop(reference, prediction), rule)
     return distances_between(contours, (matrix_mm,))[0]
 
@@ -122,10 +133,17 @@ def contour_pair(
 ) -> ContourPair:
     """Return the contours of two masks (bool) or label arrays on their joint crop.
 
-    Both have one shape (z, y, x), and an edge that foreground touches is an edge of the image
-    (`joint_crop` cuts such a block).
+    Both have one shape (z, y, x). Where foreground touches an edge of the block, that edge is an
+    edge of the image (`joint_crop` cuts such a block).
+
+    Parameters
+    ----------
+    reference, prediction
+        bool masks or integer labels (z, y, x).
+    rule
+        The rule for the edge of the image.
     """
-    # With a voxel of margin a mask touches an edge of its block only where the image itself ends.
+    # With a margin of one voxel a mask touches an edge of its block only where the image ends.
     own_r, own_p = (Box.around(a).grown((1, 1, 1), a.shape) for a in (reference, prediction))
     values_r, values_p = reference[own_r.slices], prediction[own_p.slices]
     edge_r, edge_p = contour(values_r, rule), contour(values_p, rule)
@@ -143,7 +161,14 @@ def distances_between(
 ) -> tuple[SurfaceDistances, ...]:
     """Return the distances between two contours in each of several units.
 
-    Each of `matrices_mm` is a `matrix_mm` of `surface_distances`, None for voxels.
+    Each entry of `matrices_mm` is a `matrix_mm` of `surface_distances`; None stands for voxels.
+
+    Parameters
+    ----------
+    contours
+        The contours of two masks.
+    matrices_mm
+        One `Grid.matrix_mm` for each unit; None for voxels.
     """
     units = Units.of(matrices_mm)
     there = _measure_distances(
@@ -156,11 +181,11 @@ def distances_between(
 
 
 def hausdorff95(distances: SurfaceDistances) -> float:
-    """Return the larger of the two directed 95th percentiles; nan without two contours.
+    """Return the larger of the two directed 95th percentiles; nan unless both masks have a contour.
 
     Percentiles are interpolated linearly between ranks. Source: D. P. Huttenlocher et al., IEEE
-    TPAMI 15 (1993) 850, for ranked directed distances; the larger of the two as in MONAI and in
-    the challenge's published scoring (LidiaGarrucho/MAMA-MIA, commit bfc321a4).
+    TPAMI 15 (1993) 850, for ranked directed distances; the larger of the two as in MONAI and in the
+    challenge's published scoring (LidiaGarrucho/MAMA-MIA, commit bfc321a4).
     """
     if not distances.is_defined:
         return float("nan")
@@ -170,7 +195,10 @@ def hausdorff95(distances: SurfaceDistances) -> float:
 
 
 def hausdorff(distances: SurfaceDistances) -> float:
-    """Return the Hausdorff distance, the largest of all distances; nan without two contours."""
+    """Return the Hausdorff distance, the largest of all distances.
+
+    Nan unless both have a contour.
+    """
     if not distances.is_defined:
         return float("nan")
     there, back = distances.reference_to_prediction, distances.prediction_to_reference
@@ -178,10 +206,10 @@ def hausdorff(distances: SurfaceDistances) -> float:
 
 
 def assd(distances: SurfaceDistances) -> float:
-    """Return the average symmetric surface distance; nan without two contours.
+    """Return the average symmetric surface distance; nan unless both masks have a contour.
 
-    The mean over all contour voxels of both masks together, so the longer contour weighs more.
-    Source: T. Heimann et al., IEEE TMI 28 (2009) 1251.
+    It is the mean over all contour voxels of both masks, so that the longer contour has more
+    weight. Source: T. Heimann et al., IEEE TMI 28 (2009) 1251.
     """
     if not distances.is_defined:
         return float("nan")
@@ -192,9 +220,16 @@ def assd(distances: SurfaceDistances) -> float:
 def nsd(distances: SurfaceDistances, tolerance: float) -> float:
     """Return the share (0 to 1) of all contour voxels whose distance is at most `tolerance`.
 
-    The normalised surface distance (surface Dice), by voxel count instead of area; `tolerance` in
-    the unit of `distances`. nan if neither mask has a contour or only one has.
-    Source: S. Nikolov et al., J Med Internet Res 23 (2021) e26151, for the area form.
+    This is the normalised surface distance (surface Dice), by number of voxels and not by area.
+    `tolerance` is in the unit of `distances`. nan unless both masks have a contour. Source: S.
+    Nikolov et al., J Med Internet Res 23 (2021) e26151, for the form by area.
+
+    Parameters
+    ----------
+    distances
+        The distances of two contours, in mm or voxels.
+    tolerance
+        Largest accepted distance, in the unit of `distances`.
 
     Raises
     ------
@@ -203,7 +238,7 @@ def nsd(distances: SurfaceDistances, tolerance: float) -> float:
     """
     # Not `tolerance < 0`, which lets nan pass.
     if not tolerance >= 0:
-        raise ValueError(f"a tolerance must be at least 0, got {tolerance}")
+        raise ValueError(f"expected a tolerance of at least 0, but got {tolerance}")
     if not distances.is_defined:
         return float("nan")
     there, back = distances.reference_to_prediction, distances.prediction_to_reference
@@ -213,14 +248,14 @@ def nsd(distances: SurfaceDistances, tolerance: float) -> float:
 
 
 def _repeat_faces(padded: NDArray[Any]) -> None:
-    """Fill the outermost layer with its inner neighbours, so that they never differ."""
+    """Fill the outermost layer with its inner neighbours, so that the two never differ."""
     for axis in range(3):
         along = np.moveaxis(padded, axis, 0)
         along[0], along[-1] = along[1], along[-2]
 
 
 def _is_plain(values: NDArray[Any]) -> bool:
-    """Whether there is one label at most, and none at the edge of the block."""
+    """Return whether there is at most one label and it does not touch the edge of the block."""
     faces = (np.moveaxis(values, axis, 0)[[0, -1]] for axis in range(3) if values.size)
     if any(face.any() for face in faces):
         return False
@@ -230,7 +265,7 @@ def _is_plain(values: NDArray[Any]) -> bool:
 
 
 def _list_places(edge: NDArray[np.bool_], box: Box) -> NDArray[np.intp]:
-    """Return the voxel indices (n, 3) of a contour that was found in `box`."""
+    """Return the voxel indices (n, 3) of a contour that was computed within `box`."""
     along = np.unravel_index(np.flatnonzero(edge), edge.shape)
     return np.stack(
         [indices + start for indices, start in zip(along, box.start, strict=True)], axis=1
@@ -240,7 +275,7 @@ def _list_places(edge: NDArray[np.bool_], box: Box) -> NDArray[np.intp]:
 def _find_apart(
     edge: NDArray[np.bool_], box: Box, other: NDArray[np.bool_], other_box: Box
 ) -> NDArray[np.bool_]:
-    """Return, for each contour voxel in `box`, whether it is none of the other contour's."""
+    """Return, for each contour voxel in `box`, whether it is not in the other contour."""
     start = np.maximum(box.start, other_box.start)
     stop = np.maximum(np.minimum(box.stop, other_box.stop), start)
     here, there = (
@@ -258,7 +293,7 @@ def _measure_distances(
     others: NDArray[np.intp],
     units: Units,
 ) -> list[NDArray[np.float64]]:
-    """Return the distance of each place to the nearest of `others`; 0 where not `apart`."""
+    """Return the distance of each voxel to the nearest of `others`; 0 where not `apart`."""
     distances = []
     for nearest in nearest_in_units(places[apart], others, units):
         distances.append(np.zeros(len(places)))

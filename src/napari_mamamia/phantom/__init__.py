@@ -1,4 +1,4 @@
-"""Procedural breast DCE-MRI cases with known truth."""
+"""Synthetic breast DCE-MRI cases whose true masks and curves are known."""
 
 from napari_mamamia.phantom.benchmark import benchmark_phantom
 from napari_mamamia.phantom.body.tissue import Tissue

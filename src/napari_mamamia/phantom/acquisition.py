@@ -1,4 +1,4 @@
-"""The scanner: field of view, coil, noise, and how much signal its fat suppression leaves."""
+"""The simulated scanner: field of view, coil, noise, and residual fat signal."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -21,7 +21,10 @@ _COIL_DEPTH_MM: Final = 95.0
 _USUAL_BIAS_PERCENT: Final = 12.0
 
 SUPPRESSED_SHARE: Final = 0.18
-"""Share of fat signal that good suppression leaves. Our choice: fat a little darker than gland."""
+"""Share of fat signal that remains under good suppression (our choice).
+
+The value makes fat a little darker than gland.
+"""
 
 _FAILED_SHARE: Final = 0.95
 _EDGE_MM: Final = 18.0
@@ -30,8 +33,16 @@ _EDGE_MM: Final = 18.0
 def field_of_view(spec: PhantomSpec, body: Body) -> Grid:
     """Return the grid of `spec`, its affine rounded to float32 as files store it.
 
-    Without `field_centre_mm`, the field ends before the nipples and is centred on both breasts, or
-    on the primary tumour's where it is narrower than 230 mm from left to right.
+    Without `field_centre_mm`, the field of view ends anterior of the nipples. It is centred on both
+    breasts, or on the breast with the primary tumour if it is narrower than 230 mm from left to
+    right.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    body
+        The patient's outline.
     """
     matrix = np.zeros((3, 3))
     extent_mm = [0.0, 0.0, 0.0]
@@ -60,15 +71,29 @@ def _find_frame_centre(
 
 
 def coil_field(spec: PhantomSpec) -> Field:
-    """Return the random part of the coil's unevenness, structures about 12 cm wide."""
+    """Return the random part of the coil's sensitivity, with structures about 12 cm wide."""
     return make_field(stream(spec.seed, Part.BIAS), 60.0)
 
 
 def coil(spec: PhantomSpec, body: Body, uneven: Field, points: Points) -> Array:
-    """Return the factor by which the coil weighs signal; fixed to the scanner, not the patient.
+    """Return the factor by which the coil weights the signal.
 
-    It varies smoothly by `bias_percent` and falls towards the back, to one half 95 mm behind the
-    chest's front at the usual 12 %. Our choice, after the look of breast coils.
+    The sensitivity is fixed to the scanner, not to the patient.
+
+    It varies smoothly by `bias_percent` and falls towards posterior, to one half at 95 mm behind
+    the front of the chest at the usual 12 %. Our choice, after the appearance of breast coil
+    images.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    body
+        The patient's outline.
+    uneven
+        Random part of the coil's sensitivity.
+    points
+        The sampled points.
     """
     if spec.bias_percent == 0:
         return np.ones((1, 1, 1), np.float32)
@@ -81,9 +106,10 @@ def coil(spec: PhantomSpec, body: Body, uneven: Field, points: Points) -> Array:
 
 
 def blank_border(spec: PhantomSpec) -> NDArray[np.bool_]:
-    """Return where a slice ``(y, x)`` holds zeros: a bent border, widest in the corners.
+    """Return the mask of voxels without data in a slice ``(y, x)``: a curved border.
 
-    A correction for the gradients' distortion draws the image in there and has nothing to show.
+    The border is widest in the corners. Scanners leave such a border when they correct gradient
+    distortion: the corrected image has no data there.
     """
     n_rows, n_columns = spec.shape[1:]
     across = np.abs(np.linspace(-1, 1, n_rows))[:, None]
@@ -112,9 +138,10 @@ def rician(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FatSuppression:
-    """Share of fat signal left everywhere, `everywhere`, and balls in which suppression fails.
+    """Residual fat signal: the share `everywhere`, and spheres in which suppression fails.
 
-    `radius_mm` is theirs; the border is softened over 18 mm and bent by `border`.
+    `radius_mm` is the radius of the spheres. Their border is softened over 18 mm and deformed by
+    `border`.
     """
 
     everywhere: float
@@ -123,7 +150,7 @@ class FatSuppression:
     border: Field
 
     def fat_left(self, points: Points) -> Array:
-        """Return the share of fat signal that is left; broadcasts to the points' shape."""
+        """Return the remaining share of fat signal; broadcasts to the shape of the points."""
         left = np.full((1, 1, 1), self.everywhere, np.float32)
         if not self.centres_mm:
             return left
@@ -136,7 +163,17 @@ class FatSuppression:
 
 
 def suppress_fat(spec: PhantomSpec, body: Body) -> FatSuppression:
-    """Return the suppression of `spec`; it fails at the outer lower side of one or two breasts."""
+    """Return the fat suppression of `spec`.
+
+    It fails at the outer lower side of one or both breasts.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    body
+        The patient's outline.
+    """
     rng = stream(spec.seed, Part.FAT_SUPPRESSION)
     centres = []
     for breast in body.breasts[: int(rng.integers(1, 3))]:

@@ -1,4 +1,4 @@
-"""Cases of real size for benchmarks, made quickly: a coarse phantom with its voxels repeated."""
+"""Full-size cases for benchmarks, made fast: a coarse phantom with repeated voxels."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -23,10 +23,10 @@ _FIELD_MM: Final = (170.0, 340.0, 340.0)
 def benchmark_phantom(
     shape: tuple[int, int, int] = (160, 448, 448), phases: int = 5, seed: int = 0
 ) -> Phantom:
-    """Return an axial case of `shape` (z, y, x) over 170 x 340 x 340 mm, in seconds.
+    """Return an axial case of `shape` (z, y, x) over 170 x 340 x 340 mm within seconds.
 
     The scene is drawn at half the resolution and each voxel repeated twice along every axis; noise
-    comes from a few planes that are shifted at random. Good for timing, not for scores.
+    comes from a few planes with random shifts. Suitable for timing, not for scores.
     """
     z, y, x = (extent / n for extent, n in zip(_FIELD_MM, shape, strict=True))
     spec = PhantomSpec(
@@ -61,10 +61,10 @@ def benchmark_phantom(
 
 
 def _refine_grid(coarse: Grid, shape: tuple[int, int, int]) -> Grid:
-    """Return the grid of the repeated voxels: they divide the coarse ones exactly."""
+    """Return the grid of the repeated voxels, which divide the coarse ones exactly."""
     affine = coarse.affine.copy()
     affine[:3, :3] /= _REPEAT
-    # The first fine voxel lies beside the centre of the coarse one that it is a part of.
+    # The centre of the first fine voxel is off the centre of the coarse voxel that contains it.
     affine[:3, 3] -= affine[:3, :3].sum(axis=1) * (_REPEAT - 1) / 2
     return Grid(shape, affine.astype(np.float32).astype(np.float64))
 
@@ -77,7 +77,7 @@ def _repeat_voxels(array: NDArray[Any], shape: tuple[int, int, int]) -> NDArray[
 
 
 def _fill_with_noise(scene: Scene, clean: NDArray[np.int16], seed: int) -> None:
-    """Write every plane of `scene.signal` from the coarse `clean` and a shifted plane of noise."""
+    """Write every plane of `scene.signal`: the coarse `clean` plus a shifted plane of noise."""
     rng = stream(seed, Part.NOISE)
     _, planes, rows, columns = scene.signal.shape
     size = (_NOISE_PLANES, rows, columns)

@@ -1,4 +1,4 @@
-"""`write_data_set`: a folder of phantoms in the MAMA-MIA layout, with its clinical table."""
+"""`write_data_set`: a folder of phantoms in the MAMA-MIA layout, with a clinical table."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,11 +32,11 @@ from napari_mamamia.phantom.phantom_case import Phantom, make_phantom_job
 from napari_mamamia.phantom.spec import CurveType, PhantomSpec, Side, TumourKind, TumourSpec
 from napari_mamamia.phantom.streams import Part, stream
 
-# Sagittal exams of one breast, as GE scanners made them for I-SPY 1: hostile on purpose.
-#
-# Three phases some six minutes apart, thick slices, a field of view that crops the body, a border
-# of zeros, signal that fades with the distance from the coil; in view besides the tumour a heart
-# that enhances more, lymph nodes in the armpit that enhance as fast, nipple and skin. Both sides.
+# Sagittal exams of one breast, as GE scanners made them for I-SPY 1: difficult on purpose. Three
+# phases about six minutes apart, thick slices, a field of view that crops the body, a border of
+# zeros, signal that falls with the distance from the coil. Besides the tumour the image shows a
+# heart that enhances more, axillary lymph nodes that enhance as fast, nipple and skin. Both sides
+# occur.
 
 _R = Side.RIGHT
 _RIM, _NON_MASS = TumourKind.RIM, TumourKind.NON_MASS
@@ -87,9 +87,19 @@ _MIX: Final = (
 
 
 def plan_one_breast(index: int, seed: int, attempt: int = 0) -> PlannedCase:
-    """Return case `index` (from 0) of the eight exams of one breast, which then come again.
+    """Return case `index` (from 0) of eight single-breast exams; higher indices repeat them.
 
-    `attempt` gives another patient where the tumour of one does not fit or lies out of view.
+    `attempt` selects another patient if the tumour of the first one does not fit or lies out of
+    view.
+
+    Parameters
+    ----------
+    index
+        Number of the case or item, from 0.
+    seed
+        Random seed, 0 or more.
+    attempt
+        Number of the attempt; each one selects another patient.
     """
     rng = stream(seed, Part.CASE, 2_000_000 + 1_000_000 * attempt + index)
     name = f"ONE_BREAST_{index + 1:03d}"
@@ -97,7 +107,7 @@ def plan_one_breast(index: int, seed: int, attempt: int = 0) -> PlannedCase:
     return PlannedCase(spec, _PATIENT)
 
 
-# A stand-in for a data set's automatic mask: the truth with the faults such masks have.
+# A substitute for a data set's automatic mask: the truth with the typical faults of such masks.
 
 _MARGIN_MM: Final = 9.0
 _UNEVEN_MM: Final = 1.3
@@ -105,10 +115,10 @@ _FALSE_REGION_MM: Final = 5.0
 
 
 def degraded_mask(phantom: Phantom) -> Mask:
-    """Return the primary tumour with a wrong border: too large or small by up to 2 mm, uneven.
+    """Return the primary tumour with an inaccurate border, too large or too small by up to 2 mm.
 
-    Further tumours are missed. In every other phantom, on average, a ball of 5 mm radius in
-    glandular tissue is marked as well.
+    Further tumours are missing. On average, every second phantom also has a false sphere of 5 mm
+    radius in glandular tissue.
     """
     rng = stream(phantom.spec.seed, Part.AUTOMATIC_MASK)
     array = np.zeros(phantom.lesions.shape, np.bool_)
@@ -157,13 +167,13 @@ _ECHO_MS: Final = 1.8
 
 
 class PhantomMix(StrEnum):
-    """Which cases a data set holds: what real data sets hold, or sagittal exams of one breast."""
+    """The kinds of cases in a data set: a realistic mix, or sagittal exams of one breast."""
 
     MIXED = "mixed"
     ONE_BREAST = "one-breast"
 
     def plan(self, index: int, seed: int, attempt: int) -> PlannedCase:
-        """Return case `index` (from 0) of a data set; `attempt` gives another patient."""
+        """Return case `index` (from 0) of a data set; `attempt` selects another patient."""
         planned = plan_case if self is PhantomMix.MIXED else plan_one_breast
         return planned(index, seed, attempt)
 
@@ -177,24 +187,24 @@ def write_data_set(
 ) -> Path:
     """Write `n_cases` phantoms and return `root`.
 
-    The folder gets ``images``, ``segmentations/expert`` (the truth), ``segmentations/automatic``
-    (a degraded truth, for three cases in four), ``patient_info_files``,
-    ``clinical_and_imaging_info.xlsx`` and ``train_test_splits.csv``. It appears under its name when
-    it is complete; cancelled or failed work leaves nothing.
+    The folder gets ``images``, ``segmentations/expert`` (the truth), ``segmentations/automatic`` (a
+    degraded truth, for three cases in four), ``patient_info_files``,
+    ``clinical_and_imaging_info.xlsx`` and ``train_test_splits.csv``. It appears under its final
+    name only when it is complete; cancelled or failed work leaves nothing.
 
     Parameters
     ----------
     root
-        Folder to make; missing parents are made.
+        The new folder; missing parents are created.
     n_cases
-        1 to 2000. The first twelve differ in every respect that matters (`case_mix`); of one
-        breast the first eight do (`one_breast`).
+        Number of cases, 1 to 2000. The first twelve are all different (`case_mix`); of the exams of
+        one breast the first eight.
     seed
-        0 or more; equal seeds give equal voxels.
+        Random seed, 0 or more; equal seeds give equal voxels.
     shape
-        Voxels (z, y, x) of every case in place of its own, over the same field of view.
+        Shape (z, y, x) of every case over the same field of view; by default each case has its own.
     mix
-        Which cases.
+        The mix of cases.
 
     Raises
     ------
@@ -206,11 +216,10 @@ def write_data_set(
         If a file cannot be written.
     """
     if not 1 <= n_cases <= 2000:
-        raise CaseError(f"a phantom data set has 1 to 2000 cases, got {n_cases}: choose a number")
+        raise CaseError(f"expected 1 to 2000 cases for a phantom data set, but got {n_cases}")
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise SaveConflictError(
-            f"expected no folder or an empty one at {root}, but something is there: nothing was "
-            "written; choose another folder"
+            f"the folder {root} is not empty, and nothing was written; choose another folder"
         )
     total = n_cases * _STEPS_PER_CASE
     records = []
@@ -234,15 +243,15 @@ def _put_in_place(building: Path, root: Path) -> None:
         place_folder(building, root)
     except OSError as error:
         raise SaveError(
-            f"expected to name the finished data set {root}, but {error.strerror or error}: choose "
-            "another folder; nothing was kept"
+            f"the finished data set {root} could not be renamed: {error.strerror or error}; "
+            "choose another folder; the files were removed"
         ) from error
 
 
 def _make_case(
     plan: Callable[[int], PlannedCase], shape: tuple[int, int, int] | None, start: int, total: int
 ) -> tuple[Phantom, Patient]:
-    """Make one case; where the tumours do not fit into one patient's breast, try the next."""
+    """Make one case, trying further patients until the tumours fit."""
     for attempt in range(_ATTEMPTS):
         planned = resized(plan(attempt), shape)
         try:
@@ -253,13 +262,11 @@ def _make_case(
                 raise
         else:
             return phantom, planned.patient
-    raise CaseError(
-        f"{planned.spec.case_id} of the phantom data set cannot be made: change the seed"
-    )
+    raise CaseError(f"the phantom case {planned.spec.case_id} cannot be made; change the seed")
 
 
 def resized(planned: PlannedCase, shape: tuple[int, int, int] | None) -> PlannedCase:
-    """Return a case with other voxels over the same field of view; as it is without a shape."""
+    """Return a case resampled to another shape over the same field of view."""
     if shape is None:
         return planned
     spec = planned.spec
@@ -302,7 +309,7 @@ def _make_record(phantom: Phantom, patient: Patient) -> CaseRecord:
         "hr": int(hormonal),
         "her2": int(her2),
         "has_implant": 0,
-        "view": _find_view(phantom),
+        "view": phantom.case.grid.acquisition_plane,
         "bilateral_mri": int(_is_bilateral(phantom)),
         "site": patient.site,
         "manufacturer": patient.manufacturer,
@@ -320,18 +327,14 @@ def _make_record(phantom: Phantom, patient: Patient) -> CaseRecord:
     )
 
 
-def _find_view(phantom: Phantom) -> str:
-    return phantom.case.grid.acquisition_plane
-
-
 def _is_bilateral(phantom: Phantom) -> bool:
-    """Whether both breasts are in the field of view."""
+    """Return whether both breasts are in the field of view."""
     x_mm = phantom.case.grid.to_world_mm(np.argwhere(phantom.breast))[:, 0]
     return bool(x_mm.min() < 0 < x_mm.max()) and phantom.spec.breasts == "both"
 
 
 def _patient_info(phantom: Phantom, patient: Patient) -> dict[str, Any]:
-    """Return the patient JSON; the breast's box counts along (z, y, x) under the names x, y, z.
+    """Return the patient JSON; its keys x, y, z hold the breast's box along (z, y, x).
 
     Source of the axis order and the open upper end: MAMA-MIA challenge, sample submission.
     """
@@ -361,7 +364,7 @@ def _patient_info(phantom: Phantom, patient: Patient) -> dict[str, Any]:
 
 
 def _primary_breast(phantom: Phantom) -> Box:
-    """Return the box of the breast with the primary tumour, all tumours of that side included."""
+    """Return the box of the breast with the primary tumour, including all tumours of that side."""
     grid = phantom.case.grid
     inside = np.argwhere(phantom.breast | (phantom.lesions == 1))
     right = grid.to_world_mm(inside)[:, 0] > 0
@@ -372,7 +375,7 @@ def _primary_breast(phantom: Phantom) -> Box:
 
 
 def _write_splits(path: Path, case_ids: list[str]) -> None:
-    """Write the split: every third case is for testing; the columns have unequal lengths."""
+    """Write the split: every third case is in the test set; the columns have unequal lengths."""
     test = case_ids[2::3]
     train = [case_id for case_id in case_ids if case_id not in test]
     rows = ["train_split,test_split"]

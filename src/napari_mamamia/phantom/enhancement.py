@@ -1,8 +1,8 @@
-"""Arterial input, tissue uptake and spoiled gradient-echo signal: each tissue's contrast curve.
+"""Contrast curves of tissues: arterial input, tissue uptake and spoiled gradient-echo signal.
 
-Blood plasma carries a population arterial input (Parker 2006); tissue takes contrast up by the
-extended Tofts model; contrast shortens T1; the spoiled gradient echo turns T1 into signal. T2*
-decay at the short echo time is left out.
+Blood plasma carries a population arterial input (Parker 2006); tissue takes up contrast agent by
+the extended Tofts model; contrast agent shortens T1; the spoiled gradient echo turns T1 into
+signal. T2* decay at the short echo time is ignored.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from napari_mamamia.phantom.spec import CurveType, PhantomSpec
 Curve = NDArray[np.float64]
 
 HAEMATOCRIT: Final = 0.42
-"""Share of blood that is cells. Source: Parker 2006 (MRM 56:993) uses 0.42."""
+"""Volume share of cells in blood. Source: Parker 2006 (MRM 56:993) uses 0.42."""
 
 T1_RATIO_3T_TO_1_5T: Final = 1.21
 """T1 is on average 21 % longer at 3 T. Source: de Bazelaire 2004 (Radiology 230:652)."""
@@ -30,8 +30,10 @@ RELAXIVITY_PER_MM_S: Final = {1.5: 4.78, 3.0: 4.97}
 
 REPETITION_TIME_S: Final = 0.005
 FLIP_ANGLE_DEGREES: Final = 10.0
-"""A usual 3-D T1-weighted breast protocol: the clinical table of MAMA-MIA has repetition times of
-4 to 7 ms; the flip angle is our choice."""
+"""Flip angle in degrees of a typical 3-D T1-weighted breast protocol.
+
+The clinical table of MAMA-MIA has repetition times of 4 to 7 ms; the flip angle is our choice.
+"""
 
 _EARLY_WINDOW_S: Final = (90.0, 120.0)
 _STEP_S: Final = 1.0
@@ -51,7 +53,7 @@ _KEP_RANGE: Final = (0.01, 3.0)
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """When and how the phases are taken: phase times and arrival of contrast in s, field in T."""
+    """Timing of the scan in s (phases, arrival of contrast) and field strength in T."""
 
     times_s: tuple[float, ...]
     bolus_arrival_s: float
@@ -59,15 +61,15 @@ class Scan:
 
     @classmethod
     def of(cls, spec: PhantomSpec) -> "Scan":
-        """Return the part of `spec` that curves depend on."""
+        """Return the timing and field strength of `spec`."""
         return cls(spec.times_s, spec.bolus_arrival_s, spec.field_strength_t)
 
 
 def arterial_blood_mm(minutes: NDArray[np.float64]) -> Curve:
-    """Return the contrast in whole arterial blood in mM, `minutes` after its arrival; 0 before.
+    """Return the contrast agent in whole arterial blood in mM, `minutes` after its arrival.
 
-    Two Gaussians and an exponential with a sigmoid. Source: Parker 2006, MRM 56:993, Eq. 1 and
-    Table 1.
+    0 before arrival. Two Gaussians and an exponential with a sigmoid. Source: Parker 2006, MRM
+    56:993, Eq. 1 and Table 1.
     """
     first = 0.809 / (0.0563 * sqrt(2 * pi)) * np.exp(-((minutes - 0.17046) ** 2) / (2 * 0.0563**2))
     second = 0.330 / (0.132 * sqrt(2 * pi)) * np.exp(-((minutes - 0.365) ** 2) / (2 * 0.132**2))
@@ -76,19 +78,19 @@ def arterial_blood_mm(minutes: NDArray[np.float64]) -> Curve:
 
 
 def early_phase(times_s: Sequence[float]) -> int:
-    """Return the post-contrast phase nearest to 90-120 s; the earlier one of two equally near."""
+    """Return the post-contrast phase nearest to 90-120 s; the earlier of two equally near ones."""
     low, high = _EARLY_WINDOW_S
     gaps = [max(low - t, t - high, 0.0) for t in times_s[1:]]
     return 1 + gaps.index(min(gaps))
 
 
 def _compute_uptake(scan: Scan, kep_per_min: float) -> tuple[Curve, Curve]:
-    """Return plasma contrast in mM, and its exponentially weighted past in mM min, per phase."""
+    """Return, for each phase, plasma contrast in mM and its exponentially weighted integral."""
     minutes = np.arange(0.0, scan.times_s[-1] + 2 * _STEP_S, _STEP_S) / 60
     plasma = arterial_blood_mm(minutes - scan.bolus_arrival_s / 60) / (1 - HAEMATOCRIT)
     taken = np.empty(len(scan.times_s))
     for phase, time_s in enumerate(scan.times_s):
-        # Rounding must not lose the sample at the phase's own time.
+        # Rounding must not drop the sample at the time of the phase itself.
         past = minutes <= time_s / 60 + 1e-9
         weight = np.exp(-kep_per_min * (time_s / 60 - minutes[past]))
         taken[phase] = np.sum(plasma[past] * weight) * _STEP_S / 60
@@ -96,10 +98,19 @@ def _compute_uptake(scan: Scan, kep_per_min: float) -> tuple[Curve, Curve]:
 
 
 def tissue_signal(contrast_mm: Curve, tissue: Tissue, field_strength_t: float) -> Curve:
-    """Return the spoiled gradient-echo signal (full magnetisation 1) at `contrast_mm`.
+    """Return the spoiled gradient-echo signal at `contrast_mm`, relative to full magnetisation.
 
-    Source: Ernst formula, sin(a) (1 - E) / (1 - cos(a) E) with E = exp(-TR/T1) and
-    1/T1 = 1/T10 + r1 C.
+    Parameters
+    ----------
+    contrast_mm
+        Concentration of contrast agent, mM.
+    tissue
+        The tissue.
+    field_strength_t
+        Field strength, T.
+
+    Source: Ernst formula, sin(a) (1 - E) / (1 - cos(a) E) with E = exp(-TR/T1) and 1/T1 = 1/T10 +
+    r1 C.
     """
     relaxation = MRI_PROPERTIES[tissue]
     t10 = relaxation.t1_s / (T1_RATIO_3T_TO_1_5T if field_strength_t == 1.5 else 1.0)
@@ -112,8 +123,17 @@ def tissue_signal(contrast_mm: Curve, tissue: Tissue, field_strength_t: float) -
 def curve_of(tissue: Tissue, scan: Scan, kinetics: Kinetics | None = None) -> Curve:
     """Return the signal of `tissue` at each phase, full magnetisation 1.
 
-    Without `kinetics`, the fixed ones of the tissue; blood follows the arterial input; air has no
-    signal.
+    By default the fixed kinetics of the tissue are used; blood follows the arterial input; air has
+    no signal.
+
+    Parameters
+    ----------
+    tissue
+        The tissue.
+    scan
+        Times of the phases and field strength.
+    kinetics
+        Parameters of the tissue, or None.
     """
     if tissue in (Tissue.VESSEL, Tissue.HEART_BLOOD):
         plasma, _ = _compute_uptake(scan, 0.0)
@@ -129,15 +149,15 @@ def curve_of(tissue: Tissue, scan: Scan, kinetics: Kinetics | None = None) -> Cu
 def fit_kinetics(
     tissue: Tissue, scan: Scan, early_percent: float, curve: CurveType
 ) -> tuple[Kinetics, Curve]:
-    """Return kinetics, and their curve, with a stated early enhancement and delayed course.
+    """Return kinetics with a given early enhancement and delayed course, and their curve.
 
-    Ktrans sets the height, kep the course; both are found by bisection. The delayed course aims at
-    +20, 0 or -20 % between the early phase and the last.
+    Ktrans sets the height, kep the course; both are computed by bisection. The delayed course aims
+    at +20, 0 or -20 % between the early phase and the last.
 
     Raises
     ------
     CaseError
-        If no kinetics give this course at these times.
+        If no kinetics produce this course at these times.
     """
     late_percent = _DELAYED_PERCENT[curve]
     early = early_phase(scan.times_s)
@@ -145,7 +165,7 @@ def fit_kinetics(
         return fit_height(tissue, scan, early_percent, _KEP_WITHOUT_LATE_PHASE[curve])
     low, high = _KEP_RANGE
     for _ in range(30):
-        # The middle of the logarithms, as the range spans more than two powers of ten.
+        # The geometric mean, as the range spans more than two powers of ten.
         kep = sqrt(low * high)
         kinetics, signal = fit_height(tissue, scan, early_percent, kep)
         if _delayed_percent(signal, early) > late_percent:
@@ -154,7 +174,7 @@ def fit_kinetics(
             high = kep
     if not _is_curve_type(curve, _delayed_percent(signal, early)):
         raise CaseError(
-            f"a {curve} curve needs other times: with phases at {scan.times_s} s the signal of the "
+            f"a {curve} curve is not possible with phases at {scan.times_s} s: the signal of the "
             f"tumour changes by {_delayed_percent(signal, early):.1f} % from phase {early} to the "
             "last; move the last phase"
         )
@@ -164,7 +184,19 @@ def fit_kinetics(
 def fit_height(
     tissue: Tissue, scan: Scan, early_percent: float, kep_per_min: float
 ) -> tuple[Kinetics, Curve]:
-    """Return kinetics of a given `kep_per_min` that enhance by `early_percent`, and their curve."""
+    """Return kinetics with this `kep_per_min` that enhance by `early_percent`, and their curve.
+
+    Parameters
+    ----------
+    tissue
+        The tissue.
+    scan
+        Times of the phases and field strength.
+    early_percent
+        PE at the early phase, in percent.
+    kep_per_min
+        kep, 1/min.
+    """
     _, taken = _compute_uptake(scan, kep_per_min)
     early = early_phase(scan.times_s)
     low, high = 0.0, 20.0

@@ -1,7 +1,7 @@
-"""One lesion in plain surroundings: small blocks for measuring tools that follow an edge.
+"""Small blocks with one lesion in plain surroundings, for measuring edge-following tools.
 
-Everything but contrast, noise and the named difficulty is held simple on purpose. Noise is
-Gaussian, which favours methods that assume so: numbers from here are no evidence for patients.
+Everything except contrast, noise and the named difficulty is kept simple. Noise is Gaussian, which
+favours methods that assume it: results on these blocks are no evidence for patients.
 """
 
 from dataclasses import dataclass
@@ -17,13 +17,15 @@ from napari_mamamia.core.grid import Grid
 
 _NOISE: Final = 10.0
 _TISSUE: Final = 100.0
-_BACKGROUND_ENHANCEMENT: Final = 0.1  # of the lesion's
-_WASHOUT: Final = 0.2  # of the lesion's enhancement, gone in the late phase
+_BACKGROUND_ENHANCEMENT: Final = 0.1  # share of the lesion's enhancement
+_WASHOUT: Final = 0.2  # share of the lesion's enhancement; absent in the late phase
 _RIM_MM: Final = 4.0
-_EDGE_MM: Final = 1.4  # over which the lesion's share of a voxel goes from 1 to 0
-_UNEVEN: Final = 0.15  # standard deviation of the lesion's enhancement, share, smooth over 3 mm
-_TEXTURE: Final = 0.3  # of the noise: unevenness of the surroundings, smooth over 3 mm
-_CORE: Final = 0.15  # of the lesion's enhancement, inside its rim
+_EDGE_MM: Final = 1.4  # width over which the lesion's share of a voxel falls from 1 to 0
+_UNEVEN: Final = (
+    0.15  # standard deviation of the lesion's enhancement, as a share, smooth over 3 mm
+)
+_TEXTURE: Final = 0.3  # share of the noise: unevenness of the surroundings, smooth over 3 mm
+_CORE: Final = 0.15  # share of the lesion's enhancement, inside its rim
 _TIMES_S: Final = (0.0, 150.0, 450.0)
 
 Bools = NDArray[np.bool_]
@@ -31,7 +33,7 @@ Spacing = tuple[float, float, float]
 
 
 class LesionKind(StrEnum):
-    """How a lesion enhances: evenly, or in a rim of 4 mm around a core."""
+    """How a lesion enhances: homogeneously, or in a rim of 4 mm around a core."""
 
     MASS = "mass"
     RIM = "rim"
@@ -39,7 +41,7 @@ class LesionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OneLesion:
-    """A case of three phases (0, 150 and 450 s) with one lesion in its middle, and the truth."""
+    """A case of three phases (0, 150, 450 s) with one lesion in its centre, and the truth."""
 
     case: Case
     truth: Bools
@@ -63,21 +65,21 @@ def one_lesion(
     cnr
         Contrast of the lesion in the first phase after contrast, in units of the noise.
     radius_mm
-        Radius of the ball of the lesion's volume, about; the lesion is an ellipsoid with axes of
-        0.8 to 1.2 times that, its surface waved by 7 % of it.
+        Approximate radius of a ball with the lesion's volume; the lesion is an ellipsoid with axes
+        of 0.8 to 1.2 times that, its surface uneven by 7 % of it.
     kind
-        Even enhancement, or a rim around a core that hardly enhances.
+        Homogeneous enhancement, or a rim around a core that hardly enhances.
     bias_percent
-        Greatest departure from 1 of a factor on all signal that is smooth over 20 mm.
+        Largest deviation in percent of a smooth factor (over 20 mm) on all signal.
     bright_fat
-        Whether lobules of fat, as bright in all phases as the lesion after contrast, lie in the
-        surroundings.
+        Whether the surroundings hold fat lobules, as bright in all phases as the lesion after
+        contrast.
     """
     rng = np.random.default_rng(seed)
     depth = _depth_mm(rng, shape, spacing_mm, radius_mm)
     truth = depth > 0
     share = np.clip(depth / np.float32(_EDGE_MM) + np.float32(0.5), 0, 1)
-    # The surroundings enhance too: the CNR is that of the difference.
+    # The surroundings enhance too: the CNR refers to the difference.
     full = np.float32(cnr * _NOISE / (1 - _BACKGROUND_ENHANCEMENT))
     lesion = full * (1 + np.float32(_UNEVEN) * _make_random_field(rng, shape, spacing_mm, 3.0))
     if kind is LesionKind.RIM:
@@ -104,10 +106,10 @@ def one_lesion(
 def coarse_outline(
     truth_plane: Bools, spacing_mm: tuple[float, float], error_mm: float, seed: int = 0
 ) -> Bools:
-    """Return a reader's hasty outline of one plane: the true contour moved by a smooth error.
+    """Return a coarse outline of one plane, like one drawn by a hasty reader.
 
-    The error has a standard deviation of `error_mm` along the contour's normal and is smooth over
-    4 mm; the largest part stays. Source of the protocol:
+    The true contour is moved by a smooth error with a standard deviation of `error_mm` along its
+    normal, smooth over 4 mm; only the largest component remains. Source of the protocol:
     docs/methods/growth.md.
     """
     inside = distance_transform_edt(truth_plane, sampling=spacing_mm)
@@ -124,7 +126,7 @@ def coarse_outline(
 def _depth_mm(
     rng: np.random.Generator, shape: tuple[int, int, int], spacing_mm: Spacing, radius_mm: float
 ) -> NDArray[np.float32]:
-    """Return about how deep each voxel lies in the lesion, mm; negative outside."""
+    """Return the approximate depth of each voxel in the lesion, mm; negative outside."""
     axes = rng.uniform(0.8, 1.2, 3)
     radii = radius_mm * axes / np.prod(axes) ** (1 / 3)
     middle = (np.array(shape) - 1) / 2

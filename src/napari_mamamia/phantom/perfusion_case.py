@@ -1,7 +1,7 @@
-"""A small block with known Ktrans, ve, vp and T1, finely sampled: truth for perfusion and T1.
+"""A small block with known Ktrans, ve, vp and T1, finely sampled in time.
 
-Everything is plain on purpose. The uptake is a sum over steps of 50 ms, so that no code is shared
-with what is measured by it.
+The case is the ground truth for tests of perfusion and T1. The uptake is a sum over steps of 50 ms
+and shares no code with the tested functions.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from napari_mamamia.phantom.enhancement import HAEMATOCRIT, arterial_blood_mm
 REPETITION_S: Final = 0.005
 FLIP_DEGREES: Final = 12.0
 RELAXIVITY: Final = 4.5
-"""1/(s mM): the value of the OSIPI tests."""
+"""Relaxivity in 1/(s mM), the value in the OSIPI tests."""
 
 _SPACING_MM: Final = 2.0
 _STEP_S: Final = 0.05
@@ -31,14 +31,14 @@ _TISSUES: Final = {
     "core": (0.08, 0.3, 0.02, 1.6),
     "aorta": (0.0, 1.0, 1.0 - HAEMATOCRIT, 1.66),
 }
-"""Ktrans (1/min), ve, vp, T1 (s). Our choice, within what is reported of breast cancers."""
+"""Ktrans (1/min), ve, vp, T1 (s). Our choice, within the range reported for breast cancers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PerfusionPhantom:
-    """A case and what is true of every voxel: arrays ``(z, y, x)``; T1 in s, Ktrans in 1/min.
+    """A case with the true maps: arrays ``(z, y, x)``; T1 in s, Ktrans in 1/min.
 
-    `lesion` is rim and core together.
+    `lesion` is the union of rim and core.
     """
 
     case: Case
@@ -67,7 +67,7 @@ def perfusion_phantom(
     """Return a case of `n_phases`, `spacing_s` apart, with a lesion in gland and an aorta.
 
     `noise` is the standard deviation of Gaussian noise as a share of the gland's signal. TR, flip
-    angle and relaxivity are this module's; the artery is Parker's.
+    angle and relaxivity are the constants of this module; the arterial input is Parker's.
     """
     kinds = _build_anatomy(shape)
     times = spacing_s * np.arange(n_phases, dtype=np.float64)

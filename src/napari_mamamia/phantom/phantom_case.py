@@ -1,4 +1,4 @@
-"""`make_phantom`: one case with its truth, from a spec."""
+"""`make_phantom`: make one case and its ground truth from a spec."""
 
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -23,7 +23,7 @@ from napari_mamamia.phantom.spec import PhantomSpec
 class TissueCurve:
     """Mean enhancement of one tissue in percent over phase 0, one value for each phase.
 
-    `tumour` is the number of the tumour from 1, None for other tissues.
+    `tumour` is the number of the tumour from 1; None for other tissues.
     """
 
     tissue: Tissue
@@ -33,28 +33,29 @@ class TissueCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Phantom:
-    """A case and all that is known to be true of it.
+    """A case and its true masks and curves.
 
     Parameters
     ----------
     case
         Signal int16 ``(phase, z, y, x)``, never negative, with noise and motion.
     reference
-        Every tumour, dead cores included: the voxels whose centre lies inside at phase 1.
+        All tumours, necrotic cores included: the voxels whose centre is inside at phase 1.
     tissue
-        uint8 ``(z, y, x)``, values of `Tissue`: what fills at least half of the voxel at phase 1.
+        uint8 ``(z, y, x)``, values of `Tissue`: the tissue that fills at least half of the voxel at
+        phase 1.
     lesions
         uint8 ``(z, y, x)``: the number of the tumour from 1, 0 elsewhere.
     breast
         Bool ``(z, y, x)``: both breasts from skin to chest muscle.
     curves
-        Mean enhancement per tissue and per tumour, before noise.
+        Mean enhancement of each tissue and each tumour, without noise.
     record
-        What a clinical table would say; age and the like are None.
+        The row of the clinical table; age and similar fields are None.
     sigma
         Standard deviation of the noise in each channel, in signal units.
     spec
-        What it was made from.
+        The spec of this phantom.
     """
 
     case: Case
@@ -69,7 +70,7 @@ class Phantom:
 
 
 def make_phantom(spec: PhantomSpec) -> Phantom:
-    """Return the phantom of `spec`, made in this thread; see `make_phantom_job`."""
+    """Return the phantom of `spec`, computed in this thread; see `make_phantom_job`."""
     with listening(None):
         return make_phantom_job(spec)
 
@@ -80,12 +81,12 @@ def make_phantom_job(spec: PhantomSpec) -> Phantom:
     Raises
     ------
     CaseError
-        If a tumour does not fit, lies outside the field of view, is not brighter than its surround
-        in phase 1, or cannot have its curve type at these times.
+        If a tumour does not fit, lies outside the field of view, is not brighter than its
+        surroundings in phase 1, or cannot have its curve type at these times.
     """
     report_progress(0, 1, f"Drawing {spec.case_id}")
     curves = draw_curves(spec)
-    # Asks once more whether the work is to stop: the curves take a while.
+    # Check for cancellation again: the curves take a while.
     report_progress(0, 1, f"Drawing {spec.case_id}")
     anatomy = draw_anatomy(spec)
     grid = field_of_view(spec, anatomy.body)
@@ -95,7 +96,19 @@ def make_phantom_job(spec: PhantomSpec) -> Phantom:
 
 
 def phantom_of(spec: PhantomSpec, grid: Grid, curves: Curves, scene: Scene) -> Phantom:
-    """Return a finished scene as a phantom; its truth arrays become read-only."""
+    """Return a finished scene as a phantom; its arrays of the truth become read-only.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    grid
+        The grid of the case.
+    curves
+        Mean signal of each tissue and tumour.
+    scene
+        The arrays of the phantom.
+    """
     for array in (scene.tissue, scene.lesions, scene.breast):
         array.setflags(write=False)
     return Phantom(
@@ -141,7 +154,7 @@ def _make_provenance(spec: PhantomSpec) -> Provenance:
 
 
 def _make_record(spec: PhantomSpec) -> CaseRecord:
-    """Return the technical columns under the names of the MAMA-MIA clinical table."""
+    """Return the technical columns with the names of the MAMA-MIA clinical table."""
     z, y, x = spec.shape
     sides = {tumour.side for tumour in spec.tumours}
     other: dict[str, str | float | bool | None] = {

@@ -1,4 +1,4 @@
-"""Noise-free signal, tissue labels and truth masks of a anatomy, a block of slices at a time."""
+"""Render noise-free signal, tissue labels and true masks, one block of slices at a time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ from napari_mamamia.phantom.spec import PhantomSpec, TumourKind
 from napari_mamamia.phantom.streams import Part, stream
 
 _BACKGROUND_KEP_PER_MIN: Final = 0.08
-"""Our choice: background enhancement goes on rising through the usual phases."""
+"""Our choice: background enhancement continues to rise through the usual phases."""
 
 _NIPPLE_ENHANCEMENT: Final = 2.2
-"""How much more a nipple enhances than skin. Our choice: nipples enhance early and strongly."""
+"""Enhancement of a nipple relative to skin. Our choice: nipples enhance early and strongly."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Anatomy:
-    """All a grid samples: body, gland, vessels, tumours, lymph nodes, and where fat shines."""
+    """The sampled anatomy: body, gland, vessels, tumours, lymph nodes, remaining fat."""
 
     body: Body
     parenchyma: Parenchyma
@@ -43,7 +43,7 @@ class Anatomy:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curves:
-    """Mean signal per phase in scanner units, of each tissue and of each tumour."""
+    """Mean signal of each tissue and of each tumour at each phase, in scanner units."""
 
     tissues: Mapping[Tissue, NDArray[np.float32]]
     tumours: tuple[NDArray[np.float32], ...]
@@ -64,7 +64,7 @@ class Block:
 
 
 def draw_anatomy(spec: PhantomSpec) -> Anatomy:
-    """Return the patient of `spec`; the grid has no influence.
+    """Return the anatomy of `spec`, which does not depend on the grid.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def draw_curves(spec: PhantomSpec) -> Curves:
     Raises
     ------
     CaseError
-        If a tumour's curve type cannot be had at the phases' times.
+        If a tumour's curve type is not possible at the times of the phases.
     """
     scan = Scan.of(spec)
     tissues = {tissue: curve_of(tissue, scan) for tissue in Tissue}
@@ -118,9 +118,20 @@ def draw_curves(spec: PhantomSpec) -> Curves:
 
 
 def render_block(anatomy: Anatomy, curves: Curves, spec: PhantomSpec, points: Points) -> Block:
-    """Return the block at `points`, each phase where the patient then was.
+    """Return the block at `points`, each phase at the patient's position at that time.
 
-    Labels and truth belong to phase 1, at which nobody has moved.
+    Labels and truth belong to phase 1, in which the patient has not moved.
+
+    Parameters
+    ----------
+    anatomy
+        The sampled anatomy.
+    curves
+        Mean signal of each tissue and tumour.
+    spec
+        The parameters of the phantom.
+    points
+        The sampled points.
     """
     voxel_mm = float(np.prod(spec.spacing_mm) ** (1 / 3))
     signal = np.empty((spec.n_phases, *points.shape), np.float32)
@@ -135,12 +146,12 @@ def render_block(anatomy: Anatomy, curves: Curves, spec: PhantomSpec, points: Po
             lesions = _label_lesions(anatomy, moved)
             truth = Block(signal, canvas.tissue, _mask_breasts(anatomy, moved, depths), lesions)
     if truth is None:
-        raise CaseError(f"{spec.case_id}: phase 1 is missing: it carries the truth")
+        raise CaseError(f"{spec.case_id}: phase 1, which carries the truth, is missing")
     return truth
 
 
 def _group_phases(spec: PhantomSpec) -> dict[tuple[float, float, float], tuple[int, ...]]:
-    """Return the phases that share one place of the anatomy."""
+    """Return the phases grouped by the patient's position."""
     groups: dict[tuple[float, float, float], tuple[int, ...]] = {}
     for phase in range(spec.n_phases):
         shift = spec.shift_mm(phase)
@@ -192,8 +203,8 @@ def _paint_tube(canvas: Canvas, tube: Tube) -> None:
         if window is None:
             continue
         distance, radius_mm = image.distance(canvas.points.block(window))
-        # A vessel thinner than a voxel fills but a part of it, which the distance alone does not
-        # tell.
+        # A vessel thinner than a voxel fills only a part of it, which the distance alone does not
+        # show.
         thin = min(1.0, 2 * radius_mm / canvas.voxel_mm)
         share = np.float32(thin) * filled(distance, canvas.voxel_mm)
         canvas.paint(Tissue.VESSEL, share, window)

@@ -1,4 +1,4 @@
-"""Filling the arrays of a phantom: first the signal without noise and the truth, then noise."""
+"""Fill the arrays of a phantom: first the signal without noise and the truth, then the noise."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -19,7 +19,7 @@ from napari_mamamia.phantom.render import Anatomy, Curves, render_block
 from napari_mamamia.phantom.spec import PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
 
-# Contrast-to-noise ratio of the primary tumour: what it is measured against, and its noise.
+# Contrast-to-noise ratio of the primary tumour: its surroundings and the noise.
 
 _RING_MM: Final = (2.0, 12.0)
 _FEWEST_VOXELS: Final = 40
@@ -28,11 +28,20 @@ _FEWEST_VOXELS: Final = 40
 def surround(
     tumour: NDArray[np.bool_], tissue: NDArray[np.uint8], spec: PhantomSpec
 ) -> NDArray[np.bool_]:
-    """Return the voxels that a tumour is compared with, for `noise_sigma`.
+    """Return the voxels with which a tumour is compared, for `noise_sigma`.
 
-    They are fibroglandular tissue and suppressed fat more than 2 and at most 12 mm from the
-    tumour's voxels. Fat that is not suppressed is left out: it is as bright as an enhanced tumour.
-    Where fewer than 40 voxels are found, all such tissue in the image counts.
+    These are fibroglandular tissue and suppressed fat, more than 2 and at most 12 mm from the
+    tumour's voxels. Unsuppressed fat is excluded: it is as bright as an enhanced tumour. If there
+    are fewer than 40 such voxels, all such tissue in the image counts.
+
+    Parameters
+    ----------
+    tumour
+        bool ``(z, y, x)``.
+    tissue
+        Label map of tissues ``(z, y, x)``.
+    spec
+        The parameters of the phantom.
     """
     kinds = [Tissue.FIBROGLANDULAR] + ([Tissue.FAT] if spec.fat_suppressed else [])
     normal = np.isin(tissue, kinds) & ~tumour
@@ -50,39 +59,50 @@ def noise_sigma(
     tissue: NDArray[np.uint8],
     spec: PhantomSpec,
 ) -> float:
-    """Return the noise at which the primary tumour has the CNR that `spec` states.
+    """Return the noise level that gives the primary tumour the CNR of `spec`.
 
-    CNR = (mean of the tumour - mean of its surround) / sigma, on phase 1 without noise, coil
-    included. The tumour is the reference mask of the primary tumour, dead core included; `surround`
-    says what it is compared with; sigma is the standard deviation of the Gaussian noise in each of
-    the two channels from which the magnitude is formed. Without a tumour, the CNR is the
-    signal-to-noise ratio of unenhanced fibroglandular tissue.
+    CNR = (mean of the tumour - mean of its surroundings) / sigma, on phase 1 without noise, with
+    the coil's sensitivity. The tumour is the reference mask of the primary tumour, necrotic core
+    included; `surround` defines the surroundings; sigma is the standard deviation of the Gaussian
+    noise in each of the two channels from which the magnitude is formed. Without a tumour, the CNR
+    is the signal-to-noise ratio of unenhanced fibroglandular tissue.
+
+    Parameters
+    ----------
+    phase_1
+        Phase 1 without noise, ``(z, y, x)``.
+    tumour
+        bool ``(z, y, x)``.
+    tissue
+        Label map of tissues ``(z, y, x)``.
+    spec
+        The parameters of the phantom.
 
     Raises
     ------
     CaseError
-        If the tumour is not brighter than its surround.
+        If the tumour is not brighter than its surroundings.
     """
     if not spec.tumours:
         return spec.fibroglandular_signal / spec.contrast_to_noise
     if not tumour.any():
         raise CaseError(
             f"{spec.case_id}: the primary tumour lies outside the field of view or between its "
-            "voxels: move field_centre_mm, or make the tumour larger or spacing_mm smaller"
+            "voxels; move field_centre_mm, make the tumour larger, or make spacing_mm smaller"
         )
     around = surround(tumour, tissue, spec)
     contrast = float(phase_1[tumour].mean() - phase_1[around].mean())
     if contrast <= 0:
         raise CaseError(
-            f"{spec.case_id}: the primary tumour is no brighter than its surround in phase 1 "
-            f"(difference {contrast:.1f}), so no noise gives the CNR: raise "
+            f"{spec.case_id}: the primary tumour is not brighter than its surroundings in phase 1 "
+            f"(difference {contrast:.1f}), so no noise level gives the requested CNR; raise "
             "early_enhancement_percent or lower background_enhancement_percent"
         )
     return contrast / spec.contrast_to_noise
 
 
 _VOXELS_AT_ONCE: Final = 160_000
-"""Voxels between two reports of progress: about 0.1 s of work."""
+"""Voxels between two progress reports: about 0.1 s of work."""
 
 _TOTAL: Final = 1000
 _DRAWN: Final = 800
@@ -90,7 +110,7 @@ _DRAWN: Final = 800
 
 @dataclass(slots=True)
 class Scene:
-    """The arrays of a phantom while it is made; as in `Phantom`, `signal` first without noise."""
+    """Arrays of a phantom in progress, as in `Phantom`; `signal` is noise-free at first."""
 
     signal: NDArray[np.int16]
     tissue: NDArray[np.uint8]
@@ -105,7 +125,19 @@ def _cut_slabs(spec: PhantomSpec, at_once: int) -> list[slice]:
 
 
 def render_scene(spec: PhantomSpec, anatomy: Anatomy, curves: Curves, grid: Grid) -> Scene:
-    """Fill the arrays without noise, rounded to the file's type, and find the noise."""
+    """Fill the arrays without noise, rounded to the file's type, and compute the noise.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    anatomy
+        The sampled anatomy.
+    curves
+        Mean signal of each tissue and tumour.
+    grid
+        The grid of the case.
+    """
     scene = Scene(
         np.empty((spec.n_phases, *spec.shape), np.int16),
         np.empty(spec.shape, np.uint8),
@@ -114,7 +146,7 @@ def render_scene(spec: PhantomSpec, anatomy: Anatomy, curves: Curves, grid: Grid
     )
     uneven = coil_field(spec)
     places = len({spec.shift_mm(phase) for phase in range(spec.n_phases)})
-    # Every place of the patient is painted anew, so a slab takes as many times longer.
+    # Every position of the patient is painted separately, so a slab takes that many times longer.
     slabs = _cut_slabs(spec, _VOXELS_AT_ONCE // places)
     everywhere = Points.of(grid)
     for index, slab in enumerate(slabs):
@@ -130,7 +162,17 @@ def render_scene(spec: PhantomSpec, anatomy: Anatomy, curves: Curves, grid: Grid
 
 
 def add_noise(spec: PhantomSpec, scene: Scene) -> None:
-    """Replace the signal by its noisy magnitude; each channel of each phase has its own stream."""
+    """Replace the signal by its noisy magnitude.
+
+    Each channel of each phase has its own random stream.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    scene
+        The arrays of the phantom.
+    """
     channels = [
         (stream(spec.seed, Part.NOISE, 2 * phase), stream(spec.seed, Part.NOISE, 2 * phase + 1))
         for phase in range(spec.n_phases)
@@ -148,5 +190,5 @@ def add_noise(spec: PhantomSpec, scene: Scene) -> None:
 
 
 def whole_numbers(signal: NDArray[np.float32]) -> NDArray[np.int16]:
-    """Return `signal` rounded and cut to what int16 holds from 0 up."""
+    """Return `signal` rounded and clipped to the range of int16 from 0 up."""
     return np.clip(np.rint(signal), 0, np.iinfo(np.int16).max).astype(np.int16)

@@ -1,4 +1,4 @@
-"""`PhantomSpec`: every knob of a procedural breast DCE-MRI case, checked."""
+"""`PhantomSpec`: the validated parameters of a synthetic breast DCE-MRI case."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,12 +9,12 @@ from typing import Final
 from napari_mamamia.core.errors import CaseError
 
 AXIS_OF: Final = {"R": 0, "L": 0, "A": 1, "P": 1, "S": 2, "I": 2}
-"""Which RAS axis a letter of an orientation lies along."""
+"""The RAS axis of each letter of an orientation."""
 
 
 def _in_range(name: str, value: float, low: float, high: float) -> None:
     if not (isfinite(value) and low <= value <= high):
-        raise CaseError(f"{name} must lie in {low:g} to {high:g}, got {value:g}: choose another")
+        raise CaseError(f"expected {name} from {low:g} to {high:g}, but got {value:g}")
 
 
 class Side(StrEnum):
@@ -25,7 +25,7 @@ class Side(StrEnum):
 
 
 class Breasts(StrEnum):
-    """Which breasts the patient has; `LEFT` or `RIGHT` alone is the state after a mastectomy."""
+    """The breasts of the patient; `LEFT` or `RIGHT` alone means a mastectomy of the other one."""
 
     BOTH = "both"
     LEFT = "left"
@@ -33,7 +33,7 @@ class Breasts(StrEnum):
 
 
 class TumourKind(StrEnum):
-    """Form of a tumour: mass, mass with an enhancing rim and a dead core, or non-mass clumps."""
+    """Form of a tumour: mass, mass with enhancing rim and necrotic core, or non-mass clumps."""
 
     MASS = "mass"
     RIM = "rim"
@@ -61,7 +61,7 @@ class TumourSpec:
     longest_mm
         Longest axis before the surface is roughened, 3 to 60.
     kind, curve
-        Form, and course of its enhancement.
+        Form, and delayed course of the enhancement.
     side
         Side of the patient.
     early_enhancement_percent
@@ -69,12 +69,12 @@ class TumourSpec:
     axis_ratios
         Second and third axis as shares of the longest, each above 0.2 and at most 1.
     roughness
-        0 for a smooth ellipsoid, 1 for a strongly lobed surface. Non-mass tumours take it for
-        their outline; their clumps are always there.
+        0 for a smooth ellipsoid, 1 for a strongly lobed surface. For non-mass tumours it applies to
+        the outline; they always consist of clumps.
     spicules
         Number of thin rays that leave the surface, 0 to 60.
     centre_mm
-        RAS mm of the centre; None lets the seed place it inside the breast.
+        RAS mm of the centre; None for a random position inside the breast.
 
     Raises
     ------
@@ -103,29 +103,29 @@ class TumourSpec:
 
 @dataclass(frozen=True, slots=True)
 class PhantomSpec:
-    """All that a phantom depends on: the same spec gives the same arrays, bit for bit.
+    """The complete parameters of a phantom: the same spec gives the same arrays, bit for bit.
 
-    The anatomy follows from `seed` and the anatomical knobs alone, in RAS mm; the grid only samples
-    it. So the same patient can be seen axial or sagittal, coarse or fine.
+    The anatomy depends only on `seed` and the anatomical parameters, in RAS mm; the grid samples
+    it. The same patient can therefore be rendered axial or sagittal, coarse or fine.
 
     Parameters
     ----------
     case_id, seed
-        Name, and the source of everything random (0 or more).
+        Name, and the random seed (0 or more).
     shape, spacing_mm
         Voxels and their distance along (z, y, x) of the array.
     orientation
-        Where x, y and z of the file run towards, such as "LAS" or "PSR"; any of the 48.
+        The directions of x, y and z of the file, such as "LAS" or "PSR"; all 48 are allowed.
     field_centre_mm
-        RAS mm of the middle of the field of view; None frames the breasts.
+        RAS mm of the centre of the field of view; None centres it on the breasts.
     times_s
         Start of each phase in seconds since phase 0, ascending from 0; 3 to 12 phases.
     bolus_arrival_s
         When contrast arrives in the aorta, after phase 0 and before phase 1.
     tumours
-        None to five; the first is the primary tumour, which sets the noise.
+        Zero to five tumours; the first is the primary tumour, which sets the noise.
     breasts
-        Which breasts there are.
+        The breasts of the patient.
     breast_density
         BI-RADS "a" (almost all fat) to "d" (extremely dense).
     background_enhancement_percent
@@ -135,22 +135,22 @@ class PhantomSpec:
     fat_suppression_failure_mm
         Radius of the regions where suppression fails; 0 for none.
     contrast_to_noise
-        CNR of the primary tumour in phase 1, as `contrast.noise_sigma` defines it; 0.5 to 200.
+        CNR of the primary tumour in phase 1, as defined by `scene.noise_sigma`; 0.5 to 200.
     bias_percent
         Smooth unevenness of the receive coil: one standard deviation inside the breasts. The coil's
-        fall-off towards the back grows with it. 0 for an even image.
+        fall-off towards posterior grows with it. 0 for a homogeneous image.
     motion_mm
-        How far the patient has moved at each phase, (right, anterior, superior) in mm; empty for no
+        Displacement of the patient at each phase, (right, anterior, superior) in mm; empty for no
         motion. Phase 1 must be (0, 0, 0): the reference is drawn on it.
     field_strength_t
         1.5 or 3.0.
     fibroglandular_signal
         Signal of unenhanced fibroglandular tissue in scanner units, 40 to 4000.
     nodes
-        Lymph nodes in each armpit, 0 to 6; they enhance early and strongly, as tumours do.
+        Lymph nodes in each axilla, 0 to 6; they enhance early and strongly, like tumours.
     blank_border_mm
-        Width of the border of zeros that a correction for distortion leaves within the slices, at
-        its widest, in the corners; 0 (none) to 40.
+        Largest width (in the corners) of the border of zeros that a distortion correction leaves in
+        the slices; 0 (none) to 40.
 
     Raises
     ------
@@ -183,7 +183,7 @@ class PhantomSpec:
     def __post_init__(self) -> None:
         if not self.case_id or set(self.case_id) & set("/\\ \t\n"):
             raise CaseError(
-                f"a case id is a name without blanks and slashes, got {self.case_id!r}: rename it"
+                f"expected a case id without spaces and slashes, but got {self.case_id!r}"
             )
         _in_range("seed", self.seed, 0, 2**63)
         _check_grid(self)
@@ -197,60 +197,64 @@ class PhantomSpec:
         return len(self.times_s)
 
     def shift_mm(self, phase: int) -> tuple[float, float, float]:
-        """Return how far (right, anterior, superior) the patient has moved at `phase`."""
+        """Return the displacement of the patient (right, anterior, superior) at `phase`, mm."""
         return self.motion_mm[phase] if self.motion_mm else (0.0, 0.0, 0.0)
 
 
 def _check_grid(spec: PhantomSpec) -> None:
     if len(spec.shape) != 3 or min(spec.shape) < 1:
-        raise CaseError(f"shape needs three extents of at least 1 (z, y, x), got {spec.shape}")
+        raise CaseError(
+            f"expected three extents of at least 1 (z, y, x) for shape, but got {spec.shape}"
+        )
     for spacing in spec.spacing_mm:
         _in_range("spacing_mm", spacing, 0.2, 12.0)
     if len(spec.spacing_mm) != 3:
-        raise CaseError(f"spacing_mm needs three values (z, y, x), got {spec.spacing_mm}")
+        raise CaseError(
+            f"expected three values (z, y, x) for spacing_mm, but got {spec.spacing_mm}"
+        )
     axes = sorted(AXIS_OF.get(letter, -1) for letter in spec.orientation)
     if axes != [0, 1, 2]:
         raise CaseError(
-            "orientation needs one letter each of R/L, A/P and S/I, such as LAS or PSR, "
-            f"got {spec.orientation!r}: use capital letters in the order x, y, z"
+            "expected one letter each of R/L, A/P and S/I in the order x, y, z for orientation, "
+            f"such as LAS or PSR, but got {spec.orientation!r}"
         )
 
 
 def _check_times(spec: PhantomSpec) -> None:
     times = spec.times_s
     if not 3 <= len(times) <= 12:
-        raise CaseError(f"times_s needs 3 to 12 phases, got {len(times)}: add or drop some")
+        raise CaseError(f"expected 3 to 12 phases in times_s, but got {len(times)}")
     if times[0] != 0 or not all(a < b < inf for a, b in pairwise(times)):
-        raise CaseError(f"times_s must ascend from 0, got {times}: sort them")
+        raise CaseError(f"expected times_s that ascend from 0, but got {times}")
     if not 0 < spec.bolus_arrival_s < times[1]:
         raise CaseError(
-            f"bolus_arrival_s must lie between phase 0 and phase 1 (0 to {times[1]:g} s), "
-            f"got {spec.bolus_arrival_s:g}: choose another"
+            f"expected bolus_arrival_s between phase 0 and phase 1 (0 to {times[1]:g} s), but got "
+            f"{spec.bolus_arrival_s:g}"
         )
     if spec.motion_mm and len(spec.motion_mm) != len(times):
         raise CaseError(
-            f"motion_mm needs one shift for each of {len(times)} phases, got "
-            f"{len(spec.motion_mm)}: give one each, or none at all"
+            f"expected one shift for each of {len(times)} phases in motion_mm, or none at all, "
+            f"but got {len(spec.motion_mm)}"
         )
     if any(spec.shift_mm(1)):
         raise CaseError(
-            f"motion_mm of phase 1 must be (0, 0, 0), got {spec.shift_mm(1)}: the reference is "
-            "drawn on phase 1, so move the other phases against it"
+            "expected motion_mm of (0, 0, 0) in phase 1, on which the reference is drawn, but "
+            f"got {spec.shift_mm(1)}; move the other phases instead"
         )
 
 
 def _check_patient(spec: PhantomSpec) -> None:
     if len(spec.tumours) > 5:
-        raise CaseError(f"a phantom has at most 5 tumours, got {len(spec.tumours)}: drop some")
+        raise CaseError(f"expected at most 5 tumours, but got {len(spec.tumours)}")
     there = {Side(spec.breasts.value)} if spec.breasts != Breasts.BOTH else set(Side)
     for tumour in spec.tumours:
         if tumour.side not in there:
             raise CaseError(
                 f"a tumour on the {tumour.side} needs a {tumour.side} breast, but breasts is "
-                f"{spec.breasts.value!r}: change one of them"
+                f"{spec.breasts.value!r}; change one of the two"
             )
     if spec.breast_density not in ("a", "b", "c", "d"):
-        raise CaseError(f'breast_density is "a" to "d", got {spec.breast_density!r}: choose one')
+        raise CaseError(f'expected a breast_density of "a" to "d", but got {spec.breast_density!r}')
     _in_range("nodes", spec.nodes, 0, 6)
     _in_range("background_enhancement_percent", spec.background_enhancement_percent, 0, 80)
 
@@ -262,8 +266,11 @@ def _check_image(spec: PhantomSpec) -> None:
     _in_range("fat_suppression_failure_mm", spec.fat_suppression_failure_mm, 0, 80)
     _in_range("fibroglandular_signal", spec.fibroglandular_signal, 40, 4000)
     if spec.field_strength_t not in (1.5, 3.0):
-        raise CaseError(f"field_strength_t is 1.5 or 3.0, got {spec.field_strength_t:g}")
+        raise CaseError(
+            f"expected a field_strength_t of 1.5 or 3.0, but got {spec.field_strength_t:g}"
+        )
     if spec.fat_suppression_failure_mm and not spec.fat_suppressed:
         raise CaseError(
-            "fat_suppression_failure_mm needs fat_suppressed: set it to 0, or suppress fat"
+            "fat_suppression_failure_mm requires fat_suppressed; set the former to 0, or enable "
+            "fat suppression"
         )

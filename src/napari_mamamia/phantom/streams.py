@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Part(IntEnum):
-    """Parts that draw their own random numbers, so that changing one does not shift the others."""
+    """Components with their own random numbers, so that changing one does not affect the others."""
 
     BODY = 0
     SURFACE = 1
@@ -25,10 +25,10 @@ class Part(IntEnum):
 
 
 def stream(seed: int, part: Part, index: int = 0) -> np.random.Generator:
-    """Return the random generator of one part of the phantom with this `seed`.
+    """Return the random generator of one component of the phantom for this `seed`.
 
-    `index` tells several of a kind apart, such as tumours or phases. It is the child that
-    ``SeedSequence(seed).spawn`` would give at (part, index).
+    `index` distinguishes components of the same kind, such as tumours or phases. The generator uses
+    the child that ``SeedSequence(seed).spawn`` would give at (part, index).
     """
     sequence = np.random.SeedSequence(seed, spawn_key=(int(part), index))
     return np.random.Generator(np.random.PCG64(sequence))

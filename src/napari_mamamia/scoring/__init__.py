@@ -1,1 +1,1 @@
-"""From masks to case scores under a named profile."""
+"""Scores of cases and cohorts, computed from masks under a named profile."""

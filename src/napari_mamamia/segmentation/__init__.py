@@ -1,1 +1,1 @@
-"""Segmenters: from a case to a prediction."""
+"""Segmenters, which predict a tumour mask from a case."""

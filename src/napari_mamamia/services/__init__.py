@@ -1,1 +1,1 @@
-"""One module per thing a user can ask for; joins io and science; reports progress."""
+"""The use cases: each package reads files, runs the computation and reports progress."""

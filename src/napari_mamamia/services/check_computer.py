@@ -27,13 +27,15 @@ from napari_mamamia.io.files.own_paths import temporary_places
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.layouts.find import find_data_set
 from napari_mamamia.metrics.overlap import dice
+from napari_mamamia.metrics.registry import METRIC_REGISTRY
 from napari_mamamia.phantom import Phantom, PhantomSpec, TumourSpec, make_phantom_job
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
 from napari_mamamia.segmentation.model.device import choose_device
 from napari_mamamia.segmentation.sandbox.isolation import find_isolation
 from napari_mamamia.services.case.open_case import load_case, load_mask
+from napari_mamamia.services.export.formats import EXPORT_FORMATS
 
-# Hardware, graphics cards, optional packages and isolation of a computer, without names.
+# Hardware, GPUs, optional packages and isolation of a computer, without names.
 
 _GB: Final = 10**9
 _LEAST_MEMORY: Final = 8 * _GB
@@ -70,7 +72,7 @@ class Finding:
 
 
 def hardware() -> Iterator[Finding]:
-    """Yield system, Python, processor, memory and disk."""
+    """Yield the operating system, Python, CPU, memory and disk."""
     yield Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}")
     yield Finding("python", platform.python_version())
     yield Finding("processor", f"{os.cpu_count() or 1} cores, {_find_processor()}")
@@ -82,7 +84,7 @@ def hardware() -> Iterator[Finding]:
 
 
 def _find_processor() -> str:
-    """Return the processor's name. Source: proc(5), cpuinfo, "model name"."""
+    """Return the CPU's name. Source: proc(5), cpuinfo, "model name"."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -102,7 +104,7 @@ def _check_memory() -> Finding:
 
 
 def graphics() -> Iterator[Finding]:
-    """Yield the cards known to the driver and the devices known to torch."""
+    """Yield the GPUs known to the driver and the devices known to torch."""
     program = find_program("nvidia-smi")
     if program is None:
         yield Finding("graphics card", "no NVIDIA driver found: the processor is used", State.NOTE)
@@ -148,10 +150,10 @@ def extras() -> Iterator[Finding]:
 
 
 def plugins() -> Iterator[Finding]:
-    """Yield the installed features, and each plug-in that could not be loaded."""
+    """Yield the installed features and the plug-ins that could not be loaded."""
     names = ", ".join(feature.name for feature in list_features())
     yield Finding("features", names or "none installed")
-    for problem in list_problems():
+    for problem in (*list_problems(), *METRIC_REGISTRY.problems, *EXPORT_FORMATS.problems):
         yield Finding(f"plug-in {problem.name}", problem.text, State.FAILED)
 
 
@@ -163,7 +165,7 @@ def _read_version(package: str) -> str:
 
 
 def isolation() -> Iterator[Finding]:
-    """Yield the isolation available for submissions, or why there is none."""
+    """Yield the sandbox available for submissions, or why there is none."""
     check = find_isolation()
     for sandbox in check.usable:
         yield Finding("isolation", sandbox.text)
@@ -205,17 +207,17 @@ class ComputerCheck:
 
 
 def check_computer(case: Path | None = None) -> ComputerCheck:
-    """Check the computer and run models with a known result.
+    """Check the computer, and run models on inputs with a known result.
 
     Parameters
     ----------
     case
-        A case folder, a file, or a data set of one case, to run the models on too.
+        A case folder, a file, or a data set of one case, on which the models also run.
 
     Raises
     ------
     FormatError, CaseError
-        If `case` is none, or there are several.
+        If `case` is no case, or holds several cases.
     """
     report_progress(0, 4, "Checking the computer")
     user_case = None if case is None else (_own_case(case))
@@ -269,7 +271,7 @@ def _own_case(path: Path) -> tuple[Case, Path | None]:
 
 
 def _make_spec() -> PhantomSpec:
-    """Return the test phantom: one mass of 18 mm, much contrast, little background."""
+    """Return the test phantom: one mass of 18 mm, high contrast, little background enhancement."""
     return PhantomSpec(
         case_id="CHECK",
         seed=1,
@@ -293,7 +295,7 @@ def _kinetic_on_phantom(phantom: Phantom) -> Finding:
 
 
 def _kinetic_on_own(case: Case, reference: Path | None) -> Finding:
-    """Run the segmenter on the user's case; its Dice is reported, but cannot fail."""
+    """Run the segmenter on the user's case; its Dice is reported, but not judged."""
     name = "kinetic segmenter on your case"
     started = time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""The whole workflow on phantom cases: make a data set, predict, score, export."""
+"""Demo of the whole workflow on phantom cases: make a data set, predict, score, export."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,9 +38,9 @@ def make_demo(
     """Make ``out/dataset``, ``out/workspace`` and ``out/export``.
 
     Twelve phantom cases of mixed kinds, or eight sagittal exams of one breast, are predicted by the
-    kinetic segmenter, scored against their known truth and exported; the workspace records its data
-    set, so that both can be moved. With RESUME, an existing data set, predictions and masks that a
-    reader refined are kept.
+    kinetic segmenter, scored against their known truth and exported; the workspace records the
+    relative path of its data set, so that both can be moved. With RESUME, an existing data set,
+    predictions and masks that a reader refined are kept.
 
     Raises
     ------
@@ -86,5 +86,5 @@ def make_demo(
 
 
 def _choose_existing(folder: Path, existing: Existing) -> Existing:
-    """Return how to treat a part's folder: a new one is simply used."""
+    """Return how to treat an output folder; a new folder is always accepted."""
     return existing if folder.exists() else Existing.REFUSE

@@ -1,1 +1,1 @@
-"""Everything that knows napari or Qt: one dock with pages. No science, no file access."""
+"""The napari and Qt code: one dock widget with pages. It computes nothing and accesses no files."""

@@ -1,1 +1,1 @@
-"""Commands on the images of cases: registering, straightening, kinetics, reports."""
+"""Commands on the images of cases: registration, straightening, kinetics, reports."""

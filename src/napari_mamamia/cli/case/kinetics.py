@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def count_from(
     opened: "OpenDataSet", source: Path, out: Path, case: Sequence[str], existing: "Existing"
 ) -> None:
-    """Count FTV under each SEG, print ours beside theirs, and exit with 3 if a SEG failed."""
+    """Compute FTV with each SEG, and print it next to UCSF's FTV; exit with 3 if a SEG failed."""
     from napari_mamamia.services.kinetics.ftv_from import ftv_from_segs
 
     summary = run(partial(ftv_from_segs, opened, source, out, case_ids=case, existing=existing))
@@ -76,7 +76,7 @@ _INJECTION: Final = Quantity("a time after phase 0 started", -3600, 86400, "s", 
 
 
 _OWN_REGION: Final = Where(
-    "without --ftv-from: a SEG says itself which region, thresholds and phases count",
+    "without --ftv-from: a SEG defines its region, thresholds and phases",
     lambda given: given["ftv_from"] is None,
     lambda given: f"with --ftv-from {given['ftv_from']}",
 )
@@ -89,7 +89,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     ),
     _OWN_REGION,
 )
-"""Where each parameter of the command means something: a new one must say so."""
+"""Where each parameter of the command applies; add an entry for each new parameter."""
 
 
 def kinetics(
@@ -119,8 +119,10 @@ def kinetics(
         typer.Option(
             "--timing",
             metavar="UCSF-FTV|phase0-start|injection|manual",
-            help="Which clock the early and late phase (150 and 450 s) are chosen by "
-            "(default: UCSF-FTV); injection needs --injection, manual --phases.",
+            help=(
+                "Clock for the choice of the early and late phase (150 and 450 s) (default: "
+                "UCSF-FTV); injection needs --injection, manual --phases."
+            ),
         ),
     ] = "",
     injection: Annotated[
@@ -128,21 +130,27 @@ def kinetics(
         typer.Option(
             "--injection",
             metavar="SECONDS|header|DIR",
-            help="Count from the injection: seconds after phase 0, as the headers say, or the "
-            "bolus in a folder's masks of a vessel or the heart.",
+            help=(
+                "Time of the injection: seconds after phase 0, header for the headers, or a "
+                "folder with masks of a vessel or the heart."
+            ),
         ),
     ] = "",
     phases: Annotated[
         str,
-        typer.Option("--phases", metavar='"2,4"', help="Take these as early and late phase."),
+        typer.Option(
+            "--phases", metavar='"2,4"', help="Early and late phase, in place of a choice by time."
+        ),
     ] = "",
     vessels: Annotated[
         Path | None,
         typer.Option(
             "--vessels",
             metavar="DIR",
-            help="Masks of the aorta or heart: time to enhancement of ultrafast phases counts "
-            "from there (default: those of --injection DIR).",
+            help=(
+                "Masks of the aorta or heart: the time to enhancement of ultrafast phases counts "
+                "from there (default: those of --injection DIR)."
+            ),
         ),
     ] = None,
     pe_at: Annotated[
@@ -151,7 +159,10 @@ def kinetics(
             "--pe-at",
             metavar="SECONDS",
             parser=_PE_AT,
-            help="PE of ultrafast phases so long after arrival in the vessel, else in the lesion.",
+            help=(
+                "PE of ultrafast phases this long after arrival in the vessel, or else in the "
+                "lesion."
+            ),
         ),
     ] = 20.0,
     ftv_variant: Annotated[
@@ -167,8 +178,10 @@ def kinetics(
         typer.Option(
             "--repeated-pre",
             metavar="leave-out|average|keep",
-            help="A pre-contrast scan taken again (seen by its pixels): left out, so that the "
-            "last before contrast is S0, as in an import; averaged; or kept as a phase.",
+            help=(
+                "A repeated pre-contrast scan (detected by its pixels): left out, so that the "
+                "last before contrast is S0, as in an import; averaged; or kept as a phase."
+            ),
         ),
     ] = "leave-out",
     ftv_from: Annotated[
@@ -176,8 +189,10 @@ def kinetics(
         typer.Option(
             "--ftv-from",
             metavar="SEG_OR_FOLDER",
-            help="Only FTV, under UCSF's own DICOM SEG: its VOI, thresholds and phases, ours "
-            "beside theirs in OUT/ftv_from.csv.",
+            help=(
+                "Only FTV, under UCSF's own DICOM SEG: its VOI, thresholds and phases, our "
+                "result next to UCSF's in OUT/ftv_from.csv."
+            ),
         ),
     ] = None,
     workers: WorkersOption = 0,
@@ -188,17 +203,17 @@ def kinetics(
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Measure contrast curves, curve types, FTV and sizes: writes OUT/kinetics.csv (.xlsx)."""
+    """Measure contrast curves, curve types, FTV and sizes: write OUT/kinetics.csv (.xlsx)."""
     from napari_mamamia.kinetics.repeated_pre import RepeatedPre
     from napari_mamamia.services.kinetics.case_kinetics import FtvBox, KineticSettings
     from napari_mamamia.services.kinetics.kinetics import kinetics_of_data_set
 
     refuse_idle(context, OPTIONS)
     if ftv_box not in set(FtvBox):
-        raise typer.BadParameter(f"expected --ftv-box mask or breast, got {ftv_box}: name one")
+        raise typer.BadParameter(f"expected --ftv-box mask or breast, but got {ftv_box}")
     if repeated_pre not in set(RepeatedPre):
         raise typer.BadParameter(
-            f"expected --repeated-pre {', '.join(RepeatedPre)}, got {repeated_pre}: name one"
+            f"expected --repeated-pre {', '.join(RepeatedPre)}, but got {repeated_pre}"
         )
     source = injection_source(injection)
     settings = KineticSettings(
@@ -236,28 +251,28 @@ def kinetics(
 
 
 def _folder_of_vessels(vessels: Path | None, injection: str) -> str:
-    """Return the folder of vessel masks, made absolute; that of the injection without one."""
+    """Return the absolute path of the folder of vessel masks, or else that of the injection."""
     if vessels is None:
         return "" if injection == "header" else injection
     if not vessels.is_dir():
         raise typer.BadParameter(
-            f"expected a folder of masks in --vessels, got {vessels}: name the folder that holds "
-            "ID.nii.gz"
+            f"expected a folder of masks in --vessels, but got {vessels}: name the folder that "
+            "holds ID.nii.gz"
         )
     return str(vessels.resolve())
 
 
 def injection_source(text: str) -> str:
-    """Return "header" or a folder that --injection names, made absolute; "" for a number."""
+    """Return "header" or the absolute path of the injection folder; "" for a number."""
     if text == "header":
         return text
     return str(Path(text).resolve()) if text and Path(text).is_dir() else ""
 
 
 def rule_of(timing: str, injection: str, phases: str, *, is_other: bool = False) -> "TimingRule":
-    """Return which clock phases are chosen by; what excludes each other is an error.
+    """Return the rule that chooses the phases; conflicting options are an error.
 
-    `is_other` says that each case has an injection of its own.
+    `is_other` is true if each case has its own injection time.
     """
     from napari_mamamia.core.errors import CaseError
     from napari_mamamia.kinetics.time_axis import Timing, TimingRule
@@ -265,21 +280,19 @@ def rule_of(timing: str, injection: str, phases: str, *, is_other: bool = False)
     named = numbers_of_text(phases, INDEX)
     if named is not None and len(named) != 2:
         raise typer.BadParameter(
-            f'expected two phases such as "2,4" in --phases, got {phases!r}: name the early and '
-            "the late one"
+            f'expected two phases such as "2,4" in --phases, but got {phases!r}: name the early '
+            "and the late one"
         )
     has_injection = bool(injection) or is_other
     implied = {(True, False): Timing.MANUAL, (False, True): Timing.INJECTION}.get(
         (named is not None, has_injection)
     )
     if (named is not None and has_injection) or (implied and timing not in ("", implied)):
-        raise typer.BadParameter(
-            "expected one of --timing, --injection and --phases, got several: keep one"
-        )
+        raise typer.BadParameter("expected only one of --timing, --injection and --phases")
     if implied is None and timing not in ("", Timing.UCSF_FTV, Timing.PHASE0_START):
         raise typer.BadParameter(
-            f"expected --timing {Timing.UCSF_FTV} or {Timing.PHASE0_START}, got {timing}: for the "
-            "others give --injection SECONDS or --phases"
+            f"expected --timing {Timing.UCSF_FTV} or {Timing.PHASE0_START}, but got {timing}: for "
+            "other clocks give --injection SECONDS or --phases"
         )
     try:
         if named is not None:
@@ -301,13 +314,13 @@ def _parse_seconds(text: str) -> float:
 
 
 def ftv_of(variant: str) -> "FtvSettings":
-    """Return the thresholds of a named FTV."""
+    """Return the thresholds of an FTV variant."""
     from napari_mamamia.kinetics.tumour_volume import FtvSettings, FtvVariant
 
     if variant not in (FtvVariant.EXTENSION, FtvVariant.ISPY1):
         raise typer.BadParameter(
-            f"expected --ftv-variant {FtvVariant.EXTENSION} or {FtvVariant.ISPY1}, got {variant}: "
-            "name one of the two"
+            f"expected --ftv-variant {FtvVariant.EXTENSION} or {FtvVariant.ISPY1}, but got "
+            f"{variant}"
         )
     return FtvSettings.of(FtvVariant(variant))
 

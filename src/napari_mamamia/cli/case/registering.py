@@ -1,4 +1,4 @@
-"""The command that registers phases: motion between them is taken out, where that helps."""
+"""The command that registers phases to correct motion between them."""
 
 from functools import partial
 from pathlib import Path
@@ -34,17 +34,20 @@ def register(
     out: OutOption,
     case: CaseOption = None,
     transform: Annotated[
-        TransformKind, typer.Option("--transform", help="Rigid alone, or rigid and then B-spline.")
+        TransformKind, typer.Option("--transform", help="Rigid only, or rigid and then B-spline.")
     ] = TransformKind.BSPLINE,
     to: Annotated[
         int,
         typer.Option(
-            "--to", metavar="PHASE", parser=INDEX, help="Phase that the others move onto."
+            "--to",
+            metavar="PHASE",
+            parser=INDEX,
+            help="Phase onto which the others are registered.",
         ),
     ] = 1,
     interpolation: Annotated[
         Interpolation,
-        typer.Option("--interpolation", help="Between voxels: cubic B-spline, or linear."),
+        typer.Option("--interpolation", help="Interpolation: cubic B-spline, or linear."),
     ] = Interpolation.BSPLINE,
     masks: Annotated[
         Path | None,
@@ -58,7 +61,7 @@ def register(
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Register phases: a new data set OUT and OUT/registration.csv; masks stay valid."""
+    """Register phases: write a new data set OUT and OUT/registration.csv; masks stay valid."""
     from napari_mamamia.kinetics.registration.settings import RegistrationSettings
     from napari_mamamia.services.register.phases import register_data_set
 

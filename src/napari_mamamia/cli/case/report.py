@@ -1,4 +1,4 @@
-"""`mamamia report`: each case as one page, PDF or DICOM, and all numbers as a table."""
+"""`mamamia report`: one page for each case, also as PDF or DICOM, and a table of all numbers."""
 
 from functools import partial
 from pathlib import Path
@@ -33,24 +33,30 @@ def report(
         typer.Option(
             "--masks",
             metavar="DIR",
-            help="Folder of masks (default: the reader's own, else the references).",
+            help="Folder of masks (default: the reader's own, or else the references).",
         ),
     ] = None,
     reader: Annotated[
         str,
-        typer.Option("--reader", metavar="NAME", help="Whose masks and measurements alone."),
+        typer.Option(
+            "--reader", metavar="NAME", help="Reader whose masks and measurements are used."
+        ),
     ] = "",
     label: LabelOption = None,
-    pdf: Annotated[bool, typer.Option("--pdf", help="A PDF of each page too; needs Qt.")] = False,
+    pdf: Annotated[
+        bool, typer.Option("--pdf", help="Also write a PDF of each page; needs Qt.")
+    ] = False,
     dicom: Annotated[
         bool,
         typer.Option(
-            "--dicom", help="DICOM too: segmentation of lesions, SR (TID 1500), key images."
+            "--dicom", help="Also write DICOM: segmentation of lesions, SR (TID 1500), key images."
         ),
     ] = False,
     study: Annotated[
         Path | None,
-        typer.Option("--study", metavar="DIR", help="The DICOM that cases were imported from."),
+        typer.Option(
+            "--study", metavar="DIR", help="The DICOM study from which the cases were imported."
+        ),
     ] = None,
     made_by: Annotated[
         SegmentMaker, typer.Option("--made-by", help="How the masks were drawn, for DICOM.")
@@ -58,7 +64,8 @@ def report(
     identified: Annotated[
         bool,
         typer.Option(
-            "--identified", help="DICOM with the patient's name and UIDs, for your PACS only."
+            "--identified",
+            help=("Write DICOM with the patient's name and UIDs, for your PACS only."),
         ),
     ] = False,
     columns: ColumnsOption = None,
@@ -73,8 +80,7 @@ def report(
 
     if not dicom and (study is not None or identified or made_by != SegmentMaker.FROM_PROVENANCE):
         raise typer.BadParameter(
-            "expected --study, --made-by and --identified with --dicom alone: add it, or leave "
-            "them out"
+            "--study, --made-by and --identified apply only with --dicom: add it, or leave them out"
         )
     if pdf:
         require_qt()

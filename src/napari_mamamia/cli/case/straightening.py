@@ -25,7 +25,7 @@ def straighten(
     layout: LayoutOption = "",
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Copy cases with sheared axes onto grids at right angles: writes a new data set OUT."""
+    """Copy cases with sheared axes onto grids at right angles: write a new data set OUT."""
     from napari_mamamia.services.export.straighten import straighten_data_set
 
     opened = open_at(data_set, columns, layout)
@@ -37,7 +37,13 @@ def straighten(
         for name, old, new in one.masks_mm3:
             print(f"    mask {name}: {old / 1000:.3f} -> {new / 1000:.3f} cc")
     if summary.n_straight:
-        typer.echo(f"note: {summary.n_straight} case(s) at right angles were not copied")
+        typer.echo(
+            f"note: {summary.n_straight} cases have axes at right angles already and were "
+            "not copied"
+        )
     print(f"Data set: {summary.folder}")
-    print("Voxels are resampled (phases trilinear, masks nearest): straightened/ID.json says how.")
+    print(
+        "Voxels are resampled (phases trilinear, masks nearest): straightened/ID.json has the "
+        "details."
+    )
     finish(summary.failures)

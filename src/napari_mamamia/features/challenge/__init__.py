@@ -2,7 +2,12 @@
 
 from typing import Final
 
-from napari_mamamia.core.features import Command, Feature
+from napari_mamamia.core.blinding import Hidden
+from napari_mamamia.core.features import RESULTS, Command, Feature, Opener, Page
+from napari_mamamia.core.texts import tr
+
+_HERE: Final = "napari_mamamia.features.challenge"
+_COMPARISON: Final = frozenset({Hidden.REFERENCE, Hidden.MODEL, Hidden.OTHER_READERS})
 
 FEATURE: Final = Feature(
     name="challenge",
@@ -33,5 +38,30 @@ FEATURE: Final = Feature(
             "Scores",
         ),
     ),
+    pages=(
+        Page(
+            "Leaderboard",
+            RESULTS,
+            f"{_HERE}.widgets.view:LeaderboardTab",
+            f"{_HERE}.widgets.joining:make_leaderboard",
+            tip=tr("Teams of a ranking, and each case of each team"),
+            reveals=_COMPARISON | {Hidden.NUMBERS},
+        ),
+    ),
+    openers=(
+        Opener(
+            "a ranking",
+            "Batch scoring",
+            "napari_mamamia.io.data_set.rank_files:is_ranking",
+            f"{_HERE}.widgets.joining:open_ranking",
+            is_listed=True,
+        ),
+    ),
+    services={"ranks": f"{_HERE}.widgets.services:RankServices"},
+    reveals={
+        "ranks.open_board": _COMPARISON | {Hidden.NUMBERS},
+        "ranks.find_team_folder": frozenset({Hidden.MODEL}),
+        "ranks.find_team_mask": frozenset({Hidden.MODEL}),
+    },
     docs=("howto/challenge.md", "howto/rank.md", "howto/submissions.md"),
 )

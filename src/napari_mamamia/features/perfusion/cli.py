@@ -1,4 +1,4 @@
-"""The command that fits Ktrans, ve, vp and kep where a case's phases carry them."""
+"""The command that fits Ktrans, ve, vp and kep for cases whose phases allow it."""
 
 from functools import partial
 from pathlib import Path
@@ -66,7 +66,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     ),
     ALWAYS,
 ) | {"haematocrit": _WHOLE_BLOOD, "dose": _BY_DOSE, "vfa_angles": _FLIPS, "vfa_tr": _FLIPS}
-"""Where each parameter of the command means something: a new one must say so."""
+"""Where each parameter of the command applies: a new one must have an entry."""
 
 
 def perfusion(
@@ -75,7 +75,7 @@ def perfusion(
     out: OutOption,
     model: Annotated[TissueModel, typer.Option("--model", help="Tissue model.")],
     aif: Annotated[
-        InputName, typer.Option("--aif", help="Whose curve stands for the patient's artery.")
+        InputName, typer.Option("--aif", help="Population curve of the arterial input.")
     ],
     relaxivity: Annotated[
         float,
@@ -111,7 +111,7 @@ def perfusion(
             "--vfa-tr",
             metavar="MS",
             parser=REPETITION_MS,
-            help="Their TR (default: the dynamic series').",
+            help="Their TR (default: that of the dynamic series).",
         ),
     ] = None,
     tr: Annotated[
@@ -137,8 +137,10 @@ def perfusion(
         typer.Option(
             "--arrival",
             metavar="SECONDS|DIR",
-            help="When contrast arrives after phase 0 starts, or masks of the aorta or heart "
-            "(default: fitted to the mask's mean curve).",
+            help=(
+                "Arrival of contrast after the start of phase 0, or masks of the aorta or heart "
+                "(default: fitted to the mask's mean curve)."
+            ),
         ),
     ] = "",
     haematocrit: Annotated[
@@ -147,7 +149,7 @@ def perfusion(
             "--haematocrit",
             "--hematocrit",
             parser=HAEMATOCRIT,
-            help="Share of cells (parker, georgiou).",
+            help="Share of cells in blood (parker, georgiou).",
         ),
     ] = 0.42,
     dose: Annotated[
@@ -160,7 +162,9 @@ def perfusion(
     case: CaseOption = None,
     times: Annotated[
         str,
-        typer.Option("--times", metavar='"0,5,10"', help="Seconds of each phase, not the table's."),
+        typer.Option(
+            "--times", metavar='"0,5,10"', help="Seconds of each phase, in place of the table's."
+        ),
     ] = "",
     label: LabelOption = None,
     workers: WorkersOption = 0,
@@ -173,7 +177,7 @@ def perfusion(
 ) -> None:
     """Fit Ktrans, ve, kep, vp of ultrafast exams with a known T1: maps, OUT/perfusion.csv.
 
-    Refuses exams whose phases lie more than 15 s apart, all standard ones, and says why.
+    Refuses exams with phases more than 15 s apart, which includes all standard exams.
     """
     from napari_mamamia.core.errors import CaseError
     from napari_mamamia.features.perfusion.kinetics.arterial_input import ArterialInput
@@ -185,8 +189,8 @@ def perfusion(
     arrival_s, vessels = _seconds_or_path(arrival, "--arrival", ARRIVAL_S, "a folder of masks")
     if vessels and not Path(vessels).is_dir():
         raise typer.BadParameter(
-            f"expected seconds, or a folder of masks in --arrival, got {vessels}: name the folder "
-            "that holds ID.nii.gz"
+            f"expected seconds, or a folder of masks in --arrival, but got {vessels}: name the "
+            "folder that holds ID.nii.gz"
         )
     try:
         settings = PerfusionSettings(
@@ -227,7 +231,10 @@ def perfusion(
 def _seconds_or_path(
     text: str, option: str, quantity: Quantity, other: str
 ) -> tuple[float | None, str]:
-    """Return a number, or an existing file or folder, made absolute; neither for nothing."""
+    """Return a number, or an existing file or folder as an absolute path.
+
+    Neither for an empty text.
+    """
     if not text:
         return None, ""
     try:
@@ -235,9 +242,7 @@ def _seconds_or_path(
     except typer.BadParameter as error:
         if not is_number(text) and Path(text).exists():
             return None, str(Path(text).resolve())
-        raise typer.BadParameter(
-            f"{error.message}, or {other} that is there, in {option}"
-        ) from error
+        raise typer.BadParameter(f"{error.message}, or {other} that exists, in {option}") from error
 
 
 def _flip_angles(folder: Path | None, angles: str, tr: float | None) -> "FlipAngles | None":
@@ -249,7 +254,7 @@ def _flip_angles(folder: Path | None, angles: str, tr: float | None) -> "FlipAng
     degrees = numbers_of_text(angles, VFA_DEGREES, "2,5,10")
     if not folder.is_dir() or degrees is None:
         raise typer.BadParameter(
-            f"expected a folder in --vfa and its angles in --vfa-angles, got {folder} and "
+            f"expected a folder in --vfa and its angles in --vfa-angles, but got {folder} and "
             f"{angles or 'none'}: give both"
         )
     require_flip_angles(degrees, len(degrees), 5e-3 if tr is None else tr / 1e3)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class ReviewStudy:
     """A review study with ``.cases`` and ``.readers`` as tables, from `open_study`.
 
-    Every access reads the study again, because others may be working in it.
+    Every access reads the study again, because other people may be working in it.
     """
 
     def __init__(self, store: FolderStore) -> None:
@@ -100,17 +100,17 @@ class ReviewStudy:
         seed: int = 42,
         progress: bool = True,
     ) -> StudyAgreement:
-        """Return the readers' agreement, with the numbers of ``mamamia review agreement``.
+        """Compute the readers' agreement, as ``mamamia review agreement`` does.
 
         Parameters
         ----------
         reader
             Your name as a lead or an adjudicator, if readers do not see each other.
         unblind
-            Reason for anybody else to see all readings. Person and reason are visible in the audit
-            trail.
+            Reason for any other person to see all readings. Person and reason are visible in the
+            audit trail.
         passphrase
-            Of your key, if it counts in the study.
+            Passphrase of your key, if the key counts in the study.
         bootstrap, seed
             Number of resamples for the 95 % intervals (0: none) and their seed.
         progress
@@ -161,7 +161,7 @@ def open_study(folder: PathLike) -> ReviewStudy:
     Raises
     ------
     ArgumentError
-        If `folder` is no path.
+        If `folder` is not a path.
     FormatError
         If there is no study.
     """

@@ -32,8 +32,10 @@ _UNITS: Final[Mapping[str, tuple[str, ...]]] = {
     "acquisition_times_s": ("-", "s", "sec", "seconds"),
 }
 _SHORT_S, _LONG_S = 20.0, 2 * 3600.0
-"""Seconds from the first phase to the last; the real table has 128 to 1,710 s. Smaller values are
-minutes or phase numbers, larger ones are milliseconds.
+"""Limits in seconds of a plausible time from the first phase to the last.
+
+The real table has 128 to 1,710 s. Smaller values are minutes or phase numbers, larger ones are
+milliseconds.
 """
 
 
@@ -95,7 +97,7 @@ def cohort_of_sheet(
             first_row[case_key(row.case_id)] = (number, row.case_id)
             records.append(row)
     refused += [
-        RefusedRow(row, f"{word!r} is a summary, not a case: if it is a case, give it another id")
+        RefusedRow(row, f"{word!r} is a summary, not a case; if it is a case, give it another id")
         for row, word in data.summaries
     ]
     refused += [RefusedRow(row, "it repeats the header") for row in data.headers]
@@ -106,7 +108,7 @@ def cohort_of_sheet(
 
 
 def _require_units(header: Header, units: Mapping[int, str]) -> None:
-    """Raise FormatError if a row of units names an unexpected unit for a field."""
+    """Raise FormatError if the row of units has an unexpected unit for a field."""
     for field, expected in _UNITS.items():
         for index in header.fields.get(field, ()):
             if index in units and units[index] not in expected:
@@ -181,7 +183,7 @@ def _list_notes(
 
 
 def _odd_times(records: Sequence[CaseRecord]) -> str:
-    """Return a warning about cases whose times may be in another unit, "" if there are none."""
+    """Return a warning about cases whose times may be in another unit, or ""."""
     odd = [
         record.case_id
         for record in records
@@ -198,7 +200,7 @@ def _odd_times(records: Sequence[CaseRecord]) -> str:
 
 
 def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header, Sheet]:
-    """Return the first sheet that has a column of ids."""
+    """Return the header and the first sheet that has a column of ids."""
     tables, there = list[str](), list[str]()
     sheets = read_sheets(path, text)
     for sheet in sheets:
@@ -222,7 +224,7 @@ def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header
 
 
 def other_sheets(rest: Iterator[Sheet], read: Sheet, choice: ColumnChoice) -> str:
-    """Return a note about sheets after `read` that hold cases too."""
+    """Return a note about further sheets that hold cases too."""
     names: list[str] = []
     for sheet in rest if not read.all_text else ():
         with suppress(FormatError):  # the fixed columns belong to the sheet that is read

@@ -1,4 +1,4 @@
-"""The column of each field in a clinical table: by its name, or as a user fixed it."""
+"""The column of each field in a clinical table, found by name or chosen by the user."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,19 +32,16 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "acquisition_times_s": ("acquisition_times",),
     }
 )
-"""Column names of each field, in lower case with ``_`` for blanks. The first is written. If a table
-has both names of the id, ``case_id`` is used and ``patient_id`` is kept as a further column: a
-patient may have several cases.
-"""
+"""Column names of each field, in lower case with ``_`` for spaces; the first is written."""
 
 COLUMNS_FILE: Final = "clinical_columns.json"
-"""Name of a file beside a clinical table that fixes its columns."""
+"""Name of a file next to a clinical table that defines its columns."""
 _MOST_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """Columns that a user fixed: a field and its column's name, None if the table lacks the field.
+    """Columns chosen by the user: each field with its column's name, or None if absent.
 
     Fields that are not named are found by `COLUMNS`. `source` is the file that fixes them, for the
     user; "" if there is none.
@@ -63,7 +60,7 @@ class ColumnChoice:
         return ColumnChoice(tuple({**dict(self.names), **names}.items()), self.source)
 
     def column(self, field: str) -> str | None:
-        """Return the name that was fixed for a field, None if none was or the table lacks it."""
+        """Return the name chosen for a field, or None."""
         return dict(self.names).get(field)
 
     def __str__(self) -> str:
@@ -71,7 +68,7 @@ class ColumnChoice:
 
 
 BY_NAME: Final = ColumnChoice()
-"""No columns fixed: every field is found by the names of `COLUMNS`."""
+"""No chosen columns: every field is found by the names of `COLUMNS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +95,7 @@ def read_columns(path: Path) -> ColumnChoice:
     """
     content = read_json(path, _MOST_BYTES)
     if not isinstance(content, dict):
-        raise ValueError("it is no object of fields and column names")  # noqa: TRY004 - told with the file
+        raise ValueError("it is not an object of fields and column names")  # noqa: TRY004 - told with the file
     for field, name in content.items():
         if field not in COLUMNS:
             raise ValueError(f"{field!r} is not one of the fields {', '.join(COLUMNS)}")
@@ -110,7 +107,7 @@ def read_columns(path: Path) -> ColumnChoice:
 
 
 def columns_for(table: Path, choice: ColumnChoice = BY_NAME) -> ColumnChoice:
-    """Return the columns of a table: those that the user fixed, else those of the file beside it.
+    """Return the columns of a table, chosen by the user or by the file next to the table.
 
     Raises
     ------
@@ -135,7 +132,7 @@ def write_columns(choice: ColumnChoice, path: Path, *, overwrite: bool = False) 
 
 
 def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME) -> Header | None:
-    """Return the first row that names a column of ids, None if there is none.
+    """Return the first row that names a column of ids, or None.
 
     Below title rows, a header must also name another field, or every column that was fixed, because
     a list of fields with their meaning names ids as well.
@@ -168,7 +165,7 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
 def _join_header(
     place: int, rows: Sequence[Sequence[object]], choice: ColumnChoice
 ) -> Header | None:
-    """Return a header of two rows; the lower one names the columns that the upper one does not."""
+    """Return a header of two rows; the lower row completes the names of the upper row."""
     if place + 1 >= len(rows):
         return None
     upper, lower = rows[place], rows[place + 1]

@@ -1,4 +1,4 @@
-"""Overview of a clinical table: its columns, how they are read, and proposals for the others."""
+"""Overview of a clinical table: its columns, their fields, and proposals for missing fields."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets
 
 @dataclass(frozen=True, slots=True)
 class ColumnProposal:
-    """A field, the name of the column that may hold it, and the reason in words."""
+    """A proposal: a field, the name of a column that may hold it, and the reason."""
 
     field: str
     column: str
@@ -60,8 +60,9 @@ _NAMES: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
         "acquisition_times_s": re.compile(r".*\b(acquisition|phase|scan)s? times?\b.*"),
     }
 )
-"""Names of columns, in lower case without accents, signs as blanks, in English, German, French,
-Spanish and Italian.
+"""Patterns of column names in English, German, French, Spanish and Italian.
+
+Names are compared in lower case without accents, with spaces for signs.
 """
 _OTHER_UNITS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
     {
@@ -71,11 +72,11 @@ _OTHER_UNITS: Final[Mapping[str, re.Pattern[str]]] = MappingProxyType(
         "acquisition_times_s": re.compile(r"\b(ms|milliseconds?|min|minutes?|h|hours?)\b"),
     }
 )
-"""Units that the reader of a field does not expect; nothing is converted."""
+"""Units that the reader of a field does not expect; values are not converted."""
 _UNITS: Final = re.compile(r"\b(y|yr|yrs|years?|s|sec|secs|seconds?)\b")
 _AGES: Final = (15, 110)
 _SHARE_READ: Final = 0.9
-"""Our choice: the least share of values that must be readable as the field."""
+"""Least share of values that must be readable as the field (our choice)."""
 _SHOWN: Final = 3
 
 
@@ -115,7 +116,7 @@ def _read_column(rows: Sequence[Sequence[object]], at: int) -> list[object]:
 
 
 def _explain_match(field: str, name: str, values: Sequence[object]) -> str:
-    """Return why a column may hold a field, "" if it may not."""
+    """Return why a column may hold a field, or "" if it may not."""
     plain = " ".join(re.sub(r"[\W_]+", " ", folded(name)).split())
     other_unit = _OTHER_UNITS.get(field)
     if not _NAMES[field].fullmatch(plain) or (other_unit and other_unit.search(plain)):
@@ -155,7 +156,7 @@ def _describe_values(values: Sequence[object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableOverview:
-    """The columns of a table, the fields they are read as, and proposals for fields without column.
+    """The columns of a table, their fields, and proposals for fields without a column.
 
     `fields` has the names of a field's columns; without ``case_id`` nothing can be read, and
     `cohort` is None.
@@ -167,7 +168,7 @@ class TableOverview:
     proposals: tuple[ColumnProposal, ...]
 
     def confirmed(self, choice: ColumnChoice) -> ColumnChoice:
-        """Return a choice that fixes the columns that are read and those that are proposed."""
+        """Return a choice with the columns that are read and those that are proposed."""
         read = {
             field: names[0]
             for field, names in self.fields.items()
@@ -179,7 +180,7 @@ class TableOverview:
 
 @reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
 def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> TableOverview:
-    """Return the overview of a table, whether or not it has a column of ids.
+    """Return the overview of a table, with or without a column of ids.
 
     Raises
     ------
@@ -239,7 +240,7 @@ def _n_names(sheet: Sheet, row: int) -> int:
 
 
 def _is_name(cell: object) -> bool:
-    """Return whether a cell may name a column: a text that is no number."""
+    """Return whether a cell may name a column, which means a text that is not a number."""
     if not isinstance(cell, str) or not cell.strip():
         return False
     try:

@@ -63,7 +63,7 @@ def read_row(header: Header, sheet: Sheet, row: Row) -> CaseRecord | RefusedRow:
 
 
 def _find_gaps(header: Header, sheet: Sheet, place: int) -> list[RejectedCell]:
-    """Return the cells below a named column that only look empty."""
+    """Return the cells of named columns that only look empty."""
     gaps = sheet.gaps.get(place, {})
     return [
         RejectedCell(
@@ -116,7 +116,7 @@ def _read_cell(cells: Sequence[object], index: int) -> object:
 
 
 def _convert_cell(value: object, all_text: bool) -> Cell:
-    """Return a cell of a further column as text or number, None if it is empty."""
+    """Return a cell of a further column as text or number, or None if it is empty."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):

@@ -41,9 +41,12 @@ MENOPAUSE_RULES: Final = (
     MenopauseRule("post", _match_word("post"), MenopausalStatus.POST),
     MenopauseRule("undecided", re.compile(r"(indeterminate|undetermined|uncertain)\b"), None),
 )
-"""The real MAMA-MIA table has, besides empty cells, "post", "pre" with and without "(<6 months
-since LMP AND ...)" in two spacings, and "peri (6-12 months since LMP ...)"; "indeterminate" is
-from the I-SPY 2 forms. Source: column ``menopause`` of clinical_and_imaging_info.xlsx."""
+"""Rules for spellings of the menopausal status.
+
+Apart from empty cells, the real MAMA-MIA table has "post", "pre" with and without "(<6 months since
+LMP AND ...)" in two spacings, and "peri (6-12 months since LMP ...)"; "indeterminate" is from the
+I-SPY 2 forms. Source: column ``menopause`` of clinical_and_imaging_info.xlsx.
+"""
 
 DENSITY_WORDS: Final = {
     "a": ("a", "1", "fatty", "entirely fatty", "almost entirely fatty", "predominantly fatty"),
@@ -59,8 +62,9 @@ _DENSITY_OF: Final = {word: letter for letter, words in DENSITY_WORDS.items() fo
 _DENSITY_PREFIX: Final = re.compile(r"^((acr|bi-?rads|type|category|grade|density)[\s:.-]*)+")
 _OLDEST: Final = 120
 _LONGEST_S: Final = 24 * 3600
-"""Longest time in seconds from the first phase to the last. Larger values are milliseconds, clock
-times or dates.
+"""Longest plausible time in seconds from the first phase to the last.
+
+Larger values are milliseconds, clock times or dates.
 """
 _CLOCK: Final = re.compile(r"([01]\d|2[0-3])[0-5]\d[0-5]\d(\.\d+)?")
 _STATUS_WORD: Final = re.compile(r"(?<![a-z])(pre|peri|post)(?:[\s-]*menopaus(?:al|e))?(?![a-z])")
@@ -77,7 +81,7 @@ def parse_text(value: object) -> str | None:
 
 
 def parse_age(value: object) -> float | None:
-    """Return years, 0 to 120; a decimal comma is accepted."""
+    """Return an age in years, 0 to 120; a decimal comma is accepted."""
     if is_missing(value):
         return None
     age = _parse_number(value, "age")
@@ -117,7 +121,7 @@ def parse_breast_density(value: object) -> str | None:
 
 
 def parse_pcr(value: object) -> bool | None:
-    """Return pathologic complete response, from 0 and 1, yes and no, pCR and non-pCR."""
+    """Return the pathologic complete response from 0 and 1, yes and no, pCR and non-pCR."""
     try:
         return parse_label(value)
     except ValueError:
@@ -125,7 +129,7 @@ def parse_pcr(value: object) -> bool | None:
 
 
 def parse_times(value: object) -> tuple[float, ...] | None:
-    """Return ascending seconds over at most 24 hours, shifted so that phase 0 is at 0.
+    """Return ascending seconds over at most 24 hours, shifted so that phase 0 starts at 0.
 
     Times are separated by a comma, semicolon or blank. If a semicolon or a blank separates them, a
     comma inside a number is a decimal comma.

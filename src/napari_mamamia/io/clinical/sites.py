@@ -1,4 +1,4 @@
-"""The site of a case: from the clinical table, or from MAMA-MIA's prefix of the id."""
+"""The site of a case, from the clinical table or from MAMA-MIA's id prefix."""
 
 import re
 from typing import Final
@@ -6,15 +6,11 @@ from typing import Final
 from napari_mamamia.core.cohort import CaseRecord
 
 _PREFIX: Final = re.compile(r"(DUKE|ISPY1|ISPY2|NACT)_", re.IGNORECASE)
-"""Prefixes of MAMA-MIA's ids: the collections that its cases come from. Source: L. Garrucho et al.,
-A
-large-scale multicenter breast cancer DCE-MRI benchmark dataset with expert segmentations,
-Scientific Data 12, 453 (2025), table 1.
-"""
+"""Prefixes of MAMA-MIA's ids, which are the collections of its cases."""
 
 
 def find_site(case_id: str, record: CaseRecord | None = None) -> str:
-    """Return the site of a case: the table's `dataset`, else the id's prefix, else "".
+    """Return the site of a case from the table's `dataset` or the id's prefix; "" if unknown.
 
     The institution in a DICOM header is not used: an import does not keep it, since it could help
     to identify a person.

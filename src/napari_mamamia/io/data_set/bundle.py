@@ -75,7 +75,8 @@ class CaseEntry:
 class Manifest:
     """The content of a bundle and how it was made.
 
-    `labels` are (value, name); `notes` are sentences; `files` are those of no single case.
+    `labels` are (value, name); `notes` are sentences; `files` are the files that belong to no
+    single case.
     """
 
     software: str
@@ -90,7 +91,7 @@ class Manifest:
     notes: tuple[str, ...] = ()
 
     def all_files(self) -> Iterator[BundleFile]:
-        """Yield every file, those of the cases first."""
+        """Yield every file, starting with the files of cases."""
         for case in self.cases:
             yield from case.files
         yield from self.files
@@ -138,7 +139,7 @@ def bundle_names(root: Path) -> tuple[str, ...]:
         paths = [path for path in root.rglob("*") if not path.is_dir() or path.is_symlink()]
     except OSError as error:
         raise FormatError(
-            f"expected a readable folder at {root}, but {error.strerror}: check the path"
+            f"cannot read the folder {root}: {error.strerror}; check the path"
         ) from error
     names = (path.relative_to(root).as_posix() for path in paths)
     return tuple(sorted(name for name in names if name != MANIFEST_NAME))

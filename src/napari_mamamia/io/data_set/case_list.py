@@ -1,4 +1,4 @@
-"""The frozen list of cases to score: ids and, if the list has them, digests of their masks."""
+"""The frozen list of cases to score: ids, and optional digests of their masks."""
 
 import hashlib
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _DIGITS: Final = 64
 
 @dataclass(frozen=True)
 class CaseList:
-    """The listed cases in order, each once.
+    """The listed cases in order, without duplicates.
 
     `digests` are the SHA-256 of each reference file in hexadecimal, "" if the list has none.
 
@@ -38,13 +38,13 @@ class CaseList:
 
     def __post_init__(self) -> None:
         if not self.case_ids:
-            raise ValueError(f"expected at least one case in {self.name}, got none: list the cases")
+            raise ValueError(f"{self.name} lists no case; add the cases")
         seen: set[str] = set()
         for case_id in self.case_ids:
             if case_key(case_id) in seen:
                 raise ValueError(
-                    f"expected each case once in {self.name}, got {case_id} twice (ignoring letter "
-                    "case): keep one of them"
+                    f"{self.name} lists {case_id} twice (ignoring letter case); keep one of the "
+                    "entries"
                 )
             seen.add(case_key(case_id))
         if not self.digests:
@@ -92,7 +92,7 @@ def read_case_list(path: Path) -> CaseList:
     except FormatError:
         raise
     except ValueError as error:
-        raise FormatError(f"expected a list of cases at {path}, but {error}") from error
+        raise FormatError(f"cannot read a list of cases from {path}: {error}") from error
 
 
 def _read_lines(path: Path) -> list[str]:
@@ -100,7 +100,7 @@ def _read_lines(path: Path) -> list[str]:
         text, note = read_text(path)
     except OSError as error:
         raise FormatError(
-            f"expected a list of cases at {path}, but {error.strerror or error}: correct its name"
+            f"cannot read the list of cases {path}: {error.strerror or error}; correct its name"
         ) from error
     if note:
         raise FormatError(

@@ -1,4 +1,4 @@
-"""File names and small files of export layouts: nnU-Net, BIDS, the challenge's zip."""
+"""File names and description files of export formats: nnU-Net, BIDS, the challenge's zip."""
 
 import json
 import re
@@ -13,8 +13,9 @@ from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.tables.tables import write_json
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-"""The earliest time that a zip can hold: with the same time for all, equal content gives equal
-bytes.
+"""The earliest time that a zip can hold.
+
+All members get this time, so that equal content gives equal bytes.
 """
 # A zip keeps Unix permissions in the upper half of its external attributes.
 _MODE: Final = 0o644 << 16
@@ -191,7 +192,7 @@ def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: boo
 
 
 def _require_written(written: Path, files: Sequence[tuple[str, Path]], target: Path) -> None:
-    """Raise SaveError if a zip, read again, does not hold the files that were put into it."""
+    """Raise SaveError unless a zip, read again, holds the files that were written to it."""
     with zipfile.ZipFile(written) as seen:
         same = seen.namelist() == [name for name, _ in sorted(files)] and all(
             seen.read(name) == path.read_bytes() for name, path in files

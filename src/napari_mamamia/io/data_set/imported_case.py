@@ -25,7 +25,7 @@ from napari_mamamia.io.volumes.voxel_writer import Planes
 _IMAGES: Final = "images"
 _INFOS: Final = "patient_info_files"
 _TABLE: Final = "clinical_table"
-"""One lock for the table under any name, even before there is one."""
+"""Name of the lock for the clinical table, whatever the name of its file."""
 _NO_LOCKS: Final = (
     "this file system has no locks: two imports into one data set at the same time may lose a row "
     "of the clinical table"
@@ -38,13 +38,13 @@ def case_folder(data_set: Path, case_id: str) -> Path:
 
 
 def sweep_data_set(data_set: Path) -> None:
-    """Remove unfinished cases of killed imports, and restore cases that they moved away."""
+    """Remove unfinished cases of killed imports, and restore the cases that they had moved."""
     for folder in (data_set, data_set / _IMAGES, data_set / _INFOS):
         sweep(folder)
 
 
 def existing_case(data_set: Path, case_id: str) -> Path | None:
-    """Return the folder of an existing case, in any letter case; else None."""
+    """Return the folder of an existing case (ignoring letter case), or None."""
     images = data_set / _IMAGES
     names = list_names(images) if images.is_dir() else []
     key = case_key(case_id)
@@ -94,8 +94,8 @@ def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterato
         if isinstance(error, SaveConflictError | SaveError):
             raise
         raise SaveError(
-            f"expected to save {target}, but {error.strerror or error}: check the folder and the "
-            "space on the disk; nothing was written"
+            f"cannot save {target}: {error.strerror or error}; check the folder and the space on "
+            "the disk; nothing was written"
         ) from error
     finally:
         with suppress(OSError):  # nothing stays of a first case that failed, not even folders
@@ -114,7 +114,7 @@ def write_phase(folder: Path, case_id: str, index: int, array: Planes, grid: Gri
 def write_info(
     data_set: Path, case_id: str, content: Mapping[str, Any], *, overwrite: bool = False
 ) -> Path:
-    """Write ``patient_info_files/ID.json``; replace one that an earlier import wrote.
+    """Write ``patient_info_files/ID.json``, replacing only a file of an earlier import.
 
     Raises
     ------
@@ -126,8 +126,8 @@ def write_info(
     path = data_set / _INFOS / f"{case_id}.json"
     if not overwrite and path.exists() and not _is_of_an_import(path):
         raise SaveConflictError(
-            f"expected no patient info at {path}, but there is one that no import made: nothing "
-            "was written; give the case another id, or replace it",
+            f"the patient info {path} exists and was not made by an import; nothing was written; "
+            "give the case another id, or replace the file",
             remedies=(Remedy("case", ("ID",)), Remedy("overwrite")),
         )
     write_json(content, path, overwrite=True)
@@ -137,7 +137,8 @@ def write_info(
 def check_clinical_table(data_set: Path, columns: ColumnChoice = BY_NAME) -> None:
     """Raise `FormatError` if the data set's clinical table cannot take another row.
 
-    Also if columns were fixed and there is no table yet: a new table has our own columns.
+    The same error is raised if columns were fixed and there is no table yet: a new table has our
+    own columns.
     """
     path = next((p for n in CLINICAL_NAMES if (p := data_set / n).is_file()), None)
     if path is not None:
@@ -201,8 +202,8 @@ def _is_of_an_import(path: Path) -> bool:
 def _whole_table(path: Path, columns: ColumnChoice) -> Cohort:
     if path.suffix.lower() == ".ods":
         raise FormatError(
-            f"expected a clinical table that can be written, but {path} is .ods, which is only "
-            "read: save it as .xlsx or .csv instead"
+            f"the clinical table {path} cannot be changed, because .ods files are only read; save "
+            "it as .xlsx or .csv instead"
         )
     with listening(None):
         cohort = read_clinical(path, columns)
@@ -232,7 +233,7 @@ def _complete_record(old: CaseRecord, new: CaseRecord) -> CaseRecord:
 
 def _make_conflict_error(target: Path) -> SaveConflictError:
     return SaveConflictError(
-        f"expected no case at {target}, but there is one already: nothing was written; give "
-        "the case another id, skip finished cases, or replace it",
+        f"a case already exists at {target}; nothing was written; give the case another id, skip "
+        "finished cases, or replace it",
         remedies=(Remedy("case", ("ID",)), Remedy("resume"), Remedy("overwrite")),
     )

@@ -41,21 +41,18 @@ def _read_rules(path: Path) -> Any:
         return read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
-            f"expected label rules as JSON in {path}, but it cannot be read ({error}): "
-            f"write it like {_FORM}"
+            f"cannot read label rules as JSON from {path} ({error}); write the file like {_FORM}"
         ) from error
 
 
 def _parse_rule(path: Path, number: int, entry: Any) -> LabelRule:
     where = f"rule {number} of {path}"
     if not isinstance(entry, dict):
-        raise FormatError(f"expected an object as {where}, got {entry!r}: write it like {_FORM}")
+        raise FormatError(f"expected an object as {where}, got {entry!r}; write it like {_FORM}")
     unknown = sorted(set(entry) - _KEYS)
     if unknown:
         keys = ", ".join(sorted(_KEYS))
-        raise FormatError(
-            f"expected the keys {keys} in {where}, got {unknown[0]!r} too: correct its spelling"
-        )
+        raise FormatError(f"unknown key {unknown[0]!r} in {where}; allowed keys are {keys}")
     source: Any = entry.get("source")
     target: Any = entry.get("target")
     if not _is_number(source) or not _is_number(target) or not isinstance(target, int):
@@ -66,7 +63,7 @@ def _parse_rule(path: Path, number: int, entry: Any) -> LabelRule:
     name, masks = entry.get("name", ""), entry.get("masks", "")
     if not isinstance(name, str) or not isinstance(masks, str) or (target and not name.strip()):
         raise FormatError(
-            f"expected a name such as 'tumour' in {where}, got {name!r}: give the label a name"
+            f"expected a name such as 'tumour' in {where}, got {name!r}; give the label a name"
         )
     try:
         return LabelRule(float(source), target, name.strip(), masks)
@@ -90,7 +87,7 @@ def _require_one_name(path: Path, rules: tuple[LabelRule, ...]) -> None:
 
 
 def _require_one_rule(path: Path, rules: tuple[LabelRule, ...]) -> None:
-    """Raise FormatError if two rules have one value of the same masks, or of all masks."""
+    """Raise FormatError if two rules apply to the same value of the same masks."""
     for number, rule in enumerate(rules, start=1):
         for earlier, other in enumerate(rules[: number - 1], start=1):
             shared = rule.masks == other.masks or not (rule.masks and other.masks)

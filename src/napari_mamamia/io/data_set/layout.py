@@ -1,4 +1,4 @@
-"""Folder conventions: which files of a data set belong to which case. Nothing is ever written.
+"""Folder conventions that assign the files of a data set to cases; nothing is written.
 
 ================  ==========================================================================
 MAMA-MIA          ``images/ID/ID_000k.nii.gz``, ``segmentations/expert/ID.nii.gz`` (reference),
@@ -43,7 +43,7 @@ _JSON: Final = ".json"
 
 @dataclass(frozen=True, slots=True)
 class SiblingFiles:
-    """The files beside the images, by case key."""
+    """Masks and other files next to the images, by case key."""
 
     references: MaskListing | None = None
     automatic: MaskListing | None = None
@@ -52,7 +52,7 @@ class SiblingFiles:
 
 
 def case_of_folder(case_id: str, folder: Path, beside: SiblingFiles) -> CaseFiles:
-    """Return the case whose phases are in `folder`; files of another case in it are a problem."""
+    """Return the case whose phases are in `folder`; files of another case are a problem."""
     own_phases: list[PhaseName] = []
     foreign: list[PhaseName] = []
     for name in list_names(folder):
@@ -65,13 +65,13 @@ def case_of_folder(case_id: str, folder: Path, beside: SiblingFiles) -> CaseFile
     strangers = ", ".join(sorted(phase.name for phase in foreign)[:3])
     return with_problem(
         case,
-        f"{folder} should hold phases of {case_id} only, but another case is named by {strangers}: "
-        "move or rename",
+        f"expected only phases of {case_id} in {folder}, but other files name another case "
+        f"({strangers}): move or rename",
     )
 
 
 def cases_of_flat_folder(folder: Path, beside: SiblingFiles) -> list[CaseFiles]:
-    """Return the cases of a folder that directly holds the phases of all of them."""
+    """Return the cases of a folder that directly contains all their phases."""
     by_key: dict[str, list[PhaseName]] = {}
     for name in sorted(list_names(folder)):
         phase = parse_phase_name(name)
@@ -114,7 +114,7 @@ def by_stem(folder: Path) -> dict[str, list[Path]]:
 
 
 def infos_by_key(folder: Path) -> dict[str, list[Path]]:
-    """Return the JSON files of a folder by case key; empty if there is no such folder."""
+    """Return the JSON files of a folder by case key; empty if the folder does not exist."""
     files_by_key: dict[str, list[Path]] = {}
     for name in list_names(folder) if folder.is_dir() else []:
         if name.lower().endswith(_JSON):
@@ -130,7 +130,7 @@ def times_by_key(root: Path) -> dict[str, tuple[float, ...]]:
 
 
 def with_problem(case: CaseFiles, problem: str) -> CaseFiles:
-    """Return the case with one more problem that keeps it from being opened."""
+    """Return the case with an additional problem, which prevents opening it."""
     return replace(case, problems=(*case.problems, problem))
 
 
@@ -141,7 +141,7 @@ def _from_names(case_id: str, folder: Path, names: list[PhaseName]) -> CaseFiles
 
 
 def _checked_for_4d(case: CaseFiles) -> CaseFiles:
-    """Check a single phase file, which may hold all phases; opening checks several files."""
+    """Return the case of a single phase file, with a problem if the file holds all phases."""
     only = case.phases[0].files[0]
     try:
         n_volumes = _count_volumes(only)
@@ -151,7 +151,7 @@ def _checked_for_4d(case: CaseFiles) -> CaseFiles:
         return case
     return with_problem(
         case,
-        f"{only} should be phase 0 alone, but holds {n_volumes} volumes: split it into "
+        f"expected only phase 0 in {only}, but it holds {n_volumes} volumes: split it into "
         f"{case.case_id}_0000.nii.gz, {case.case_id}_0001.nii.gz, ..., or open the file itself",
     )
 
@@ -167,7 +167,7 @@ def _with_beside(case: CaseFiles, beside: SiblingFiles) -> CaseFiles:
 
 
 def _with_mask(case: CaseFiles, role: str, listing: MaskListing | None) -> CaseFiles:
-    """Return the case with its mask of a role, or with a problem if there are two."""
+    """Return the case with its mask for a role, or with a problem if there are two masks."""
     if listing is None:
         return case
     key = case_key(case.case_id)
@@ -210,7 +210,7 @@ _LOOKED_FOR: Final = (
 
 
 def recognise(path: Path) -> LayoutKind | None:
-    """Return the layout of a folder or file by its names alone, None if it has none.
+    """Return the layout of a folder or file, judged by its names alone, or None.
 
     Never raises and reads no volume, so that it can be called with any path.
     """
@@ -342,7 +342,7 @@ def _case_folder(path: Path) -> DataSet:
 
 
 def _data_set(root: Path, kind: LayoutKind, cases: Iterable[CaseFiles]) -> DataSet:
-    """Return the data set; two cases whose results would share file names are a problem."""
+    """Return the data set; cases whose results would share file names get a problem."""
     seen: dict[str, str] = {}
     checked = []
     cases = map(_with_readable_id, cases)
@@ -351,7 +351,7 @@ def _data_set(root: Path, kind: LayoutKind, cases: Iterable[CaseFiles]) -> DataS
         if key in seen:
             case = with_problem(
                 case,
-                f"{case.case_id} and {seen[key]} in {root} share one id (ignoring letter "
+                f"{case.case_id} and {seen[key]} in {root} have the same id (ignoring letter "
                 "case): rename one of them",
             )
         seen[key] = case.case_id
@@ -368,7 +368,7 @@ def _data_set(root: Path, kind: LayoutKind, cases: Iterable[CaseFiles]) -> DataS
 
 
 def _with_readable_id(case: CaseFiles) -> CaseFiles:
-    """Return the case; without its files if its name cannot be written."""
+    """Return the case, but without its files if its name cannot be encoded."""
     name = readable_name(case.case_id)
     if name == case.case_id:
         return case
@@ -379,7 +379,7 @@ def _with_readable_id(case: CaseFiles) -> CaseFiles:
 
 def _nothing_found(path: Path) -> FormatError:
     if not path.exists():
-        return FormatError(f"expected a data set at {path}, but nothing is there: check the path")
+        return FormatError(f"there is no data set at {path}; check the path")
     if path.is_file():
         return FormatError(
             f"expected a volume file ({', '.join(IMAGE_SUFFIXES)}), got {path}: choose another "

@@ -1,4 +1,4 @@
-"""Find the mask file of each case in a folder, and report other files with the case's name.
+"""Find the mask file of each case in a folder, and report other files that name the case.
 
 A case's mask is, in this order:
 
@@ -30,18 +30,18 @@ _WORDS: Final = frozenset(
     {"seg", "dseg", "segmentation", "segmentations", "mask", "masks", "label", "labels"}
     | {"labelmap", "pred", "prediction", "predicted", "tumor", "tumour", "lesion", "gt"}
 )
-"""Words that may follow (or precede) a case's id in the name of its mask."""
+"""Words for a mask that may precede or follow a case's id in a file name."""
 _WORD: Final = re.compile(r"[^\W_]+")
 _BIDS: Final = re.compile(r"sub-(?P<subject>[^\W_]+)(?:_[^\W_]+-[^_]+)*(?:_(?:dseg|mask))?", re.A)
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^0-9a-z]")
 _LEAST_WITHIN: Final = 4
-"""Least length of an id that may occur anywhere in a name; a shorter id must be at its start, or
-next
-to words for a mask.
+"""Least length of an id that may occur anywhere in a file name.
+
+A shorter id must be at the start of the name, or next to words for a mask.
 """
 _DEEPEST: Final = 3
 _MOST_FILES: Final = 500
-"""Most files examined in one case's folder; our choice."""
+"""Largest number of files examined in one case's folder (our choice)."""
 _NAMED: Final = 3
 _NO_MAPPING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -59,7 +59,7 @@ class MaskListing:
     others: Mapping[str, str] = field(default_factory=lambda: _NO_MAPPING)
 
     def by_key(self) -> "MaskListing":
-        """Return a copy by `case_key`, for ids in another letter case."""
+        """Return a copy by `case_key`, for ids with a different letter case."""
         masks = {case_key(case_id): path for case_id, path in self.masks.items()}
         problems, others = (
             {case_key(case_id): reason for case_id, reason in reasons.items()}
@@ -69,7 +69,7 @@ class MaskListing:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the folder holds no file for any case."""
+        """Whether the folder contains no file of any case."""
         return not (self.masks or self.problems or self.others)
 
 
@@ -125,7 +125,7 @@ def list_masks(folder: Path, case_ids: Collection[str] = ()) -> MaskListing:
 
 
 def bare_id(name: str) -> str:
-    """Return a name without the words for a mask at its end.
+    """Return a name without words for a mask at its end.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def bare_id(name: str) -> str:
 
 
 def is_mask_file(path: Path) -> bool:
-    """Return whether a file has a format that holds segmentations only."""
+    """Return whether a file has a format that only stores segmentations."""
     known = format_of(path.name)
     if known is not None and not known.is_for_masks:
         return False
@@ -147,14 +147,17 @@ def is_mask_file(path: Path) -> bool:
 
 
 def holds_masks(folder: Path, *, is_deep: bool = True) -> bool:
-    """Return whether a folder, or with `is_deep` one below it, holds a file named like a mask."""
+    """Return whether a folder contains a file named like a mask.
+
+    With `is_deep`, folders one level below are searched too.
+    """
     if not is_deep:
         return any(mask_stem(name) for name in list_names(folder))
     return any(mask_stem(path.name) for path in _files_below(folder))
 
 
 def no_mask_error(folder: Path) -> FormatError:
-    """Return the error for a folder without masks; it names folders below it that have some."""
+    """Return the error for a folder without masks, naming subfolders that have masks."""
     below = {path.parent.relative_to(folder) for path in _files_below(folder)
              if mask_stem(path.name)}  # fmt: skip
     inner = ", ".join(sorted(path.as_posix() for path in below if path.name)[:_NAMED])
@@ -179,7 +182,7 @@ class _Search:
         self._subjects = {label: keys[0] for label, keys in subjects.items() if len(keys) == 1}
 
     def look(self, names: list[str], lacking: list[str]) -> None:
-        """Find masks of the cases in `lacking` among names that are more than an id."""
+        """Find masks for the cases in `lacking` among names that contain more than an id."""
         if not lacking:
             return
         carriers: dict[str, list[str]] = {}
@@ -192,7 +195,7 @@ class _Search:
                 self._choose(self.ids[key], carriers[key])
 
     def look_into(self, name: str) -> None:
-        """Use a folder as the case of its name if it holds its mask."""
+        """Use a folder as the folder of the case with its name, if it holds that case's mask."""
         label = _BIDS.fullmatch(name)
         case_id = label["subject"] if label else name
         files = [path for path in _files_below(self._folder / name) if _is_mask(path, case_id)]
@@ -200,7 +203,7 @@ class _Search:
             self.settle(readable_name(case_id), [self._shown(path) for path in files])
 
     def settle(self, case_id: str, names: list[str]) -> None:
-        """Record a case's only file as its mask, several files as its problem."""
+        """Record the only file of a case as its mask, or several files as a problem."""
         self._settled.add(case_key(case_id))
         shown = " and ".join(readable_name(name) for name in sorted(names))
         if any(name != readable_name(name) for name in (*names, case_id)):
@@ -212,7 +215,7 @@ class _Search:
             is_spelling = len(stems) > 1 and len(set(map(case_key, stems))) == 1
             spelling = " (ignoring letter case)" if is_spelling else ""
             self._problems[case_id] = (
-                f"expected one mask of case {case_id}, found {shown}{spelling}: keep one of them"
+                f"case {case_id} has several masks{spelling}: {shown}; keep one of them"
             )
         else:
             self._masks[case_id] = self._folder / names[0]
@@ -247,7 +250,7 @@ class _Search:
         return path.relative_to(self._folder).as_posix()
 
     def _find_owner(self, name: str) -> str | None:
-        """Return the case whose id a name contains, the longest of several."""
+        """Return the case whose id a name contains; of several ids the longest counts."""
         key = case_key(readable_name(name))
         label = _BIDS.match(key)
         if label is not None and label["subject"] in self._subjects:
@@ -268,7 +271,7 @@ class _Search:
 
 
 def _is_mask(path: Path, case_id: str) -> bool:
-    """Return whether a path, below the folder of masks, is named as a mask of a case."""
+    """Return whether a path below the folder of masks has a name of a case's mask."""
     stem = mask_stem(path.name)
     if stem is None:
         return False
@@ -285,7 +288,7 @@ def _is_mask(path: Path, case_id: str) -> bool:
 
 
 def _is_lone_seg(path: Path, files: list[Path]) -> bool:
-    """Return whether a file is the only DICOM SEG among those that carry a case's name."""
+    """Return whether a file is the only DICOM SEG among the files with a case's name."""
     return is_seg_file(path) and sum(is_seg_file(other) for other in files) == 1
 
 

@@ -36,7 +36,7 @@ def write_moved_info(
         content = read_json(source)
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
-            f"expected JSON in {source}, but it cannot be read ({error}): replace or remove it"
+            f"cannot read {source} as JSON ({error}); replace or remove it"
         ) from error
     moved, n_boxes = _move_value(content, turn, source)
     write_json({} if moved is None else moved, path, overwrite=overwrite)
@@ -44,7 +44,7 @@ def write_moved_info(
 
 
 def _move_value(value: Any, turn: Reorientation, source: Path) -> tuple[Any, int]:
-    """Return the exported part of `value` (None for nothing), and the number of boxes in it."""
+    """Return the exported part of `value` (None for nothing) and its number of boxes."""
     if isinstance(value, list):
         parts = [_move_value(item, turn, source) for item in value]
         entries = [part for part, _ in parts if part is not None]

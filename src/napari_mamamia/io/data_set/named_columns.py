@@ -1,4 +1,4 @@
-"""Columns of a table by names that a user gives: ids, numbers, yes and no, texts."""
+"""Columns of a table that a user names: ids, numbers, yes/no values and texts."""
 
 import re
 from collections import Counter
@@ -26,7 +26,7 @@ _MOST_DRAWS: Final = 100_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedTable:
-    """A table's usable rows by columns; `failures` are rows without an unambiguous id."""
+    """A table's usable rows by column; `failures` lists rows without a unique id."""
 
     table: Table
     failures: tuple[CaseFailure, ...]
@@ -66,7 +66,7 @@ class NamedTable:
         return tuple(map(_as_text, self.table.column(column)))
 
     def ids(self, column: str) -> tuple[tuple[str, ...], tuple[BadCell, ...]]:
-        """Return a column of ids; "" with a reason if an id is missing or occurred before."""
+        """Return a column of ids; missing and repeated ids become "" with a reason."""
         ids, bad, first = list[str](), list[BadCell](), dict[str, int]()
         for row, cell in zip(self.table.rows, self.table.column(column), strict=True):
             try:
@@ -81,7 +81,7 @@ class NamedTable:
         return tuple(ids), tuple(bad)
 
     def note_alike(self, column: str) -> tuple[str, ...]:
-        """Return a note about ids that may be the same case, ignoring "" and blanks; () if none."""
+        """Return a note about ids that may denote the same case, or ()."""
         groups = alike_ids(filter(None, self.texts(column)))
         if not groups:
             return ()
@@ -92,12 +92,12 @@ class NamedTable:
         )
 
     def yes_no(self, column: str) -> tuple[NDArray[np.float64], tuple[BadCell, ...]]:
-        """Return a column of 1 and 0, nan if missing; other values are bad cells and nan too."""
+        """Return a column of 1 and 0, with nan for missing and bad cells."""
         labels, bad = self.table.cells(column, parse_label)
         return np.array(labels, dtype=np.float64), tuple(bad)
 
     def numbers(self, column: str) -> tuple[NDArray[np.float64], tuple[BadCell, ...]]:
-        """Return a column of finite numbers, nan if missing; other values are bad and nan too.
+        """Return a column of finite numbers, with nan for missing and bad cells.
 
         Raises
         ------
@@ -110,9 +110,9 @@ class NamedTable:
 
 @reads("a readable table", "save it again as .xlsx or CSV UTF-8")
 def read_named_columns(path: Path, columns: Sequence[str] | None = None) -> NamedTable:
-    """Return columns of a table (.csv, .xlsx, .ods), all if None; the first holds the ids.
+    """Return the named columns of a table, or all columns; the first holds the ids.
 
-    Names are compared as they are written, else ignoring letter case, blanks and ``_``.
+    Names are first compared exactly, then ignoring letter case, blanks and ``_``.
 
     Raises
     ------
@@ -132,9 +132,7 @@ def read_named_columns(path: Path, columns: Sequence[str] | None = None) -> Name
     table = read_table(path, wanted)
     twice = [name for name, n in Counter(filter(None, table.header.names)).items() if n > 1]
     if columns is None and twice:
-        raise FormatError(
-            f"expected one column {twice[0]} in {path}, found several: keep the right one"
-        )
+        raise FormatError(f"{path} has several columns {twice[0]}; keep the right one")
     if columns is not None:
         places = {name: table.header.places[name.strip()] for name in columns}
         table = replace(table, header=replace(table.header, places=places))

@@ -1,4 +1,4 @@
-"""Small JSON files beside the images: MAMA-MIA's patient info, and ``times.json``."""
+"""Small JSON files next to the images: MAMA-MIA's patient info, and ``times.json``."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -96,7 +96,7 @@ def _above_zero(value: object) -> float | None:
 
 
 def _shorten_value(value: object) -> str:
-    """Return a value of a file, shortened; "" if it is empty or holds only null."""
+    """Return a value of a file as a short text, or "" if it is empty or null."""
     inner = value.values() if isinstance(value, dict) else value
     parts = inner if isinstance(inner, Iterable) and not isinstance(inner, str) else (inner,)
     is_empty = all(part is None or str(part) in {"", "nan"} for part in parts)
@@ -105,9 +105,9 @@ def _shorten_value(value: object) -> str:
 
 @reads("acquisition times as JSON", "correct, replace or remove the file")
 def read_times_file(path: Path) -> Mapping[str, tuple[float, ...]]:
-    """Return seconds since the start of phase 0 by case id; empty for a file of other software.
+    """Return seconds since the start of phase 0 by case id, from our ``times.json``.
 
-    A JSON file without the key ``times_s`` is not ours and gives nothing.
+    A JSON file without the key ``times_s`` belongs to other software and gives an empty result.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def _read_json(path: Path) -> Any:
         return read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
-            f"expected JSON in {path}, but it cannot be read ({error}): replace or remove the file"
+            f"cannot read {path} as JSON ({error}); replace or remove the file"
         ) from error
 
 
@@ -160,7 +160,7 @@ def _parse_times(value: object) -> tuple[float, ...] | None:
 
 
 def _list_parts(rows: object) -> tuple[str, ...]:
-    """Return the selectors of an import record's parts that became phases."""
+    """Return the selectors of the imported parts that became phases."""
     entries = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     used = [row for row in entries if row.get("use") == "used"]
     selectors = [str(row.get("selector") or "") for row in used]
@@ -168,7 +168,7 @@ def _list_parts(rows: object) -> tuple[str, ...]:
 
 
 def _list_breasts(sides: object) -> tuple[tuple[str, int, int], ...]:
-    """Return the breasts of a joined case, none if the record lacks their slices."""
+    """Return the breasts of a joined case; empty if the import record lacks their slices."""
     entries = [row for row in sides if isinstance(row, dict)] if isinstance(sides, list) else []
     spans = [(row.get("side"), row.get("first"), row.get("last")) for row in entries]
     return tuple(
@@ -179,7 +179,7 @@ def _list_breasts(sides: object) -> tuple[tuple[str, int, int], ...]:
 
 
 def _list_series(rows: object) -> tuple[int, ...]:
-    """Return the numbers of an import record's series that became phases."""
+    """Return the numbers of the imported series that became phases."""
     entries = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     return tuple(
         row["number"]

@@ -36,7 +36,7 @@ def parse_phase_name(name: str) -> PhaseName | None:
 
 
 def to_phases(folder: Path, names: Iterable[PhaseName]) -> tuple[PhaseSource, ...]:
-    """Return one source for each phase index, in order; none for a phase with two files."""
+    """Return the source of each phase in order; phases with two files have no source."""
     by_index: dict[int, list[str]] = {}
     for phase in names:
         by_index.setdefault(phase.index, []).append(phase.name)
@@ -48,14 +48,16 @@ def to_phases(folder: Path, names: Iterable[PhaseName]) -> tuple[PhaseSource, ..
 
 
 def find_problems(case_id: str, folder: Path, names: Iterable[PhaseName]) -> tuple[str, ...]:
-    """Return why these phase files do not form a case: a phase is missing or has two files."""
+    """Return why phase files do not form a case: missing phases, or two files for a phase."""
     by_index: dict[int, list[str]] = {}
     for phase in names:
         by_index.setdefault(phase.index, []).append(phase.name)
     if not by_index:
         return (
-            f"no phase of {case_id} was found in {folder}: expected {case_id}_0000.nii.gz, "
-            f"{case_id}_0001.nii.gz, ...; add the files, or rename them",
+            (
+                f"no phase of {case_id} was found in {folder}; add files named "
+                f"{case_id}_0000.nii.gz, {case_id}_0001.nii.gz, ..., or rename existing ones"
+            ),
         )
     problems = [
         f"phase {index} of {case_id} has {len(twins)} files: "

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RankedAlgorithm:
-    """The result of an algorithm under one method; nan if a number is unknown.
+    """The result of an algorithm under one method; unknown numbers are nan.
 
     `low` and `high` hold its rank in 95 % of the resamples, `first` is the share of them in which
     it is first.
@@ -54,9 +54,10 @@ class RankedMethod:
 
 @dataclass(frozen=True, slots=True)
 class RankedTable:
-    """One table under every method: `filled` are values that a rule filled in, by algorithm.
+    """One table under every method.
 
-    `task`, `metric` and `site` are "" if there is only one.
+    `filled` counts, for each algorithm, the values filled by a rule. `task`, `metric` and `site`
+    are "" if there is only one.
     """
 
     methods: tuple[RankedMethod, ...]
@@ -81,7 +82,7 @@ class RankFile:
 
 @dataclass(frozen=True, slots=True)
 class TableDetails:
-    """Details of one table: the direction of better values, the number of cases (-1: unknown)."""
+    """Details of one table: the better direction, and the number of cases (-1: unknown)."""
 
     task: str
     metric: str
@@ -132,7 +133,7 @@ def is_ranking(path: Path) -> bool:
 
 @reads("a ranking (rank.json)", _REMEDY)
 def read_rank_file(path: Path) -> RankFile:
-    """Return the content of a ``rank.json``; unknown keys and methods are ignored.
+    """Return the content of ``rank.json``; unknown keys and methods are ignored.
 
     Raises
     ------
@@ -154,7 +155,7 @@ def read_rank_file(path: Path) -> RankFile:
 
 @reads("the details of a ranking (rank_details.json)", _REMEDY)
 def read_rank_details(path: Path) -> RankDetails:
-    """Return the content of a ``rank_details.json`` that a table of ranks needs.
+    """Return the content of ``rank_details.json`` that is needed to show a table of ranks.
 
     Raises
     ------

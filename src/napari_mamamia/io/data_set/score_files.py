@@ -16,7 +16,7 @@ from napari_mamamia.io.tables.headers import IDS, METRIC_DEFINITION, Column, nee
 from napari_mamamia.io.tables.table import Table, read_table
 
 _DEFINITIONS: Final = 3
-"""Most different definitions that are reported: more are notes, not definitions."""
+"""Largest number of different definitions that are reported; more of them are notes."""
 
 _SCORE_COLUMNS: Final = (
     IDS,
@@ -40,7 +40,7 @@ _BOUNDS: Final[Mapping[str, float]] = {"dsc": 1.0, "norm_hd": math.inf, "score":
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """Dice (0 to 1) and normalised Hausdorff distance (0 upwards) of a case; nan: undefined.
+    """Dice (0 to 1) and normalised Hausdorff distance (from 0) of a case; nan if undefined.
 
     `status` is the case's status in our own tables; an unknown word counts as ok.
     """
@@ -53,7 +53,7 @@ class ScoreRow:
 
 @dataclass(frozen=True, slots=True)
 class ResponseRow:
-    """The predicted response of a case and its probability, nan if there is none."""
+    """The predicted response of a case, and its probability (nan if missing)."""
 
     case_id: str
     pcr: bool
@@ -65,7 +65,7 @@ T = TypeVar("T", ScoreRow, ResponseRow)
 
 @dataclass(frozen=True, slots=True)
 class ReadRows(Generic[T]):
-    """The rows of a table in its order, and a failure with the row number for each bad one.
+    """The rows of a table in order, and a failure with the row number for each bad row.
 
     `unnamed` is the number of failures without case id. `definition` is the table's text about how
     its numbers were made, "" if it has none. A case with two rows is among the failures, and

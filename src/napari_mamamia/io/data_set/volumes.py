@@ -33,10 +33,10 @@ from napari_mamamia.io.volumes.streams import VoxelStream, refusal
 from napari_mamamia.io.volumes.voxel_writer import LabelPlanes, Planes, report_steps
 
 _STEP_BYTES: Final = 1 << 20
-"""Bytes read at a time: 1 MiB keeps a step near 2 ms and the scratch in the cache (measured)."""
+"""Bytes read at a time: with 1 MiB, a step takes about 2 ms and stays in the cache (measured)."""
 NONFINITE_AS_ZERO: Final = "with NaN or infinity, which count as 0"
 _MASK_STEP_BYTES: Final = 1 << 18
-"""One plane or two: they are compared with zeros in the core's cache (1 ms a pair, measured)."""
+"""Bytes of a mask read at a time: one or two planes, which stay in the CPU cache (measured)."""
 
 
 def fill_planes(
@@ -107,7 +107,7 @@ def read_block(
 
 
 class _FoundPlanes:
-    """The non-zero voxels of a mask, collected plane by plane as rectangles."""
+    """The non-zero voxels of a mask, collected as one rectangle for each plane."""
 
     def __init__(self, header: VolumeHeader, *, zero_nonfinite: bool) -> None:
         self._header = header
@@ -138,7 +138,7 @@ class _FoundPlanes:
         self._pieces.append(piece)
 
     def describe_zeroed(self) -> str:
-        """Return in how many slices NaN or infinity became 0, "" if in none."""
+        """Return the number of slices in which NaN or infinity became 0, as text; "" for none."""
         n = len(self._zeroed)
         if not n:
             return ""
@@ -271,7 +271,7 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
 def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> None:
     """Read the first volumes of a file in one pass; progress counts their planes.
 
-    The file is read to its end, so that its checksum is compared whichever volumes are wanted.
+    The file is read to its end, so that its checksum is compared whichever volumes are requested.
 
     Parameters
     ----------
@@ -325,11 +325,11 @@ def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
 def read_labels(
     path: Path, label: float | str | None = None, *, zero_nonfinite: bool = False
 ) -> LabelMap:
-    """Return a mask file's values as the block that is not zero; an empty mask has an empty box.
+    """Return the values of a mask file as its smallest non-zero block.
 
-    Labels keep the file's integer type; a floating-point (soft) mask its own. For a file of
-    segments (DICOM SEG, ``.seg.nrrd``) they are the segments' numbers, on the part of the image
-    that it stores; `on_grid` puts them on the image.
+    An empty mask has an empty box. Labels keep the file's integer type; a floating-point (soft)
+    mask keeps its own type. For a file of segments (DICOM SEG, ``.seg.nrrd``) the values are
+    segment numbers on the stored part of the image; `on_grid` extends them to the image.
 
     Parameters
     ----------
@@ -358,7 +358,7 @@ def read_label_pair(
     *,
     zero_nonfinite: bool = False,
 ) -> tuple[LabelMap | None, LabelMap | None]:
-    """Return the labels of two masks that are to be compared, on one grid.
+    """Return the labels of two masks on one grid, for comparison.
 
     Only a file that stores a part of the image is moved; other grids stay unchanged.
     """
@@ -428,7 +428,7 @@ def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool =
 
 
 def files_of_volume(path: Path) -> tuple[Path, ...]:
-    """Return a volume's file, and the separate file of its voxels if there is one."""
+    """Return the file of a volume, and the separate voxel file if there is one."""
     known = format_of(path.name)
     if known is None or not known.voxel_suffixes:
         return (path,)

@@ -1,4 +1,4 @@
-"""Choose the clock (DICOM element) that orders the phases of an exam, and give the reason."""
+"""Choose the clock (DICOM element) that orders the phases of an exam, with a reason."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,8 +31,10 @@ from napari_mamamia.io.dicom.trust import (
 
 LEAST_GAP_S: Final = 1.0
 MOST_GAP_S: Final = 1800.0
-"""Plausible gaps between phases. Our own choice: ultrafast exams have 2-5 s, and the longest gap of
-the cases in the MAMA-MIA table is below 20 minutes.
+"""Longest plausible gap in seconds between phases (our choice).
+
+Ultrafast exams have gaps of 2 to 5 s. The longest gap of the cases in the MAMA-MIA table is below
+20 minutes.
 """
 
 _NONE: Final[NDArray[np.intp]] = np.empty((0, 0), dtype=np.intp)
@@ -48,18 +50,20 @@ _TIMING: Final = (
     DYNAMIC_TIME,
     Clock.CONTENT_TIME.value,
 )
-"""Elements that may time phases ordered by another element, the most reliable first."""
+"""Elements that may give the times of phases ordered by another element, best first."""
 _MUST_AGREE: Final = frozenset(Clock) - {
     Clock.CONTENT_TIME, Clock.INSTANCE_NUMBER, Clock.ACQUIRED,
 }  # fmt: skip
-"""Clocks that make the order uncertain if they contradict it. ContentTime tells when the image was
-computed or sent, and InstanceNumber may run through the slices in any order.
+"""Clocks that make the order uncertain if they contradict it.
+
+ContentTime is the time when the image was computed or sent, and InstanceNumber may count slices in
+any order, so both are left out.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """The order and the times of an exam's phases by one clock.
+    """The order and the times of an exam's phases according to one clock.
 
     `stacks` is (time, place), the index of each plane, of size 0 where the clock orders nothing;
     `reason` says why, or what supports the clock. `times_s` are seconds since phase 0 by the
@@ -79,7 +83,7 @@ class Verdict:
 
     @property
     def text(self) -> str:
-        """The clock, the reason, and the element that gives the times."""
+        """A text of the clock, the reason, and the element that gives the times."""
         timed = f", timed by {self.timed_by}" if self.timed_by else ", times unknown"
         return f"{self.clock} ({self.reason}{timed})"
 
@@ -93,7 +97,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """The clock that orders an exam, the verdicts on all clocks, the best first, and warnings."""
+    """The chosen clock, the verdicts on all clocks (best first), and warnings."""
 
     chosen: Verdict
     verdicts: tuple[Verdict, ...]
@@ -101,7 +105,7 @@ class Choice:
 
     @property
     def other_orders(self) -> list[Clock]:
-        """The clocks that would give another order of the phases."""
+        """The clocks that would order the phases differently."""
         return [v.clock for v in self.verdicts if v.works and not _is_same_order(v, self.chosen)]
 
 
@@ -192,10 +196,10 @@ def _judge_clocks(
 def judge(clock: Clock, slices: Sequence[Slice], n_times: int) -> Verdict:
     """Return the verdict on one clock.
 
-    A clock works where all planes have it, it differs between the planes of each place, and the
-    stacks made of the first, second, ... plane of all places follow one another without overlap. An
-    instance number may instead run through all times of a place, then through those of the next
-    place.
+    A clock works under three conditions. All planes have a value. The values of the planes at one
+    place differ. The stacks made of the first, second, ... plane of all places follow one another
+    without overlap. An instance number may instead run through all times of a place, then through
+    those of the next place.
 
     Parameters
     ----------
@@ -246,7 +250,7 @@ def _read_values(clock: Clock, slices: Sequence[Slice], n_times: int) -> NDArray
 
 
 def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
-    """Return series numbers; phases inside one series get fractions."""
+    """Return series numbers as clock values; phases inside one series get fractions."""
     by_series: dict[str, list[int]] = {}
     for index, image in enumerate(slices):
         by_series.setdefault(image.header.series_uid, []).append(index)
@@ -270,7 +274,7 @@ def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
 
 
 def _rank_series(series: Sequence[Sequence[Slice]]) -> list[int] | None:
-    """Return the ranks of series by AcquisitionTime, None where two series share a time."""
+    """Return the ranks of series by AcquisitionTime, or None if two series share a time."""
     times = [[plane.clocks.get(Clock.ACQUISITION_TIME) for plane in group] for group in series]
     if any(time is None for group in times for time in group):
         return None
@@ -281,7 +285,7 @@ def _rank_series(series: Sequence[Sequence[Slice]]) -> list[int] | None:
 
 
 def order_inside(own: Sequence[Slice], n_times: int) -> NDArray[np.intp] | None:
-    """Return the stacks of the planes of one series, None where no clock orders them."""
+    """Return the stacks of the planes of one series, or None if no clock orders them."""
     if n_times == 1:
         return np.arange(len(own))[None, :]
     verdicts = (judge(clock, own, n_times) for clock in Clock if clock is not Clock.SERIES)
@@ -327,7 +331,7 @@ def _find_times(
 def _count_times(
     clock: Clock, slices: Sequence[Slice], stacks: NDArray[np.intp]
 ) -> tuple[tuple[float, ...] | None, str]:
-    """Return temporal positions times TemporalResolution, where the headers hold both."""
+    """Return temporal positions times TemporalResolution, or None if the headers lack one."""
     steps = {image.clocks.get(RESOLUTION) for image in slices}
     step = steps.pop() if len(steps) == 1 else None
     if clock is not Clock.TEMPORAL_POSITION or not step or step <= 0:

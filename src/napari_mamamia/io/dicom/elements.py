@@ -13,40 +13,42 @@ from typing import IO, Any, Final
 import numpy as np
 
 from napari_mamamia.core.errors import FormatError, MissingExtraError
+from napari_mamamia.core.program.hidden_package import without_package
 from napari_mamamia.io.dicom.private import PrivateElement, read_value
 from napari_mamamia.io.files.foreign import explained, open_bounded
 
 DAMAGED: Final = (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError,
                   IndexError, RuntimeError, NotImplementedError, OverflowError)  # fmt: skip
-"""Errors that pydicom raises where a file is damaged or of a kind that it cannot read."""
+"""Errors of pydicom for files that are damaged or of an unsupported kind."""
 
 PHILIPS_SCALE_SLOPE: Final = PrivateElement(0x2005, "philips mr imaging dd 001", 0x0E, "FL")
 PHILIPS_DYNAMIC_TIME: Final = PrivateElement(0x2005, "philips mr imaging dd 001", 0xA0, "FL")
 """Source: for the slope, Chenevert (see `scaling_of`); for the time, seen in dcm_qa_philips, where
 it counts 0, 2, 4 s at TR 2 s."""
 NAMELESS_SCALE_SLOPE: Final = PrivateElement(0x2005, "", 0x0E, "FL")
-"""Philips' Scale Slope (2005,100E) in a block whose creator was removed."""
+"""Philips' Scale Slope (2005,100E) in a block whose creator element was removed."""
 OVERLAY_TAGS: Final = tuple((group, 0x0102) for group in range(0x6000, 0x6020, 2))
 """OverlayBitPosition of each overlay. Source: DICOM PS3.3, C.9.2."""
 _MOST_ROWS: Final = 65535
-"""Rows and Columns are of 16 bits. Source: DICOM PS3.3, C.7.6.3."""
+"""Largest value of Rows and Columns, which are 16-bit. Source: DICOM PS3.3, C.7.6.3."""
 _MOST_RATIO: Final = 1000
 _FREE_BYTES: Final = 1 << 24
-"""Largest ratio of uncompressed to compressed size, beyond 16 MB. Our own limits: MR images shrink
-2
-to 5 times, blank ones some hundred times.
+"""Limits on the ratio of uncompressed to compressed size (our choice).
+
+The first 16 MB are always allowed. MR images shrink 2 to 5 times, blank images some hundred times.
 """
 _MOST_DEFLATED: Final = 100
 _DEFLATED: Final = b"1.2.840.10008.1.2.1.99"
 _SLOPES: Final = (1e-10, 1e10)
-"""Range of slopes that can be a calibration. Our own limits: MR images have .001 to 1,000, maps
-1e-6.
+"""Range of slopes that are plausible calibrations (our choice).
+
+MR images have 0.001 to 1,000, maps 1e-6.
 """
 _LUT: Final = ("RescaleSlope", "RescaleIntercept")
 _SAME_MAP: Final = 1e-4
-"""Largest relative difference of two mappings that count as equal: RescaleSlope has few digits,
-other
-elements are of 64 bits.
+"""Largest relative difference between two mappings that count as equal.
+
+RescaleSlope has few digits, while other elements are of 64 bits.
 """
 _WHOLE: Final = 2**24
 """Largest integer up to which float32 holds all integers."""
@@ -63,26 +65,26 @@ _FIRST_ELEMENTS: Final = frozenset(
         (0x0008, 0x0016),
     )
 )  # fmt: skip
-"""Elements with which the data set of an image begins, the group length first."""
+"""First elements of an image's data set, beginning with the group length."""
 _GROUP_LENGTH: Final = b"\x02\x00\x00\x00"
 _META_BYTES: Final = 4096
 _HEAD_BYTES: Final = 8
 _MOST_SAME_HEADS: Final = 256
-"""Largest number of elements that begin alike. Tags ascend, so no two elements do; items may, and
-empty ones are rare.
+"""Largest number of elements with equal beginnings.
+
+Tags ascend, so no two elements begin alike. Items may, but empty items are rare.
 """
 _PIECE_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """How stored values become the quantity: ``stored * slope + intercept``.
+    """The mapping from stored values to the quantity: ``stored * slope + intercept``.
 
-    `source` names the elements that say so, "" where there are none. `fault` names the elements
-    and values that are no calibration and were passed over, "" where there are none. `nameless` is
-    a number that would be Philips' Scale Slope, did its block name its creator. `unused` names
-    another mapping to a quantity that the image has and that is not applied, "" where there is none
-    or it says the same.
+    `source` names the elements that define the mapping, "" if there are none. `fault` names
+    elements with implausible values, which were ignored, "" if there are none. `nameless` is a
+    number that may be Philips' Scale Slope, although its block does not name its creator. `unused`
+    names a different mapping of the image that is not applied, "" if there is none.
     """
 
     slope: float = 1.0
@@ -123,7 +125,7 @@ def open_dicom(path: Path | Any, name: Path, **options: Any) -> Any:
 
 
 class _PaddedStream:
-    """A stream that ends where one element repeats without end, as in trailing zeros.
+    """A stream that ends where one element repeats endlessly, as in trailing zeros.
 
     pydicom takes each eight zeros for an element or item: 1 MB gives 131,072.
     """
@@ -169,9 +171,10 @@ def _is_bare(stream: IO[bytes]) -> bool:
 
 
 def _require_modest(stream: IO[bytes]) -> None:
-    """Raise `ValueError` for a deflated file that would inflate too far: pydicom inflates it whole.
+    """Raise `ValueError` for a deflated file that would inflate to too many bytes.
 
-    Source: DICOM PS3.5, A.5: what follows the file meta information is raw deflate.
+    pydicom inflates the whole file at once. Source: DICOM PS3.5, A.5: the data after the file meta
+    information are raw deflate.
     """
     start = stream.tell()
     try:
@@ -200,7 +203,8 @@ def _require_modest(stream: IO[bytes]) -> None:
 def require_pydicom() -> None:
     """Raise `MissingExtraError` if pydicom is not installed."""
     try:
-        import pydicom  # noqa: F401 - whether it is there
+        with without_package("requests"):
+            import pydicom  # noqa: F401 - whether it is there
     except ImportError as error:
         raise MissingExtraError("pydicom", "dicom") from error
 
@@ -242,7 +246,7 @@ def numbers(path: Path, header: Any, name: str, count: int) -> tuple[float, ...]
 
 
 def optional_whole(path: Path, header: Any, name: str) -> int | None:
-    """Return an element as a whole number, None where it is missing; else raise `FormatError`."""
+    """Return an element as a whole number, or None if it is missing."""
     try:
         value = header.get(name)
         return None if value is None or value == "" else int(value)
@@ -253,7 +257,7 @@ def optional_whole(path: Path, header: Any, name: str) -> int | None:
 
 
 def optional_number(header: Any, name: Any) -> float | None:
-    """Return an element by keyword, tag or creator as a number, None if it is not a number."""
+    """Return an element by keyword, tag or creator as a number, or None if it is not a number."""
     try:
         value = read_value(header, name)
         if isinstance(value, Sequence) and not isinstance(value, str | bytes) and value:
@@ -276,7 +280,7 @@ def shape_of(path: Path, header: Any) -> tuple[int, int]:
 
 
 def require_room(path: Path, n_bytes: int, packed: bool, at: int = 0) -> None:
-    """Raise `FormatError` where a file is too small for the values that its header announces.
+    """Raise `FormatError` if a file is too small for the values that its header announces.
 
     Parameters
     ----------
@@ -329,7 +333,7 @@ def stored_type(path: Path, header: Any) -> np.dtype[np.generic]:
 
 
 def unused_bits(header: Any) -> int:
-    """Return how many high bits of each stored value are unused, 0 where it is unknown.
+    """Return the number of unused high bits in each stored value; 0 if unknown.
 
     Source: DICOM PS3.5, 8.1.1: BitsAllocated - BitsStored; HighBit is BitsStored - 1.
     """
@@ -338,7 +342,7 @@ def unused_bits(header: Any) -> int:
 
 
 def has_bit_overlays(header: Any) -> bool:
-    """Return whether overlays use bits of the stored values; else their bit position is 0."""
+    """Return whether overlays use bits of the stored values."""
     return any(optional_number(header, tag) for tag in OVERLAY_TAGS)
 
 
@@ -394,7 +398,7 @@ def _scaling_by_elements(header: Any, place: Any) -> Scaling:
 
 
 def _find_unused(header: Any, scaling: Scaling, maps: Sequence[Any], tables: Sequence[Any]) -> str:
-    """Return the mapping that is not applied and disagrees with the Modality LUT, "" for none."""
+    """Return a mapping that is not applied and contradicts the Modality LUT, or ""."""
     if tables:
         values = read_value(tables[0], "LUTData")
         data = values if isinstance(values, bytes) else str(values).encode()
@@ -430,7 +434,7 @@ def _is_calibration(slope: float, intercept: float) -> bool:
 
 
 def _find_value(header: Any, name: Any) -> Any:
-    """Return the value of an element, None where it is empty."""
+    """Return the value of an element, or None if it is empty."""
     try:
         value = read_value(header, name)
     except DAMAGED:

@@ -1,4 +1,4 @@
-"""The allow-list of DICOM elements that an import keeps, none of them about the person.
+"""The allow-list of DICOM elements that an import keeps; none describes the person.
 
 The images themselves are not changed: a face, for example, may still be visible in them.
 """
@@ -41,10 +41,7 @@ KEPT_NUMBERS: Final[Mapping[str, str]] = MappingProxyType(
 KEPT_TEXTS: Final[Mapping[str, str]] = MappingProxyType(
     {"manufacturer": "Manufacturer", "scanner_model": "ManufacturerModelName"}
 )
-"""The allow-list: name in the MAMA-MIA table, DICOM keyword. Times are in ms, the field in tesla,
-the angle in degrees, the thickness in mm, as DICOM has them. Besides these only shape, spacing,
-the plane, acquisition times in seconds since phase 0, remapped UIDs and, where the user asks for
-it, a shifted date leave the headers."""
+"""The allow-list: DICOM keyword by name in the MAMA-MIA table."""
 
 _MOST_TESLA: Final = 100.0
 _GAUSS: Final = 10_000.0
@@ -69,7 +66,7 @@ _SECRET_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class ScannerFacts:
-    """The facts that are kept from the headers of a study.
+    """Facts about the scan that an import keeps from the headers of a study.
 
     `values` are by the column names of the MAMA-MIA table; `study_uid`, `series_uids` and
     `frame_uid` (of the frame of reference, "" where the images name none or several) are remapped;
@@ -92,7 +89,7 @@ def read_facts(
     dates: Dates,
     frame_uids: Sequence[str] = (),
 ) -> ScannerFacts:
-    """Return the facts that are kept of the study that `file` belongs to.
+    """Return the facts that an import keeps about the study of `file`.
 
     A text of the allow-list that holds the patient's name or number is dropped. UIDs become
     ``2.25.`` and 120 bits of HMAC-SHA-256 under the user's secret: the same UID gives the same new
@@ -224,7 +221,7 @@ def _shifted_date(header: Any, secret: bytes) -> str:
 
 
 def _with_groups(header: Any) -> list[Any]:
-    """Return the data sets in which an enhanced file keeps the elements of a classic one."""
+    """Return the data sets in which an enhanced file stores the elements of a classic file."""
     places = [header]
     for name in ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence"):
         for group in (header.get(name) or ())[:1]:

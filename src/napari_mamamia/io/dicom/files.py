@@ -26,7 +26,7 @@ _FIRST_GROUPS: Final = (b"\x02\x00", b"\x08\x00")
 """First groups of a DICOM file without preamble: 0002 or 0008."""
 _THREADS: Final = 4
 _AHEAD: Final = 64
-"""Headers that are read ahead of the one in use."""
+"""Number of headers read ahead of the one in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def _no_image(folder: Path, n_foreign: int, archives: Sequence[Path]) -> str:
 
 
 def _sorted_files(folder: Path) -> tuple[list[Path], list[Damaged], int, tuple[Path, ...]]:
-    """Return the DICOM files below a folder, the damaged ones, the number of others, and zips."""
+    """Return the DICOM files below a folder, damaged files, the number of others, and zips."""
     report_progress(0, 1, "Looking for DICOM files")
     files: list[Path] = []
     damaged: list[Damaged] = []
@@ -154,10 +154,7 @@ def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
 
     def remember(error: OSError) -> None:
         path = Path(error.filename)
-        reason = (
-            f"expected a readable folder at {path}, but {error.strerror}: check that you may "
-            "read it"
-        )
+        reason = f"cannot read the folder {path}: {error.strerror}; check that you may read it"
         if path == folder:
             raise FormatError(reason) from error
         lost.append(Damaged(path, reason))
@@ -176,7 +173,7 @@ def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
 
 
 def _inspect_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool] | Damaged]:
-    """Yield for each file of one folder whether its first bytes are those of DICOM.
+    """Yield, for each file of one folder, whether its first bytes are those of a DICOM file.
 
     Empty marker files of a disc, such as LOCKFILE, are not damaged images, unless the images of the
     folder have such names without a number too.
@@ -199,7 +196,7 @@ def _is_word(name: str) -> bool:
 
 
 def _inspect_file(path: Path) -> tuple[Path, bool] | Damaged:
-    """Return whether a file is DICOM by its first bytes, or why it is damaged."""
+    """Return whether a file is DICOM by its first bytes, or the reason if it is damaged."""
     suffix = path.suffix.lower()
     try:
         with open_plain(path) as stream:
@@ -232,7 +229,7 @@ def _describe_damage(path: Path, why: str) -> Damaged:
 
 
 def _read_headers(files: Sequence[Path]) -> Generator[tuple[Path, Image | Damaged], None, None]:
-    """Yield the contents of each file, in order, or why it is damaged."""
+    """Yield the contents of each file in order, or a record of its damage."""
     with ThreadPoolExecutor(_THREADS) as threads:
         for start in range(0, len(files), _AHEAD):
             file = files[start : start + _AHEAD]
@@ -293,7 +290,7 @@ def _by_study(
 
 
 def _find_nearest_study(path: Path, places: Mapping[str, Path]) -> str:
-    """Return the study in whose folder a file is: the only one, or the deepest; "" for none."""
+    """Return the study in whose folder a file lies; of several the deepest; "" for none."""
     if len(places) == 1:
         return next(iter(places))
     around = [(len(folder.parts), uid) for uid, folder in places.items() if folder in path.parents]

@@ -1,4 +1,4 @@
-"""Read the header of a DICOM file as planes, or as another kind of file."""
+"""Read the header of a DICOM file as planes, or as a record of another kind of file."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -63,17 +63,17 @@ FrameType. Source: dcm2niix, nii_dicom.cpp at 98ecd0be; the last seen in dcm_qa_
 
 
 class _Groups:
-    """The functional groups of one frame: its own first, then the shared ones."""
+    """The functional groups of one frame: its own groups, then the shared groups."""
 
     def __init__(self, shared: Any, own: Any) -> None:
         self._shared, self._own = shared, own
 
     def group(self, name: str) -> Any:
-        """Return the only item of a functional group, an empty mapping where it is missing."""
+        """Return the only item of a functional group, or an empty mapping if it is missing."""
         return next(iter(self.items(name)), _EMPTY)
 
     def items(self, name: str) -> Sequence[Any]:
-        """Return the items of a functional group, none where it is missing."""
+        """Return the items of a functional group; empty if the group is missing."""
         both = (groups.get(name) for groups in (self._own, self._shared) if groups is not None)
         return next((items for items in both if items), ())
 
@@ -82,7 +82,7 @@ class _Groups:
         return self._find_private_group(_PHILIPS_FRAME) or content
 
     def private_elements(self, content: Any) -> dict[Any, Any]:
-        """Return the private elements that determine the kind, the frame's before the file's."""
+        """Return the private elements that determine the kind; the frame's take precedence."""
         places = (
             self._find_private_group(_PHILIPS_FRAME),
             self._find_private_group(_SIEMENS_FRAME),
@@ -91,9 +91,9 @@ class _Groups:
         return {element: _find_first(places, element) for element in KIND_ELEMENTS}
 
     def _find_private_group(self, element: PrivateElement) -> Any:
-        """Return the item of a private sequence, also where its block does not name its creator.
+        """Return the item of a private sequence, even if its block does not name its creator.
 
-        Only the creator of the elements inside counts.
+        Only the creator of the elements inside the item matters.
         """
         nameless = element._replace(creator="")
         items = read_value(self._own, element) or read_value(self._own, nameless)
@@ -164,7 +164,7 @@ def _read_frame(
 
 
 def _kind_and_sequence(content: Any, groups: _Groups) -> tuple[Kind, SequenceKey]:
-    """Return kind and sequence of a frame by its own groups: one file may hold phase images too."""
+    """Return kind and sequence of a frame, since one file may also hold phase images."""
     timing = groups.group("MRTimingAndRelatedParametersSequence")
     echo = groups.group("MREchoSequence")
     frame_type = groups.group("MRImageFrameTypeSequence")
@@ -194,7 +194,7 @@ def _kind_and_sequence(content: Any, groups: _Groups) -> tuple[Kind, SequenceKey
 
 
 def _find_first(places: tuple[Any, ...], element: PrivateElement) -> Any:
-    """Return an element's value in the first data set that has it, None where none has."""
+    """Return an element's value from the first data set that has it, or None."""
     values = (read_value(data_set, element) for data_set in places)
     return next((value for value in values if value is not None), None)
 
@@ -209,7 +209,7 @@ def _has_transfer(modifier: Any) -> bool:
 
 
 def _fat_options(modifier: Any) -> str:
-    """Return "FAT" where fat is suppressed."""
+    """Return "FAT" if fat is suppressed."""
     suppression = str(modifier.get("SpectrallySelectedSuppression") or "").upper()
     return "FAT" if "FAT" in suppression else ""
 
@@ -231,7 +231,7 @@ def _read_file_clocks(content: Any, per_frame: Any, times: TimeElements) -> dict
 def _read_clocks(
     content: Any, groups: _Groups, of_file: _FileClocks, index: int
 ) -> tuple[dict[str, float], tuple[tuple[str, str], ...]]:
-    """Return the clocks of a frame, and elements that hold no valid time.
+    """Return the clocks of a frame, and the elements without a valid time.
 
     Source of the places: DICOM PS3.3, C.7.6.16.2.2 (frame content), .7 (cardiac synchronization)
     and .20 (temporal position).
@@ -267,8 +267,11 @@ _IMPLICIT: Final = "1.2.840.10008.1.2"
 _EXPLICIT: Final = "1.2.840.10008.1.2.1"
 _BIG: Final = "1.2.840.10008.1.2.2"
 _NATIVE: Final = {_IMPLICIT: ("<", 8), _EXPLICIT: ("<", 12), _BIG: (">", 12)}
-"""Byte order of values, and bytes between the start of PixelData and its first value, by transfer
-syntax: implicit and explicit little-endian, explicit big-endian. Source: DICOM PS3.5, 7.1."""
+"""Byte order, and offset of the first value in PixelData, by transfer syntax.
+
+The syntaxes are implicit and explicit little-endian, and explicit big-endian. Source: DICOM PS3.5,
+7.1.
+"""
 
 
 @reads("a readable DICOM file", "export the series again")
@@ -364,7 +367,7 @@ def _read_header(path: Path, content: Any, at: int, times: TimeElements) -> Head
 
 
 def _guessed_syntax(content: Any) -> str:
-    """Return the transfer syntax that pydicom guessed for a data set that does not name its own."""
+    """Return the transfer syntax that pydicom guessed for a data set without one."""
     is_implicit, is_little = content.original_encoding
     return _IMPLICIT if is_implicit else _EXPLICIT if is_little else _BIG
 

@@ -39,24 +39,28 @@ _COMPONENTS: Final = {
 }  # fmt: skip
 _PHILIPS_PARTS: Final = {"P": Role.PHASE_IMAGE, "R": Role.REAL, "I": Role.IMAGINARY}
 _GE_LARGE_B: Final = 1e9
-"""GE adds multiples of this to the b value. Source: dcm2niix, GE/README.md."""
+"""Number of which GE adds multiples to the b value. Source: dcm2niix, GE/README.md."""
 _LONG_ECHO_MS: Final = 40.0
 _LONG_REPETITION_MS: Final = 1000.0
-"""Repetition time above that of any T1-weighted gradient echo. Our own choice."""
+"""Repetition time in ms above that of any T1-weighted gradient echo (our choice)."""
 _CONTRASTS: Final = {
     Role.WATER: "water", Role.FAT: "fat", Role.IN_PHASE: "in phase", Role.OPPOSED: "out of phase",
 }  # fmt: skip
 _SAME_SHARE: Final = 0.1
-"""Echo and repetition time of one sequence may differ by this share: scanners adapt them a little
-from series to series. Our own choice."""
+"""Relative difference of echo or repetition times that is allowed within one sequence.
+
+Scanners adapt these times a little from series to series. Our own choice.
+"""
 _SAME_DEGREES: Final = 1.0
 
 
 _Physical: TypeAlias = tuple[
     tuple[str, ...], str, float | None, float | None, float | None, float | None
 ]
-"""ScanningSequence, another sign of echo-planar imaging, echo train length, echo time, repetition
-time, b value.
+"""Physical parameters of a sequence.
+
+In order: ScanningSequence, another sign of echo-planar imaging, echo train length, echo time,
+repetition time, b value.
 """
 
 
@@ -94,7 +98,7 @@ class SequenceKey:
         )
 
     def differences(self, other: "SequenceKey") -> list[tuple[str, str, str]]:
-        """Return the differences: name, own value, other value."""
+        """Return the differences as (name, own value, other value)."""
         rows = [
             (what, mine_text or "none", two or "none")
             for what, mine_text, two in (
@@ -119,7 +123,7 @@ class SequenceKey:
 
     @property
     def text(self) -> str:
-        """The key in words, such as "GR 3D, TE 1.4 ms, TR 4.1 ms, 12 degrees"."""
+        """A text of the parameters, such as "GR 3D, TE 1.4 ms, TR 4.1 ms, 12 degrees"."""
         parts = [" ".join(self.technique)] if self.technique else []
         if self.contrast:
             parts.append(self.contrast)
@@ -136,9 +140,10 @@ class SequenceKey:
 
 
 def kind_of(header: Any) -> Kind:
-    """Return the kind of an image by its header: coded elements first, then parameters, then words.
+    """Return the kind of an image from its header.
 
-    A word can show that an image is no phase; the lack of such a word shows nothing.
+    Coded elements count first, then parameters, then words. A word can show that an image is not a
+    phase, but a missing word proves nothing.
     """
     words = (*_list_texts(header.get("ImageType")), *_siemens_words(header))
     description = str(header.get("SeriesDescription") or "")
@@ -229,7 +234,7 @@ def _by_physics(
     physical: _Physical,
     names: tuple[str, ...],
 ) -> tuple[Role, str] | None:
-    """Return the role that the scan parameters show: diffusion, echo-planar, echo train."""
+    """Return the role that scan parameters prove: diffusion, echo-planar or echo train."""
     techniques, planar, train, echo_ms, repetition_ms, b_value = physical
     if b_value:
         return Role.DIFFUSION, f"b value {b_value:g}"
@@ -252,7 +257,7 @@ def _by_physics(
 
 
 def _coded_part(header: Any) -> tuple[Role, str] | None:
-    """Return the part of the complex signal by a coded element, None for the magnitude."""
+    """Return the part of the complex signal from a coded element, or None for the magnitude."""
     component = str(header.get("ComplexImageComponent") or "").upper()
     if component in _COMPONENTS:
         return _COMPONENTS[component], f"ComplexImageComponent {component}"
@@ -266,7 +271,7 @@ def _coded_part(header: Any) -> tuple[Role, str] | None:
 
 
 def _planar_evidence(header: Any) -> str:
-    """Return the evidence for echo-planar imaging besides ScanningSequence, "" if there is none."""
+    """Return evidence for echo-planar imaging apart from ScanningSequence, or ""."""
     if str(header.get("EchoPlanarPulseSequence") or "").upper() == "YES":
         return "EchoPlanarPulseSequence YES"
     factor = optional_number(header, PHILIPS_EPI_FACTOR) or 0
@@ -276,7 +281,7 @@ def _planar_evidence(header: Any) -> str:
 
 
 def _siemens_words(header: Any) -> list[str]:
-    """Return the words of ImageTypeText, where newer Siemens software writes MOCO and similar."""
+    """Return the words of ImageTypeText, where newer Siemens software writes MOCO and the like."""
     return _list_texts(read_value(header, SIEMENS_TEXT))
 
 

@@ -1,4 +1,4 @@
-"""Split Siemens mosaics, which hold all slices of one time point as tiles of one picture.
+"""Split Siemens mosaics, which hold all slices of one time point as tiles of one image.
 
 Siemens' private CSA header holds the number of tiles and the direction of the slices; nibabel reads
 it. A mosaic that lost it by anonymisation is refused, because both directions look alike.
@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.program.hidden_package import without_package
 from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom, optional_number
 from napari_mamamia.io.dicom.private import PrivateElement, read_value
 from napari_mamamia.io.dicom.slices import Slice, Tile
 
-with warnings.catch_warnings():
+with warnings.catch_warnings(), without_package("requests"):
     warnings.simplefilter("ignore")  # nibabel calls its readers experimental; tests check them
     from nibabel.nicom import csareader
 
@@ -32,13 +33,15 @@ statement, MAGNETOM, private attributes; the same value as in the CSA header."""
 _CSA: Final = PrivateElement(0x0029, "siemens csa header", 0x10, "OB")
 _BROKEN_CSA: Final = (*DAMAGED, AssertionError, csareader.CSAError, struct.error)
 _PARALLEL: Final = 1e-3
-"""How far the cosine between the CSA normal and that of ImageOrientationPatient may be from 1. Our
-own choice: 2.6 degrees, far above rounding, far below another orientation."""
+"""Largest deviation from 1 of the cosine between the CSA normal and the header's normal.
+
+Our own choice: 2.6 degrees, far above rounding, far below another orientation.
+"""
 _CONVERT: Final = "export the series again with Siemens' private elements, or as single slices"
 
 
 def is_mosaic(content: Any) -> bool:
-    """Return whether ImageType says that the picture is a mosaic."""
+    """Return whether ImageType marks the image as a mosaic."""
     return "MOSAIC" in str(content.get("ImageType"))
 
 
@@ -83,7 +86,7 @@ def tiles_of(picture: Slice) -> tuple[Slice, ...]:
 
 
 def _csa_of(path: Path, content: Any) -> Any:
-    """Return the CSA image header as nibabel reads it; an empty one where there is none."""
+    """Return the CSA image header as nibabel reads it; an empty one if there is none."""
     try:
         csa = read_value(content, _CSA)
         return {"tags": {}} if csa is None else _READER.read(csa)
@@ -133,7 +136,7 @@ def _first_position(picture: Slice, shape: Sequence[int]) -> NDArray[np.float64]
 
 
 def _find_step(picture: Slice, content: Any, csa: Any) -> NDArray[np.float64]:
-    """Return the vector (LPS, mm) from one tile's slice to the next one's."""
+    """Return the vector (LPS, mm) from one tile's slice to the next slice."""
     path = picture.file
     gap = optional_number(content, "SpacingBetweenSlices") or _read_scalar(
         csa, "SpacingBetweenSlices"

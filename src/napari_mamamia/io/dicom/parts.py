@@ -1,4 +1,4 @@
-"""Split the images of a DICOM study by series and kind, before any is called a phase.
+"""Split the images of a DICOM study into parts by series and kind.
 
 A part is what a user can name: the images of one series that are one kind of image (magnitude,
 water, phase image, ...), of one sequence, echo, orientation and trigger time, and of one breast
@@ -24,13 +24,15 @@ Image: TypeAlias = tuple[Slice, ...] | OtherImage | BadImage
 """The content of a DICOM file."""
 
 _SAGITTAL: Final = 0.9
-"""Cosine between a slice normal and the left-right axis from which on a stack is sagittal."""
+"""Cosine between slice normal and left-right axis above which a stack is sagittal."""
 _BETWEEN_BREASTS: Final = 3.0
-"""Least ratio of the gap between left and right breast to the usual gap of slices."""
+"""Least ratio of the gap between both breasts to the usual gap of slices."""
 _MOST_TURNS: Final = 8
 _FEWEST: Final = 3
-"""Limits for splitting a series by orientation: one with more orientations rotates around the body,
-one with fewer images of an orientation has an odd image, and no part of it is a stack.
+"""Limits for splitting a series by orientation.
+
+A series with more orientations rotates around the body. One with fewer images of an orientation
+contains an odd image, and no part of it is a stack.
 """
 _SAME_COSINE: Final = 1e-4
 _PLANES: Final = ("sagittal", "coronal", "axial")
@@ -43,7 +45,7 @@ _COUNTING: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """The images of one series that are one kind of image: by place, or the reason why not.
+    """The images of one series that are of one kind, as a stack or with a reason why not.
 
     `problem` says why they make no stack, and `remedies` what a user can do about it. `echo` counts
     the echoes of a series from 1; `side` is "left" or "right" of a sagittal stack that shows one
@@ -70,7 +72,7 @@ class Part:
 
     @property
     def plane(self) -> str:
-        """Its orientation, with a number where the series has several of that orientation."""
+        """Its orientation, numbered if the series has several of the same orientation."""
         return self.turn or _plane_of(self.slices[0])
 
     @property
@@ -95,7 +97,7 @@ class Part:
 
     @property
     def n_times(self) -> int:
-        """How often each place is shown, 0 where the images make no whole stack."""
+        """The number of times that each place is shown; 0 if the images form no complete stack."""
         return 0 if self.places is None else self.places.n_times
 
 
@@ -115,7 +117,7 @@ def parts_of(slices: Sequence[Slice], *, allow_thin: bool = False) -> list[Part]
 
 
 def _turned_alike(slices: Sequence[Slice]) -> list[Slice]:
-    """Return the images with rows and columns in the directions that most phases have."""
+    """Return the images flipped to the directions that most phases have."""
     counts = Counter(image.orientation for image in slices if image.kind.role in PHASES)
     if len(counts) < 2:
         return list(slices)
@@ -152,7 +154,7 @@ def _turn_slice(piece: Slice, back: tuple[bool, bool]) -> Slice:
 
 
 def part_of(slices: Sequence[Slice], like: Part, *, allow_thin: bool = False) -> Part:
-    """Return some of a part's images as a new part."""
+    """Return some images of a part as a new part."""
     return _place_part(replace(like, slices=tuple(slices)), allow_thin)
 
 
@@ -245,7 +247,7 @@ def _parts_of_series(own: Sequence[Slice], allow_thin: bool) -> list[Part]:
 
 
 def _by_orientation(pieces: Sequence[Slice]) -> list[tuple[list[Slice], str]]:
-    """Return the images by orientation, each with its name; one without a name where all agree."""
+    """Return the images by orientation, each with a name; "" if all agree."""
     groups: list[list[Slice]] = []
     for image in pieces:
         group = next((g for g in groups if _is_parallel(g[0], image)), None)
@@ -345,7 +347,7 @@ def _by_echo(pieces: Sequence[Slice]) -> list[list[Slice]]:
 
 
 def _with_echoes(groups: Sequence[Part]) -> list[Part]:
-    """Return each group with its echo: EchoNumbers, else its rank by echo time."""
+    """Return each group with its echo, from EchoNumbers or its rank by echo time."""
     times = sorted({g.sequence.echo_time_ms or 0.0 for g in groups})
     return [
         replace(g, echo=g.slices[0].echo or times.index(g.sequence.echo_time_ms or 0.0) + 1)
@@ -354,7 +356,7 @@ def _with_echoes(groups: Sequence[Part]) -> list[Part]:
 
 
 def _split_sides(group: Part) -> list[Part]:
-    """Return the images by breast, where a sagittal stack shows one, or two with a gap between."""
+    """Return the images by breast if a sagittal stack shows one breast, or two with a gap."""
     first = group.slices[0]
     x = np.array([image.position_mm[0] for image in group.slices])
     normal = np.cross(first.orientation[:3], first.orientation[3:])
@@ -376,7 +378,7 @@ def _split_sides(group: Part) -> list[Part]:
 
 
 def _place_part(part: Part, allow_thin: bool) -> Part:
-    """Return a part with its images by place, or with the reason why they make no stack."""
+    """Return a part with its images by place, or with a reason if they form no stack."""
     try:
         places = find_places(part.slices, allow_thin=allow_thin)
     except CaseError as error:

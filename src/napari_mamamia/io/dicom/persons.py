@@ -45,7 +45,7 @@ _NAMES: Final = frozenset(
         "ConsultingPhysicianName",
     }
 )  # fmt: skip
-"""Keywords of names of persons in JSON files; in DICOM they have the VR PN."""
+"""Keywords of person names in JSON files; in DICOM files they have the VR PN."""
 _COMMENTS: Final = frozenset(
     {
         "PatientComments", "AdditionalPatientHistory", "ImageComments", "StudyComments",
@@ -62,7 +62,7 @@ _DESCRIPTIONS: Final = frozenset(
         "PerformedProcedureStepDescription", "ScheduledProcedureStepDescription",
     }
 )  # fmt: skip
-"""Free texts that many patients share; they count only if they hold a word of the patient."""
+"""Free texts that many patients share; they count only if they contain a patient's word."""
 _OF_MANY: Final = frozenset(
     {
         "EthnicGroup", "Occupation", "MilitaryRank", "BranchOfService", "CountryOfResidence",
@@ -70,25 +70,24 @@ _OF_MANY: Final = frozenset(
         "PatientBreedDescription", "PatientSexNeutered", "MedicalAlerts", "Allergies",
     }
 )  # fmt: skip
-"""Elements of the patient with values that many patients share, and that tables may hold."""
+"""Patient elements whose values are shared by many patients and may occur in tables."""
 _UIDS: Final = frozenset(
     {"StudyInstanceUID", "SeriesInstanceUID", "SOPInstanceUID", "FrameOfReferenceUID"}
 )
-"""Keywords of UIDs in JSON files; in DICOM they have the VR UI."""
+"""Keywords of UIDs in JSON files; in DICOM files they have the VR UI."""
 _NO_TEXTS: Final = frozenset(
     {"AE", "AS", "AT", "CS", "DS", "FD", "FL", "IS", "OD", "OF", "OL", "OV", "OW", "SL", "SS",
      "SV", "TM", "UL", "US", "UV"}
 )  # fmt: skip
 _DAYS: Final = frozenset({"DA", "DT"})
 _DIGITS: Final = 8
-"""Digits of a date; a DT continues with the time."""
+"""Number of digits of a date, which a DT value continues with the time."""
 _BYTES: Final = frozenset({"OB", "UN"})
 _FREE: Final = frozenset({"LO", "LT", "SH", "ST", "UC", "UT", "UR"})
 _STANDARD: Final = "1.2.840.10008."
-"""Prefix of the UIDs of the standard itself, which many files share. Source: DICOM PS3.6, annex A.
-"""
+"""Prefix of the UIDs of the standard, which many files share."""
 _KINDS_OF: Final = ("ClassUID", "SyntaxUID", "CreatorUID", "SchemeUID")
-"""Ends of keywords of UIDs that many files share."""
+"""Endings of the keywords of UIDs that many files share."""
 _PACKED_PERSON: Final = re.compile(rb"[A-Za-z\x80-\xff]{3,}\^[A-Za-z\x80-\xff]{3,}")
 _PRINTABLE: Final = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]+\0*")
 
@@ -97,7 +96,7 @@ _PRINTABLE: Final = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]+\0*")
 class Persons:
     """Identifiers of patients in `n_files` files; `n_unread` files could not be read.
 
-    In `n_removed` of the DICOM files the patient's identity was removed, as they say themselves.
+    `n_removed` of the DICOM files state that the patient's identity was removed.
     """
 
     identifiers: tuple[Identifier, ...] = ()
@@ -107,13 +106,13 @@ class Persons:
 
 
 def is_identity_removed(header: Any) -> bool:
-    """Return whether the file says that the patient's identity was removed, as all of TCIA do."""
+    """Return whether a header states that the patient's identity was removed, as in TCIA."""
     return str(header.get("PatientIdentityRemoved") or "").strip().upper() == "YES"
 
 
 @reads("a readable DICOM file", "export it again")
 def names_nobody(path: Path) -> bool:
-    """Return whether a DICOM file says that the patient's identity was removed.
+    """Return whether a DICOM file states that the patient's identity was removed.
 
     Raises
     ------
@@ -159,7 +158,7 @@ def find_identifiers(files: Iterable[Path]) -> Persons:
 
 @dataclass(slots=True)
 class _Asked:
-    """The identifiers of the files read so far; `seen` are hashes of elements that were read."""
+    """The identifiers of the files read so far; `seen` holds hashes of elements already read."""
 
     found: dict[Identifier, None] = field(default_factory=dict)
     pseudonyms: set[str] = field(default_factory=set)
@@ -191,8 +190,8 @@ def _read_identifiers(
 ) -> Iterator[Identifier]:
     """Yield the identifiers in elements that were not seen before in this `context`.
 
-    The context is what the meaning of an element's bytes depends on: whether the identity was
-    removed, and the character set, which items inherit.
+    The context determines the meaning of an element's bytes: whether the identity was removed, and
+    the character set, which items inherit.
     """
     character_set = header.get("SpecificCharacterSet")
     context = context if character_set is None else (*context[:2], str(character_set))
@@ -240,7 +239,7 @@ def _describe_element(element: Any) -> str:
 
 
 def _told_by_bytes(element: Any) -> Iterator[Identifier]:
-    """Yield identifiers in the bytes of a private element, read as a text of unknown kind."""
+    """Yield identifiers in the bytes of a private element, which is read as text."""
     value = bytes(element.value or b"")
     if not element.tag.is_private:
         return
@@ -277,12 +276,12 @@ def _find_kind(element: Any) -> str:
 
 
 def kind_of(keyword: str) -> str:
-    """Return the kind of `Identifier` of an element by its DICOM keyword, "" for none."""
+    """Return the kind of `Identifier` of a DICOM keyword, or ""."""
     return next((kind for kind, names in _KINDS.items() if keyword in names), "")
 
 
 def telling(found: Iterable[Identifier]) -> tuple[Identifier, ...]:
-    """Return identifiers without values that identify nobody.
+    """Return the identifiers without values that identify nobody.
 
     Descriptions that hold no word of the other identifiers are dropped, and descriptions that only
     look like a name ("Breast^Routine").

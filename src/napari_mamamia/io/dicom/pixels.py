@@ -1,4 +1,4 @@
-"""Read the values of DICOM planes: plain ones from the file, compressed ones through pydicom."""
+"""Read the voxels of DICOM planes: plain ones directly, compressed ones through pydicom."""
 
 import os
 from collections import Counter
@@ -19,11 +19,13 @@ from napari_mamamia.io.files.foreign import reads
 _THREADS: Final = 4
 _DEFLATED: Final = "1.2.840.10008.1.2.1.99"
 _AHEAD: Final = 32
-"""Planes that are read ahead of the one in use."""
+"""Number of planes read ahead of the one in use."""
 _IMPLICIT: Final = "1.2.840.10008.1.2"
 _MOST_GRAPHIC: Final = 0.25
-"""Largest ratio of the steps of an image at the edges of letters in its high bits, without and with
-these bits: .01 on phantoms; a vessel cut at 4096 has 1 and more. Our own choice.
+"""Largest ratio of edge steps with and without the high bits of an image (our choice).
+
+The edges are those of letters in the high bits. The ratio is 0.01 on phantoms; a vessel cut at 4096
+has 1 and more.
 """
 _SAMPLED_ROWS: Final = 8
 _SAMPLED_BYTES: Final = 4096
@@ -31,7 +33,7 @@ _PIXEL_DATA: Final = {"<": b"\xe0\x7f\x10\x00", ">": b"\x7f\xe0\x00\x10"}
 
 
 def needs_scaling(slices: Iterable[Slice]) -> bool:
-    """Return whether the stored values of some plane must be scaled."""
+    """Return whether the stored values of at least one plane must be scaled."""
     return any(image.scaling.pair != (1.0, 0.0) for image in slices)
 
 
@@ -154,7 +156,7 @@ def _bytes_at(piece: Slice, start: int, wanted: int) -> bytes:
 
 
 def require_decoders(slices: Iterable[Slice]) -> None:
-    """Raise `FormatError` where a compression among `slices` cannot be read on this machine."""
+    """Raise `FormatError` if a compression among `slices` cannot be read on this computer."""
     seen: set[str] = set()
     for image in slices:
         syntax = image.header.transfer_syntax
@@ -197,7 +199,7 @@ def _read_uncompressed(piece: Slice, at: int) -> NDArray[Any]:
 
 
 def _read_plain(piece: Slice, start: int, plane: NDArray[Any]) -> NDArray[Any]:
-    """Fill `plane` from byte `start` of the file on, and return it without its unused bits."""
+    """Fill `plane` from byte `start` of the file, and return it without unused bits."""
     index = piece.header.plain_at or 0
     ahead = 8 if piece.header.transfer_syntax == _IMPLICIT else 12
     with piece.file.open("rb", buffering=0) as stream:

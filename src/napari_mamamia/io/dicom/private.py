@@ -24,12 +24,12 @@ class PrivateElement(NamedTuple):
 
 
 def decode_text(raw: bytes) -> str | None:
-    """Return a text without padding, None where it is empty."""
+    """Return a text without padding, or None if it is empty."""
     return raw.decode("latin-1").strip(" \0") or None
 
 
 def decode_texts(raw: bytes) -> Any:
-    """Return one text, or a list where a backslash separates several; None where it is empty."""
+    """Return one text, a list if backslashes separate several, or None if it is empty."""
     text = raw.decode("latin-1").rstrip(" \0")
     if "\\" in text:
         return [part.strip() for part in text.split("\\")]
@@ -37,7 +37,7 @@ def decode_texts(raw: bytes) -> Any:
 
 
 def make_unpacker(form: str) -> Callable[[bytes], Any]:
-    """Return a function that reads little-endian numbers: one, a list of several, None for none."""
+    """Return a function that reads little-endian numbers as one number, a list or None."""
     size = struct.calcsize(form)
 
     def unpack(raw: bytes) -> Any:
@@ -54,7 +54,7 @@ READERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "US": make_unpacker("<H"), "SS": make_unpacker("<h"), "SL": make_unpacker("<i"),
     "FL": make_unpacker("<f"), "FD": make_unpacker("<d"),
 }  # fmt: skip
-"""Functions that read the value of a VR from its bytes."""
+"""Functions that decode the value of a VR from its bytes."""
 
 
 def fold_creator(value: Any) -> str:
@@ -75,7 +75,7 @@ def read_value(header: Any, name: Any) -> Any:
 
 
 def find_block(header: Any, group: int, creator: str) -> int | None:
-    """Return the number of a creator's block in pydicom's data set, None where there is none."""
+    """Return the number of a creator's block in pydicom's data set, or None."""
     tags = header.keys()
     return next(
         (

@@ -1,4 +1,4 @@
-"""Find out whether a dropped path is DICOM, with a bounded search and without pydicom."""
+"""Detect whether a dropped path is DICOM by a limited search without pydicom."""
 
 import os
 import re
@@ -27,17 +27,19 @@ _MOST_ENTRIES: Final = 2000
 _FILES_OF_FOLDER: Final = 4
 _FILES_IN_ALL: Final = 64
 _FILES_OF_ZIP: Final = 8
-"""Limits of the search: folders listed, entries of each, files opened of each, in all, and of an
-archive. Our own choices; studies are one to four folders below the top.
+"""Limits of the search (our choice).
+
+The limits count folders listed, entries of each folder, files opened in each folder, in all, and in
+an archive. Studies are one to four folders below the top.
 """
 
 
 def dicom_source(paths: Sequence[Path]) -> Path | None:
-    """Return the folder or zip to import where `paths` are DICOM, None where they are not.
+    """Return the folder or zip to import if `paths` are DICOM, otherwise None.
 
-    A folder or an archive is returned as it is, also where the files are some folders below it. For
-    one file, or several of one folder, the folder is returned, because one slice is no case. At
-    most 64 files are opened. Never raises.
+    A folder or an archive is returned unchanged, even if the files lie in its subfolders. For one
+    or more files of one folder, the folder is returned, because one slice is not a case. At most 64
+    files are opened. Never raises.
     """
     try:
         if len(paths) == 1:
@@ -93,7 +95,7 @@ def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
 
 
 def may_be_dicom(name: str) -> bool:
-    """Return whether a file may be DICOM by its name: no suffix, .dcm, .ima, or digits."""
+    """Return whether a file name allows DICOM: no suffix, .dcm, .ima, or digits."""
     _, dot, suffix = name.rpartition(".")
     return not dot or suffix.lower() in {"dcm", "ima", "dicom"} or suffix.isdigit()
 
@@ -107,7 +109,7 @@ def _source_of(path: Path) -> Path | None:
 
 
 def _holds_dicom(folder: Path) -> bool:
-    """Search a folder and the folders below it, the upper ones first."""
+    """Return whether a folder or its subfolders hold DICOM files, upper folders first."""
     waiting, n_listed, left = deque([folder]), 0, _FILES_IN_ALL
     while waiting and n_listed < _MOST_FOLDERS and left > 0:
         below, names = _list_folder(waiting.popleft())
@@ -163,6 +165,6 @@ def _is_dicom_member(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> bool:
 
 
 def _has_dicom_file(folder: Path, names: Sequence[str]) -> bool:
-    """Return whether one of the first files that may be DICOM by name is DICOM."""
+    """Return whether one of the first files with a possible DICOM name is DICOM."""
     likely = islice(filter(may_be_dicom, names), _LOOK_AT)
     return any(is_dicom_file(folder / name) for name in likely)

@@ -1,4 +1,4 @@
-"""Copy a source image without the person, for a pseudonymous DICOM SEG."""
+"""Copy a source image without patient data, for a pseudonymous DICOM SEG."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ def without_person(image: Any, pseudonym: Pseudonym) -> Any:
 
 
 def mark_impersonal(made: Any) -> None:
-    """Write into a SEG that the identity was removed, and how (DICOM PS3.3, C.7.1.1)."""
+    """Record in a SEG that the identity was removed, and how (DICOM PS3.3, C.7.1.1)."""
     made.PatientIdentityRemoved = "YES"
     made.DeidentificationMethod = "napari-mamamia: allow-list, remapped UIDs"
 

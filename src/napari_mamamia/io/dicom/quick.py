@@ -34,13 +34,13 @@ _META_LENGTH: Final = struct.pack("<HH2sH", 0x0002, 0x0000, b"UL", 4)
 
 
 def _decode_padded(raw: bytes) -> str | None:
-    """Return a date or a time; leading blanks are kept, because they make it invalid."""
+    """Return a date or a time; leading blanks are kept, because they make the value invalid."""
     return raw.decode("latin-1").rstrip(" \0") or None
 
 
 _US, _FD = READERS["US"], READERS["FD"]
 _LATIN: Final = frozenset({None, "ISO_IR 6", "ISO_IR 100"})
-"""Character sets that are read here; other ones may encode a word in other bytes."""
+"""Character sets that are read here; other sets may encode a word differently."""
 _ESCAPE: Final = 0x1B
 _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00080005: ("SpecificCharacterSet", b"CS", decode_texts),
@@ -100,7 +100,7 @@ _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     0x00281053: ("RescaleSlope", b"DS", decode_texts),
     **{group << 16 | 0x0102: ((group, 0x0102), b"US", _US) for group in range(0x6000, 0x6020, 2)},
 }
-"""Tag -> keyword (for overlays the tag), value representation, reader. Source: DICOM PS3.6."""
+"""Keyword (for overlays the tag), value representation and reader by tag."""
 _PRIVATE: Final[Mapping[tuple[int, str, int], tuple[Any, bytes, Callable[[bytes], Any]]]] = {
     (element.group, element.creator, element.number): (
         element, element.form.encode(), READERS[element.form],
@@ -159,7 +159,7 @@ class _Window:
 
 
 def read_quickly(stream: BinaryIO) -> QuickHeader | None:
-    """Return the selected elements of a classic MR image, None where pydicom has to read it.
+    """Return the selected elements of a classic MR image, or None if pydicom must read it.
 
     Reads little-endian files with implicit or explicit value representations. Compression does not
     matter, because the values follow the header.
@@ -176,7 +176,7 @@ def read_quickly(stream: BinaryIO) -> QuickHeader | None:
 
 
 def _read_meta(window: _Window) -> tuple[str, int]:
-    """Return the transfer syntax, and where the data set begins."""
+    """Return the transfer syntax, and the offset of the data set."""
     head = window.take(0, 144)
     if head[128:132] != b"DICM" or head[132:140] != _META_LENGTH:
         raise _UnusualError
@@ -194,7 +194,7 @@ def _read_meta(window: _Window) -> tuple[str, int]:
 
 
 def _read_elements(window: _Window, at: int, is_explicit: bool) -> tuple[dict[Any, Any], int]:
-    """Return the selected elements, and where PixelData begins."""
+    """Return the selected elements, and the offset of PixelData."""
     values: dict[Any, Any] = {}
     last = 0
     element = _read_explicit if is_explicit else _read_implicit
@@ -224,7 +224,7 @@ def _read_elements(window: _Window, at: int, is_explicit: bool) -> tuple[dict[An
 def _find_private(
     tag: int, values: Mapping[Any, Any]
 ) -> tuple[Any, bytes, Callable[[bytes], Any]] | None:
-    """Return the meaning of a private tag by the creator of its block, None for unknown ones.
+    """Return the meaning of a private tag by the creator of its block, or None if unknown.
 
     A creator element itself is kept by its tag.
     """
@@ -237,14 +237,14 @@ def _find_private(
 
 
 def _is_foreign(raw: bytes, character_set: Any) -> bool:
-    """Return whether a text has characters that need another character set than Latin-1."""
+    """Return whether a text contains characters outside Latin-1."""
     if raw.isascii() and _ESCAPE not in raw:
         return False
     return isinstance(character_set, list) or character_set not in _LATIN
 
 
 def _after_sequence(window: _Window, at: int, vr: bytes, is_explicit: bool) -> int:
-    """Return where a sequence of undefined length ends; its items are skipped."""
+    """Return the offset after a sequence of undefined length, skipping its items."""
     if vr not in {b"SQ", b""}:
         raise _UnusualError
     while True:

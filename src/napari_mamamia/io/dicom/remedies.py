@@ -8,7 +8,7 @@ from napari_mamamia.io.dicom.roles import Role
 from napari_mamamia.io.dicom.slices import UNNUMBERED, Slice
 
 _FEWEST: Final = 2
-"""Least number of phases of a dynamic: one before contrast and one after it."""
+"""Least number of phases of a dynamic series: one before contrast and one after it."""
 LEAVE_UNREADABLE_OUT: Final = Remedy("leave_out", (f"role={Role.UNREADABLE}",))
 """The remedy that leaves out files which cannot be read."""
 
@@ -25,7 +25,7 @@ def use_series(stacks: Iterable[Sequence[Slice]]) -> Remedy:
 
 
 def leave_out(gone: Iterable[Sequence[Slice]], among: Iterable[Sequence[Slice]]) -> list[Remedy]:
-    """Return the remedy that leaves some volumes out of others: whole series, or their phases.
+    """Return the remedy that leaves out some volumes: whole series, or their phases.
 
     No remedy is returned where no selector can name the volumes, and where fewer than two phases
     would remain, because one phase cannot show enhancement.
@@ -50,12 +50,12 @@ def leave_out(gone: Iterable[Sequence[Slice]], among: Iterable[Sequence[Slice]])
 def leave_out_each(
     groups: Iterable[Iterable[Sequence[Slice]]], among: Sequence[Sequence[Slice]]
 ) -> list[Remedy]:
-    """Return the remedies that leave out one group of volumes each."""
+    """Return the remedies that each leave out one group of volumes."""
     return [remedy for group in groups for remedy in leave_out(group, among)]
 
 
 def leave_phase_out(piece: Slice) -> list[Remedy]:
-    """Return the remedy that leaves out the phase of an image; none if the phase is unknown."""
+    """Return the remedy that leaves out the phase of an image; empty if the phase is unknown."""
     if piece.phase == UNNUMBERED:
         return []
     return [Remedy("leave_out", (f"{series_selector([piece])},phase={piece.phase}",))]

@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Role(StrEnum):
-    """The role of an image; the value is the one of a selector (`role=water`)."""
+    """The role of an image; its value is used in selectors (`role=water`)."""
 
     PHASE = "phase"
     WATER = "water"
@@ -39,7 +39,7 @@ class Role(StrEnum):
 
     @property
     def words(self) -> str:
-        """The role in plain words, to follow "left out:"."""
+        """The role as a phrase that follows "left out:"."""
         return _WORDS[self]
 
 
@@ -68,7 +68,7 @@ class Kind:
 
     @property
     def is_by_name(self) -> bool:
-        """Whether only a word of the description is the evidence, and no image is derived."""
+        """Whether the only evidence is a word in the description of an original image."""
         return self.by_name and "derived" not in self.processing
 
 

@@ -1,4 +1,4 @@
-"""Distinguish positions and directions that an archive rounded from those of another geometry."""
+"""Distinguish rounded positions and directions from those of a different geometry."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,20 +8,21 @@ from numpy.typing import NDArray
 
 _STEPS: Final = (1.0, 0.1, 0.01, 0.001, 0.0001)
 _COARSEST_COSINE: Final = 0.01
-"""Largest error of rounded directions. Two digits are off by up to .7 degrees, one digit by 7,
-which
-is too coarse. Our own choice.
+"""Largest error of rounded directions (our choice).
+
+Two digits are off by up to 0.7 degrees; one digit is off by 7 degrees, which is too coarse.
 """
 _CLEAR_STEPS: Final = 4.0
-"""Rounding steps above which a gap cannot be two gaps: each position is off by half a step, so two
-gaps are at least 3 steps longer than one.
+"""Number of rounding steps above which one gap cannot be two gaps.
+
+Each position is off by half a step, so two gaps are at least 3 steps longer than one.
 """
 _UNROUNDED: Final = 0.01
 """Largest relative error of gaps without rounding."""
 
 
 def rounding_step(numbers: NDArray[Any]) -> float:
-    """Return the decimal step of which all numbers are multiples, 0.0 if it is below .0001.
+    """Return the decimal step of which all numbers are multiples; 0.0 if it is below 0.0001.
 
     Examples
     --------
@@ -35,7 +36,7 @@ def rounding_step(numbers: NDArray[Any]) -> float:
 
 
 def nearest_axes(axes: NDArray[Any], normal: NDArray[Any] | None = None) -> NDArray[Any] | None:
-    """Return the directions of rows and columns that were rounded to `axes`, or None.
+    """Return the directions of rows and columns of which `axes` are rounded values, or None.
 
     Parameters
     ----------
@@ -56,10 +57,10 @@ def nearest_axes(axes: NDArray[Any], normal: NDArray[Any] | None = None) -> NDAr
 def fit_rounded_gap(
     positions: NDArray[Any], normal: NDArray[Any], steps: Sequence[float], *, may_be_coarse: bool
 ) -> float | None:
-    """Return the gap in mm of slices whose positions differ from even ones by rounding alone.
+    """Return the gap in mm between slices whose positions are even except for rounding.
 
     Slices k and l are ``l - k`` gaps apart along `normal`, to one rounding step of each coordinate;
-    errors do not add up. The gap is the middle of those that fit, None where none fits.
+    errors do not add up. The result is the middle of the possible gaps, or None if no gap fits.
 
     Parameters
     ----------

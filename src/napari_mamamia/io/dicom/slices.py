@@ -17,18 +17,16 @@ from napari_mamamia.io.dicom.times import Moment, TimeElements
 OFFSET_TIME: Final = "TemporalPositionTimeOffset"
 DYNAMIC_TIME: Final = "Philips dynamic scan begin time (2005,10A0)"
 RESOLUTION: Final = "TemporalResolution"
-"""Names in `Slice.clocks` of seconds that can time phases, but do not order them."""
+"""Names in `Slice.clocks` of times in seconds that can time phases but not order them."""
 REFERENCE_TIME: Final = "FrameReferenceDateTime"
 DURATION: Final = "FrameAcquisitionDuration"
-"""Names of the time that represents a frame, and of its duration, in seconds. Source: DICOM PS3.3,
-C.7.6.16.2.2.
-"""
+"""Names of a frame's reference time and of its duration, in seconds."""
 
 UNNUMBERED: Final = -1
-"""`Slice.phase` where the phase is unknown."""
+"""Value of `Slice.phase` if the phase is unknown."""
 
 FRAMES: Final = 1_000_000
-"""Factor of instance numbers of enhanced files, which leaves room for the frames."""
+"""Factor of instance numbers in enhanced files, which leaves room for frame numbers."""
 
 
 _NO_KIND: Final = Kind()
@@ -68,20 +66,20 @@ class Header:
 
     @property
     def series_name(self) -> str:
-        """The series as messages name it."""
+        """Name of the series in messages."""
         number = self.series_number
         return f"series {number}" if number is not None else f"series {self.series_uid}"
 
     @property
     def label(self) -> str:
-        """The series as records name it, without UIDs."""
+        """Name of the series in records, without UIDs."""
         number = self.series_number
         return f"series {number}" if number is not None else "a series without number"
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The position of a plane in a picture of many, and the picture's size."""
+    """The position of a plane in a mosaic image, and the size of that image."""
 
     row: int
     column: int
@@ -132,19 +130,19 @@ class Slice:
 
     @property
     def series_name(self) -> str:
-        """The series as messages name it."""
+        """Name of the series in messages."""
         return self.header.series_name
 
     @property
     def name(self) -> str:
-        """The file, and the number of a later frame, as messages name them."""
+        """Name of the plane in messages: the file, and the number of a later frame."""
         part = "frame" if self.tile is None else "tile"
         return str(self.file) if self.frame == 0 else f"{self.file} ({part} {self.frame + 1})"
 
 
 @dataclass(frozen=True, slots=True)
 class OtherImage:
-    """A DICOM file that holds no MR image; `kind` names its content."""
+    """A DICOM file that is not an MR image; `kind` names its content."""
 
     file: Path
     kind: str
@@ -180,7 +178,7 @@ def clocks_of(content: Any, times: TimeElements) -> dict[str, float]:
 
 
 def readings_of(clock: str, moment: Moment | None) -> dict[str, float | None]:
-    """Return a time, its time zone and its unit if above seconds, as clock values."""
+    """Return clock values of a time: its seconds, its time zone, and its unit if coarse."""
     if moment is None:
         return {}
     unit_s = moment.unit_s if moment.unit_s > 1 else None
@@ -188,7 +186,7 @@ def readings_of(clock: str, moment: Moment | None) -> dict[str, float | None]:
 
 
 def zone_of(clock: str) -> str:
-    """Return the name in `Slice.clocks` of the seconds that a clock is ahead of UTC."""
+    """Return the name in `Slice.clocks` of a clock's offset from UTC in seconds."""
     return f"time zone of {clock}"
 
 
@@ -198,7 +196,7 @@ def unit_of(clock: str) -> str:
 
 
 def with_sum(clocks: dict[str, float]) -> dict[str, float]:
-    """Return clock values with the sum of AcquisitionTime and TriggerTime added."""
+    """Return clock values extended by the sum of AcquisitionTime and TriggerTime."""
     if Clock.ACQUISITION_TIME not in clocks:
         return clocks
     acquired_s = clocks[Clock.ACQUISITION_TIME] + clocks.get(Clock.TRIGGER_TIME, 0.0)

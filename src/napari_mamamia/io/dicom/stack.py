@@ -1,4 +1,4 @@
-"""Sort the planes of one DICOM series into stacks on one grid, one for each time."""
+"""Sort the planes of one DICOM series into stacks on one grid, one stack for each time."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -20,10 +20,10 @@ _SAME_MM: Final = 0.01
 _EQUAL_GAPS: Final = 0.01
 _STRAIGHT: Final = 1e-3
 FEWEST: Final = 3
-"""Least number of slices: fewer have no two gaps to compare, so a missing slice would not show."""
+"""Least number of slices; fewer have no two gaps to compare, so a missing slice is not seen."""
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
-"""Largest movement of the table between phases, as a share of the gap between slices and in mm."""
+"""Largest table movement between phases, as a share of the slice gap and in mm."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class Places:
 
     @property
     def n_times(self) -> int:
-        """How often each place is shown."""
+        """The number of times that each place is shown."""
         return len(self.rows[0])
 
     @property
@@ -51,7 +51,7 @@ class Places:
 
     @property
     def name(self) -> str:
-        """The series as messages name it."""
+        """Name of the series in messages."""
         return self.rows[0][0].series_name
 
 
@@ -146,7 +146,7 @@ def _make_difference_error(
 
 
 def _group_rows(ordered: Sequence[Slice], heights: NDArray[Any]) -> tuple[tuple[Slice, ...], ...]:
-    """Return the planes by height; heights within table movement are one place."""
+    """Return the planes grouped by height; differences within table movement are ignored."""
     gaps = np.diff(heights)
     widest = float(gaps.max()) if len(gaps) else 0.0
     same = max(_SAME_MM, min(_MOVED_SHARE * widest, _MOVED_MM))
@@ -156,7 +156,7 @@ def _group_rows(ordered: Sequence[Slice], heights: NDArray[Any]) -> tuple[tuple[
 
 
 def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
-    """Refuse places that are shown unequally often."""
+    """Raise `CaseError` if places are shown unequally often."""
     name = rows[0][0].series_name
     counts = np.array([len(row) for row in rows])
     usual = int(np.median(counts))
@@ -172,7 +172,7 @@ def _require_equal_rows(rows: Sequence[Sequence[Slice]]) -> None:
         )
         raise CaseError(
             f"expected equal stacks in {name}, but of its {len(rows)} places it shows {times}, as "
-            "if the table had moved between phases, and nothing is resampled: import the phases "
+            "if the table had moved between phases; images are not resampled: import the phases "
             "of one place only"
         )
     if counts[odd] != usual:
@@ -236,7 +236,7 @@ def _find_step(
 
 
 def _is_even(positions: NDArray[Any], step: NDArray[Any], normal: NDArray[Any]) -> bool:
-    """Return whether slices are straight above each other, with equal gaps."""
+    """Return whether slices are straight above each other and have equal gaps."""
     gaps = np.diff(positions @ normal)
     usual = float(np.median(gaps))
     aside = float(np.linalg.norm(step - (step @ normal) * normal))
@@ -249,7 +249,7 @@ def _is_even(positions: NDArray[Any], step: NDArray[Any], normal: NDArray[Any]) 
 
 
 def _tells_no_gap(rows: Sequence[Sequence[Slice]], mean: NDArray[Any]) -> bool:
-    """Return whether the headers show that no slice is missing.
+    """Return whether the headers prove that no slice is missing.
 
     InstanceNumbers change by one from slice to slice, always up or always down, and the thickness,
     if given, is more than the gap with one more slice would be.
@@ -291,7 +291,7 @@ def _make_step_error(
 
 
 def _require_in_line(rows: Sequence[Sequence[Slice]], step: NDArray[Any]) -> None:
-    """Refuse planes that are shifted sideways against the first one of their place."""
+    """Raise `CaseError` for planes that are shifted sideways against the first at their place."""
     height = float(np.linalg.norm(step))
     for row in rows:
         positions = np.array([plane.position_mm for plane in row])

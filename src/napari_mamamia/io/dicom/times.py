@@ -1,4 +1,4 @@
-"""Parse DICOM dates and times (DA, TM, DT): the forms that the standard allows, or None.
+"""Parse DICOM dates and times (DA, TM, DT) in the forms that the standard allows.
 
 Source: DICOM PS3.5, 6.2, with its notes on the forms of ACR-NEMA 300 (`09:00:07`, `2020.01.02`).
 """
@@ -23,9 +23,10 @@ _Parsed = TypeVar("_Parsed")
 
 
 class Moment(NamedTuple):
-    """A time: seconds since the year 1, or since midnight without a date, and seconds ahead of UTC.
+    """A time in seconds since the year 1, or since midnight if it has no date.
 
-    `unit_s` is 60 or 3600 where the value has no seconds, or no minutes.
+    The time zone is given as seconds ahead of UTC. `unit_s` is 60 or 3600 where the value has no
+    seconds, or no minutes.
     """
 
     local_s: float
@@ -34,12 +35,12 @@ class Moment(NamedTuple):
 
     @property
     def utc_s(self) -> float:
-        """The time in UTC where the time zone is known, else as it is."""
+        """The time in UTC if the time zone is known, otherwise the time as stored."""
         return self.local_s - (self.zone_s or 0.0)
 
 
 def read_date(value: Any) -> date | None:
-    """Return the day of a DA value, `YYYYMMDD` or `YYYY.MM.DD`; None for anything else."""
+    """Return the day of a DA value (`YYYYMMDD` or `YYYY.MM.DD`), or None if invalid."""
     match = _DATE.fullmatch(_without_padding(value))
     if match is None:
         return None
@@ -50,7 +51,7 @@ def read_date(value: Any) -> date | None:
 
 
 def read_time_s(value: Any) -> float | None:
-    """Return the seconds since midnight of a TM value; None for anything else.
+    """Return the seconds since midnight of a TM value, or None if invalid.
 
     `HH`, `HHMM`, `HHMMSS`, `HHMMSS.F` with one to six digits of fraction, or with colons. Second 60
     is a leap second and counts as the next minute's first.
@@ -78,7 +79,7 @@ def _read_unit_s(value: Any) -> float:
 
 
 def read_date_time(value: Any) -> Moment | None:
-    """Return the time of a DT value with date and time; None for anything else."""
+    """Return the time of a DT value with date and time, or None if invalid."""
     match = _DATE_TIME.fullmatch(_without_padding(value))
     if match is None:
         return None
@@ -89,7 +90,7 @@ def read_date_time(value: Any) -> Moment | None:
 
 
 def read_zone_s(value: Any) -> float | None:
-    """Return the seconds ahead of UTC of a time zone, `+HHMM` or `-HHMM`; None for others."""
+    """Return the offset in seconds of a time zone (`+HHMM` or `-HHMM`), or None if invalid."""
     match = _ZONE.fullmatch(_without_padding(value))
     if match is None or int(match[2]) > _MOST_ZONE_HOURS or int(match[3]) > 59:
         return None

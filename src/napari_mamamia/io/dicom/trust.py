@@ -1,4 +1,4 @@
-"""How reliable the clocks of a DICOM exam are: invalid, coarse, or not those of the scan."""
+"""Detect unreliable clocks of a DICOM exam: invalid, coarse, or not from the scan."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,26 +13,34 @@ from napari_mamamia.core.choices import Clock
 from napari_mamamia.io.dicom.slices import Slice, unit_of
 
 RECONSTRUCTION_S: Final = 20.0
-"""Gaps of ContentTime below this are the pace of reconstruction, and time nothing. Our own choice:
-faster scans have other clocks.
+"""Gap of ContentTime in s below which it reflects reconstruction, not the scan (our choice).
+
+Faster scans have other clocks.
 """
 _LATE_S: Final = 60.0
-"""Tolerance between two clocks of one scanner, one of which may be cut to minutes. Our own choice.
+"""Tolerance in s between two clocks of one scanner (our choice).
+
+One of the clocks may be truncated to minutes.
 """
 _MOST_LATE_S: Final = 6 * 3600.0
-"""Larger differences are another day or time zone, not the time of storing. Our own choice."""
+"""Difference in s above which two clocks differ by day or time zone (our choice).
+
+Such a difference is not due to the time of storing.
+"""
 _SAME_STEPS_S: Final = 5.0
 _MOST_FASTER: Final = 8.0
-"""Largest ratio of TR x lines x partitions to the gap of phases for which ContentTime is accepted:
-parallel imaging in two directions and partial Fourier. Our own choice.
+"""Largest ratio of TR x lines x partitions to the gap of phases (our choice).
+
+Up to this ratio ContentTime is accepted: parallel imaging in two directions and partial Fourier can
+explain it.
 """
 _MINUTE_S: Final = 60.0
 _FEWEST: Final = 3
-"""Least number of phases: so many hardly ever start at a whole minute by chance."""
+"""Least number of phases that rarely all start at a whole minute by chance."""
 
 
 def span_text(seconds: float) -> str:
-    """Return a duration in words, such as "75 s", "3.5 hours" or "139 days"."""
+    """Return a duration as text, such as "75 s", "3.5 hours" or "139 days"."""
     if seconds < 2 * 3600:
         return f"{seconds:g} s"
     return f"{seconds / 3600:.1f} hours" if seconds < 2 * 86400 else f"{seconds / 86400:.0f} days"
@@ -44,11 +52,11 @@ _EXPECTED: Final = {
     "Time": "no time (expected HHMMSS, hours 00 to 23)",
     "UTC": "no time zone (expected +HHMM or -HHMM)",
 }
-"""What is wrong with an element, by the end of its name. Source: DICOM PS3.5, 6.2."""
+"""Phrase for an invalid element, by the end of its name. Source: DICOM PS3.5, 6.2."""
 
 
 def list_refused_times(slices: Sequence[Slice], clock: str = "") -> tuple[str, ...]:
-    """Return a phrase for each element that holds no valid date or time in some images.
+    """Return a phrase for each element that has no valid date or time in some images.
 
     `clock`, such as "AcquisitionTime", selects the elements that it is read from; "" selects all.
     """
@@ -66,26 +74,26 @@ def list_refused_times(slices: Sequence[Slice], clock: str = "") -> tuple[str, .
 
 
 def add_refused_times(message: str, slices: Sequence[Slice]) -> str:
-    """Return a message with the elements that hold no valid date or time, the possible cause."""
+    """Return a message extended by the invalid times that may have caused the problem."""
     refused = "; ".join(list_refused_times(slices))
     return f"{message}. Ignored: {refused}; correct it in the files" if refused else message
 
 
 def earliest(name: str, slices: Sequence[Slice], stack: NDArray[np.intp]) -> float | None:
-    """Return the smallest value of a clock in one stack, None where a plane has none."""
+    """Return the smallest value of a clock in one stack, or None if a plane lacks it."""
     values = [slices[index].clocks.get(name) for index in stack]
     numbers = [value for value in values if value is not None]
     return min(numbers) if len(numbers) == len(values) else None
 
 
 def find_units_s(name: str, slices: Sequence[Slice]) -> set[float]:
-    """Return the units in seconds of the values of a clock: several where some are coarse."""
+    """Return the units in seconds of a clock's values; several if some are coarse."""
     told = [image.clocks for image in slices if name in image.clocks and not image.is_padding]
     return {clocks.get(unit_of(name), 1.0) for clocks in told}
 
 
 def partial_warnings(slices: Sequence[Slice]) -> list[str]:
-    """Return a warning for each clock that some planes lack, or have only without seconds."""
+    """Return a warning for each clock that is missing or has no seconds in some planes."""
     pieces = [image for image in slices if not image.is_padding]
     sentences = []
     acquired = Clock.ACQUISITION_TIME
@@ -105,7 +113,7 @@ def partial_warnings(slices: Sequence[Slice]) -> list[str]:
 
 
 def least_making_s(slices: Sequence[Slice], n_planes: int) -> float:
-    """Return the least median gap of ContentTime, in seconds, that can be the pace of the scan."""
+    """Return the least median gap of ContentTime, in seconds, that is plausible for the scan."""
     image = slices[0]
     repetition_ms = image.sequence.repetition_time_ms
     if not repetition_ms or "3D" not in image.sequence.technique:
@@ -115,7 +123,7 @@ def least_making_s(slices: Sequence[Slice], n_planes: int) -> float:
 
 
 def too_late(slices: Sequence[Slice], stacks: NDArray[np.intp]) -> str:
-    """Return why AcquisitionTime cannot be true, "" where it can.
+    """Return why AcquisitionTime cannot be true, or "".
 
     `stacks` (time, place) are the planes in the order of ContentTime. An image is made after the
     scan. If AcquisitionTime is later, and its pace faster than that of ContentTime, it was

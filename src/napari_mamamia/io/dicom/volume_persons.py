@@ -1,4 +1,4 @@
-"""Find identifiers of the patient in volumes other than DICOM and in JSON files beside them.
+"""Find patient identifiers in volumes other than DICOM, and in JSON files next to them.
 
 dcm2niix writes name, number and dates into the JSON file beside an image unless told not to; other
 converters write the name into `descrip` or an extension.
@@ -24,7 +24,7 @@ _META_SILENT: Final = re.compile(
     r"orientation|offset|position|origin|centerofrotation|anatomicalorientation|element.*|dimsize|"
     r"distanceunits|headersize"
 )
-"""Elements of a MetaImage that hold numbers and fixed words."""
+"""Elements of a MetaImage that contain only numbers and fixed words."""
 _TEXTS: Final = ("descrip", "aux_file", "intent_name", "db_name")
 _LONGEST: Final = 540
 _MOST_EXTENSION: Final = 1 << 20
@@ -145,7 +145,7 @@ def _metaimage_texts(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _in_texts(texts: Iterable[tuple[str, str]]) -> Iterator[Identifier]:
-    """Yield the identifiers in a free text: itself, and names, dates and numbers in it."""
+    """Yield the identifiers in a free text: the text, and names, dates and numbers in it."""
     for element, text in texts:
         yield from find_personal(element, text)
         if text.strip():

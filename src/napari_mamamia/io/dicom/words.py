@@ -37,7 +37,7 @@ _FROM_THIRD: Final = (
 )  # fmt: skip
 _PARTS: Final = {"P": Role.PHASE_IMAGE, "R": Role.REAL, "I": Role.IMAGINARY}
 _PART: Final = re.compile(r"(?:[A-Z0-9]+_)*([PRI])(?:_[A-Z0-9]+)*")
-"""A part of the complex signal within a word: P_TSE; SW_P_FFE, as Philips writes susceptibility."""
+"""Pattern for a part of the complex signal within a word, such as P_TSE or SW_P_FFE."""
 _ENHANCEMENT: Final = re.compile(r"(?:PE|SER|WI|WO)_?\d+")
 
 _BEFORE, _AFTER = r"(?<![a-z])", r"\d*(?![a-z])"
@@ -73,7 +73,7 @@ _ASIAN: Final = tuple(
 """Words of languages without spaces between words."""
 _GE_DIFFERENCE: Final = re.compile(r"\)\s*-\s*\(")
 _DERIVED_ONLY: Final = re.compile(rf"{_BEFORE}(?:ser|pe\d?|ve|vp|wi|wo){_AFTER}")
-"""Words too short to mean anything in the name of an original image."""
+"""Words that are too short to be meaningful in the name of an original image."""
 _IS_DIXON: Final = re.compile(r"dixon|mdix|flex|ideal|(?<![a-z])dix")
 _DIXON: Final = tuple(
     (role, re.compile(rf"^(?:{first}) ?:"), re.compile(rf"(?<![a-z])(?:{last})$"))
@@ -103,7 +103,7 @@ _SEQUENCES: Final = (
 
 
 def role_by_image_type(words: Sequence[str]) -> tuple[Role, str] | None:
-    """Return role and word by ImageType (or FrameType), upper case; None where it names none.
+    """Return role and word from ImageType or FrameType in upper case, or None.
 
     "DERIVED" alone shows nothing: some scanners and many archives write it into every image.
     """
@@ -123,7 +123,7 @@ def role_by_image_type(words: Sequence[str]) -> tuple[Role, str] | None:
 
 
 def role_by_description(text: str, is_derived: bool) -> tuple[Role, str] | None:
-    """Return role and word by SeriesDescription; None where it names none."""
+    """Return role and word from SeriesDescription, or None."""
     folded = _fold_text(text)
     asian = next(((role, word) for role, word in _ASIAN if word in folded), None)
     if asian is not None:
@@ -141,7 +141,7 @@ def role_by_description(text: str, is_derived: bool) -> tuple[Role, str] | None:
 
 
 def role_by_sequence_name(name: str) -> tuple[Role, str] | None:
-    """Return role and word by a vendor's name of the pulse sequence."""
+    """Return role and word from a vendor's name of the pulse sequence, or None."""
     folded = name.casefold()
     for role, pattern in _SEQUENCES:
         match = pattern.search(folded)
@@ -151,7 +151,7 @@ def role_by_sequence_name(name: str) -> tuple[Role, str] | None:
 
 
 def processing_words(image_type: Sequence[str], description: str) -> frozenset[str]:
-    """Return the processing of an image after the scan, by ImageType and description."""
+    """Return the processing steps of an image after the scan, from ImageType and description."""
     steps = {_PROCESSING[word] for word in image_type[2:] if word in _PROCESSING}
     if image_type and image_type[0] == "DERIVED":
         steps.add("derived")
@@ -161,7 +161,7 @@ def processing_words(image_type: Sequence[str], description: str) -> frozenset[s
 
 
 def _fold_text(text: str) -> str:
-    """Return a text in lower case without accents, to search words in."""
+    """Return a text in lower case without accents, for searching words."""
     apart = unicodedata.normalize("NFKD", text.casefold().replace("_", " ").strip())
     latin = "".join(c for c in apart if not "\u0300" <= c <= "\u036f")
     # Letters that no Unicode normal form decomposes.
@@ -169,7 +169,7 @@ def _fold_text(text: str) -> str:
 
 
 def _dixon_part(text: str) -> tuple[Role, str] | None:
-    """Return the part of a Dixon acquisition by the first or last word of its name."""
+    """Return the part of a Dixon acquisition from the first or last word of its name, or None."""
     for role, first, last in _DIXON:
         match = first.search(text) or (last.search(text) if _IS_DIXON.search(text) else None)
         if match:
@@ -178,6 +178,6 @@ def _dixon_part(text: str) -> tuple[Role, str] | None:
 
 
 def _is_ge_difference(text: str) -> bool:
-    """Return whether a name is that of a GE subtraction, such as ``(1/2/3)-(4/5/6)``."""
+    """Return whether a name denotes a GE subtraction, such as ``(1/2/3)-(4/5/6)``."""
     n_numbers = len(re.findall(r"\d+", text))
     return bool(_GE_DIFFERENCE.search(text)) and n_numbers >= 6 and text.count("/") >= 4

@@ -1,4 +1,4 @@
-"""Write a synthetic exam as a DICOM study, to try an import; never used for a patient's data."""
+"""Write a synthetic exam as a DICOM study for trying an import, never patient data."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ from napari_mamamia.io.files.own_paths import own_folder, place_folder
 _MR_IMAGE: Final = "1.2.840.10008.5.1.4.1.1.4"
 _TO_LPS: Final = np.array([-1.0, -1.0, 1.0])
 _STARTED_S: Final = 10 * 3600 + 17
-"""Start of phase 0, 10:00:17, because times at full minutes look typed."""
+"""Start of phase 0, 10:00:17, because times at full minutes look artificial."""
 
 
 def write_study(

@@ -15,9 +15,10 @@ from napari_mamamia.io.files.zip_files import open_zip
 MOST_BYTES: Final = 64 << 30
 MOST_RATIO: Final = 100.0
 MOST_FILES: Final = 500_000
-"""Our own limits: DICOM packs 2 to 20 times, and a study has tens to thousands of files of some GB
-in
-total; a zip bomb packs 1000 times and more.
+"""Limits of an archive (our choice).
+
+DICOM files are packed 2 to 20 times, and a study has tens to thousands of files of some GB in
+total. A zip bomb is packed 1000 times or more.
 """
 _FREE_OF_RATIO: Final = 1 << 20
 _BLOCK: Final = 1 << 20
@@ -52,7 +53,7 @@ def unpack(archive: Path, folder: Path) -> None:
 def _copy_member(
     opened: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, archive: Path
 ) -> Iterator[int]:
-    """Write one member, and yield after each block; never more bytes than its header says."""
+    """Write one member, yielding after each block; more bytes than announced are an error."""
     target = folder.joinpath(*_split_path(info))
     written = 0
     with opened.open(info) as source, _create_file(target, archive) as stream:
@@ -78,12 +79,12 @@ def _create_file(target: Path, archive: Path) -> BinaryIO:
 
 @contextmanager
 def _catch_write_errors(archive: Path) -> Iterator[None]:
-    """Separate the system's errors while writing from those while reading."""
+    """Distinguish errors of the system while writing from errors while reading."""
     try:
         yield
     except OSError as error:
         raise SaveError(
-            f"expected to unpack {archive}, but {error.strerror or error}: free some space"
+            f"cannot unpack {archive}: {error.strerror or error}; free some space"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""From the images of a DICOM study to the phases of one DCE exam, or an error that asks the user.
+"""Find the phases of one DCE exam among the images of a DICOM study.
 
 `exam.find_exam` is the main function. It takes the parts (`io.dicom.parts`) that the user chose
 (`selectors`, `choice`), one acquisition with each time once (`acquisitions`, `runs`), and aligns

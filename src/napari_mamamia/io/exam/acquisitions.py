@@ -24,20 +24,20 @@ from napari_mamamia.io.exam.looks import Looks
 
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
-"""Largest distance of two series of one scan: as far as a table moves between two phases."""
+"""Largest distance of two series of one scan: the table movement between two phases."""
 _TELLING_TWINS: Final = (Clock.TEMPORAL_POSITION, Clock.CONTENT_TIME)
-"""Clocks that may distinguish two phases which have the same AcquisitionTime by mistake."""
+"""Clocks that may distinguish two phases with the same AcquisitionTime."""
 _OTHER_CLOCKS: Final = (
     Clock.TEMPORAL_POSITION, Clock.CONTENT_TIME, Clock.SERIES, Clock.ACQUISITION_NUMBER,
     Clock.INSTANCE_NUMBER,
 )  # fmt: skip
-"""Clocks that may count phases of which some lost their AcquisitionTime."""
+"""Clocks that may count phases if some phases lack AcquisitionTime."""
 _PROCESSED: Final = {"moco": Role.MOTION_CORRECTED}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Volume:
-    """One stack of a part; `moment` is the acquisition time, None where unknown."""
+    """One stack of a part; `moment` is its acquisition time, or None if unknown."""
 
     part: Part
     stack: tuple[Slice, ...]
@@ -46,7 +46,7 @@ class Volume:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftOut:
-    """A part that is no phase: its role, the evidence, and the series it was made of."""
+    """A part that is not a phase: its role, the evidence, and its source series."""
 
     part: Part
     role: Role
@@ -56,14 +56,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Acquisition:
-    """Parts of one sequence and place, each image once, and the parts that were left out."""
+    """Parts of one sequence and place with each image once, and the parts left out."""
 
     parts: tuple[Part, ...]
     left_out: tuple[LeftOut, ...] = ()
 
     @property
     def n_times(self) -> int:
-        """How often each place is shown."""
+        """The number of times that each place is shown."""
         return sum(part.n_times for part in self.parts)
 
     @property
@@ -73,7 +73,7 @@ class Acquisition:
 
     @property
     def name(self) -> str:
-        """The series as messages name them."""
+        """Names of the series in messages."""
         names = list(dict.fromkeys(part.header.series_name for part in self.parts))
         also = [name.removeprefix("series ") for name in names[1:]]
         side = self.parts[0].side
@@ -81,20 +81,20 @@ class Acquisition:
 
     @property
     def usual_gap_s(self) -> float | None:
-        """The median gap between its volumes in seconds, None where their times are unknown."""
+        """The median gap between its volumes in seconds, or None if their times are unknown."""
         starts = self.starts_s
         return None if starts is None or len(starts) < 2 else float(np.median(np.diff(starts)))
 
     @property
     def starts_s(self) -> list[float] | None:
-        """The times when its volumes were acquired, in order; None where one is unknown."""
+        """The acquisition times of its volumes in order, or None if one is unknown."""
         moments = [volume.moment for volume in self.volumes]
         starts = sorted(sum(moment) for moment in moments if moment is not None)
         return starts if len(starts) == len(moments) else None
 
 
 def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
-    """Return parts with whole stacks grouped by sequence and place, most phases first."""
+    """Return the parts with complete stacks, grouped by sequence and place, longest first."""
     groups: list[list[Part]] = []
     for part in parts:
         if part.places is None:
@@ -111,7 +111,7 @@ def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
 def without_twins(
     whole: Acquisition, looks: Looks, clock: Clock | None, name: str, *, is_named: bool = False
 ) -> Acquisition:
-    """Return an acquisition that shows no time of a place twice.
+    """Return an acquisition without duplicate times at a place.
 
     Processed copies (motion-corrected, filtered, ...) are left out, a whole set at a time, if the
     less processed set is as long; so are images sent twice, and subtractions by their pixels.
@@ -133,7 +133,7 @@ def without_twins(
 
 
 def difference(a: Part, b: Part) -> str:
-    """Return in what two parts differ, for messages: each property with both values.
+    """Return a text of the properties in which two parts differ, with both values.
 
     "in nothing but the images themselves" if size, spacing, place and sequence are equal.
     """
@@ -177,7 +177,7 @@ def _join_numbers(numbers: Sequence[float], form: str) -> str:
 
 
 def is_same_place(a: Part, b: Part) -> bool:
-    """Return whether two parts show the same places, within the movement of the table."""
+    """Return whether two parts show the same places, within the table movement."""
     if a.places is None or b.places is None or a.places.grid.shape != b.places.grid.shape:
         return False
     grid, other = a.places.grid, b.places.grid
@@ -216,7 +216,7 @@ def _find_moment(piece: Slice) -> tuple[float, float] | None:
 
 
 def _least_processed(whole: Acquisition, name: str) -> tuple[list[Part], list[LeftOut]]:
-    """Keep the least processed set of parts, and parts of other sets that are no copies of it."""
+    """Return the least processed set of parts, with parts of other sets that are not its copies."""
     sets: dict[frozenset[str], list[Part]] = {}
     for part in whole.parts:
         sets.setdefault(part.kind.processing, []).append(part)
@@ -235,7 +235,7 @@ def _least_processed(whole: Acquisition, name: str) -> tuple[list[Part], list[Le
 
 
 def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | None:
-    """Return the series that a processed set is a copy of, None where it is no copy."""
+    """Return the series of which a processed set is a copy, or None."""
     ours = [v.moment for part in own for v in _list_volumes(part)]
     theirs = [v.moment for part in kept for v in _list_volumes(part)]
     has_moments = None not in ours and None not in theirs
@@ -255,7 +255,7 @@ def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | 
 
 
 def _sent_once(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
-    """Leave out volumes whose time and values another volume has."""
+    """Leave out volumes that have the time and values of another volume."""
     unique_parts: list[Part] = []
     left_out: list[LeftOut] = []
     seen: dict[tuple[float, float], list[Volume]] = {}
@@ -277,7 +277,7 @@ def _sent_once(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[Le
 def _find_twin(
     volume: Volume, seen: dict[tuple[float, float], list[Volume]], looks: Looks
 ) -> Volume | None:
-    """Return the volume with the same time and values; remember this one if there is none."""
+    """Return a volume with the same time and values, or remember this one if there is none."""
     if volume.moment is None:
         return None
     others = seen.setdefault(volume.moment, [])
@@ -294,7 +294,7 @@ def _select_volumes(part: Part, wanted: Sequence[Volume], own: Sequence[Volume])
 
 
 def _without_differences(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
-    """Leave out volumes that are subtractions of the others by their pixels."""
+    """Leave out volumes whose pixels are subtractions of other volumes."""
     by_part = [_list_volumes(part) for part in parts]
     every = [volume for volumes in by_part for volume in volumes]
     ordered = sorted(every, key=lambda v: v.moment or (np.inf, 0.0))
@@ -312,7 +312,7 @@ def _without_differences(parts: Sequence[Part], looks: Looks) -> tuple[list[Part
 
 
 def _is_difference(volume: Volume, ordered: Sequence[Volume], looks: Looks) -> bool:
-    """Return whether a volume is another one less the first in time; the first itself never is."""
+    """Return whether a volume is another volume minus the first one in time."""
     first = ordered[0]
     return volume is not first and any(
         looks.is_difference(volume.stack, other.stack, first.stack)
@@ -322,7 +322,7 @@ def _is_difference(volume: Volume, ordered: Sequence[Volume], looks: Looks) -> b
 
 
 def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> None:
-    """Refuse volumes of one time, because one is a copy, even if another clock differs."""
+    """Raise an error for volumes with the same time, one of which is a copy."""
     by_moment: dict[tuple[float, float], list[Volume]] = {}
     for part in found.parts:
         for volume in _list_timed_volumes(part):
@@ -368,7 +368,7 @@ def _tells_apart(clock: Clock, volumes: Sequence[Volume]) -> bool:
 
 
 def _all_but(at: int, moments: Sequence[Sequence[Volume]]) -> list[tuple[Slice, ...]]:
-    """Return the volumes of each time but one: the `at`-th, the last where there are fewer."""
+    """Return the volumes of each time except one: the `at`-th, or the last."""
     return [
         volume.stack
         for group in moments
@@ -378,7 +378,7 @@ def _all_but(at: int, moments: Sequence[Sequence[Volume]]) -> list[tuple[Slice, 
 
 
 def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) -> None:
-    """Refuse volumes without AcquisitionTime among others; computed images lose it.
+    """Raise an error if only some volumes have AcquisitionTime; computed images lose it.
 
     They are accepted if temporal positions count all volumes, or the user chose a clock that does.
     """
@@ -417,7 +417,7 @@ def _require_times_of_all(found: Acquisition, clock: Clock | None, name: str) ->
 
 
 def _parts_all(clock: Clock, volumes: Sequence[Volume]) -> bool:
-    """Return whether the values of a clock do not overlap between volumes."""
+    """Return whether a clock's values of different volumes do not overlap."""
     values = [[p.clocks.get(clock) for p in volume.stack] for volume in volumes]
     if any(None in numbers for numbers in values):
         return False
@@ -426,7 +426,7 @@ def _parts_all(clock: Clock, volumes: Sequence[Volume]) -> bool:
 
 
 def _list_timed_volumes(part: Part) -> list[Volume]:
-    """Return the volumes of a part, only the first where AcquisitionTime is that of the series."""
+    """Return the volumes of a part, or only the first if AcquisitionTime is per series."""
     volumes = _list_volumes(part)
     return volumes[:1] if len({volume.moment for volume in volumes}) == 1 else volumes
 

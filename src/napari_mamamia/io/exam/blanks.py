@@ -1,4 +1,4 @@
-"""Find planes that break off: an interrupted copy leaves zeros."""
+"""Find incomplete planes: an interrupted copy leaves zeros."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -11,20 +11,21 @@ from napari_mamamia.io.dicom.remedies import leave_out
 from napari_mamamia.io.dicom.slices import Slice
 
 _MOST_SHARE: Final = 0.25
-"""Share of a plane's rows that may be blank at its end in one phase and not in another. Our own
-choice: far above what the edge of a body does between phases.
+"""Largest share of a plane's rows that may be blank at its end in only one phase (our choice).
+
+The limit is far above the change of the edge of a body between phases.
 """
 _BAND: Final = 16
-"""Rows that are compared at once."""
+"""Number of rows compared at once."""
 
 
 def blank_tails(array: NDArray[Any]) -> NDArray[np.intp]:
-    """Return for each plane of (z, y, x) how many rows at its end hold only its last value."""
+    """Return, for each plane of (z, y, x), the number of rows at its end with one value."""
     return np.array([_blank_tail(plane) for plane in array], dtype=np.intp)
 
 
 def _blank_tail(plane: NDArray[Any]) -> int:
-    """Return how many rows at the end of (y, x) hold only the last value."""
+    """Return the number of rows at the end of (y, x) that contain only the last value."""
     n_rows, last = len(plane), plane[-1, -1]
     for end in range(n_rows, 0, -_BAND):
         differs = (plane[max(end - _BAND, 0) : end] != last).any(axis=1)
@@ -34,7 +35,7 @@ def _blank_tail(plane: NDArray[Any]) -> int:
 
 
 def require_values(stacks: Sequence[Sequence[Slice]], tails: Sequence[NDArray[np.intp]]) -> None:
-    """Raise `FormatError` where a plane breaks off that another phase shows.
+    """Raise `FormatError` for an incomplete plane that is complete in another phase.
 
     Parameters
     ----------

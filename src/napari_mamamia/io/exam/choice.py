@@ -1,4 +1,4 @@
-"""Choose the acquisition that is the DCE exam where the evidence is clear; ask otherwise."""
+"""Choose the acquisition that is the DCE exam if the evidence is clear; otherwise ask."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,24 +37,25 @@ _TELLING: Final = (
     Clock.TEMPORAL_POSITION.value,
     Clock.ACQUISITION_NUMBER.value,
 )
-"""Elements of which one must differ between phases that show no contrast."""
+"""Elements of which at least one must differ between phases without contrast."""
 _FACTS: Final = {
     "FlipAngle": "flip_degrees", "RepetitionTime": "repetition_time_ms",
     "EchoTime": "echo_time_ms",
 }  # fmt: skip
-"""Elements that all phases must have, or none, and the attributes of the sequence."""
+"""Elements that all phases or none must have, with the attributes of the sequence."""
 _DUE: Final = 1.7
 _SAME_PACE: Final = 0.2
-"""Largest gap, and largest difference of gaps, for one acquisition to continue another: our choice.
-"""
+"""Largest gap, and largest difference of gaps, between an acquisition and its continuation."""
 _OTHER_ORIENTATION: Final = 0.9
-"""Cosine between slice normals below which a series cannot belong to a dynamic one: 26 degrees.
-Our own choice, far above what positioning between two series does."""
+"""Cosine between slice normals below which a series is not part of a dynamic series.
+
+Our own choice: 26 degrees, far above the positioning error between two series.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Parts that may be phases, those that are none by their headers, and those not chosen.
+    """Parts that may be phases, parts excluded by their headers, and unselected parts.
 
     `warnings` name parts that count only because the user chose them.
     """
@@ -68,7 +69,7 @@ class Candidates:
 def candidates_of(
     parts: Sequence[Part], selection: Selection, *, allow_thin: bool = False
 ) -> Candidates:
-    """Return the parts that may be phases, by their headers and by the user's selection.
+    """Return the parts that may be phases, judged by headers and the user's selection.
 
     A role that the user chose always counts. A series that the user chose counts by its phases; if
     it has none, all its images count, with a warning.
@@ -93,7 +94,10 @@ def candidates_of(
 def _split_parts(
     parts: Sequence[Part], selection: Selection, allow_thin: bool
 ) -> tuple[list[Part], tuple[Part, ...]]:
-    """Return the parts that the user's selection keeps, and the others; phases may split a part."""
+    """Return the parts that the user's selection keeps, and the others.
+
+    A selection of phases may split a part.
+    """
     if not selection.names_phases:
         chosen = [part for part in parts if selection.uses(part)]
         return chosen, tuple(part for part in parts if part not in chosen)
@@ -118,7 +122,7 @@ def _split_parts(
 def choose_acquisition(
     candidates: Candidates, looks: Looks, selection: Selection, clock: Clock | None, name: str
 ) -> Acquisition:
-    """Return the acquisition that is the DCE exam, with the candidates that were left out.
+    """Return the acquisition that is the DCE exam, and the candidates left out.
 
     Raises
     ------
@@ -158,8 +162,10 @@ def _describe_odd_parts(parts: Sequence[Part]) -> tuple[str, ...]:
     odd = [part for part in parts if part.role not in PHASES]
     return tuple(
         dict.fromkeys(
-            f"{part.header.label} is no DCE phase by its header ({part.role.words}), "
-            "but was used because it was chosen"
+            (
+                f"by its header, {part.header.label} is not a DCE phase ({part.role.words}); it "
+                "was used because it was chosen"
+            )
             for part in odd
         )
     )
@@ -168,7 +174,7 @@ def _describe_odd_parts(parts: Sequence[Part]) -> tuple[str, ...]:
 def _only_one(
     found: Sequence[Acquisition], looks: Looks, name: str
 ) -> tuple[Acquisition, list[LeftOut]]:
-    """Return the only acquisition that is a dynamic, and why the others are none."""
+    """Return the only dynamic acquisition, and the reasons why the others are not dynamic."""
     dynamic = [acquisition for acquisition in found if acquisition.n_times > 1]
     if not dynamic:
         if len(found) > 1:
@@ -216,7 +222,7 @@ def _list_left_out(
 
 
 def _flip_angles(chosen: Acquisition, found: Sequence[Acquisition]) -> list[LeftOut]:
-    """Return the scans of other flip angles at the place of the dynamic, which measure T1."""
+    """Return the scans with other flip angles at the place of the dynamic series (for T1)."""
     first = chosen.parts[0]
     return [
         LeftOut(
@@ -234,7 +240,7 @@ def _flip_angles(chosen: Acquisition, found: Sequence[Acquisition]) -> list[Left
 def _require_no_uncertainty(
     chosen: Acquisition, found: Sequence[Acquisition], broken: Sequence[Part], name: str
 ) -> None:
-    """Refuse if a part might be a phase of the chosen acquisition, but does not fit.
+    """Raise an error if a part may belong to the chosen acquisition but does not fit.
 
     A broken series with more images than the whole acquisition may be the exam itself: a T2 series
     must not replace a DCE series that lacks a slice.
@@ -258,7 +264,7 @@ def _require_no_uncertainty(
 
 
 def _require_one_turn(chosen: Acquisition, parts: Sequence[Part]) -> None:
-    """Refuse an acquisition whose series also holds images of another orientation."""
+    """Raise an error if the series of an acquisition also holds another orientation."""
     for part in chosen.parts:
         for other in parts:
             if is_turned_midway(part, other):
@@ -266,7 +272,7 @@ def _require_one_turn(chosen: Acquisition, parts: Sequence[Part]) -> None:
 
 
 def _require_no_continuation(chosen: Acquisition, found: Sequence[Acquisition], name: str) -> None:
-    """Refuse a dynamic that another acquisition of its place and pace continues.
+    """Raise an error if another acquisition of its place and pace continues a dynamic series.
 
     Otherwise a parameter or name that changes midway would remove half of the phases.
     """
@@ -278,7 +284,7 @@ def _require_no_continuation(chosen: Acquisition, found: Sequence[Acquisition], 
 
 
 def _goes_on(first: Acquisition, second: Acquisition) -> bool:
-    """Return whether the second acquisition begins when the next phase of the first is due."""
+    """Return whether an acquisition starts when the next phase of another one is due."""
     starts, others = first.starts_s, second.starts_s
     pace, other_pace = first.usual_gap_s, second.usual_gap_s
     if starts is None or others is None:
@@ -290,7 +296,7 @@ def _goes_on(first: Acquisition, second: Acquisition) -> bool:
 
 
 def _require_originals(chosen: Acquisition, name: str) -> None:
-    """Refuse phases some of which are derived, because they may be computed from the others."""
+    """Raise an error if only some phases are derived, since they may be computed from others."""
     parts = [part for part in chosen.parts if "derived" in part.kind.processing]
     if parts and len(parts) < len(chosen.parts):
         others = [part for part in chosen.parts if part not in parts]
@@ -306,7 +312,7 @@ def _require_originals(chosen: Acquisition, name: str) -> None:
 
 
 def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
-    """Refuse phases that lack TE, TR or the flip angle, if others have it.
+    """Raise an error if only some phases have TE, TR or the flip angle.
 
     They may be of another sequence, and the comparison of sequences would not show it.
     """
@@ -335,7 +341,7 @@ def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
 def _require_no_better(
     chosen: Acquisition, found: Sequence[Acquisition], looks: Looks, name: str
 ) -> None:
-    """Refuse phases without contrast if another series of their place shows contrast."""
+    """Raise an error for phases without contrast if another series at their place has contrast."""
     first = chosen.volumes[0].stack
     for other in found:
         if other is chosen or not is_same_place(other.parts[0], chosen.parts[0]):
@@ -345,7 +351,7 @@ def _require_no_better(
 
 
 def _require_one_pace(chosen: Acquisition, name: str) -> None:
-    """Refuse an ultrafast series and a slower one of the same parameters in one acquisition."""
+    """Raise an error if an acquisition mixes an ultrafast and a slower series."""
     fast = [
         part for part in chosen.parts if part.n_times > 4 and _is_ultrafast(Acquisition((part,)))
     ]
@@ -363,7 +369,7 @@ def _require_one_pace(chosen: Acquisition, name: str) -> None:
 
 
 def _require_proof(chosen: Acquisition, looks: Looks, name: str) -> None:
-    """Refuse volumes of one time that only a number distinguishes, unless they show contrast."""
+    """Raise an error for volumes of one time without contrast that differ only by a number."""
     for part in chosen.parts:
         if part.n_times < 2:
             continue

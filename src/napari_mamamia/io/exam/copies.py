@@ -1,4 +1,4 @@
-"""Find images that are there twice: the same file, the same image sent again, or equal pixels.
+"""Find duplicate images: the same file, an image sent again, or equal pixels.
 
 Two measurements never agree in every voxel. Equal planes in an exam come from an archive or export
 that mixed up slices of two phases, wrote one twice, or shifted a stack by one slice.
@@ -22,24 +22,24 @@ from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.volumes.inflate import crc32_of
 
 _MOST_SHARE: Final = 0.5
-"""Largest share of a series that counts as sent again; a whole set that is there twice is handled
-by
-the comparison of volumes.
+"""Largest share of a series that counts as sent again (our choice).
+
+A complete set that occurs twice is handled by the comparison of volumes.
 """
 _TIMES: Final = (
     Clock.ACQUISITION_TIME, Clock.TEMPORAL_POSITION, Clock.TRIGGER_TIME, Clock.ACQUISITION_NUMBER,
     Clock.CONTENT_TIME,
 )  # fmt: skip
 _LEAST_SHOWN: Final = 0.01
-"""Share of a plane above its lowest value, below which the plane is blank: masked planes and
-padding
-are equal without being copies. Our own choice.
+"""Share of a plane above its lowest value, below which the plane is blank (our choice).
+
+Masked planes and padding are equal without being copies.
 """
 _MOST_LISTED: Final = 3
 
 
 def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], list[str]]:
-    """Drop planes whose file, or whose values with the same UID, place and time, are there twice.
+    """Drop planes that are duplicated as files, or with equal UID, place, time and values.
 
     Images with one SOPInstanceUID that differ in series, place, time or number are separate images
     to which an anonymiser gave one UID. Different images that agree in all of these are refused.
@@ -78,7 +78,7 @@ def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], lis
 
 
 def sent_once(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:
-    """Drop images if their series has another one of the same place, time and values.
+    """Drop images if their series has another image of the same place, time and values.
 
     Only if these are fewer than half of the series: an archive sent some images again. Values are
     read only of images that agree otherwise.
@@ -118,14 +118,14 @@ def _is_equal(a: Slice, b: Slice) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Place:
-    """A plane of an exam: phase and slice, from 0."""
+    """Position of a plane in an exam: phase and slice, from 0."""
 
     phase: int
     slice: int
 
 
 def repeat_uncertainty(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return an error if two planes of an exam hold the same pixels, else None.
+    """Return an error if two planes of an exam have the same pixels, else None.
 
     Some rows of each plane are compared first, and whole planes only where these agree. Blank
     planes are ignored.
@@ -170,7 +170,7 @@ def _find_doubles(found: Iterable[tuple[Any, _Place]]) -> list[list[_Place]]:
 
 
 def _digest_plane(plane: NDArray[Any]) -> tuple[object, ...] | None:
-    """Return a value that only equal planes share, None for a blank one."""
+    """Return a value that only equal planes share, or None for a blank plane."""
     if np.count_nonzero(plane > plane.min()) < _LEAST_SHOWN * plane.size:
         return None
     values = np.ascontiguousarray(plane)
@@ -179,14 +179,14 @@ def _digest_plane(plane: NDArray[Any]) -> tuple[object, ...] | None:
 
 
 def _find_suspects(pairs: Sequence[tuple[_Place, _Place]]) -> list[list[int]]:
-    """Return the phases that may be wrong: each that is in all pairs, else the later ones."""
+    """Return the phases that may be wrong: a phase that is in all pairs, or the later ones."""
     phases = sorted({plane.phase for pair in pairs for plane in pair}, reverse=True)
     common = [[k] for k in phases if all(k in {a.phase, b.phase} for a, b in pairs)]
     return common or [sorted({b.phase for _, b in pairs})]
 
 
 def _describe_repeats(pairs: Sequence[tuple[_Place, _Place]]) -> str:
-    """Return how many slices are equal, by phase."""
+    """Return a text with the number of equal slices by phase."""
     counts = Counter((a.phase, b.phase) for a, b in pairs)
     texts = []
     for (a, b), count in counts.most_common(_MOST_LISTED):

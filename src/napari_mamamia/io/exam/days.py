@@ -1,4 +1,4 @@
-"""Align the days and time zones of a study's images: missing, past midnight, or shifted.
+"""Align the days and time zones of a study's images that are missing or were shifted.
 
 De-identification removes dates, writes one date everywhere, or shifts each series by its own number
 of days. The time of day then still orders the phases of one exam.
@@ -22,18 +22,18 @@ from napari_mamamia.io.exam.selectors import Selection
 
 _CLOCKS: Final = (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME)
 _MOST_S: Final = 6 * 3600.0
-"""Longest duration of a study. Our own choice: a longer one may have a morning and an evening."""
+"""Longest duration of a study in s (our choice); a longer one may include two exams of a day."""
 MOST_PAUSE_S: Final = 7200.0
-"""Longest pause between phases of one exam: contrast stays in the breast for less. Our own choice,
-as
-in `napari_mamamia.io.exam.timing`; MAMA-MIA's longest gap is below 20 minutes.
+"""Longest pause in s between phases of one exam (our choice).
+
+Contrast stays in the breast for less time. MAMA-MIA's longest gap is below 20 minutes.
 """
 
 
 def align_days(
     slices: Sequence[Slice], selection: Selection
 ) -> tuple[list[Slice], tuple[str, ...]]:
-    """Return planes whose times can be compared, and a warning for each assumption.
+    """Return planes with comparable times, and a warning for each assumption.
 
     Planes without a time zone, or without a date, take that of the others. If all planes are of one
     day, or of none, and within six hours around midnight, times after midnight continue those
@@ -55,7 +55,7 @@ def align_days(
 
 
 def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return an error if dates lie apart and the times of day are those of one exam, else None."""
+    """Return an error if the dates differ although the times of day are those of one exam."""
     clock = next((c for c in _CLOCKS if all(c in p.clocks for s in stacks for p in s)), None)
     if clock is None:
         return None
@@ -86,7 +86,7 @@ def shifted_days(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | No
 def _to_local(
     planes: Sequence[Slice], clock: Clock, notes: dict[str, None]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return local times, and seconds ahead of UTC; where missing, those of most planes."""
+    """Return local times and offsets from UTC; missing offsets get that of most planes."""
     zones = [plane.clocks.get(zone_of(clock)) for plane in planes]
     zones_known = [zone for zone in zones if zone is not None]
     usual = max(sorted(set(zones_known)), key=zones_known.count) if zones_known else 0.0
@@ -102,7 +102,7 @@ def _to_local(
 def _add_days(
     times: NDArray[np.float64], clock: Clock, notes: dict[str, None]
 ) -> NDArray[np.float64]:
-    """Return times with a date; times without one get the nearest day of the others."""
+    """Return times with dates; a missing date becomes the nearest day of the other planes."""
     is_dated = times >= DAY_S
     if is_dated.all() or not is_dated.any():
         return times
@@ -138,7 +138,7 @@ def _follow_midnight(
 
 
 def _on_one_day(times: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return times on the first day and after its midnight; None where they span over six hours."""
+    """Return times as on one day, continued after midnight; None if they span over six hours."""
     of_day = np.unique(times % DAY_S)
     gaps = np.diff(of_day, append=of_day[0] + DAY_S)
     longest = int(gaps.argmax())

@@ -1,4 +1,4 @@
-"""Check whether the phases of an imported exam enhance from pre- to post-contrast.
+"""Check whether the phases of an imported exam show enhancement.
 
 All thresholds are our own choices, for warnings only.
 """
@@ -16,7 +16,7 @@ _RISE: Final = 0.3
 _LEAST_SHARE: Final = 0.002
 """Least share of the body that must rise."""
 _REVERSED: Final = 3.0
-"""Ratio of falling to rising blocks from which on the order is uncertain."""
+"""Ratio of falling to rising blocks above which the order of the phases is uncertain."""
 
 
 def enhancement_warnings(phases: Sequence[NDArray[Any]]) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def enhancement_warnings(phases: Sequence[NDArray[Any]]) -> tuple[str, ...]:
         Means over blocks of the same places of each phase, in order.
     """
     if len(phases) < 2:
-        return ("there is one phase only: no enhancement can be seen",)
+        return ("there is only one phase, so enhancement cannot be checked",)
     brightest = np.maximum.reduce(list(phases))
     level = float(np.percentile(brightest, 99))
     if level <= 0:
@@ -40,13 +40,18 @@ def enhancement_warnings(phases: Sequence[NDArray[Any]]) -> tuple[str, ...]:
     falling = max(float(np.mean(change < -_RISE)) for change in changes)
     if falling >= _LEAST_SHARE and falling > _REVERSED * rising:
         return (
-            f"phase 0 looks brighter than the later ones ({falling:.1%} of the body falls by "
-            f"{_RISE:.0%}, {rising:.1%} rises): is it really pre-contrast? Check the order",
+            (
+                f"phase 0 looks brighter than the later ones (the signal falls by {_RISE:.0%} in "
+                f"{falling:.1%} of the body and rises in {rising:.1%}): check that phase 0 is "
+                "pre-contrast, and check the order"
+            ),
         )
     if rising < _LEAST_SHARE:
         return (
-            f"no enhancement is seen: {rising:.2%} of the body rises by {_RISE:.0%} after phase 0, "
-            f"but {_LEAST_SHARE:.1%} are expected. Check that these are the DCE phases, with "
-            "contrast",
+            (
+                f"no enhancement is visible: after phase 0 the signal rises by {_RISE:.0%} in "
+                f"{rising:.2%} of the body, but at least {_LEAST_SHARE:.1%} is expected. Check "
+                "that these are the DCE phases with contrast"
+            ),
         )
     return ()

@@ -51,7 +51,7 @@ _EVERYTHING = Selection()
 
 @dataclass(frozen=True, slots=True)
 class SideSlices:
-    """The slices of a joined exam that show one breast, from `first` to `last` inclusive."""
+    """The slices of one breast in a joined exam, from `first` to `last` inclusive."""
 
     side: str
     first: int
@@ -60,7 +60,7 @@ class SideSlices:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Two breasts in one exam, up the stack; slices between them hold `padding`."""
+    """Two breasts in one exam, in stack order; the slices between them contain `padding`."""
 
     sides: tuple[SideSlices, ...]
     padding: int = 0
@@ -68,7 +68,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Exam:
-    """The phases of one DCE exam: planes up the stack, phase after phase, on one grid.
+    """The phases of one DCE exam on one grid: planes in stack order, phase after phase.
 
     The grid's array is (z, y, x) as DICOM stores planes: x along a row, y down a column, z up the
     stack. `times_s` are seconds since phase 0, None where unknown. `joined` says where two breasts
@@ -195,7 +195,7 @@ def find_exam(
 def list_series(
     images: Sequence[Image], selection: Selection = _EVERYTHING, *, allow_thin: bool = False
 ) -> tuple[SeriesRow, ...]:
-    """Return the table of a study that `find_exam` refused; same parameters.
+    """Return the table of a study that `find_exam` refused; the parameters are the same.
 
     Parts that could be phases are "not decided".
     """
@@ -207,7 +207,7 @@ def list_series(
 def idle_selectors(
     images: Sequence[Image], selection: Selection, *, allow_thin: bool = False
 ) -> tuple[str, ...]:
-    """Return the selectors that match nothing in a study, as the user typed them."""
+    """Return the selectors that match nothing in a study, as typed by the user."""
     parts = parts_of(_list_slices(images), allow_thin=allow_thin)
     headers = [i.header for i in images if not isinstance(i, tuple) and i.header is not None]
     idle = idle_groups(selection.groups, parts, [header.series_number for header in headers])
@@ -219,7 +219,10 @@ def _list_slices(images: Sequence[Image]) -> list[Slice]:
 
 
 def _require_one_patient(images: Sequence[Image], selection: Selection, name: str) -> None:
-    """Refuse images of one study with two patients; the message holds no name or number."""
+    """Raise an error if the images of a study belong to two patients.
+
+    The message contains no name or number.
+    """
     pieces = [p for p in _list_slices(images) if selection.uses_series(p.header.series_number)]
     headers = [image.header for image in pieces if image.frame == 0]
     for index, what in enumerate(("PatientID", "PatientBirthDate")):
@@ -244,7 +247,7 @@ def _require_one_patient(images: Sequence[Image], selection: Selection, name: st
 
 
 def _without_patient(pieces: Sequence[Slice], at: int, own: str) -> list[Remedy]:
-    """Return the remedy that keeps one patient; none where a series holds several patients."""
+    """Return the remedy that keeps one patient; empty if a series has several patients."""
     named = {p.header.series_number: set[str]() for p in pieces}
     for image in pieces:
         named[image.header.series_number].add(image.header.patient[at])
@@ -257,7 +260,7 @@ def _without_patient(pieces: Sequence[Slice], at: int, own: str) -> list[Remedy]
 def _require_whole(
     images: Sequence[Image], candidates: Candidates, selection: Selection, name: str
 ) -> None:
-    """Refuse images without a position that may be phases, and a study without any phases."""
+    """Raise an error for possible phases without a position, or for a study without phases."""
     takes_all = not selection.leaves_out_role(Role.UNREADABLE)
     bad = [image for image in images if isinstance(image, BadImage) and takes_all]
     suspects = [image for image in bad if selection.uses_series(image.header.series_number)]
@@ -290,7 +293,7 @@ def _for_nothing(
     *,
     allow_thin: bool,
 ) -> list[str]:
-    """Return a warning for each setting without effect."""
+    """Return a warning for each setting that has no effect."""
     notes = []
     if clock is not None and len(stacks) == 1:
         notes.append(f"{clock} was chosen to order the phases, but there is only one phase")
@@ -301,7 +304,7 @@ def _for_nothing(
 
 
 def _describe_turns(stacks: Sequence[Sequence[Slice]]) -> list[str]:
-    """Return a warning for phases that are stored in other directions than the others."""
+    """Return a warning for phases stored in other directions than the other phases."""
     names = dict.fromkeys(stack[0].header.label for stack in stacks if any(stack[0].reversed_axes))
     return [
         f"{name} is stored upside down or mirrored, unlike the other phases, by its "
@@ -346,7 +349,7 @@ def _choose_run(
     *,
     is_named: bool,
 ) -> tuple[Run, list[CaseWarning]]:
-    """Return the run that is used; an uncertainty is a warning where the user chose the series."""
+    """Return the run to use; an uncertainty is only a warning if the user chose the series."""
     if selection.wants_role(Role.EARLIER_PRE):
         return Run(), []
     try:
@@ -363,14 +366,14 @@ def _choose_run(
 
 
 def _raise_or_warn(doubts: Sequence[CaseError], *, is_named: bool) -> list[CaseWarning]:
-    """Return the errors as warnings where the user chose the series; raise the first one else."""
+    """Return errors as warnings if the user chose the series; otherwise raise the first error."""
     if doubts and not is_named:
         raise doubts[0]
     return [CaseWarning(str(doubt), doubt.remedies) for doubt in doubts]
 
 
 def _named_in_vain(table: Sequence[SeriesRow], selection: Selection) -> list[str]:
-    """Return a warning for each series that the user chose and that is left out."""
+    """Return a warning for each series that the user chose but that was left out."""
     return [
         f"series {row.number} was chosen, but left out, because it is another sequence than the "
         f"phases ({row.evidence})"
@@ -382,7 +385,7 @@ def _named_in_vain(table: Sequence[SeriesRow], selection: Selection) -> list[str
 def _from_run(
     whole: Acquisition, rows: Sequence[Sequence[Slice]], choice: Choice, run: Run
 ) -> tuple[Acquisition, list[list[Slice]]]:
-    """Return the acquisition and its planes without images from before the run."""
+    """Return the acquisition and its planes from the start of the run."""
     early = {id(p) for stack in _make_stacks(rows, choice)[: run.first] for p in stack}
     parts: list[Part] = []
     left_out: list[LeftOut] = []
@@ -399,7 +402,7 @@ def _from_run(
 
 
 def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Selection) -> list[str]:
-    """Return a warning for each part of the phases' size and place that was left out unasked."""
+    """Return a warning for each part left out although its size and place fit the phases."""
     listed_parts = (*chosen.parts, *(entry.part for entry in chosen.left_out))
     piece_ids = {id(image) for part in listed_parts for image in part.slices}
     first = chosen.parts[0]
@@ -415,7 +418,7 @@ def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Sele
 
 
 def _t1_warnings(chosen: Acquisition) -> list[CaseWarning]:
-    """Return a warning that series of other flip angles, which measure T1, were left out."""
+    """Return a warning that series with other flip angles (for T1) were left out."""
     parts = [entry.part for entry in chosen.left_out if entry.role is Role.FLIP_ANGLES]
     by_angle = sorted(parts, key=lambda part: part.sequence.flip_degrees or 0.0)
     if not by_angle:

@@ -1,4 +1,4 @@
-"""Fill times that single images of a phase lack from the other images of that phase."""
+"""Fill missing times of single images from the other images of the phase."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,13 +13,13 @@ from napari_mamamia.io.dicom.trust import find_units_s
 
 _CLOCKS: Final = (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME)
 _MOST_SHARE: Final = 0.5
-"""Share of a phase's images below which they may take the time of the others. Our own choice."""
+"""Largest share of a phase's images whose missing times may be filled (our choice)."""
 
 
 def fill_times(
     slices: Sequence[Slice], parts: Iterable[Part]
 ) -> tuple[list[Slice], tuple[str, ...]]:
-    """Return planes in which each phase has its times, and a warning for each time that was filled.
+    """Return planes with complete times in each phase, and a warning for each filled time.
 
     A time without seconds counts as missing if other images of the part have seconds.
     """
@@ -41,7 +41,7 @@ def fill_times(
 
 
 def _list_gaps(part: Part, clock: Clock) -> list[tuple[list[Slice], dict[str, float]]]:
-    """Return the images of each phase that lack a clock, and its first value in the others."""
+    """Return the images of each phase that lack a clock, and the first value of the others."""
     by_phase: dict[int, list[Slice]] = {}
     for plane in part.slices:
         by_phase.setdefault(plane.phase, []).append(plane)

@@ -1,4 +1,4 @@
-"""Find what contradicts that the volumes of an acquisition are phases of one dynamic."""
+"""Find evidence that the volumes of an acquisition are not phases of one dynamic series."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -17,16 +17,19 @@ from napari_mamamia.io.exam.looks import Looks
 from napari_mamamia.io.exam.runs import ULTRAFAST_GAP_S
 
 _LEAST_ALIKE: Final = 0.5
-"""Least correlation of two phases after contrast. Measured between neighbours: .80 to .92 on one
-real slice, .97 on a real exam, .9 on phantoms; with and without fat saturation below .3."""
+"""Least correlation of two phases after contrast.
+
+Measured between neighbours: 0.80 to 0.92 on one real slice, 0.97 on a real exam, 0.9 on phantoms;
+below 0.3 with and without fat saturation.
+"""
 _LEAST_GAP_S: Final = 1.0
-"""Least gap of breast volumes; frames of a heart beat are closer."""
+"""Least gap in s of breast volumes; frames of a heartbeat are closer."""
 
 
 def check_phases(
     stacks: Sequence[Sequence[Slice]], choice: Choice, looks: Looks, name: str
 ) -> tuple[CaseError, ...]:
-    """Return what contradicts that volumes are phases: the first error of each kind.
+    """Return evidence against volumes being phases: the first error of each kind.
 
     Checked are long pauses, equal values, repeated slices, gaps below one second without contrast,
     phases unlike the one before, and phases or slices without noise of their own.
@@ -49,7 +52,7 @@ def check_phases(
 def noise_warnings(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks
 ) -> tuple[str, ...]:
-    """Return a warning if noise cannot show whether phases were computed from others.
+    """Return a warning if noise cannot show whether phases were computed from other phases.
 
     Ultrafast series share parts of k-space between neighbours, and so their noise.
     """
@@ -87,7 +90,7 @@ def landmark_warnings(stacks: Sequence[Sequence[Slice]]) -> tuple[str, ...]:
 
 
 def _find_pause(stacks: Sequence[Sequence[Slice]], choice: Choice, name: str) -> CaseError | None:
-    """Return an error if AcquisitionTime, or else the chosen clock, makes a long pause."""
+    """Return an error for a long pause in AcquisitionTime, or else in the chosen clock."""
     acquired = next(
         (v for v in choice.verdicts if v.clock is Clock.ACQUISITION_TIME), choice.chosen
     )
@@ -111,7 +114,7 @@ def _around_pause(
     times_s: Sequence[float] | None,
     told_s: Sequence[float] | None,
 ) -> tuple[list[Sequence[Slice]], list[Sequence[Slice]]]:
-    """Return the phases before and after the longest pause of the clock that made it."""
+    """Return the phases before and after the longest pause of the clock with that pause."""
     start_times = _list_starts(stacks)
     if len(start_times) < len(stacks):
         start_times = list(times_s or told_s or range(len(stacks)))
@@ -157,7 +160,7 @@ def _find_beat(
 def _find_unlike_phase(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks, name: str
 ) -> CaseError | None:
-    """Return an error if a phase after contrast is unlike the phase before it."""
+    """Return an error if a phase after contrast does not resemble the previous phase."""
     if _is_ultrafast(times_s):
         return None
     for index, (a, b) in enumerate(pairwise(stacks[1:]), start=1):
@@ -176,7 +179,7 @@ def _find_unlike_phase(
 def _without_odd(
     stacks: Sequence[Sequence[Slice]], a: Sequence[Slice], b: Sequence[Slice], looks: Looks
 ) -> list[Remedy]:
-    """Return the remedies that leave out the phases like `a`, or those like `b`.
+    """Return the remedies that leave out the phases like `a`, or the phases like `b`.
 
     The smaller group comes first; where it is a single phase, only that one is left out.
     """
@@ -195,7 +198,7 @@ def _without_odd(
 def _find_computed_phase(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks, name: str
 ) -> CaseError | None:
-    """Return an error if phases repeat the noise of others they were computed from."""
+    """Return an error if phases repeat the noise of phases from which they were computed."""
     borrowing = looks.borrowed(stacks)
     borrowed = borrowing.volumes
     if not borrowed or _is_ultrafast(times_s):
@@ -221,7 +224,7 @@ def _find_computed_phase(
 
 
 def _find_slide(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> CaseError | None:
-    """Return an error if phases, but not all, are projections sliding along the stack."""
+    """Return an error if some phases are projections that slide along the stack."""
     slid = looks.sliding(stacks)
     if not slid or len(slid) == len(stacks):
         return None

@@ -1,4 +1,4 @@
-"""Compare the pixels of a study's volumes where headers do not help: contrast, differences, copies.
+"""Compare the pixels of a study's volumes when headers are not sufficient.
 
 A few planes of each volume are read. Source of the rules and thresholds: measured on phantoms, one
 real slice and one real exam (table in docs/methods/dicom_import.md); they decide which questions
@@ -29,16 +29,17 @@ from napari_mamamia.io.exam.noise import SLAB, Borrowed, find_borrowed
 _Array = NDArray[np.float32]
 _BODY: Final = 0.1
 _TIED: Final = 0.12
-"""Share of equal neighbours, above that in rows, from which on planes share values. Measured: below
-.03 in original real volumes and on phantoms; .20 and more in computed projections; in theory
-(w - 1) / (w + 1) for noise over w planes.
+"""Share of equal neighbours, beyond that in rows, above which planes share values.
+
+Measured: below 0.03 in original real volumes and on phantoms; 0.20 and more in computed
+projections; in theory (w - 1) / (w + 1) for noise over w planes.
 """
 _LEAST_STEPS: Final = 2.0
 """Difference in steps of the stored values below which neighbours are equal by rounding."""
 _FINEST: Final = 5
-"""Percentile of the differences that is one step, or, where steps are finer than noise, a small
-enough
-part of it.
+"""Percentile of the differences that represents one step of the stored values.
+
+If steps are finer than noise, it is a sufficiently small part of the noise.
 """
 _FEWEST: Final = 500
 _EACH: Final = 3
@@ -95,24 +96,28 @@ def _of_volume(values: _Array, body: NDArray[np.bool_]) -> float:
 
 
 CONTRAST: Final = 0.05
-"""`enhancement` from which on contrast came between two volumes."""
+"""Value of `enhancement` above which contrast arrived between two volumes."""
 NO_CONTRAST: Final = 0.04
-"""`enhancement` below which no contrast came; between the two limits it is unclear."""
+"""Value of `enhancement` below which no contrast arrived; between both limits it is unclear."""
 _SOLID_RISE: Final = 0.3
 _SOLID: Final = 3
-"""Least width and height, in blocks, of a rise of 30 % that is no moved edge: 12 voxels. A
-pre-contrast phase moved by up to 3 voxels in its plane has none; a lesion of 10 mm has one.
+"""Least width and height in blocks of a rise of 30 % that is not a moved edge.
+
+The size is 12 voxels. A pre-contrast phase moved by up to 3 voxels in its plane has no such rise; a
+lesion of 10 mm has one.
 """
 _FINE: Final = 24
-"""Rows or columns of blocks below which images are too coarse for that: one block is enough."""
+"""Number of block rows or columns below which one block with a rise is sufficient."""
 _PLANES: Final = 5
 _FLOOR: Final = 0.05
 _RISE: Final = 0.15
 _GAIN: Final = 0.05
 _GAIN_CHANGED: Final = 0.12
-"""Least change of air that is a gain: ghosts brighten it by 0 to 16 % in five real exams."""
+"""Least change of air that counts as a gain: ghosts change it by 0 to 16 % in real exams."""
 _LEAST_CHANGED: Final = 25
-"""Percentile of the body that gives the gain: fat and muscle, a quarter, take up little contrast.
+"""Percentile of the body from which the gain is measured.
+
+A quarter of the body, fat and muscle, takes up little contrast.
 """
 _VOXELS: Final = 4000
 _FIT: Final = 0.97
@@ -121,13 +126,11 @@ _FEWEST_BLOCKS: Final = 20
 _LEAST_WEIGHT: Final = 0.05
 _MOST_WEIGHT: Final = 10.0
 _NEARLY: Final = 0.999
-"""Correlation from which on two volumes may be copies; two scans stay below it because of noise, or
-differ by more than the rounding of values.
-"""
+"""Correlation above which two volumes may be copies; noise keeps two scans below it."""
 
 
 class Contrast(Enum):
-    """Whether contrast came between two volumes; for UNCLEAR the user is asked."""
+    """Whether contrast arrived between two volumes; for UNCLEAR the user is asked."""
 
     NONE = "none"
     UNCLEAR = "unclear"
@@ -153,20 +156,20 @@ class Looks:
         self._sliding: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def require_values(self, stacks: Sequence[Sequence[Slice]]) -> None:
-        """Raise `FormatError` if a plane that was read breaks off in one volume only."""
+        """Raise `FormatError` if a plane is incomplete in only one volume."""
         looks = [self._find_look(stack) for stack in stacks]
         require_values([look.pieces for look in looks], [look.tails for look in looks])
 
     def enhancement(self, before: Sequence[Slice], after: Sequence[Slice]) -> float:
-        """Return the share of the body that rises minus the share that falls, -1 .. 1."""
+        """Return the share of the body that rises minus the share that falls, -1 to 1."""
         return enhancement(self._find_look(before).blocks, self._find_look(after).blocks)
 
     def contrast(self, before: Sequence[Slice], after: Sequence[Slice]) -> Contrast:
-        """Return whether contrast came between two volumes."""
+        """Return whether contrast arrived between two volumes."""
         return contrast_between(self._find_look(before).blocks, self._find_look(after).blocks)
 
     def shows_contrast(self, volumes: Sequence[Sequence[Slice]]) -> bool:
-        """Return whether contrast came or went between the first volume and another one."""
+        """Return whether contrast arrived or left between the first volume and another one."""
         first = volumes[0]
         return any(abs(self.enhancement(first, other)) >= CONTRAST for other in volumes[1:])
 
@@ -177,11 +180,11 @@ class Looks:
     def is_difference(
         self, volume: Sequence[Slice], of: Sequence[Slice], less: Sequence[Slice]
     ) -> bool:
-        """Return whether a volume is another one minus a third, up to a factor and an offset."""
+        """Return whether a volume is a second one minus a third, up to a factor and an offset."""
         return is_difference(*(self._find_look(stack).voxels for stack in (volume, of, less)))
 
     def likeness(self, a: Sequence[Slice], b: Sequence[Slice]) -> float:
-        """Return the correlation of two volumes inside the body, -1 .. 1.
+        """Return the correlation of two volumes inside the body, -1 to 1.
 
         The body's border is ignored, because it makes all images of one body similar. 1 where too
         few voxels remain, 0 where a volume has one value.
@@ -196,7 +199,7 @@ class Looks:
         return float(np.corrcoef(x, y)[0, 1])
 
     def same_values(self, stacks: Sequence[Sequence[Slice]]) -> tuple[int, int] | None:
-        """Return the first two volumes that are equal up to a factor, None if there are none."""
+        """Return the first two volumes that are equal up to a factor, or None."""
         voxels = np.stack([self._find_look(stack).voxels for stack in stacks]).astype(np.float64)
         if len(voxels) < 2:
             return None
@@ -209,7 +212,7 @@ class Looks:
         return None
 
     def borrowed(self, stacks: Sequence[Sequence[Slice]]) -> Borrowed:
-        """Return the volumes, in order of time, without noise of their own."""
+        """Return the volumes without noise of their own, in order of time."""
         self._look_into(stacks)
         return self._borrowed[_make_key(stacks)]
 
@@ -238,9 +241,10 @@ class Looks:
 
 
 def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
-    """Return the share of the body that rises by 15 % minus the share that falls by it.
+    """Return the share of the body that rises by 15 % minus the share that falls by 15 %.
 
-    A gain that changes everything alike is removed first. Near 0 where the body only moved.
+    A gain that changes all voxels equally is removed first. The result is near 0 if the body only
+    moved.
 
     Parameters
     ----------
@@ -262,7 +266,7 @@ def enhancement(before: NDArray[np.float32], after: NDArray[np.float32]) -> floa
 def gain_between(
     before: NDArray[np.float32], after: NDArray[np.float32], least: float = _GAIN_CHANGED
 ) -> float:
-    """Return the receiver gain of a volume relative to another one; 1.0 where it did not change.
+    """Return the receiver gain of a volume relative to another one; 1.0 if unchanged.
 
     Contrast leaves the noise of air unchanged; a receiver's gain changes air and body alike.
 
@@ -286,7 +290,7 @@ def gain_between(
 
 
 def contrast_between(before: NDArray[np.float32], after: NDArray[np.float32]) -> Contrast:
-    """Return whether contrast came, by `enhancement` and by whether a whole patch rises.
+    """Return whether contrast arrived, from `enhancement` and from rising patches.
 
     CAME: `enhancement` is at least .05, and some patch rises by 30 %. NONE: it is between -.04 and
     .04, and no patch rises. A moved body alone gives no patch, a lesion alone a small
@@ -305,7 +309,7 @@ def contrast_between(before: NDArray[np.float32], after: NDArray[np.float32]) ->
 
 
 def _has_patch(before: NDArray[np.float32], after: NDArray[np.float32]) -> bool:
-    """Return whether a square of blocks rises by 30 % more than the median of the body."""
+    """Return whether a square of blocks rises by 30 % more than the body's median."""
     brightest = np.maximum(before, after)
     white = float(np.percentile(brightest, 99))
     body = brightest > _BODY * white
@@ -358,7 +362,7 @@ def is_difference(
 
 
 def _above_air(values: NDArray[np.float32], body: NDArray[np.bool_]) -> float:
-    """Return how far the body is above the air in the median; 0 where there is no air."""
+    """Return the median signal of the body above that of air; 0 without air."""
     air = values[~body]
     return float(np.median(values[body]) - np.median(air)) if len(air) else 0.0
 
@@ -392,7 +396,7 @@ def _read_slab(stack: Sequence[Slice]) -> NDArray[np.float32]:
 
 
 def _find_inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return which blocks (plane, row, column) are body and have four neighbours of body."""
+    """Return which blocks (plane, row, column) are body and have four neighbours in the body."""
     body = np.pad(blocks > _BODY * float(np.percentile(blocks, 99)), ((0, 0), (1, 1), (1, 1)))
     rows, columns = slice(1, -1), slice(1, -1)
     inner: NDArray[np.bool_] = body[:, rows, columns].copy()

@@ -1,4 +1,4 @@
-"""Find images that the headers of an exam announce and that are missing, as in a partial copy.
+"""Find missing images that the headers of an exam announce, as after a partial copy.
 
 Only certain losses are reported. Image numbers have gaps in complete exams too (Philips numbers
 several images of each place, archives continue from one series to the next).
@@ -15,13 +15,13 @@ from napari_mamamia.io.dicom.parts import Image
 from napari_mamamia.io.dicom.slices import Slice
 
 _FEWEST_PHASES: Final = 3
-"""Least number of phases: between two, a gap of numbers may be the scanner's way of counting."""
+"""Least number of phases; between two phases a gap may be the scanner's numbering."""
 
 
 def loss_warnings(
     images: Sequence[Image], slices: Sequence[Slice], stacks: Sequence[Sequence[Slice]]
 ) -> tuple[str, ...]:
-    """Return a warning for each loss that the headers of an exam's series prove.
+    """Return a warning for each loss of images that the headers of an exam's series prove.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def loss_warnings(
 
 
 def _is_partly_known(images: Sequence[Image], uid: str, own: Sequence[Slice]) -> bool:
-    """Whether a series has images that are no planes, or planes that are no files."""
+    """Return whether a series has images that are not planes, or planes without a file."""
     others = (i.header for i in images if not isinstance(i, tuple))
     return any(plane.frame for plane in own) or any(h and h.series_uid == uid for h in others)
 
@@ -87,7 +87,7 @@ def _check_images(countable: dict[str, list[Slice]], exam_uids: Sequence[str]) -
 
 
 def _check_numbers(own: Sequence[Slice], n_slices: int) -> str:
-    """Return a warning if whole phases are missing in the image numbers, else ""."""
+    """Return a warning if the image numbers lack whole phases, else ""."""
     numbers = _list_instances(own)
     if len(numbers) < len(own) or len(numbers) < _FEWEST_PHASES * n_slices:
         return ""
@@ -111,7 +111,7 @@ def _list_instances(own: Sequence[Slice]) -> list[int]:
 
 
 def _describe_missing(numbers: Sequence[int]) -> str:
-    """Return the image numbers that are missing inside a sequence of them, "" for none."""
+    """Return the image numbers that are missing inside a sequence, or ""."""
     gaps = [(a + 1, b - 1) for a, b in pairwise(numbers) if b > a + 1]
     spans = [f"{a} to {b}" if b > a else f"{a}" for a, b in gaps[:4]]
     more = ", ..." * (len(gaps) > len(spans))
@@ -119,7 +119,7 @@ def _describe_missing(numbers: Sequence[int]) -> str:
 
 
 def _check_positions(series: Sequence[Sequence[Slice]]) -> list[str]:
-    """Return a warning for series that have fewer temporal positions than announced, or lack one.
+    """Return a warning for series with fewer temporal positions than announced.
 
     Series of one position each are counted together.
     """
@@ -145,7 +145,7 @@ def _list_identifiers(pieces: Sequence[Slice]) -> set[float]:
 
 
 def _describe_absent(names: str, promise: int, n_shown: int, numbers: Collection[float]) -> str:
-    """Return the warning, "" where nothing is missing."""
+    """Return the warning about missing positions, or "" if none is missing."""
     losses = [k for k in range(1, promise + 1) if k not in numbers]
     if n_shown < promise:
         which = f" (missing: {', '.join(map(str, losses))})" if len(losses) < promise else ""

@@ -1,4 +1,4 @@
-"""Find whether each volume of a study was measured, by whether it has noise of its own.
+"""Detect whether each volume of a study was measured, judged by its own noise.
 
 Two scans have independent noise; an image computed from scans (subtraction, maximum, mean, map,
 smoothed, moved or registered copy) repeats theirs. So the grain of each volume is predicted from
@@ -23,13 +23,14 @@ _Array = NDArray[np.float32]
 _MOST_OTHERS: Final = 6
 _DIFFERENCES: Final = 4
 MANY: Final = 10
-"""Number of volumes above which only planes at one depth are compared, and half of the suspects are
-removed at once.
+"""Number of volumes above which a faster comparison is used.
+
+Only planes at one depth are then compared, and half of the suspects are removed at once.
 """
 
 
 def unexplained(block: Block, k: int, kept: Sequence[int]) -> float:
-    """Return the share of one block's grain that the other volumes do not explain."""
+    """Return the share of one block's grain that other volumes do not explain."""
     grain = block.own[k]
     whole = float(grain @ grain)
     if whole <= 0:
@@ -69,7 +70,7 @@ def _collect_features(block: Block, own: _Array, k: int, others: Sequence[int]) 
 
 
 def _collect_extremes(block: Block, nearest: int, others: Sequence[int]) -> _Array:
-    """Return the grain of images that are no linear sum of volumes.
+    """Return the grain of images that are not linear sums of volumes.
 
     Maximum, minimum and median of volumes, sliding projections, and absolute differences.
     """
@@ -86,7 +87,7 @@ def _collect_extremes(block: Block, nearest: int, others: Sequence[int]) -> _Arr
 
 
 def _match_moved_grain(block: Block, k: int, others: Sequence[int]) -> _Array:
-    """Return the grain of the volume that matches best after a shift, with its neighbours."""
+    """Return the grain of the best-matching volume after a shift, with its neighbours."""
     best, place = 0.0, None
     depth = block.values.shape[1]
     width = block.grain.shape[-1]
@@ -145,35 +146,38 @@ def _cut_surroundings(block: Block, place: tuple[int, int, int, int]) -> _Array:
 
 
 SLAB: Final = 7
-"""Neighbouring planes of each volume that are compared: a registered copy may be shifted by some.
+"""Number of neighbouring planes of each volume that are compared.
+
+A registered copy may be shifted by some planes.
 """
 _Groups = Sequence[Sequence[Block]]
 _BODY: Final = 0.1
 _QUIET: Final = 3
-"""Fraction of the blocks of air and of body that are used, the quietest third: least anatomy, most
-noise.
-"""
+"""Fraction of the blocks that are used: the quietest third, with least anatomy."""
 _OWN: Final = 0.55
-"""Share of own noise below which a volume repeats others: computed ones have below .5, real scans
-of
-breasts above .92.
+"""Share of own noise below which a volume repeats other volumes.
+
+Computed volumes have below 0.5, real scans of breasts above 0.92.
 """
 _INDEPENDENT: Final = 0.75
-"""Share of own noise from which on volumes are independent scans, by which others can be judged."""
+"""Share of own noise above which volumes are independent scans that can judge others."""
 _FAINT: Final = 0.5
-"""Share of the others' noise below which a volume is smoothed or averaged: .08 to .46 if it is,
-above
-.9 in real scans of breasts. A lower receiver gain reduces noise and signal alike.
+"""Share of the others' noise below which a volume is smoothed or averaged.
+
+It is 0.08 to 0.46 in such volumes, and above 0.9 in real scans of breasts. A lower receiver gain
+reduces noise and signal alike.
 """
 _GAIN: Final = (0.5, 2.0)
 _ODD: Final = 1.33
-"""Of volumes that explain each other, the one with so many times more or less noise than usual was
-computed: averaged, sharpened, or a map.
+"""Ratio to the usual noise at which one of several related volumes was computed.
+
+Such a volume was averaged, sharpened, or is a map.
 """
 _OPPOSITE: Final = -0.3
-"""`_measure_likeness` of two volumes below which one was subtracted: -.5 in theory, -.41 where
-values
-were cut at zero, in a block of 192 voxels with a deviation of .07. View sharing makes it positive.
+"""Value of `_measure_likeness` below which one volume was subtracted from another.
+
+In theory it is -0.5. It is -0.41 where values were cut at zero, in a block of 192 voxels with a
+deviation of 0.07. View sharing makes it positive.
 """
 
 
@@ -192,7 +196,7 @@ class Borrowed:
 
 
 def find_borrowed(slabs: _Array, steps: Sequence[float]) -> Borrowed:
-    """Return which volumes repeat the noise of others.
+    """Return the volumes that repeat the noise of other volumes.
 
     Volumes from which another one was subtracted do. If the others have noise of their own without
     one volume, that is the one; of several such volumes, the one with more or less noise than
@@ -232,9 +236,9 @@ def find_borrowed(slabs: _Array, steps: Sequence[float]) -> Borrowed:
 
 
 def own_noise(slabs: _Array, steps: Sequence[float]) -> NDArray[np.float64]:
-    """Return the share of each volume's noise that no other volume explains, 0 .. 1; NaN: no noise.
+    """Return the share of each volume's noise that no other volume explains, 0 to 1.
 
-    Same parameters as `find_borrowed`.
+    The value is NaN without noise. The parameters are those of `find_borrowed`.
     """
     groups = find_groups(slabs, steps)
     if not groups:
@@ -252,7 +256,7 @@ class _Shares:
     found: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
 
     def find(self, k: int, kept: Sequence[int]) -> float:
-        """Return the share of own noise of a volume among `kept`: the larger of air and body.
+        """Return the share of own noise of a volume among `kept`, the larger of air and body.
 
         A volume of much less noise than the others has none of its own, unless its signal is less
         too; a brighter one needs no more noise.
@@ -269,14 +273,14 @@ class _Shares:
         return self.found[key]
 
     def has_independent(self, kept: Sequence[int]) -> bool:
-        """Return whether `kept` has an independent scan, by which others can be judged."""
+        """Return whether `kept` contains an independent scan that can judge others."""
         return any(self.find(k, kept) >= _INDEPENDENT for k in kept)
 
 
 def _measure_loudness(
     blocks: Sequence[Block], kept: Sequence[int], gains: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the power of each volume's noise over the usual one of `kept`, corrected for gain."""
+    """Return the noise power of each volume relative to the usual one, corrected for gain."""
     levels = np.array([block.levels for block in blocks]) / gains**2
     usual = np.median(levels[:, list(kept)], axis=1, keepdims=True)
     loudness: NDArray[np.float64] = np.median(levels / np.maximum(usual, 1e-9), axis=0)
@@ -284,7 +288,7 @@ def _measure_loudness(
 
 
 def _measure_gains(slabs: _Array) -> NDArray[np.float64]:
-    """Return the brightness of the body of each volume over the usual one, .5 .. 2.
+    """Return the body brightness of each volume relative to the usual one, 0.5 to 2.
 
     Contrast changes less than half of the body.
     """
@@ -299,7 +303,7 @@ def _measure_gains(slabs: _Array) -> NDArray[np.float64]:
 
 
 def _find_keys(shares: _Shares, repeated: Sequence[int], kept: Sequence[int]) -> list[int]:
-    """Return the volumes without any one of which all of `repeated` have noise of their own."""
+    """Return the volumes whose removal gives all of `repeated` noise of their own."""
     if len(kept) > MANY:
         return []
     return [
@@ -335,7 +339,7 @@ def _by_guilt(shares: _Shares, keys: Sequence[int], kept: Sequence[int]) -> list
 
 
 def _find_turned(groups: _Groups, n_volumes: int) -> list[int]:
-    """Return volumes with the noise of an earlier one in reversed sign, which was subtracted."""
+    """Return volumes with the noise of an earlier volume in reversed sign (subtractions)."""
     blocks = [block for group in groups for block in group]
     volumes = []
     for later in range(1, n_volumes):
@@ -345,7 +349,7 @@ def _find_turned(groups: _Groups, n_volumes: int) -> list[int]:
 
 
 def _measure_likeness(blocks: Sequence[Block], a: int, b: int) -> float:
-    """Return the excess of voxels where two volumes deviate to the same side, -1 .. 1.
+    """Return the excess of voxels where two volumes deviate to the same side, -1 to 1.
 
     An edge counts by its few voxels, not by its height, because contrast reverses edges too.
     """

@@ -1,4 +1,4 @@
-"""Find quiet blocks of air and of body in some planes of each volume, and their grain.
+"""Find quiet blocks of air and body in some planes of each volume, and their grain.
 
 The grain is the value minus the mean of 3 x 3 around it in its plane: mostly noise in quiet blocks.
 """
@@ -16,26 +16,21 @@ _LARGE: Final = 96
 _BLOCKS: Final = 8
 _FEWEST_BLOCKS: Final = 2
 _QUIET: Final = 3
-"""Fraction of the blocks of air and of body that are used, the quietest third: least anatomy, most
-noise.
-"""
+"""Fraction of the blocks that are used: the quietest third, with least anatomy."""
 _LOUDER: Final = 2.0
 _EDGES: Final = 8.0
-"""Largest ratio of the power of air and body: above that the louder one holds edges, which all
-volumes
-share.
-"""
+"""Largest power ratio of air and body; above it the louder one contains edges."""
 _AIR: Final = 0.1
 _AT_ONCE: Final = 1 << 17
 _LEAST_STEPS: Final = 0.6
-"""Grain in steps of the stored values below which it is rounding."""
+"""Grain, in steps of the stored values, below which it is rounding."""
 _EMPTY: Final = 0.7
-"""Share of voxels of a block at its lowest value from which on it is masked."""
+"""Share of a block's voxels at its lowest value above which the block is masked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """One place in all volumes: values and grain, with `margin` voxels around it in the plane."""
+    """One place in all volumes: values and grain, with a `margin` in voxels within the plane."""
 
     values: _Array
     around: _Array
@@ -50,7 +45,7 @@ class Block:
 
 
 def find_groups(slabs: _Array, steps: Sequence[float]) -> list[list[Block]]:
-    """Return the quietest blocks of air and those of body; none where grain is mere rounding."""
+    """Return the quietest blocks of air and of body; none if the grain is only rounding."""
     n, depth, rows, columns = slabs.shape
     size = 16 if min(rows, columns) >= _LARGE else 8
     margin = size // 2
@@ -108,7 +103,7 @@ def _find_quietest(found: NDArray[np.intp], loudness: NDArray[np.float64]) -> ND
 def _measure_blocks(
     values: _Array, grain: _Array, corners: Sequence[tuple[int, int]], size: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
-    """Return (volume, block): power of the grain, whether it is masked, and the mean value."""
+    """Return power of the grain, masked flag and mean value for each (volume, block)."""
     levels, empty, means = [], [], []
     for y, x in corners:
         index = (..., slice(y, y + size), slice(x, x + size))
@@ -159,7 +154,7 @@ def _cut_block(
 def grain_of(values: _Array) -> _Array:
     """Return values minus the mean of 3 x 3 around each of them in its plane.
 
-    Large arrays are split, so that intermediate results stay in the processor's cache.
+    Large arrays are split, so that intermediate results stay in the CPU cache.
     """
     if values.ndim > 2 and values.size > _AT_ONCE:
         whole: _Array = np.empty_like(values)

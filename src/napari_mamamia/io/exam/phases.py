@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 def find_phases(
     folder: Path, selection: Selection | None = None, *, allow_thin: bool = False
 ) -> CaseFiles:
-    """Return the phases of the exam in a folder and below it, in order of time.
+    """Return the phases of the exam in a folder and its subfolders, in order of time.
 
     The case id is the folder's name, because headers may hold the patient's. Images that cannot be
     phases are left out. `time_s` of a phase is None where unknown; `warnings` name assumptions.

@@ -1,4 +1,4 @@
-"""Errors that ask which images to use, each with the remedies that answer it."""
+"""Errors that ask the user which images to use, each with its remedies."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from napari_mamamia.io.exam.selectors import selectors_of
 
 _MOST_REMEDIES: Final = 6
 _NO_DYNAMIC: Final = frozenset({Role.LOCALISER, Role.DIFFUSION, Role.ECHO_TRAIN, Role.FIELD_MAP})
-"""Roles whose repeated stacks are no phases."""
+"""Roles whose repeated stacks are not phases."""
 _NONE: Final = (
     "none of them is a dynamic of two phases or more: choose the folder of the DCE series"
 )
 
 
 def ask_which(found: Sequence[Acquisition], name: str) -> CaseError:
-    """Return the error that asks which acquisition to use, with the first two's differences."""
+    """Return the error that asks which acquisition to use, with the main differences."""
     a, b = found[:2]
     if is_turned_midway(a.parts[0], b.parts[0]):
         return two_turns(a.parts[0], b.parts[0])
@@ -49,7 +49,7 @@ def _add_count(one: Acquisition) -> str:
 
 
 def _find_remedy(one: Acquisition, found: Sequence[Acquisition]) -> list[Remedy]:
-    """Return the remedy that uses one acquisition and no other one."""
+    """Return the remedy that uses only one acquisition."""
     others = [part for other in found if other is not one for part in other.parts]
     side = one.parts[0].side
     if side and all(other.side not in ("", side) for other in others):
@@ -70,7 +70,7 @@ def _find_remedy(one: Acquisition, found: Sequence[Acquisition]) -> list[Remedy]
 
 
 def or_named(left_out: Sequence[LeftOut]) -> tuple[str, list[Remedy]]:
-    """Return the advice to use images that are no phases by their headers, and the remedies.
+    """Return advice for using images that are not phases by their headers, and the remedies.
 
     The text is "" where none of the images have two phases.
 
@@ -105,13 +105,13 @@ def _use_all(one: Acquisition) -> Remedy:
 
 
 def not_whole(part: Part, remedies: Sequence[Remedy]) -> CaseError:
-    """Return the error for a part whose images make no stack; `remedies` leave some of it out."""
+    """Return the error for a part without complete stacks; `remedies` leave some images out."""
     advice = "; or leave out the incomplete phases" if remedies else ""
     return CaseError(f"{part.problem}{advice}", remedies=[*part.remedies, *remedies])
 
 
 def without_odd_phases(part: Part) -> list[Remedy]:
-    """Return the remedy that leaves out the phases without which a part makes whole stacks."""
+    """Return the remedy that leaves out phases so that a part forms complete stacks."""
     by_phase: dict[int, list[Slice]] = {}
     for plane in part.slices:
         by_phase.setdefault(plane.phase, []).append(plane)

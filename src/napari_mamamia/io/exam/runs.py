@@ -1,4 +1,4 @@
-"""Find the last pre-contrast phase, gaps, and second injections among phases in order of time.
+"""Find the last pre-contrast phase, gaps, and second injections in ordered phases.
 
 An aborted and a repeated dynamic, or a repeated pre-contrast scan, are one acquisition by their
 headers; only the pixels show where contrast came.
@@ -24,16 +24,17 @@ from napari_mamamia.io.exam.acquisitions import Acquisition, Volume, is_same_pla
 from napari_mamamia.io.exam.looks import CONTRAST, Contrast, Looks, enhancement, gain_between
 
 ULTRAFAST_GAP_S: Final = 20.0
-"""Gap below which phases are an ultrafast series, which has several phases before contrast."""
+"""Gap in s below which phases are an ultrafast series with several pre-contrast phases."""
 _LONG: Final = 3.0
-"""Number of usual gaps that separate one run of a dynamic from the next."""
+"""Number of usual gaps that separate one run of a dynamic series from the next run."""
 _MISSING: Final = 1.7
-"""Number of usual gaps from which on a phase may be missing in a gap."""
+"""Number of usual gaps above which a phase may be missing."""
 
 
 _LEAST_GAIN: Final = 0.2
-"""Least equal brightening of air and body that is a gain: ghosts brighten air by up to 16 %, and a
-quarter of the body by 0 % in ISPY1_1002. Our own choice.
+"""Least equal brightening of air and body that counts as gain (our choice).
+
+Ghosts brighten air by up to 16 %, and a quarter of the body by 0 % in ISPY1_1002.
 """
 _MOST_REMEDIES: Final = 4
 _CONVERT: Final = "convert the exam to NIfTI with the phases in the right order, or"
@@ -52,10 +53,10 @@ _UNCLEAR: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The phases of a dynamic from its pre-contrast phase `first` on; `evidence` gives the reason.
+    """The phases of a dynamic series from its pre-contrast phase `first` on.
 
-    The phases before `first` show no contrast, nor does contrast come between them and it.
-    `warning` says that no contrast comes at all.
+    `evidence` gives the reason. No contrast arrives before `first`. `warning` says that no contrast
+    arrives at all.
     """
 
     first: int = 0
@@ -70,7 +71,7 @@ def find_run(
     name: str,
     clocks: Sequence[Clock] = (),
 ) -> Run:
-    """Return the run of phases that enhances from its own pre-contrast phase.
+    """Return the run of phases that enhances relative to its own pre-contrast phase.
 
     Parameters
     ----------
@@ -166,7 +167,7 @@ def gain_warnings(stacks: Sequence[Sequence[Slice]], looks: Looks) -> tuple[str,
 def lost_pre_warnings(
     stacks: Sequence[Sequence[Slice]], like: Part, gone: Sequence[Part], looks: Looks
 ) -> tuple[str, ...]:
-    """Return a warning if the user left out a scan without the contrast of phase 0.
+    """Return a warning if the user left out a scan from before the contrast of phase 0.
 
     `gone` are all parts that the selectors left out; those taken later than phase 0, or elsewhere
     than `like`, are ignored.
@@ -245,7 +246,7 @@ def _require_one_injection(
 def _require_contrast_to_stay(
     stacks: Sequence[Sequence[Slice]], looks: Looks, name: str, clocks: Sequence[Clock]
 ) -> None:
-    """Refuse an order in which contrast goes: reversed, or a second run after the first."""
+    """Raise an error if contrast disappears: reversed order, or a second run."""
     blocks = [looks.blocks(stack) for stack in stacks]
     came, gone, has_fallen = _find_departures(blocks)
     if not gone:
@@ -271,7 +272,7 @@ def _require_contrast_to_stay(
 
 
 def _find_departures(blocks: Sequence[NDArray[np.float32]]) -> tuple[int, list[int], bool]:
-    """Return where contrast came, later phases without it, and whether they fall below all."""
+    """Return when contrast arrived, later phases without it, and whether they fall below all."""
     rises = [enhancement(blocks[0], other) for other in blocks]
     came = next((k for k, rise in enumerate(rises) if rise >= CONTRAST), len(rises))
     falls = [k for k, rise in enumerate(rises) if rise <= -CONTRAST]
@@ -284,7 +285,7 @@ def _find_departures(blocks: Sequence[NDArray[np.float32]]) -> tuple[int, list[i
 
 
 def _other_gain(stacks: Sequence[Sequence[Slice]], gains: Sequence[float], name: str) -> CaseError:
-    """Return the error for phases that are brighter throughout, air and body alike."""
+    """Return the error for phases that are brighter throughout, in air and body alike."""
     odd = [k for k, gain in enumerate(gains) if gain != 1.0]
     remedies = [use_series(stacks)]
     if len(odd) == 1:
@@ -309,7 +310,7 @@ def _describe_gains(gains: Sequence[float]) -> str:
 
 
 def _begin_of_whole(stacks: Sequence[Sequence[Slice]], until: int, looks: Looks) -> int:
-    """Return the phase from which on contrast comes and stays, up to `until`; 0 for none.
+    """Return the phase from which contrast arrives and stays, up to `until`; 0 if there is none.
 
     The phases before it are odd: a scan without fat saturation, or images from after contrast.
     """

@@ -1,4 +1,4 @@
-"""Selectors such as `series=5,role=water`, by which a user chooses parts of a study."""
+"""Selectors such as `series=5,role=water`, which choose parts of a study."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -26,12 +26,12 @@ _SIDES: Final = ("left", "right")
 _ORIENTATION: Final = re.compile(r"(?:axial|coronal|sagittal)(?:-\d+)?")
 _NUMBERS: Final = frozenset({_Key.SERIES, _Key.ECHO, _Key.TRIGGER, _Key.PHASE})
 _NO_NUMBER: Final = "none"
-"""Value of the selector for series without a number."""
+"""Value of the selector for a series without a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """One condition, such as series 5; `value` is in the form of `text`."""
+    """One condition, such as series 5; `value` has the form used in `text`."""
 
     key: str
     value: str
@@ -43,14 +43,15 @@ class Selector:
 
 
 Group: TypeAlias = tuple[Selector, ...]
-"""Selectors that belong together: alternatives if of one key, conditions that must all hold if of
-different keys, as in ``series=5,6,role=water``.
+"""Selectors that belong together, as in ``series=5,6,role=water``.
+
+Selectors of one key are alternatives. Selectors of different keys must all match.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The groups of parts that a user chose and left out; if empty, the import decides.
+    """The groups of parts that a user chose and left out; an empty selection is automatic.
 
     A part is used if one of the groups matches it; groups with phases match parts of one phase
     each. `side` leaves out the parts of the other breast, and chooses none.
@@ -61,7 +62,7 @@ class Selection:
     side: str = ""
 
     def names_role_of(self, part: Part) -> bool:
-        """Return whether the user chose a part by its role, whatever its header says."""
+        """Return whether the user chose a part by its role, whatever its header states."""
         return any(
             _is_match(part, group)
             for group in self.use
@@ -82,7 +83,7 @@ class Selection:
         return (Selector(_Key.ROLE, role.value),) in self.leave_out
 
     def uses(self, part: Part) -> bool:
-        """Return whether a part may be used, by the user's selection."""
+        """Return whether the user's selection allows a part."""
         if self.side and part.side not in ("", self.side):
             return False
         if self.use and not any(_is_match(part, group) for group in self.use):
@@ -90,7 +91,7 @@ class Selection:
         return not any(_is_match(part, group) for group in self.leave_out)
 
     def uses_series(self, number: int | None) -> bool:
-        """Return whether a series may be used of which only the number is known."""
+        """Return whether a series may be used if only its number is known."""
         used_numbers = [_list_values(group, _Key.SERIES) for group in self.use]
         unwanted = [
             _list_values(group, _Key.SERIES)
@@ -115,7 +116,7 @@ class Selection:
 def idle_groups(
     groups: Iterable[Group], parts: Sequence[Part], numbers: Iterable[int | None]
 ) -> list[Group]:
-    """Return the groups, and the single values of a group, that match nothing in a study.
+    """Return the groups, and the single values of groups, that match nothing in a study.
 
     `numbers` are those of series of which nothing else is known. Roles that depend on pixels or
     files always match.
@@ -137,13 +138,13 @@ def _has_match(group: Group, parts: Sequence[Part], series: Sequence[set[Selecto
 
 
 def named_series(numbers: Iterable[int]) -> tuple[Group, ...]:
-    """Return the only group of series numbers, none where there are none."""
+    """Return the only group of series numbers; empty if there is none."""
     group = tuple(Selector(_Key.SERIES, str(number)) for number in numbers)
     return (group,) if group else ()
 
 
 def selectors_of(part: Part) -> Group:
-    """Return the group that matches a part and no other, empty where there is none.
+    """Return the group that matches only one part; empty if there is none.
 
     It has phases if parts of the same series, role, echo, ... hold other phases.
     """
@@ -221,7 +222,7 @@ def _series_value(number: int | None) -> str:
 
 
 def _values_of(part: Part) -> dict[_Key, str]:
-    """Return the values of a part by key of a selector, "" where there is none."""
+    """Return the selector values of a part by key; "" if a key does not apply."""
     return {
         _Key.SERIES: _series_value(part.header.series_number),
         _Key.ROLE: part.role.value,

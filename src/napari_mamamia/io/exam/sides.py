@@ -1,4 +1,4 @@
-"""Join two breasts that were taken as two sagittal stacks into one exam on one grid.
+"""Join two breasts that were acquired as two sagittal stacks into one exam on one grid.
 
 Nothing is resampled: the slices of both lie on one grid as they are, and the slices between them
 are padded. If geometry, sequence or times of the two disagree, joining is refused.
@@ -27,13 +27,13 @@ from napari_mamamia.io.exam.values import name_scaling
 SIDES: Final = ("left", "right")
 _MOVED_SHARE: Final = 0.15
 _MOVED_MM: Final = 0.3
-"""Largest distance, as a share of the gap between slices and in mm, of one side from the grid of
-the
-other: as far as the table may move between two phases (`stack`).
+"""Largest distance of one side from the other side's grid, relative to the gap and in mm.
+
+The limit is the table movement that is accepted between two phases (`stack`).
 """
 _SAME: Final = 1e-3
 _ALONE_S: Final = 300.0
-"""Largest time between two sides of one phase each. Our own choice."""
+"""Largest time in s between two sides with one phase each (our choice)."""
 _AS_TWO: Final = "import them as two cases"
 _TWO: Final = Remedy("sides", (Sides.TWO,))
 
@@ -45,7 +45,7 @@ def is_split(
     selection: Selection,
     allow_thin: bool = False,
 ) -> bool:
-    """Return whether the exam of a study is two stacks, of the left and of the right breast.
+    """Return whether a study's exam consists of two stacks, one for each breast.
 
     Also true if one of them is refused, so that the user sees the reason.
     """
@@ -69,7 +69,7 @@ def find_joined(
     selection: Selection,
     allow_thin: bool = False,
 ) -> Exam:
-    """Return the exam of both breasts on one grid; as `find_exam` where they are not two stacks.
+    """Return the exam of both breasts on one grid, or the result of `find_exam`.
 
     Slices between the two hold 0. `times_s` are those of the side that was taken first.
 
@@ -93,19 +93,19 @@ def find_joined(
 
 
 def _has_both(images: Sequence[Image], selection: Selection) -> bool:
-    """Return whether parts of a left and of a right breast may be phases."""
+    """Return whether parts of both a left and a right breast may be phases."""
     slices = [plane for image in images if isinstance(image, tuple) for plane in image]
     chosen = [part for part in parts_of(slices, allow_thin=True) if selection.uses(part)]
     return set(SIDES) <= {part.side for part in chosen if part.role in PHASES}
 
 
 def shows_both(exam: Exam) -> bool:
-    """Return whether the phases of an exam are two stacks, of the left and of the right breast."""
+    """Return whether the phases of an exam form two stacks, one for each breast."""
     return all(_has_side(exam, side) for side in SIDES)
 
 
 def _has_side(exam: Exam, side: str) -> bool:
-    """Return whether the phases of an exam are of one breast."""
+    """Return whether the phases of an exam show one breast."""
     return any(_is_of(row, side) for row in exam.rows if row.phases)
 
 
@@ -152,7 +152,7 @@ def _is_of(row: SeriesRow, side: str) -> bool:
 
 
 def _require_same(left: Exam, right: Exam, name: str) -> None:
-    """Refuse sides that differ in number of phases, size, scaling, sequence or spacing."""
+    """Raise an error if sides differ in phases, size, scaling, sequence or spacing."""
     a, b = left.stacks[0][0], right.stacks[0][0]
     facts: tuple[tuple[str, object, object], ...] = (
         ("number of phases", len(left.stacks), len(right.stacks)),
@@ -182,7 +182,7 @@ def _make_side_error(what: str, one: object, other: object, name: str) -> CaseEr
 
 
 def _place_on(low: Grid, high: Grid, name: str) -> tuple[int, float]:
-    """Return the slice of `low`'s grid at which `high` begins, and the distance from it in mm."""
+    """Return the slice of `low`'s grid at which `high` begins, and its distance in mm."""
     step = low.affine[:3, 2]
     between = high.affine[:3, 3] - low.affine[:3, 3]
     height = float(np.linalg.norm(step))
@@ -214,7 +214,7 @@ def _make_padding(last: Slice, count: int) -> tuple[Slice, ...]:
 
 
 def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...], list[str]]:
-    """Return seconds since the first phase of either side; refuse sides with different times."""
+    """Return seconds since the first phase of either side, or raise if the times differ."""
     ours, theirs = _find_starts(left), _find_starts(right)
     if ours is None or theirs is None:
         raise CaseError(
@@ -246,7 +246,7 @@ def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...],
 
 
 def _find_starts(exam: Exam) -> list[float] | None:
-    """Return when each phase began on a clock that both sides share, None where unknown."""
+    """Return the start of each phase on a clock common to both sides, or None."""
     name = exam.choice.chosen.timed_by or Clock.ACQUISITION_TIME.value
     if name == Clock.TRIGGER_TIME:  # it restarts with each series
         name = Clock.ACQUIRED.value

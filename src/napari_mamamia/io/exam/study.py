@@ -1,4 +1,4 @@
-"""Find the folder of the DICOM study that a case was imported from."""
+"""Find the DICOM study folder from which a case was imported."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -12,7 +12,7 @@ from napari_mamamia.io.files.foreign import explained
 
 
 def imported_study(root: Path, study_uid: str) -> Path | None:
-    """Return the folder, `root` or below it, with the study of a remapped UID; None for none.
+    """Return the folder at or below `root` with the study of a remapped UID, or None.
 
     Parameters
     ----------
@@ -28,10 +28,11 @@ def imported_study(root: Path, study_uid: str) -> Path | None:
 
 @lru_cache(maxsize=4)
 def _studies_below(root: Path) -> Mapping[str, Path]:
-    """Return the folders by remapped UID; one file of each subfolder is opened, once per process.
+    """Return the study folders by remapped UID.
 
-    If all is one study, such as a folder for each series, the folder is `root`. A study spread over
-    several folders with other studies is left out, because its folder is unknown.
+    One file of each subfolder is opened, once per process. If all files are one study, such as a
+    folder for each series, the folder is `root`. A study spread over several folders with other
+    studies is left out, because its folder is unknown.
     """
     secret = user_secret()
     places: dict[str, list[Path]] = {}

@@ -17,7 +17,7 @@ from napari_mamamia.io.exam.selectors import (
 )
 
 UNREADABLE_FILES: Final = read_selectors([f"role={Role.UNREADABLE}"])[0]
-"""The selectors of files that cannot be read at all, which can only be left out."""
+"""The selectors of unreadable files, which can only be left out."""
 _EARLIER_PRE: Final = read_selectors([f"role={Role.EARLIER_PRE}"])[0]
 _UNKNOWN: Final = (float("nan"), float("nan"), float("nan"))
 _UNDECIDED: Final = "not decided"
@@ -28,7 +28,7 @@ _NOT_CHOSEN: Final = "not chosen"
 
 @dataclass(frozen=True, slots=True)
 class SeriesRow:
-    """One row of the table of a study: a series, or the part of it that is one kind of image.
+    """One row of the table of a study: a series, or its images of one kind.
 
     `role` is the part's role (a value of `Role`), `evidence` the reason for it, `use` its use in
     the import and `fate` the reason in a sentence; `short_fate` the same without names of files.
@@ -82,7 +82,7 @@ def table_of(
 
 
 def undecided_table(images: Sequence[Image], candidates: Candidates) -> tuple[SeriesRow, ...]:
-    """Return the table of a refused study, of which no part is used."""
+    """Return the table of a refused study, in which no part is used."""
     rows = [
         replace(_row_of(part), fate=_UNDECIDED, short_fate=_UNDECIDED, kind=_UNDECIDED,
                 use=Use.ASKED)
@@ -97,7 +97,7 @@ def undecided_table(images: Sequence[Image], candidates: Candidates) -> tuple[Se
 
 
 def unreadable_rows(reasons: Sequence[str]) -> tuple[SeriesRow, ...]:
-    """Return a row for the files that cannot be read at all, none where there are none."""
+    """Return a row for the unreadable files; empty if there are none."""
     if not reasons:
         return ()
     words = Role.UNREADABLE.words
@@ -110,7 +110,7 @@ def unreadable_rows(reasons: Sequence[str]) -> tuple[SeriesRow, ...]:
 
 
 def others_named(images: Sequence[Image], candidates: Candidates) -> str:
-    """Return the kinds of images that are no phases, with their counts, for messages."""
+    """Return a text of the kinds of images that are not phases, with their counts."""
     counts: dict[str, int] = {}
     for image in images:
         if isinstance(image, OtherImage):
@@ -123,7 +123,7 @@ def others_named(images: Sequence[Image], candidates: Candidates) -> str:
 
 
 def _sort_rows(table: Sequence[SeriesRow]) -> tuple[SeriesRow, ...]:
-    """Return the rows in an order that does not depend on their use."""
+    """Return the rows in an order that is independent of their use."""
     return tuple(
         sorted(
             table,
@@ -171,7 +171,7 @@ def _make_left_row(one: LeftOut) -> SeriesRow:
 
 
 def _is_told_apart(one: LeftOut, row: SeriesRow) -> bool:
-    """Return whether a part is no phase only because of its time, as its role says."""
+    """Return whether a part is excluded only because of its time."""
     return one.role is Role.EARLIER_PRE and bool(row.selectors)
 
 
@@ -209,7 +209,7 @@ def _middle_of(part: Part) -> Slice:
 
 
 def _name_of(part: Part) -> str:
-    """Return what distinguishes a part from the others of its series."""
+    """Return the text that distinguishes a part from the others of its series."""
     words = [part.sequence.contrast] if part.sequence.contrast else []
     if part.echo > 1:
         words.append(f"echo {part.echo}")
@@ -222,7 +222,7 @@ def _name_of(part: Part) -> str:
 
 
 def spans(numbers: Sequence[int]) -> str:
-    """Return ascending numbers, with three or more in a row as a range.
+    """Return a text of ascending numbers, with runs of three or more as ranges.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def spans(numbers: Sequence[int]) -> str:
 
 
 def _rows_of_others(images: Sequence[Image]) -> list[SeriesRow]:
-    """Return a row for the images of each series and kind that cannot be a phase."""
+    """Return a row for each series and kind of images that cannot be phases."""
     groups: dict[tuple[int | None, str, str], list[OtherImage | BadImage]] = {}
     for image in images:
         if not isinstance(image, tuple):

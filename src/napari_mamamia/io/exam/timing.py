@@ -1,4 +1,4 @@
-"""Read the time axis besides starts from DICOM headers: resolution, injection, centres, ends.
+"""Read further times from DICOM headers: resolution, injection, centres and ends of phases.
 
 Source of the resolution: UCSF's program (rnadkarni2/SlicerBreast_DCEMRI_FTV,
 chooseEarly_LateByManufacturer.py at f0e9ca57), whose choice of phases depends on it.
@@ -24,21 +24,19 @@ _MILLISECONDS_FROM: Final = 1000.0
 _WHOLE_FROM: Final = 150.0
 _GE_DURATION: Final = PrivateElement(0x0019, "gems_acqu_01", 0x5A, "FL")
 _MOST_S: Final = 7200.0
-"""Longest time from the pre-contrast scan to the injection in an exam."""
+"""Longest time in s from the pre-contrast scan to the injection in an exam."""
 
 
 _LEAST_S: Final = 0.1
-"""Difference below which a reference time is the start, as some scanners write it."""
+"""Difference in s below which a reference time equals the start, as on some scanners."""
 _LEAST_SHARE: Final = 1.05
-"""Ratio of a frame's duration to the least gap up to which it is that of one phase, not of the
-scan.
-"""
+"""Largest ratio of a frame's duration to the least gap for the duration of one phase."""
 _UNKNOWN: Final = "unknown: no element gives it"
 
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Centre and end of each phase, seconds since the start of phase 0; None where unknown.
+    """Centre and end of each phase in seconds since the start of phase 0; None if unknown.
 
     `centres_are` and `ends_are` name the element, or say that none gives them.
     """
@@ -50,7 +48,7 @@ class Moments:
 
 
 def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
-    """Return the times of each phase that its frames have besides the start, AcquisitionTime.
+    """Return the centre and end of each phase, as far as its frames have them.
 
     FrameReferenceDateTime is the centre if it differs from the start and is before the next phase.
     Otherwise the centre is nominal: the start plus half of FrameAcquisitionDuration, if that is one
@@ -81,7 +79,7 @@ def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
 
 
 def _find_least(stacks: Sequence[Sequence[Slice]], name: str) -> list[float] | None:
-    """Return the least value of each phase, None where a plane has none."""
+    """Return the least value of each phase, or None if a plane has no value."""
     minima = []
     if len(find_units_s(name, [plane for stack in stacks for plane in stack])) > 1:
         return None
@@ -127,7 +125,7 @@ def read_scan_timing(post: Path, pre: Path) -> ScanTiming:
 
 
 def _read_resolution(header: Any, maker: str, positions: int | None) -> float | None:
-    """Return the temporal resolution in s as UCSF's program reads it; None where it is missing."""
+    """Return the temporal resolution in s as UCSF's program reads it, or None."""
     resolution_s = optional_number(header, "TemporalResolution")
     if resolution_s is not None and resolution_s > _MILLISECONDS_FROM:
         resolution_s /= 1000
@@ -140,7 +138,10 @@ def _read_resolution(header: Any, maker: str, positions: int | None) -> float | 
 
 
 def _read_injection(after: Any, before: Any) -> float | None:
-    """Return the time of the injection in seconds since the start of phase 0, over midnight too."""
+    """Return the time of the injection in seconds since the start of phase 0.
+
+    Midnight may lie between both times.
+    """
     times = (read_time_s(header.get("ContrastBolusStartTime")) for header in (after, before))
     given_s = next((time_s for time_s in times if time_s is not None), None)
     start_s = read_time_s(before.get("AcquisitionTime"))

@@ -1,4 +1,4 @@
-"""Check the stored values of an exam: different scalings, and signed values among unsigned ones."""
+"""Check the stored values of an exam for different scalings and mixed signedness."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ _NAMELESS: Final = (
     "Philips' Scale Slope (2005,100E), whose block of private elements does not name its creator"
 )
 _SAME_SCALE: Final = 1.001
-"""Ratio below which factors are equal: RescaleSlope is rounded."""
+"""Ratio below which scaling factors count as equal: RescaleSlope is rounded."""
 
 
 def check_values(stacks: Sequence[Sequence[Slice]], name: str) -> tuple[CaseError, ...]:
@@ -30,7 +30,7 @@ def check_values(stacks: Sequence[Sequence[Slice]], name: str) -> tuple[CaseErro
 
 
 def value_warnings(slices: Sequence[Slice]) -> tuple[str, ...]:
-    """Return warnings about elements that were ignored, or that differ within an exam."""
+    """Return warnings about elements that were ignored or that differ within an exam."""
     faults = Counter(p.scaling.fault for p in slices if p.scaling.fault)
     notes = [
         f"{fault} in {n_slices} of {len(slices)} slices cannot be a calibration and was ignored: "
@@ -73,7 +73,7 @@ def _describe_result(fault: str, slices: Sequence[Slice]) -> str:
 
 
 def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return an error if slices are scaled by different elements, or some of them by none."""
+    """Return an error if slices are scaled by different elements, or only some are scaled."""
     scalings = {plane.scaling for stack in stacks for plane in stack}
     kinds = Counter(name_scaling(plane.scaling) for stack in stacks for plane in stack)
     faults = {scaling.fault for scaling in scalings} - {""}
@@ -93,7 +93,7 @@ def _find_two_scales(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError 
 
 
 def _find_unnamed_slopes(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return an error if Philips' Scale Slope lost its creator and would change the values.
+    """Return an error if a Scale Slope of Philips without its creator would change the values.
 
     The signal is stored / SS; by RescaleSlope it differs by the factor RescaleSlope x SS.
     """
@@ -115,7 +115,7 @@ def _find_unnamed_slopes(stacks: Sequence[Sequence[Slice]], name: str) -> CaseEr
 
 
 def _find_unused_mappings(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return an error if images are mapped to a quantity in different ways that are not applied."""
+    """Return an error if images have different mappings to a quantity that are not applied."""
     counts = Counter(plane.scaling.unused for stack in stacks for plane in stack)
     if len(counts) < 2:
         return None
@@ -150,7 +150,7 @@ def _find_negative_slope(stacks: Sequence[Sequence[Slice]], name: str) -> CaseEr
 
 
 def _find_wrapped(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | None:
-    """Return an error if images called signed, among unsigned ones, have values below 0."""
+    """Return an error if signed images among unsigned ones have values below 0."""
     pieces = [plane for stack in stacks for plane in stack]
     n_signed = sum(map(_is_signed, pieces))
     if n_signed in (0, len(pieces)):
@@ -174,7 +174,7 @@ def _is_signed(piece: Slice) -> bool:
 def _find_slices(
     stacks: Sequence[Sequence[Slice]], is_odd: Callable[[Slice], bool]
 ) -> tuple[str, list[Sequence[Slice]]]:
-    """Return the first odd slice in words (no file name, as records keep it), and its phases."""
+    """Return a text of the first odd slice (without file name), and its phases."""
     places = [
         (phase, number)
         for phase, stack in enumerate(stacks)

@@ -24,17 +24,20 @@ from napari_mamamia.core.program.system import (
 from napari_mamamia.io.files.save import saving
 
 SYNC_EVERY_S: Final = 1.0
-"""A power failure loses at most the lines of this many seconds; a crash of the program loses none.
+"""Longest time in s between two writes to disk.
+
+A power failure loses at most the lines of this time; a crash of the program loses none.
 """
 
 _LOCKED_BYTE: Final = 1 << 40
-"""On Windows others cannot read a locked byte: this one is far beyond any line."""
+"""On Windows, the locked byte: others cannot read it, so it is far beyond any line."""
 
 _BLOCK: Final = 1 << 20
 
 _own_locks: Final[set[tuple[int, int, int]]] = set()
-"""Files that this process has open (process, device, file): system locks do not reveal their owner,
-and some file systems have none.
+"""Files that this process has open, as (process, device, file).
+
+System locks do not reveal their owner, and some file systems have no locks.
 """
 _own_locks_turn: Final = threading.Lock()
 
@@ -84,7 +87,7 @@ class AppendFile:
         self._is_dirty = False
 
     def append(self, line: bytes) -> None:
-        """Append one line including its line end; if that fails, nothing of it stays.
+        """Append one line including its line end, completely or not at all.
 
         Raises
         ------
@@ -117,7 +120,7 @@ class AppendFile:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file still has its name; somebody may have removed or replaced it."""
+        """Whether the file still has its name, so was not removed or replaced."""
         return _is_at(self.path, self._handle)
 
     def last_line(self) -> bytes:
@@ -130,12 +133,12 @@ class AppendFile:
         return tail[tail.rfind(b"\n", 0, -1) + 1 :]
 
     def count_lines(self) -> int:
-        """Return the number of lines; reads the whole file."""
+        """Return the number of lines, reading the whole file."""
         starts = range(0, self._size, _BLOCK)
         return sum(_read_at(self._handle, _BLOCK, start).count(b"\n") for start in starts)
 
     def put_back(self) -> Self:
-        """Write a copy under the removed file's name; close this one and return the copy.
+        """Write a copy under the removed file's name, close this file and return the copy.
 
         Raises
         ------
@@ -155,7 +158,7 @@ class AppendFile:
         return copy
 
     def sync(self, *, every_s: float = SYNC_EVERY_S) -> None:
-        """Force appended lines to the disk, unless that was done less than `every_s` ago."""
+        """Force appended lines to the disk, unless this was done less than `every_s` ago."""
         if not self._is_dirty or time.monotonic() - self._synced_at < every_s:
             return
         self._is_dirty = False  # set before, so that a line appended meanwhile counts as unforced
@@ -206,7 +209,7 @@ def is_open_here(path: Path) -> bool:
 
 
 def opened_to_add(path: Path) -> IO[bytes]:
-    """Return the plain file at `path`, open for appending bytes, such as a log; made if missing.
+    """Return the plain file at `path`, open for appending bytes; create it if missing.
 
     Raises
     ------
@@ -217,7 +220,7 @@ def opened_to_add(path: Path) -> IO[bytes]:
 
 
 def _claim_file(path: Path) -> int:
-    """Return the file at `path`, locked for this writer; made if missing."""
+    """Return the file at `path`, locked for this writer; create it if missing."""
     while True:
         with _closed_on_error(_open_own_file(path)) as handle:
             _lock_file(handle, path)
@@ -238,7 +241,7 @@ def _open_own_file(path: Path, more: int = 0) -> int:
 
 
 def _must_be_new(handle: int, size: int) -> bool:
-    """Return whether the file has another hard link, or lines would have to be emptied in place."""
+    """Return whether the file has another hard link, or would have to be truncated in place."""
     if not CAN_REPLACE_OPEN_FILES:
         return False
     now = os.fstat(handle)
@@ -336,8 +339,7 @@ def _lock_against_others(handle: int, path: Path) -> None:
 
 def _make_conflict_error(path: Path) -> SaveConflictError:
     return SaveConflictError(
-        f"expected to be the only run that writes {path}, but another one is running: wait "
-        "for it, or choose another output folder"
+        f"another run is writing {path}: wait for it, or choose another output folder"
     )
 
 
@@ -350,7 +352,7 @@ def _not_own(path: Path, what: str) -> SaveError:
 
 def _make_save_error(path: Path, error: OSError) -> SaveError:
     return SaveError(
-        f"expected to add a result to {path}, but {error.strerror or error}: free some space or "
-        "check the folder, then continue; earlier results are kept",
+        f"cannot add a result to {path}: {error.strerror or error}; free some space or check the "
+        "folder, then continue; earlier results are kept",
         remedies=(Remedy("resume"),),
     )

@@ -1,4 +1,4 @@
-"""An append-only file of JSON lines in a hash chain: each line holds the hash of the previous one.
+"""An append-only file of JSON lines in a hash chain: each line holds the previous hash.
 
 A line is ``{"hash":H,"prev":P,"seq":N,"entry":...}``: H is the SHA-256 of the rest of the line
 after it, P the H of the previous line, N counts from 0. The P of the first line is the origin of
@@ -65,7 +65,7 @@ class ChainedLine:
 
     @property
     def is_torn(self) -> bool:
-        """Whether its end is missing, because of a crash or a write in progress."""
+        """Whether its end is missing, because of a crash or an ongoing write."""
         return self.problem == _TORN
 
 
@@ -152,13 +152,13 @@ def scan_chained_lines(
                 start += len(line)
     except OSError as error:
         raise FormatError(
-            f"expected readable records at {path}, but {error.strerror or error}: "
-            "check that you may read the file"
+            f"cannot read the records {path}: {error.strerror or error}; check that you may read "
+            "the file"
         ) from error
 
 
 def line_at(path: Path, start: int) -> ChainedLine:
-    """Return the line that begins at byte `start`; its place in the chain is not checked.
+    """Return the line that begins at byte `start`, without checking its place in the chain.
 
     Raises
     ------
@@ -171,8 +171,8 @@ def line_at(path: Path, start: int) -> ChainedLine:
             return parse_line(stream.readline(), 0, start)
     except OSError as error:
         raise FormatError(
-            f"expected a readable record at {path}, but {error.strerror or error}: "
-            "check that you may read the file"
+            f"cannot read a record of {path}: {error.strerror or error}; check that you may read "
+            "the file"
         ) from error
 
 
@@ -191,7 +191,7 @@ def canonical(value: object) -> bytes:
 
 
 def _split_lines(stream: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Yield the lines, and whether a damaged line end joined each to the next; split those."""
+    """Yield the lines and whether each was joined to the next by a damaged line end."""
     for line in stream:
         index = line.find(_BEGIN, 1)
         if index > 0:
@@ -217,7 +217,7 @@ def parse_line(line: bytes, number: int, start: int) -> ChainedLine:
 
 
 def _parse_parts(line: bytes) -> tuple[str, str, int, bytes] | None:
-    """Return hash, previous hash, sequence number and entry of a valid line, else None."""
+    """Return hash, previous hash, sequence number and entry of a valid line, or None."""
     match = _LINE.fullmatch(line)
     if match is None or hashlib.sha256(match[2]).hexdigest().encode() != match[1]:
         return None

@@ -1,4 +1,4 @@
-"""An append-only file of JSON lines with checksums, which survive a crash of the program."""
+"""An append-only file of JSON lines with checksums that survives a crash of the program."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ class CheckedLines(AppendFile):
     """
 
     def add(self, entry: object) -> None:
-        """Append one line; nothing of it stays if it cannot be written whole.
+        """Append one line, completely or not at all.
 
         Raises
         ------
@@ -63,7 +63,7 @@ def read_checked_lines(path: Path) -> Iterator[Any]:
 
 
 def scan_checked_lines(path: Path, start: int = 0) -> Iterator[tuple[int, Any]]:
-    """Yield the start and the entry of each line from byte `start` on; None for a damaged line.
+    """Yield start and entry of each line from byte `start` on; damaged lines give None.
 
     Raises
     ------
@@ -79,13 +79,13 @@ def scan_checked_lines(path: Path, start: int = 0) -> Iterator[tuple[int, Any]]:
                 start += len(line)
     except OSError as error:
         raise FormatError(
-            f"expected readable results at {path}, but {error.strerror or error}: "
-            "check that you may read the file"
+            f"cannot read the results {path}: {error.strerror or error}; check that you may read "
+            "the file"
         ) from error
 
 
 def parsed_entry(text: bytes) -> Any:
-    """Return the JSON value of an entry, None if Python cannot hold it."""
+    """Return the JSON value of an entry, or None if Python cannot represent it."""
     try:
         return parsed_json(text.decode("utf-8"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Texts in .csv files: a text that a spreadsheet program would run as a formula gets an apostrophe.
+"""Texts in .csv files, with an apostrophe before text that would run as a formula.
 
 A case id, a reader's tag or a column's name comes from others, and a spreadsheet program runs
 ``=HYPERLINK(...)`` in a table. It puts an apostrophe before a text that is no formula itself;
@@ -16,7 +16,7 @@ _FORMULA: Final = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 
 
 def as_csv_text(text: str) -> str:
-    """Return a text as written into a .csv file.
+    """Return a text as it is written to a .csv file.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def as_csv_text(text: str) -> str:
 
 
 def from_csv_text(cell: str) -> str:
-    """Return the text from which `as_csv_text` made a cell; return other cells unchanged.
+    """Return the text from which `as_csv_text` made a cell; other cells are unchanged.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def write_csv(rows: Iterable[Sequence[object]], out: TextIO, line_end: str = "\n
 
 
 def _is_formula(text: str) -> bool:
-    """Return whether a text, without apostrophes before it, would run as a formula."""
+    """Return whether a text, ignoring leading apostrophes, would run as a formula."""
     core = text.lstrip(_MARK)
     return _FORMULA.match(core) is not None and not _is_number(core)
 

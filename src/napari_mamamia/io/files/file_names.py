@@ -1,4 +1,4 @@
-"""Comparison of case ids that are spelled differently."""
+"""Comparison of differently spelled case ids."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""List the names in a folder without hidden ones, and sort them naturally."""
+"""List the visible names in a folder, and sort names naturally."""
 
 import os
 import re
@@ -26,7 +26,7 @@ def natural_key(text: str) -> tuple[tuple[str, int, str], ...]:
 
 
 def list_names(folder: Path) -> list[str]:
-    """Return the names in a folder, in no order, without hidden ones (a leading dot).
+    """Return the names in a folder in no particular order, without hidden names.
 
     Raises
     ------
@@ -37,6 +37,6 @@ def list_names(folder: Path) -> list[str]:
         return [name for name in os.listdir(folder) if not name.startswith(".")]  # noqa: PTH208
     except OSError as error:
         raise FormatError(
-            f"expected a readable folder at {folder}, but {error.strerror or error}: "
-            "check the path and that you may read it"
+            f"cannot read the folder {folder}: {error.strerror or error}; check the path and that "
+            "you may read it"
         ) from error

@@ -1,4 +1,4 @@
-"""Guard every reader: a library's error about a foreign file becomes one that names the file.
+"""Guard readers: convert a library's error about a file to an error that names the file.
 
 Files come from others, damaged, truncated or made to harm. A reader returns, or raises an error of
 `core.errors`: the decorator `reads` on each public reader ensures that, whatever a library raises.
@@ -24,14 +24,14 @@ _log = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 READS: Final = "__reads__"
-"""Attribute of a reader: the content that it expects, in words. Tests find the readers by it."""
+"""Attribute of a reader with a phrase for the content that it expects."""
 
 
 _ASKED: Final = 1 << 20
 
 
 class _Bounded(io.BufferedReader):
-    """A file whose `read` never asks the system for more memory than the file has bytes."""
+    """A file whose `read` never allocates more memory than the file has bytes."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > _ASKED:
@@ -40,7 +40,7 @@ class _Bounded(io.BufferedReader):
 
 
 def open_bounded(path: Path, buffering: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
-    """Open a file for a library that trusts lengths in it, which damage can raise to 4 GB."""
+    """Open a file for a library that trusts lengths in it, which may be damaged."""
     return _Bounded(io.FileIO(path, opener=_open_at_once), buffering)
 
 
@@ -67,7 +67,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def said(error: BaseException) -> str:
-    """Return the message of an error in one line; the error's type if it has no message.
+    """Return the message of an error as one line, or the error's type without a message.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def said(error: BaseException) -> str:
 def explained(
     where: object, expected: str, remedy: str, kind: type[MamamiaError] = FormatError
 ) -> Iterator[None]:
-    """Convert any exception in the block into one error of `kind` that names `where`.
+    """Convert any exception in the block to one error of `kind` that names `where`.
 
     Errors of this software and `Cancelled` are not converted.
     """

@@ -8,12 +8,14 @@ from typing import Any, Final
 from napari_mamamia.io.files.foreign import open_plain
 
 MOST_BYTES: Final = 64 << 20
-"""Our choice: the largest of these files, a manifest of 100,000 files, has about 40 MB."""
+"""Largest size of a JSON file (our choice): a manifest of 100,000 files has about 40 MB."""
 _DEEPEST: Final = 64
 _CONTAINERS: Final = frozenset({dict, list})
 _MOST_DIGITS: Final = 20
-"""Most digits of an integer: 64 bits have at most 20. `float`, numpy and `math` refuse longer ones
-with errors of many kinds, and no file of this field holds one.
+"""Largest number of digits of an integer, as in 64 bits.
+
+`float`, numpy and `math` refuse longer integers with errors of many kinds, and no file of this
+field contains one.
 """
 
 
@@ -64,7 +66,7 @@ def _has_half_characters(value: Any) -> bool:
 
 
 def _is_deep(value: Any) -> bool:
-    """Return whether a value has more than `_DEEPEST` levels, level by level without recursion."""
+    """Return whether a value has more than `_DEEPEST` levels, without recursion."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(_DEEPEST - 1):
         children = (one.values() if type(one) is dict else one for one in level)
@@ -73,7 +75,7 @@ def _is_deep(value: Any) -> bool:
 
 
 class _Integers(dict[str, int]):
-    """Integers by their text; a small one is found without a call, in a third of the time."""
+    """Cache of integers by their text; small integers are found in a third of the time."""
 
     def __missing__(self, text: str) -> int:
         if len(text) > _MOST_DIGITS and len(text.lstrip("-")) > _MOST_DIGITS:
@@ -84,7 +86,8 @@ class _Integers(dict[str, int]):
 _INTEGERS: Final = _Integers((str(number), number) for number in range(1000))
 _DECODER: Final = json.JSONDecoder(parse_int=_INTEGERS.__getitem__)
 scan_json: Final[Callable[[str, int], tuple[Any, int]]] = _DECODER.scan_once  # type: ignore[attr-defined]
-"""Reads one value at a position, and returns it with its end; StopIteration or ValueError if there
-is
-none. The caller has to check depth and surrogates, see `parsed_json`.
+"""Function that reads one value at a position and returns it with its end.
+
+It raises StopIteration or ValueError without a value. The caller must check depth and surrogates,
+see `parsed_json`.
 """

@@ -1,4 +1,4 @@
-"""Parse ``NAME=PATH``, of which both parts may hold an equals sign."""
+"""Parse ``NAME=PATH``, where both parts may contain an equals sign."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from napari_mamamia.core.errors import CaseError
 
 
 def read_named_path(text: str) -> tuple[str, Path]:
-    """Return the name and the path of ``NAME=PATH``, "" and the path of ``PATH`` alone.
+    """Return name and path of ``NAME=PATH``, or "" and the path of ``PATH``.
 
     An existing path decides: the whole text, or the part after one of its equals signs. A name has
     no slash, so that ``./a=b`` is a path. If nothing exists, the first sign separates.

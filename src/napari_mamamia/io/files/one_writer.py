@@ -19,7 +19,7 @@ _POLL_S: Final = 0.05
 
 
 class Turn:
-    """The right to change a file until the block ends; then the lock file is removed.
+    """The right to change a file until the block ends, when the lock file is removed.
 
     `is_alone` is False on a file system without locks, where others are not kept away.
     """
@@ -37,7 +37,7 @@ class Turn:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Remove the lock file while it is locked, so that nobody waits for a removed one."""
+        """Remove the lock file while it is locked, so that nobody waits for a removed file."""
         if not CAN_REPLACE_OPEN_FILES:
             os.close(self._handle)
         with suppress(OSError):
@@ -47,7 +47,7 @@ class Turn:
 
 
 def wait_for_turn(path: Path) -> Turn:
-    """Wait until nobody else has a turn at `path`, and return a turn.
+    """Wait until no other program may change `path`, and return the right to change it.
 
     Use the result in a ``with`` block at once. The lock is ``.NAME.lock`` beside the file. It is
     the system's own (flock, on Windows a locked byte), so that a killed program blocks nobody; it
@@ -80,8 +80,8 @@ def _open_lock(lock: Path, path: Path) -> int:
         return open_own(lock, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise SaveError(
-            f"expected to lock {path} against other programs by {lock.name}, but "
-            f"{error.strerror or error}: choose a folder that you may write to; nothing was written"
+            f"cannot lock {path} by {lock.name}: {error.strerror or error}; choose a folder that "
+            "you may write to; nothing was written"
         ) from error
 
 

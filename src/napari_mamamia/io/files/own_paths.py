@@ -29,15 +29,21 @@ _PART: Final = ".part"
 _WAS: Final = ".was-"
 _IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - only looked into, for names of our own
 _LEASE_S: Final = 7 * 24 * 3600.0
-"""Seconds for which a path of another computer, whose processes are unknown, is kept."""
+"""Seconds for which a temporary path of another computer is kept.
+
+The processes of another computer are unknown.
+"""
 _DEPTH: Final = 4
-"""Depth of our folders below their root: ``nnunet/DatasetNNN/imagesTr`` of an export, and one."""
+"""Depth of the deepest output folder below its root, plus one.
+
+The deepest one is ``nnunet/DatasetNNN/imagesTr`` of an export.
+"""
 _PRIVATE: Final = stat.S_IRWXU
 _REMOVE_S: Final = 60.0
 
 
 def new_path_in(folder: Path) -> Path:
-    """Return an unused path in `folder` that belongs to this process; nothing is made there.
+    """Return an unused path in `folder` that belongs to this process, without creating it.
 
     The caller renames the file written there to its final name, or removes it.
     """
@@ -47,7 +53,7 @@ def new_path_in(folder: Path) -> Path:
 
 @contextmanager
 def own_folder(place: Path | None = None) -> Iterator[Path]:
-    """Yield an empty folder that only this account may open; remove it afterwards.
+    """Yield an empty folder that only this account may open, and remove it afterwards.
 
     Parameters
     ----------
@@ -67,8 +73,8 @@ def own_folder(place: Path | None = None) -> Iterator[Path]:
         folder.mkdir(_PRIVATE)
     except OSError as error:
         raise SaveError(
-            f"expected to write in {where}, but {error.strerror or error}: free some space, or "
-            "choose another folder; nothing was written"
+            f"cannot write in {where}: {error.strerror or error}; free some space, or choose "
+            "another folder; nothing was written"
         ) from error
     try:
         yield folder
@@ -77,7 +83,7 @@ def own_folder(place: Path | None = None) -> Iterator[Path]:
 
 
 def place_folder(folder: Path, target: Path, earlier: Path | None = None) -> None:
-    """Give a folder of `own_folder` its final name, and the default mode of new folders here.
+    """Give a folder of `own_folder` its final name, and the default mode of new folders.
 
     `target` may be an empty folder. `earlier` is a folder that it replaces with all content: it is
     removed after the renaming, and restored if that fails or the program is killed.
@@ -104,7 +110,7 @@ def place_folder(folder: Path, target: Path, earlier: Path | None = None) -> Non
 
 
 def can_write_in(folder: Path) -> bool:
-    """Return whether a file can be made in a folder; permissions do not always tell."""
+    """Return whether a file can be created in a folder, tested by creating one."""
     try:
         with tempfile.TemporaryFile(dir=folder):  # the file has no name if the system allows that
             return True
@@ -120,13 +126,13 @@ def temporary_places() -> tuple[Path, ...]:
 
 
 def sweep_temporary() -> None:
-    """Remove temporary files of ended processes from the system's folders for them."""
+    """Remove temporary files of ended processes from the system's temporary folders."""
     for place in temporary_places():
         sweep(place)
 
 
 def sweep_below(root: Path) -> None:
-    """Remove temporary files of ended processes from a folder of ours and its subfolders."""
+    """Remove temporary files of ended processes from an output folder and its subfolders."""
     folders = [root]
     for _ in range(_DEPTH):
         folders = [inner for folder in folders for inner in sweep(folder)]
@@ -153,7 +159,7 @@ def sweep(folder: Path) -> list[Path]:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with all content, even closed or very deep subfolders; never raise."""
+    """Remove a folder with all content, even unreadable or very deep subfolders; never raise."""
     try:
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -194,7 +200,7 @@ def _is_own(about: os.stat_result) -> bool:
 
 
 def _find_last_change(path: Path, since: float) -> float:
-    """Return when something in a folder was last changed."""
+    """Return the time of the last change in a folder."""
     inside = (item.lstat().st_mtime for item in path.rglob("*"))
     return max(since, max(inside, default=since))
 
@@ -211,7 +217,7 @@ def _clear_path(path: Path) -> None:
 
 
 def _usual_mode(folder: Path) -> int:
-    """Return the mode of new folders in `folder`, which the process's umask decides."""
+    """Return the mode of new folders in `folder`, which follows the process's umask."""
     probe = new_path_in(folder)
     probe.mkdir()
     try:

@@ -21,24 +21,24 @@ Writer = Callable[[Any], Any]
 
 _LONGEST: Final = 80
 _LARGEST: Final = int(sys.float_info.max)
-"""JSON's integers are unlimited; Python raises an error of its own for a float above this."""
+"""Largest integer that fits into a float; JSON's integers are unlimited."""
 _OBJECT_KEY: Final = "float"
 
 
 class NotFinite(Enum):
-    """How nan and infinity are written, which JSON lacks."""
+    """Representation of nan and infinity, which JSON lacks."""
 
     TEXT = "text"
     """``"nan"``, ``"inf"``, ``"-inf"``."""
     OBJECT = "object"
     """``{"float": "inf"}``, for a field that may be a text too."""
     AS_IT_IS = "as it is"
-    """Left to the writer of the values."""
+    """Unchanged; the writer of the values decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How one field is written if its type does not define it; `read` raises ValueError."""
+    """The form of one field that its type does not define; `read` raises ValueError."""
 
     write: Writer
     read: Reader
@@ -46,7 +46,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the file of a record differs from its fields.
+    """Differences between a record's fields and its file.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ _BY_TYPES: Final = Layout(object)
 
 
 class _WrongError(ValueError):
-    """The expected and the actual value, and the path to it from outside, innermost step last."""
+    """Error with the expected and the actual value, and the path to the field, innermost first."""
 
     def __init__(self, expected: str, got: object, words: str = "") -> None:
         super().__init__(expected)
@@ -83,12 +83,12 @@ class _WrongError(ValueError):
 
     @property
     def place(self) -> str:
-        """Path of the field, such as "cases[2].files"."""
+        """Path of the field as text, such as "cases[2].files"."""
         return "".join(reversed(self.way)).removeprefix(".")
 
 
 class _RefusedError(Exception):
-    """A record refuses its values: a message in three parts, without the path to the record."""
+    """Error of a record that refuses its values, in three parts without the record's path."""
 
 
 class RecordCodec(Generic[R]):
@@ -136,7 +136,7 @@ class RecordCodec(Generic[R]):
         self._readers: dict[type, Reader] = {}
 
     def plain(self, value: object) -> Any:
-        """Return a record, or a value of one of its fields, as JSON values, keys in field order."""
+        """Return a record, or a value of one of its fields, as JSON values in field order."""
         if isinstance(value, Enum):
             return value.value
         if isinstance(value, float):
@@ -158,7 +158,7 @@ class RecordCodec(Generic[R]):
         raise TypeError(f"expected a value of a record, got {type(value).__name__}")
 
     def record(self, content: object, where: object) -> R:
-        """Return the record of plain values; `where` names their file in errors.
+        """Return the record of plain values; error messages name their file as `where`.
 
         Raises
         ------
@@ -290,7 +290,7 @@ class RecordCodec(Generic[R]):
         return lambda value: self._read_single(value, tuple(some), has_none)
 
     def _read_single(self, value: object, kinds: tuple[type, ...], has_none: bool) -> Any:
-        """Return a value of one of several plain types; whole numbers stay whole."""
+        """Return a value of one of several plain types; whole numbers stay integers."""
         if value is None and has_none:
             return None
         if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
@@ -313,7 +313,7 @@ class RecordCodec(Generic[R]):
 
 
 def _quote_value(value: object) -> str:
-    """Return a value as an error shows it, shortened if it is long."""
+    """Return a value as quoted in errors, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
@@ -336,7 +336,7 @@ def _make_record(record: type, values: Mapping[str, Any]) -> Any:
 
 
 def _make_plain_reader(record: type, kinds: Mapping[str, type], read_any: Reader) -> Reader:
-    """Return a faster reader of records of texts and whole numbers, such as 60,000 tasks.
+    """Return a faster reader for records of texts and whole numbers, such as 60,000 tasks.
 
     Any unexpected value is left to `read_any`, which reports what is wrong with it.
     """

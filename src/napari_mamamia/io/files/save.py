@@ -34,7 +34,7 @@ _NO_HARD_LINKS: Final = {
 
 @contextmanager
 def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """Yield a temporary path beside `target`; it becomes `target` when the block ends.
+    """Yield a temporary path next to `target`, which becomes `target` when the block ends.
 
     Missing folders are made. After the block the temporary file is forced to the disk and renamed.
     If the block or the renaming fails, the temporary file is removed and an existing `target` is
@@ -111,7 +111,7 @@ def write_text_atomically(path: Path, text: str, *, overwrite: bool = False) -> 
 
 
 def flushed(path: Path) -> Iterator[None]:
-    """Force a file to the disk in a thread; yield every 100 ms meanwhile.
+    """Force a file to the disk in a thread, yielding every 100 ms.
 
     A slow disk takes seconds for a volume. If the generator is closed early, it waits for the disk.
 
@@ -128,7 +128,7 @@ def flushed(path: Path) -> Iterator[None]:
 
 
 def _rename_to_free_name(temporary: Path, target: Path) -> None:
-    """Rename without ever replacing: `target` must not exist, even if it appeared just now."""
+    """Rename without replacing: `target` must not exist at that moment."""
     try:
         if RENAMING_REPLACES:
             # Renaming would replace an existing file; a hard link is refused.
@@ -144,7 +144,7 @@ def _rename_to_free_name(temporary: Path, target: Path) -> None:
 
 
 def _claim_and_replace(temporary: Path, target: Path) -> None:
-    """Rename without replacing where hard links are missing: an empty file claims the name."""
+    """Rename without replacing on systems without hard links: an empty file claims the name."""
     try:
         target.touch(exist_ok=False)
     except FileExistsError as error:
@@ -164,8 +164,8 @@ def _force_to_disk(path: Path) -> None:
 
 def _make_conflict_error(target: Path) -> SaveConflictError:
     return SaveConflictError(
-        f"expected no file at {target}, but there is one already: nothing was written; "
-        "choose another name, or allow overwriting"
+        f"a file already exists at {target}; nothing was written; choose another name, or allow "
+        "overwriting"
     )
 
 
@@ -179,6 +179,6 @@ def _make_save_error(target: Path, error: OSError) -> SaveError:
     else:
         remedy = "check the folder and the name"
     return SaveError(
-        f"expected to save {target}, but {error.strerror or error}: {remedy}; "
-        "nothing was written, an existing file is unchanged"
+        f"cannot save {target}: {error.strerror or error}; {remedy}; nothing was written, an "
+        "existing file is unchanged"
     )

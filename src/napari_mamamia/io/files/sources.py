@@ -1,4 +1,4 @@
-"""Records of a case's files: layouts create them, readers open them. No file is touched here."""
+"""Records of a case's files, which layouts create and readers open."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class LayoutKind(StrEnum):
     PATTERN = "layout file"
     """Described by patterns of paths (`io.layouts`); `DataSet.layout` names it."""
     OWN_FILES = "own files"
-    """Files that a script named one by one."""
+    """Files that a script listed one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class NamedMask:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """When a patient was examined: as the data set writes it, and its number in time from 0.
+    """The visit at which a patient was examined: its name, and its number in time from 0.
 
-    `index` is None where nothing tells the order of a patient's visits.
+    `index` is None if the order of a patient's visits is unknown.
     """
 
     name: str
@@ -101,7 +101,7 @@ class CaseFiles:
 
     @property
     def person_key(self) -> str:
-        """What exams of one person share: the person that a table names, else the patient."""
+        """The person whom exams share: the person that a table names, else the patient."""
         named = self.person if self.person not in ("", "0") else ""
         return f"person {named}" if named else self.patient or self.case_id
 
@@ -139,7 +139,7 @@ class DataSet:
 
     @property
     def folders(self) -> frozenset[Path]:
-        """Each folder that holds a file of the data set."""
+        """All folders that contain a file of the data set."""
         cases = ((case.reference, case.automatic, case.info) for case in self.cases)
         files = [path for paths in cases for path in paths if path is not None]
         files += [path for path in (self.clinical, self.splits) if path is not None]
@@ -152,7 +152,7 @@ class DataSet:
         return MappingProxyType({case.case_id: case for case in self.cases})
 
     def case(self, case_id: str) -> CaseFiles:
-        """Return one case, or raise `CaseError` that names close matches."""
+        """Return one case, or raise `CaseError` that lists close matches."""
         files = self.by_id().get(case_id)
         if files is None:
             case_ids = ", ".join(case.case_id for case in self.cases[:5])

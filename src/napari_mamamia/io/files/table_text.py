@@ -10,13 +10,13 @@ _MARKS: Final = {
     b"\xfe\xff": "utf-16",
 }
 _CONTROL: Final = re.compile("[\x00-\x08\x0e-\x1f]")
-"""No text has these: they indicate another kind of file, or UTF-16 without its mark."""
+"""Control characters, which indicate another kind of file, or UTF-16 without a BOM."""
 _LOOKED_AT: Final = 4096
 _MOSTLY: Final = 0.4
 
 
 def decoded(data: bytes) -> tuple[str, str]:
-    """Return a text and, if it is not UTF-8, a sentence about the encoding that was used.
+    """Return a text, and a sentence about its encoding if that is not UTF-8.
 
     UTF-8 with or without a byte order mark; UTF-16 with one, or without if every other byte of its
     first letters is 0; else Windows-1252, which includes Latin-1's letters, unless the text
@@ -44,7 +44,7 @@ def decoded(data: bytes) -> tuple[str, str]:
 
 
 def _guess_utf16(head: bytes) -> str:
-    """Return the UTF-16 of a text without its mark, "" for none: Latin letters have a byte of 0."""
+    """Return the UTF-16 variant of a text without a BOM, or ""."""
     half = len(head) // 2
     low, high = head[0 : 2 * half : 2].count(0), head[1 : 2 * half : 2].count(0)
     if high > _MOSTLY * half and low == 0:

@@ -18,7 +18,7 @@ _FOLDER_VARIABLE: Final = "MAMAMIA_CONFIG_DIR"
 
 
 def preferences_path() -> Path:
-    """Return the preferences file; its folder is ``MAMAMIA_CONFIG_DIR`` if that is set."""
+    """Return the preferences file; ``MAMAMIA_CONFIG_DIR`` moves its folder."""
     folder = os.environ.get(_FOLDER_VARIABLE)
     return Path(folder or platformdirs.user_config_dir(_APP, appauthor=False)) / "preferences.json"
 
@@ -30,7 +30,7 @@ def review_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """Return the folder of data that can be made again (``MAMAMIA_CACHE_DIR`` moves it).
+    """Return the cache folder, whose data can be regenerated (``MAMAMIA_CACHE_DIR`` moves it).
 
     It may be deleted at any time.
     """
@@ -39,7 +39,7 @@ def cache_folder() -> Path:
 
 
 def documents_folder() -> Path:
-    """Return our folder in the user's documents, whether or not it exists."""
+    """Return the program's folder in the user's documents, whether or not it exists."""
     return Path(platformdirs.user_documents_dir()) / _APP
 
 
@@ -58,7 +58,7 @@ def napari_settings() -> Path:
 
 
 def copy_read_only_settings() -> Path | None:
-    """Copy napari's settings if they cannot be written, and return the copy, else None.
+    """Copy napari's settings if they are not writable, and return the copy, else None.
 
     napari 0.9.2 writes them while its window is made, and Qt ends the program if that fails.
 
@@ -80,15 +80,15 @@ def copy_read_only_settings() -> Path | None:
             temporary.write_bytes(stream.read())
     except (OSError, SaveError) as error:
         raise SaveError(
-            f"expected to write napari's settings {file}, or a copy in {copy.parent}, but neither "
-            f"can be written ({error}): give the right to write, or set NAPARI_CONFIG to a file "
-            "that can be written"
+            f"neither napari's settings {file} nor a copy in {copy.parent} can be written "
+            f"({error}): give the right to write, or set NAPARI_CONFIG to a file that can be "
+            "written"
         ) from error
     return copy
 
 
 def _is_there(path: Path) -> bool:
-    """Return whether a path can be reached; not one in a folder that this account may not open."""
+    """Return whether a path can be reached; False in a folder that this account may not open."""
     try:
         return path.exists()
     except OSError:

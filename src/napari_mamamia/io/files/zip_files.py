@@ -1,4 +1,4 @@
-"""Open a zip of other software: its directory is checked before anything is read."""
+"""Open a zip of other software after checking its directory."""
 
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -9,16 +9,25 @@ from typing import Any, BinaryIO, Final, cast
 from napari_mamamia.io.files.foreign import open_plain
 
 _MOST_DIRECTORY_BYTES: Final = 64 << 20
-"""500,000 names of 80 letters; Python needs about 15 times as much memory. Our choice."""
+"""Largest size of a zip's directory (our choice): 500,000 names of 80 letters.
+
+Python needs about 15 times as much memory.
+"""
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""From bzip2 and LZMA Python unpacks a whole block at once: 1 MB of them can be 10 GB."""
+"""Allowed compression methods.
+
+From bzip2 and LZMA, Python unpacks a whole block at once: 1 MB can become 10 GB.
+"""
 _HEADER_BYTES: Final = 30
-"""Least bytes in front of a member's content. Source: PKWARE, APPNOTE.TXT, 4.3.7."""
+"""Least number of bytes in front of a member's content.
+
+Source: PKWARE, APPNOTE.TXT, 4.3.7.
+"""
 
 
 @contextmanager
 def open_zip(file: Path | BinaryIO) -> Iterator[zipfile.ZipFile]:
-    """Open a zip for reading, after a check of its directory; a stream stays open.
+    """Open a zip for reading after a check of its directory; a given stream stays open.
 
     Raises
     ------
@@ -37,7 +46,7 @@ def open_zip(file: Path | BinaryIO) -> Iterator[zipfile.ZipFile]:
 
 
 def is_zip(path: Path) -> bool:
-    """Return whether a path is a zip archive, by its contents; never raise, never wait."""
+    """Return whether a path is a zip archive, judged by its content."""
     try:
         with open_plain(path) as stream:
             return zipfile.is_zipfile(stream)
@@ -46,12 +55,12 @@ def is_zip(path: Path) -> bool:
 
 
 def find_surplus(members: Iterable[zipfile.ZipInfo], ratio: int) -> int:
-    """Return by how many bytes members unpack beyond `ratio` times their size in the zip."""
+    """Return the number of bytes by which members exceed `ratio` times their packed size."""
     return sum(max(0, member.file_size - ratio * member.compress_size) for member in members)
 
 
 class _BoundedStream:
-    """A stream that refuses to read a directory above the limit into memory."""
+    """A stream that refuses to read an oversized directory into memory."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

@@ -83,7 +83,7 @@ def read_shipped_lexicon(name: str) -> Lexicon:
 
 
 def parse_form(lexicon: str, questions: Sequence[Any], where: object) -> Form:
-    """Return the form of a protocol: a shipped lexicon, then the protocol's own questions.
+    """Return the form of a protocol: a shipped lexicon followed by the protocol's questions.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Layouts as data: patterns of paths say which file is which phase and mask of which exam."""
+"""Layouts as data: patterns of paths that assign files to phases and masks of exams."""

@@ -1,4 +1,4 @@
-"""A JSON file that lists cases, as MONAI writes it -> which file is which phase and mask."""
+"""Match the cases that a JSON file lists, as MONAI writes it, to phases and masks."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,10 +28,10 @@ _POST: Final = re.compile(r"(?:.*[^a-z])?post(?:[^a-z].*)?", re.IGNORECASE)
 
 
 def match_list(layout: Layout, tree: Tree) -> Matches:
-    """Return the exams that a layout's JSON file lists; no exam where there is no such file.
+    """Return the exams that a layout's JSON file lists; empty if there is no such file.
 
-    Images of one item are phases where their names say so (pre, post1, phase 2, ...); an item whose
-    names do not is left out, with a warning.
+    Images of an item are phases if their names state the phase (pre, post1, phase 2, ...). Other
+    items are left out with a warning.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def _add_items(matches: Matches, rule: ListRule, root: Path, path: str) -> None:
     try:
         content = read_json(root / path)
     except (OSError, ValueError) as error:
-        raise FormatError(f"expected a list of cases at {root / path}, but {error}") from error
+        raise FormatError(f"cannot read the list of cases {root / path}: {error}") from error
     for key in rule.items if isinstance(content, dict) else ():
         items = content.get(key, [])
         for item in items if isinstance(items, list) else []:
@@ -91,7 +91,7 @@ def _add_item(matches: Matches, rule: ListRule, item: Any, key: str, folder: str
 
 
 def _paths_of(value: Any, folder: str) -> list[str]:
-    """Return the paths of a value below the root; absolute ones and ones outside are left out."""
+    """Return the paths below the root in a value; absolute and outside paths are left out."""
     values = value if isinstance(value, list) else [value]
     paths = []
     for text in values:
@@ -104,7 +104,7 @@ def _paths_of(value: Any, folder: str) -> list[str]:
 
 
 def order_phases(names: Sequence[str]) -> list[int] | None:
-    """Return the phase number of each file by its name, None where the names do not say.
+    """Return the phase number of each file from its name, or None if the names lack it.
 
     Examples
     --------

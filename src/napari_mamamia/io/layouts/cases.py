@@ -1,4 +1,4 @@
-"""Cases of what a layout matched: phases in order, times, masks, rows of tables, problems."""
+"""Build cases from the matches of a layout: phases, times, masks, table rows, problems."""
 
 import math
 import re
@@ -46,7 +46,7 @@ _HALF_DAY_S: Final = 12 * 3600.0
 _BASELINE_WORDS: Final = MappingProxyType(
     {"baseline": 0, "pre": 0, "early": 1, "mid": 2, "interim": 2, "post": 3, "followup": 4}
 )
-"""Words for visits in their order in time, as trials name them."""
+"""Words for visits, in their order in time, as trials use them."""
 _WHOLE_EXAMS: Final = (ImageKind.DICOM, ImageKind.SCENE)
 _NO_PHASES: Final = MappingProxyType(
     {
@@ -57,7 +57,7 @@ _NO_PHASES: Final = MappingProxyType(
         "mask": r"mask|label|seg",
     }
 )
-"""Words in the name of a channel that is no phase."""
+"""Words in the name of a channel that is not a phase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,10 @@ class LayoutTable:
 
 
 def build_data_set(matches: Matches, tree: Tree) -> DataSet:
-    """Return the data set that a layout's matches make.
+    """Return the data set built from a layout's matches.
 
     A case that cannot be opened as it is (a phase missing, two files for one phase) is listed with
-    its problems; what is damaged beside the images is a warning.
+    its problems; damage of other files causes a warning.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def _build_case(layout: Layout, root: Path, exam: ExamPaths) -> CaseFiles:
 
 
 def _mask_file(path: Path) -> Path:
-    """Return the only file of a folder of DICOM SEG; a file as it is."""
+    """Return the only file of a folder of DICOM SEG; a file is returned unchanged."""
     if not path.is_dir():
         return path
     files = [file for file in path.iterdir() if not file.name.startswith(".")]
@@ -171,7 +171,7 @@ def _mask_file(path: Path) -> Path:
 
 
 def _name_masks(path: Path, mask: MaskPath) -> list[NamedMask]:
-    """Return a mask under its name, or each segment of a file under its own."""
+    """Return a mask under its name, or each segment of a file under its own name."""
     rule = mask.rule
     if not rule.name and not mask.name and path.name.lower().endswith(".seg.nrrd"):
         segments = read_segment_names(path)
@@ -186,8 +186,7 @@ def _with_reference(case: CaseFiles, exam: ExamPaths, root: Path) -> CaseFiles:
         listed = name_some(sorted(mask.path for mask in references), 3)
         return _with_problem(
             case,
-            f"expected one reference mask of {case.case_id}, but found {len(references)}: "
-            f"{listed}; keep one of them",
+            f"{case.case_id} has {len(references)} reference masks: {listed}; keep one of them",
         )
     if not references:
         return case
@@ -250,7 +249,10 @@ def _with_phases(case: CaseFiles, layout: Layout, root: Path, exam: ExamPaths) -
 
 
 def _find_phase_problems(case_id: str, phases: Sequence[PhasePath], first: int) -> tuple[str, ...]:
-    """Return which phases are missing or there twice; times in names have no numbers to miss."""
+    """Return problems of missing and duplicate phases.
+
+    Phases that are named by times have no numbers that could be missing.
+    """
     timed = [phase for phase in phases if phase.time_s is not None]
     if timed and len(timed) != len(phases):
         return (
@@ -261,8 +263,10 @@ def _find_phase_problems(case_id: str, phases: Sequence[PhasePath], first: int) 
     for phase in phases:
         by_order.setdefault(phase.order, []).append(phase.path)
     problems = [
-        f"phase {order - first:g} of {case_id} is there {len(paths)} times: "
-        f"{name_some(paths, 3)}; keep one of them"
+        (
+            f"phase {order - first:g} of {case_id} exists {len(paths)} times: "
+            f"{name_some(paths, 3)}; keep one of them"
+        )
         for order, paths in sorted(by_order.items())
         if len(paths) > 1
     ]
@@ -339,7 +343,7 @@ def _sidecar(path: Path) -> Path:
 
 
 def _read_key(path: Path, key: str) -> Any:
-    """Return the value of a key of a JSON file, None where there is no such file or key."""
+    """Return the value of a key in a JSON file, or None if the file or key is missing."""
     try:
         content = read_json(path)
     except (OSError, ValueError):
@@ -348,7 +352,7 @@ def _read_key(path: Path, key: str) -> Any:
 
 
 def _read_clock(path: Path, key: str) -> float | None:
-    """Return a sidecar's time of day in seconds, None where it has none."""
+    """Return a sidecar's time of day in seconds, or None if it has none."""
     value = _read_key(path, key)
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
@@ -422,7 +426,7 @@ def _with_row(
 
 
 def _find_cell(row: Mapping[str, str], name: str) -> str:
-    """Return the cell of a column, whose name may end with ``*``; "" where it is empty."""
+    """Return the cell of a column, whose name may end with ``*``; "" if it is empty."""
     for column, text in row.items():
         fits = (
             column.casefold().startswith(name[:-1].casefold())
@@ -435,7 +439,7 @@ def _find_cell(row: Mapping[str, str], name: str) -> str:
 
 
 def _warn_of_axes(case: CaseFiles, row: Mapping[str, str], rule: TableRule | None) -> CaseFiles:
-    """Return the case with a warning that its files have no affine, and what the table says."""
+    """Return the case with a warning that its files have no affine, and the table's spacing."""
     texts = [_find_cell(row, name) for name in rule.spacing] if rule else []
     stated = f"; the table states {' x '.join(texts)} mm (z, y, x)" if all(texts) and texts else ""
     warning = (
@@ -467,7 +471,7 @@ def _with_table_times(case: CaseFiles, text: str) -> CaseFiles:
 
 
 def _part_channels(matches: Matches, tree: Tree, warnings: list[str]) -> None:
-    """Move the channels that nnU-Net's ``dataset.json`` calls something else than phases."""
+    """Remove the channels that nnU-Net's ``dataset.json`` does not name as phases."""
     pattern = matches.layout.channel_names
     for path in tree.files:
         fields = pattern.match_folder(path) if pattern else None
@@ -483,7 +487,7 @@ def _part_channels(matches: Matches, tree: Tree, warnings: list[str]) -> None:
 
 
 def _find_role(name: str) -> str:
-    """Return what a channel is that is no phase, "" where its name does not say."""
+    """Return the role of a channel that is not a phase, or "" if its name does not state one."""
     words = re.split(r"[^a-z0-9]+", name.casefold())
     for word in words:
         for role, spelling in _NO_PHASES.items():
@@ -493,7 +497,7 @@ def _find_role(name: str) -> str:
 
 
 def _drop_channels(matches: Matches, exam: ExamPaths, names: Mapping[str, Any]) -> None:
-    """Keep the channels of an exam that are phases, numbered among these."""
+    """Keep the channels of an exam that are phases, and renumber them."""
     numbers = sorted(int(number) for number in names if str(number).isdecimal())
     roles = {number: _find_role(str(names[str(number)])) for number in numbers}
     places = {number: place for place, number in enumerate(n for n in numbers if not roles[n])}
@@ -514,7 +518,7 @@ def _number_visits(
     cases: Sequence[CaseFiles],
     warnings: list[str],
 ) -> list[CaseFiles]:
-    """Give the visits of each patient a number in time, where their names or a table give an order.
+    """Assign each visit of a patient a number in time, if names or a table give an order.
 
     Several studies of one patient without a visit are visits.
     """
@@ -550,7 +554,7 @@ def _number_visits(
 def _order_visits(
     names: Mapping[int, str], exams: Sequence[ExamPaths], field: str
 ) -> list[str] | None:
-    """Return names of visits in the order of time that they tell, None where they tell none."""
+    """Return names of visits in their order in time, or None if the names do not give one."""
     patterns = {exams[index].pattern.kinds.get(field, "") for index in names}
     distinct = sorted(set(names.values()), key=natural_key)
     if len(patterns) == 1 and exams[next(iter(names))].pattern.is_ordered(field):
@@ -569,7 +573,7 @@ def _order_visits(
 def _find_visit_order(
     layout: Layout, tree: Tree, exam: ExamPaths, warnings: list[str]
 ) -> list[str] | None:
-    """Return a patient's visits as its own table orders them, None where there is none."""
+    """Return a patient's visits in the order of its own table, or None without a table."""
     if layout.visit_order is None:
         return None
     path = layout.visit_order.text.format_map(exam.fields)
@@ -599,7 +603,7 @@ def _find_visit_order(
 
 
 def _read_splits(layout: Layout, tree: Tree, warnings: list[str]) -> dict[str, str]:
-    """Return the part of the data set that each case is in, by id in lower case."""
+    """Return the split (part of the data set) of each case, by id in lower case."""
     splits: dict[str, str] = {}
     for rule in layout.splits:
         for path in tree.files:
@@ -645,7 +649,7 @@ def _read_job_names(layout: Layout, tree: Tree, warnings: list[str]) -> list[str
 
 
 def _find_parted_persons(cases: Sequence[CaseFiles]) -> list[str]:
-    """Return a warning where exams of one person are in different parts of the data set."""
+    """Return a warning if exams of one person are in different splits."""
     parts: dict[str, set[str]] = {}
     for case in cases:
         if case.split:
@@ -654,8 +658,10 @@ def _find_parted_persons(cases: Sequence[CaseFiles]) -> list[str]:
     if not parted:
         return []
     return [
-        f"{len(parted)} patients have exams in several parts of the split, such as "
-        f"{name_some(parted, 3)}: what is learned from one part is tested on the same person"
+        (
+            f"{len(parted)} patients have exams in several parts of the split, such as "
+            f"{name_some(parted, 3)}: a model would be trained and tested on the same persons"
+        )
     ]
 
 
@@ -663,7 +669,7 @@ def _find_parted_persons(cases: Sequence[CaseFiles]) -> list[str]:
 
 
 def _mark_twins(cases: Sequence[CaseFiles], root: Path) -> list[CaseFiles]:
-    """Give a problem to each case whose id another one has, too."""
+    """Give a problem to each case whose id belongs to another case as well."""
     counts = Counter(case_key(case.case_id) for case in cases)
     return [
         _with_problem(
@@ -681,13 +687,13 @@ def _describe_lost(matches: Matches, tree: Tree) -> list[str]:
     warnings = [f"not listed: {problem}" for problem in tree.problems[:10]]
     if matches.lost_masks:
         warnings.append(
-            f"{len(matches.lost_masks)} masks belong to no exam or to several, and are not used: "
+            f"{len(matches.lost_masks)} masks match no exam or several exams, and are not used: "
             f"{name_some(sorted(matches.lost_masks), 5)}"
         )
     if matches.unordered:
         warnings.append(
-            f"the names of {len(matches.unordered)} patients' images do not say which phase they "
-            f"are, and are left out: {name_some(matches.unordered, 5)}"
+            f"the images of {len(matches.unordered)} patients are left out, because their names "
+            f"do not state the phase: {name_some(matches.unordered, 5)}"
         )
     if matches.leftover:
         warnings.append(

@@ -1,4 +1,4 @@
-"""The phases of a DICOM study or a scene of 3D Slicer, found when a case is needed."""
+"""Find the phases of a DICOM study or a 3D Slicer scene when a case is opened."""
 
 import atexit
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ atexit.register(_FOLDERS.close)
 
 
 def complete_case(files: CaseFiles) -> CaseFiles:
-    """Return a case with the phases of its source; one that cannot be read has a problem.
+    """Return a case with the phases of its source, or with a problem if it cannot be read.
 
     Headers of a DICOM study are read; a scene is unpacked into a temporary folder that is removed
     when the program ends.

@@ -1,4 +1,4 @@
-"""Finding the cases of a folder: the layouts with finders of their own first, then patterns."""
+"""Find the cases of a folder, first by built-in layouts, then by patterns."""
 
 import os
 from dataclasses import replace
@@ -22,18 +22,18 @@ from napari_mamamia.io.layouts.layout import Layout
 from napari_mamamia.io.layouts.tree import list_tree
 
 _GLANCE: Final = 2000
-"""Files that are listed to recognise a folder: a file dialog must not wait. Our own choice."""
+"""Number of files listed to recognise a folder (our choice); a file dialog must not wait."""
 
 
 def own_layout_file(root: Path) -> Path:
-    """Return where the description of a folder's layout is kept, beside the folder."""
+    """Return the path of a folder's layout description, next to the folder."""
     return root.with_name(f"{root.name}.layout.toml")
 
 
 def recognise(path: Path) -> LayoutKind | None:
-    """Return the layout of a folder or file by its names alone, None where it has none.
+    """Return the layout of a folder or file, judged by its names alone, or None.
 
-    Never raises and reads no volume, so that it may be asked about any path.
+    Never raises and reads no volume, so it can be called with any path.
     """
     kind = own_finders.recognise(path)
     if kind is not None or not path.is_dir():
@@ -87,7 +87,7 @@ def find_data_set(path: Path, layout: str = "") -> DataSet:
 
 
 def complete_studies(data_set: DataSet) -> DataSet:
-    """Return a data set whose DICOM studies and scenes have phases; headers are read."""
+    """Return a data set whose DICOM studies and scenes have phases, reading headers."""
     pending = [case for case in data_set.cases if case.source is not None]
     if not pending:
         return data_set

@@ -1,4 +1,4 @@
-"""The layouts that are known: those in the package, and those that other packages add."""
+"""The known layouts: those of this package, and those of plugins."""
 
 import re
 from functools import cache
@@ -15,14 +15,14 @@ from napari_mamamia.io.layouts.matching import Matches, match_tree
 from napari_mamamia.io.layouts.tree import Tree
 
 GROUP: Final = "napari_mamamia.layouts"
-"""Entry points of other packages: each is TOML text, or a function that returns it."""
+"""Entry points of plugins: each is TOML text, or a function that returns it."""
 _NAMED: Final = re.compile(r'layout\s*=\s*"([a-z0-9_-]+)"')
 _SAMPLE: Final = 400
 
 
 @cache
 def list_layouts() -> tuple[Layout, ...]:
-    """Return the layouts of the package and of installed plug-ins, in order of their search.
+    """Return the layouts of the package and of installed plugins, in search order.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def list_layouts() -> tuple[Layout, ...]:
 
 
 def find_layout(name_or_path: str) -> tuple[Layout, ...]:
-    """Return the layout of a name, or the layouts in a TOML file.
+    """Return the layout with a name, or the layouts in a TOML file.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def parse_own_layout(text: str, source: str) -> tuple[Layout, ...]:
 
 
 def layout_text(name_or_path: str) -> str:
-    """Return the text that keeps a layout in a data set's own file.
+    """Return the text that stores a layout in a data set's own file.
 
     Raises
     ------
@@ -97,10 +97,10 @@ def layout_text(name_or_path: str) -> str:
 
 
 def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
-    """Return what the only fitting layout matches in a folder, None where no layout fits.
+    """Return the matches of the only fitting layout of a folder, or None.
 
-    A layout fits better than another where it has a place for all files that the other has a place
-    for, and for more; of two that explain the same files the one whose patterns say more.
+    A layout fits better than another if it matches all files of the other and more. If two layouts
+    match the same files, the one with more specific patterns is used.
 
     Raises
     ------
@@ -122,14 +122,14 @@ def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
         raise LayoutChoiceError(
             f"expected one layout in {tree.root}, but {name_some(names)} fit: "
             + "; ".join(_describe(matches) for matches in best)
-            + ". Say which one is meant",
+            + ". Choose one of them",
             remedies=tuple(Remedy("layout", (name,)) for name in names),
         )
     return best[0] if best else None
 
 
 def _fits_sample(layout: Layout, tree: Tree) -> bool:
-    """Whether a layout may fit: it matches one of a few hundred paths spread over all."""
+    """Return whether a layout matches one of a few hundred paths spread over the folder."""
     if len(tree.files) <= _SAMPLE:
         return True
     step = len(tree.files) // _SAMPLE
@@ -148,7 +148,7 @@ def _is_better(matches: Matches, other: Matches) -> bool:
 
 
 def _count_literals(layout: Layout) -> int:
-    """Count the letters that the patterns of a layout's images ask for, at least."""
+    """Return the least number of letters that the patterns of a layout's images require."""
     return min((rule.pattern.n_literals for rule in layout.images), default=0)
 
 

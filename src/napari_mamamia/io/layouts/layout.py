@@ -1,4 +1,4 @@
-"""`Layout`: how one kind of data set lies on disk, read from a few lines of TOML.
+"""`Layout`: the arrangement of a data set's files on disk, read from a few lines of TOML.
 
 The form is described in docs/howto/open_data.md; the layouts that come with the program are in
 ``known.toml``.
@@ -24,7 +24,7 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 
 class ImageKind(StrEnum):
-    """What one matched path of a phase is."""
+    """Kind of a matched path of a phase."""
 
     VOLUME = "volume"
     """One file, one phase."""
@@ -38,10 +38,10 @@ class ImageKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImageRule:
-    """Which paths are phases.
+    """Rule for the paths of phases.
 
-    `phase` is set where the path has no number of it, `first` is the number of the first phase.
-    A folder of DICOM files counts where a folder in it matches `holds`.
+    `phase` is set where the path has no number of it, `first` is the number of the first phase. A
+    folder of DICOM files counts where a folder in it matches `holds`.
     """
 
     pattern: PathPattern
@@ -53,7 +53,7 @@ class ImageRule:
 
 @dataclass(frozen=True, slots=True)
 class MaskRule:
-    """Which paths are masks.
+    """Rule for the paths of masks.
 
     `label` is the value that counts, None for every value above 0; `region` is what the mask
     outlines where that is not the tumour; `is_reference` says that an expert drew it.
@@ -69,7 +69,7 @@ class MaskRule:
 
 @dataclass(frozen=True, slots=True)
 class OtherRule:
-    """Which paths are known not to be phases: subtractions, T2 and the like."""
+    """Rule for paths that are not phases, such as subtractions and T2 images."""
 
     pattern: PathPattern
     role: str
@@ -78,7 +78,7 @@ class OtherRule:
 
 @dataclass(frozen=True, slots=True)
 class TableRule:
-    """Which table has a row for each case: where, by which column, and what it says.
+    """Rule for a table with one row for each case: its path, key column and other columns.
 
     `id_template` makes the value of the key column from a path's fields. `columns` are kept as they
     are. `times` names the column of acquisition times, `spacing` the columns of mm along z, y, x.
@@ -94,7 +94,7 @@ class TableRule:
 
 @dataclass(frozen=True, slots=True)
 class ListRule:
-    """A JSON file that lists cases: under which keys, and the keys of image, mask and split."""
+    """Rule for a JSON file that lists cases: its keys, and the keys of image, mask and split."""
 
     pattern: PathPattern
     items: tuple[str, ...]
@@ -106,7 +106,7 @@ class ListRule:
 
 @dataclass(frozen=True, slots=True)
 class SplitRule:
-    """A file that says which cases are for training and which for testing."""
+    """Rule for a file that assigns cases to training and testing."""
 
     pattern: PathPattern
     name: str = ""
@@ -114,7 +114,7 @@ class SplitRule:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How one kind of data set lies on disk.
+    """The arrangement of one kind of data set on disk.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ class Layout:
 
     @property
     def fields(self) -> frozenset[str]:
-        """Names of the fields that any image pattern has."""
+        """Names of the fields that occur in an image pattern."""
         return frozenset(name for rule in self.images for name in rule.pattern.kinds)
 
 
@@ -194,7 +194,7 @@ def read_layouts(path: Path) -> tuple[Layout, ...]:
 
 
 def parse_layouts(text: str, source: str) -> tuple[Layout, ...]:
-    """Return the layouts of TOML text; `source` names it in errors.
+    """Return the layouts of TOML text; error messages name it as `source`.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def parse_layouts(text: str, source: str) -> tuple[Layout, ...]:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise FormatError(f"expected TOML in {source}, but {error}") from error
+        raise FormatError(f"cannot read {source} as TOML: {error}") from error
     if not tables or not all(isinstance(table, dict) for table in tables.values()):
         raise FormatError(
             f"expected one table [name] or more in {source}, each with image = [...], but found "
@@ -255,7 +255,7 @@ def _parse_layout(name: str, table: Mapping[str, Any]) -> Layout:
 
 
 class _Settings:
-    """One TOML table, whose keys are taken out by name and kind."""
+    """One TOML table, from which keys are taken by name and kind."""
 
     def __init__(self, table: Mapping[str, Any], where: str) -> None:
         self._table = dict(table)
@@ -263,7 +263,7 @@ class _Settings:
         self._where = where
 
     def take(self, key: str, kind: type, default: Any) -> Any:
-        """Return the value of a key; raise `ValueError` where it is of another kind."""
+        """Return the value of a key, or raise `ValueError` if it is of another kind."""
         self._known.append(key)
         value = self._table.pop(key, default)
         if value is not default and (
@@ -316,7 +316,7 @@ class _Settings:
         return value
 
     def require_known(self) -> None:
-        """Raise `ValueError` where a key is left that nobody asked for."""
+        """Raise `ValueError` for a key that was not used."""
         if self._table:
             raise ValueError(
                 f"expected {self._where or 'the keys '}{', '.join(sorted(self._known))}, but found "

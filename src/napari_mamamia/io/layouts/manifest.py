@@ -1,4 +1,4 @@
-"""What was to be downloaded: lists by TCIA's programs, and which of their series are not there."""
+"""Download lists of TCIA's programs, compared with the series that exist."""
 
 import csv
 import re
@@ -16,7 +16,7 @@ _LOCATION: Final = re.compile(r"\.?[\\/].+")
 
 
 def list_missing_series(tree: Tree) -> list[str]:
-    """Return a warning for each list of downloads that names series which are not in the folder.
+    """Return a warning for each download list that names series missing in the folder.
 
     ``metadata.csv`` of the NBIA Data Retriever names folders, ``.tcia`` files name series by UID;
     the latter are looked for in the names of folders, and not at all where no folder has a UID.
@@ -37,7 +37,7 @@ def list_missing_series(tree: Tree) -> list[str]:
             continue
         if missing:
             warnings.append(
-                f"{len(missing)} series that {path} lists are not there: {name_some(missing, 3)}"
+                f"{len(missing)} series of the list {path} are missing: {name_some(missing, 3)}"
             )
     return warnings
 

@@ -1,4 +1,4 @@
-"""A layout and the paths of a folder -> which path is which phase and mask of which exam.
+"""Match the paths of a folder to phases and masks of exams, by a layout.
 
 Names alone decide: no file is opened here.
 """
@@ -23,7 +23,7 @@ _IDENTITY: Final = ("patient", "visit", "side", "study")
 
 @dataclass(frozen=True, slots=True)
 class ExamKey:
-    """One side of one exam of one patient, in lower case; "" where the layout does not tell."""
+    """One side of one exam of one patient, in lower case; unknown fields are ""."""
 
     patient: str = ""
     visit: str = ""
@@ -31,7 +31,10 @@ class ExamKey:
     study: str = ""
 
     def fits(self, other: "ExamKey") -> bool:
-        """Whether a file of this key may belong to an exam: what the file tells is the same."""
+        """Return whether a file with this key may belong to an exam.
+
+        All fields that the file states must be equal.
+        """
         pairs = zip(self, other, strict=True)
         return all(mine in ("", theirs) for mine, theirs in pairs)
 
@@ -41,7 +44,7 @@ class ExamKey:
 
 @dataclass(frozen=True, slots=True)
 class PhasePath:
-    """A path of one phase, or of all: its order, and its time in seconds where its name has one."""
+    """A path of one phase or all phases: its order, and the time in seconds in its name."""
 
     path: str
     kind: ImageKind
@@ -51,7 +54,7 @@ class PhasePath:
 
 @dataclass(frozen=True, slots=True)
 class MaskPath:
-    """A path of a mask, its rule, its name, and the exam that it names."""
+    """A path of a mask, with its rule, its name, and the exam that it names."""
 
     path: str
     rule: MaskRule
@@ -70,13 +73,13 @@ class ExamPaths:
     masks: list[MaskPath] = field(default_factory=list)
 
     def visit_key(self) -> SortKey:
-        """Return what the visits of a patient are ordered by."""
+        """Return a sort key for the visits of a patient."""
         return self.pattern.sort_key("visit", self.fields.get("visit", ""))
 
 
 @dataclass(slots=True)
 class Matches:
-    """What a layout makes of the paths of a folder.
+    """The result of matching a layout with the paths of a folder.
 
     Attributes
     ----------
@@ -107,7 +110,7 @@ class Matches:
 
 
 def match_tree(layout: Layout, tree: Tree) -> Matches:
-    """Return which paths of a folder are phases and masks of which exam, by a layout."""
+    """Return the phases and masks of exams that a layout matches in a folder."""
     matches = Matches(layout)
     masks: list[MaskPath] = []
     inside_dicom = _match_folders(matches, masks, tree) if _has_folders(layout) else set()
@@ -149,7 +152,7 @@ def _parents(path: str, folders: Iterable[str] | set[str]) -> Iterator[bool]:
 
 
 def _match_folders(matches: Matches, masks: list[MaskPath], tree: Tree) -> set[str]:
-    """Match the folders of DICOM files; return those whose files are thereby explained."""
+    """Match the folders of DICOM files, and return the folders whose files are matched."""
     explained: set[str] = set()
     for folder in sorted(tree.subfolders):
         role = _find_role(matches.layout, folder, is_folder=True)
@@ -174,7 +177,7 @@ def _match_study(matches: Matches, tree: Tree, folder: str) -> bool:
 
 
 def _find_role(layout: Layout, path: str, *, is_folder: bool) -> str:
-    """Return the role of a path that is known not to be a phase, "" where it is not known."""
+    """Return the role of a path that is not a phase, or "" if it is unknown."""
     for rule in layout.others:
         if (rule.kind is ImageKind.DICOM) is is_folder and _fields_of(rule, path) is not None:
             return rule.role
@@ -196,7 +199,7 @@ def _fields_of(rule: MaskRule | OtherRule, path: str) -> dict[str, str] | None:
 
 
 def _holds(rule: ImageRule, folder: str, tree: Tree) -> bool:
-    """Whether a folder holds DICOM files, or a folder that the rule asks for."""
+    """Return whether a folder holds DICOM files, or a folder that the rule requires."""
     inside = tree.subfolders[folder]
     if rule.holds is not None:
         return any(rule.holds.match_folder(name) is not None for name in inside)
@@ -271,7 +274,7 @@ def _add_phase(matches: Matches, rule: ImageRule, fields: dict[str, str], phase:
 
 
 def _give_masks(matches: Matches, masks: list[MaskPath]) -> None:
-    """Give each mask to the only exam that it can belong to."""
+    """Assign each mask to the only exam to which it can belong."""
     by_patient: dict[str, list[tuple[ExamKey, ExamPaths]]] = {}
     for key, exam in matches.exams.items():
         by_patient.setdefault(key.patient, []).append((key, exam))

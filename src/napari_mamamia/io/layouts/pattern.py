@@ -80,12 +80,12 @@ class PathPattern:
 
     @property
     def n_literals(self) -> int:
-        """How many characters of a path the pattern itself gives, and words to choose from."""
+        """Number of characters that the pattern fixes, plus the number of alternative words."""
         kinds = sum(3 for kind in self.kinds.values() if kind)
         return len(_FIELD.sub("", self.text).replace("*", "")) + kinds
 
     def match(self, path: str) -> dict[str, str] | None:
-        """Return the fields of a path with ``/`` between its parts, None where it does not fit.
+        """Return the fields of a path with ``/`` as separator, or None if it does not match.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class PathPattern:
         return self.match_folder(path)
 
     def match_folder(self, path: str) -> dict[str, str] | None:
-        """Return the fields of a path that is taken as it is, None where it does not fit."""
+        """Return the fields of a folder path, or None if it does not match."""
         match = self._regex.fullmatch(path)
         if match is None:
             return None
@@ -115,7 +115,7 @@ class PathPattern:
         return fields
 
     def sort_key(self, name: str, text: str) -> SortKey:
-        """Return what the values of a field are ordered by: numbers and dates as such."""
+        """Return a sort key for the values of a field: numbers and dates by value."""
         kind = self.kinds.get(name, "")
         if kind == _NUMBER:
             return (int(text),)
@@ -129,7 +129,7 @@ class PathPattern:
         return natural_key(text)
 
     def is_ordered(self, name: str) -> bool:
-        """Whether the values of a field have an order in time of their own."""
+        """Return whether the values of a field have their own order in time."""
         kind = self.kinds.get(name, "")
         return kind != "" and "*" not in kind
 
@@ -146,7 +146,7 @@ def _parse_date(text: str, codes: str) -> datetime | None:
 
 
 def _to_regex(piece: str, kinds: dict[str, str], pattern: str) -> str:
-    """Return the regular expression of one part of a pattern; a new field is added to `kinds`."""
+    """Return the regular expression of one part of a pattern, and add new fields to `kinds`."""
     if piece == "**/":
         return "(?:[^/]+/)*"
     if piece == "*":
@@ -192,5 +192,5 @@ def _kind_regex(kind: str, pattern: str) -> str:
 
 
 def is_volume_path(path: str) -> bool:
-    """Whether a path's name is that of a volume file, of images or of masks."""
+    """Return whether a path names a volume file of images or masks."""
     return path.lower().endswith(MASK_SUFFIXES) and mask_stem(path.rpartition("/")[2]) is not None

@@ -1,4 +1,4 @@
-"""A layout for a folder that no layout fits, from the names of its files."""
+"""Propose a layout for a folder that no known layout fits, from its file names."""
 
 import os
 import re
@@ -27,11 +27,11 @@ _SEPARATORS: Final = "_-. "
 
 
 def propose_layout(tree: Tree, name: str = "mine") -> str:
-    """Return the TOML of a layout that fits the names in a folder best; a person corrects it.
+    """Return the TOML of the best layout for the names in a folder, for correction by the user.
 
-    Images are the files whose names end with a number, or say pre and post. Where a folder has
-    several series of such files, each is a patient; else the folder is. Masks and other series are
-    told by words in their names.
+    Images are files whose names end with a number, or contain pre or post. If a folder has several
+    series of such files, each series is a patient, otherwise the folder is one. Masks and other
+    series are recognised by words in their names.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def _stem_path(path: str) -> str | None:
 
 
 def _propose_images(paths: Iterable[str]) -> tuple[list[str], set[str]]:
-    """Return the rules of images, the most frequent first, and the ids of patients."""
+    """Return the rules for images, the most frequent first, and the ids of patients."""
     by_folder: dict[str, list[tuple[str, str]]] = {}
     for path in paths:
         folder, _, name = path.rpartition("/")
@@ -117,7 +117,7 @@ def _propose_images(paths: Iterable[str]) -> tuple[list[str], set[str]]:
 
 
 def _phase_rule(text: str, tail: str, lowest: int) -> str:
-    """Return the end of an image rule: its phase in its name, or stated."""
+    """Return the phase part of an image rule: a field in the name, or a fixed phase."""
     if not tail.isdigit():
         return f'{text}{tail}", phase = {0 if tail.lower() == "pre" else 1}'
     first = "" if _is_post(text) or lowest == 0 else f", first = {lowest}"
@@ -129,7 +129,7 @@ def _is_post(text: str) -> bool:
 
 
 def _common_ending(heads: Iterable[str]) -> str:
-    """Return the common end of some texts, from a separator on."""
+    """Return the common ending of some texts, from a separator on."""
     turned = [head[::-1] for head in heads]
     ending = os.path.commonprefix(turned)[::-1]  # noqa: RUF071 - characters are meant
     while ending and ending[0] not in _SEPARATORS:
@@ -174,7 +174,7 @@ def _mark_name(name: str, patient: str) -> str:
 
 
 def _propose_masks(paths: Iterable[str], patients: set[str]) -> list[str]:
-    """Return the rules of masks whose path names a patient of the images."""
+    """Return the rules for masks whose path names a patient of the images."""
     spelled = {patient.lower(): patient for patient in patients}
     rules: Counter[str] = Counter()
     for path in paths:
@@ -194,6 +194,6 @@ def _propose_masks(paths: Iterable[str], patients: set[str]) -> list[str]:
 
 
 def _mask_name(rule: str) -> str:
-    """Return a name for the masks of a rule: the deepest folder that all of them share."""
+    """Return a name for the masks of a rule: the deepest folder common to all of them."""
     shared = [part for part in rule.split("/")[:-1] if "{" not in part]
     return shared[-1] if shared else "mask"

@@ -16,10 +16,10 @@ _DEEPEST: Final = 24
 
 @dataclass(frozen=True)
 class Tree:
-    """The files below a root, as paths with ``/`` between their parts, in no order.
+    """The files below a root, as paths with ``/`` as separator, in no order.
 
     `problems` name folders that could not be listed and names that are no UTF-8; such files are
-    left out. Hidden names (a leading dot) are left out without a word.
+    left out. Hidden names (a leading dot) are left out silently.
     """
 
     root: Path
@@ -29,12 +29,12 @@ class Tree:
 
     @cached_property
     def files_set(self) -> frozenset[str]:
-        """The files, for asking whether one is there."""
+        """The files as a set, for membership tests."""
         return frozenset(self.files)
 
     @cached_property
     def folders(self) -> Mapping[str, tuple[str, ...]]:
-        """The names of the files in each folder that holds files itself."""
+        """The file names in each folder that directly contains files."""
         names: dict[str, list[str]] = {}
         for path in self.files:
             folder, _, name = path.rpartition("/")
@@ -43,7 +43,7 @@ class Tree:
 
     @cached_property
     def subfolders(self) -> Mapping[str, tuple[str, ...]]:
-        """The names of the folders in each folder, with those that hold files only further down."""
+        """The subfolder names in each folder, including folders with files only further down."""
         names: dict[str, list[str]] = {}
         seen: set[str] = set()
         for folder in self.folders:
@@ -75,8 +75,8 @@ def list_tree(root: Path, most: int = MOST_FILES) -> Tree:
         os.scandir(root).close()
     except OSError as error:
         raise FormatError(
-            f"expected a readable folder at {root}, but {error.strerror or error}: check the path "
-            "and that you may read it"
+            f"cannot read the folder {root}: {error.strerror or error}; check the path and that "
+            "you may read it"
         ) from error
     walk = _Walk(root)
     pending = [("", 0)]
@@ -93,7 +93,7 @@ def list_tree(root: Path, most: int = MOST_FILES) -> Tree:
 
 @dataclass(slots=True)
 class _Walk:
-    """What was listed so far; `seen` holds device and number of each folder."""
+    """The state of a listing; `seen` holds device and number of each folder."""
 
     root: Path
     files: list[str] = field(default_factory=list)
@@ -118,7 +118,7 @@ class _Walk:
             if entry.name.startswith("."):
                 continue
             if readable_name(path) != path:
-                self.problems.append(f"{readable_name(path)}: its name is no UTF-8")
+                self.problems.append(f"{readable_name(path)}: its name is not UTF-8")
             else:
                 (folders if entry.is_dir() else self.files).append(path)
         return folders

@@ -1,4 +1,4 @@
-"""An HTTP session with one PACS whose transfers are limited in time, silence, speed and size.
+"""An HTTP session with one PACS, with limits on time, silence, speed and size.
 
 Without limits, a server that sends a byte a second, endless headers or a compression bomb could
 block this program or fill its memory: the time-out of a socket counts silence only. Nothing is sent
@@ -46,7 +46,7 @@ class TransferLimits:
 
 
 class Pace:
-    """The remaining time and size of a transfer; `reason` says what ended it, "" for nothing."""
+    """The remaining time and size of a transfer; `reason` says why it ended ("" if running)."""
 
     def __init__(self, limits: TransferLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
@@ -55,7 +55,7 @@ class Pace:
         self.begin(limits.list_bytes, limits.list_s)
 
     def begin(self, most_bytes: int, most_s: float) -> None:
-        """Begin a transfer of at most so many bytes and seconds."""
+        """Begin a transfer with a largest number of bytes and seconds."""
         self.reason = ""
         self._most_bytes, self._most_s = most_bytes, most_s
         self._start = self._clock()
@@ -63,11 +63,11 @@ class Pace:
 
     @property
     def most_bytes(self) -> int:
-        """How many bytes the transfer may bring, uncompressed."""
+        """The number of uncompressed bytes that the transfer may receive."""
         return self._most_bytes
 
     def wait_s(self) -> float:
-        """Return how long to wait for the next bytes, in seconds.
+        """Return the time to wait for the next bytes, in seconds.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class Pace:
         return min(limits.idle_s, remaining_s)
 
     def silent(self) -> None:
-        """Raise, because nothing came for as long as `wait_s` allowed."""
+        """Raise an error, because no bytes arrived within `wait_s`."""
         self.wait_s()
         self.stop(f"nothing came for {self._limits.idle_s:g} s")
 
@@ -100,17 +100,17 @@ class Pace:
             self.too_large()
 
     def too_large(self) -> None:
-        """Raise, because more came than was requested."""
+        """Raise an error, because more bytes arrived than requested."""
         self.stop(f"it sends more than {self._most_bytes / (1 << 20):.4g} MiB")
 
     def stop(self, reason: str) -> None:
-        """End the transfer; `reason` survives how the libraries in between change the error."""
+        """End the transfer, and keep `reason` although libraries change the error."""
         self.reason = reason
         raise TimeoutError(reason)
 
 
 def limited_session(pace: Pace, url: str) -> Session:
-    """Return a session with the server of `url` alone.
+    """Return a session that only connects to the server of `url`.
 
     Its answers are read whole, uncompressed and within the limits of `pace`.
 
@@ -131,13 +131,14 @@ def limited_session(pace: Pace, url: str) -> Session:
 
 _PORTS: Final = {"http": 80, "https": 443}
 _KEEPS_METHOD: Final = (307, 308)
-"""Redirects that keep the method. Others turn a POST into a GET, so a file would not be stored.
-Source: RFC 9110, 15.4.
+"""Redirect status codes that keep the method.
+
+Other redirects turn a POST into a GET, so a file would not be stored. Source: RFC 9110, 15.4.
 """
 
 
 def _list_starts(url: str) -> set[str]:
-    """Return the start of every address on the server of `url`: its scheme, name and port.
+    """Return the possible starts of addresses on the server of `url`: scheme, name and port.
 
     For ``http`` also those of ``https`` at the same port, or at the default port for the default
     port.
@@ -159,7 +160,7 @@ def _list_starts(url: str) -> set[str]:
 
 
 class _OneServerSession(Session):
-    """A session that sends to addresses with an adapter only, and ends the transfer at any other.
+    """A session that only sends to addresses with an adapter, and otherwise ends the transfer.
 
     The start of an address is compared as it is written, so that no two programs read it
     differently.
@@ -182,7 +183,7 @@ class _OneServerSession(Session):
         return super().get_adapter(url)
 
     def get_redirect_target(self, resp: Response) -> str | None:
-        """Return the address that an answer redirects to, None where it does not."""
+        """Return the address to which an answer redirects, or None."""
         target = super().get_redirect_target(resp)
         request: PreparedRequest = resp.request
         if target and request.method != "GET" and resp.status_code not in _KEEPS_METHOD:
@@ -194,7 +195,7 @@ class _OneServerSession(Session):
 
 
 class _Adapter(HTTPAdapter):
-    """Makes connections whose sockets keep the limits of a transfer."""
+    """Adapter whose connections apply the limits of a transfer."""
 
     def __init__(self, pace: Pace) -> None:
         super().__init__()
@@ -217,7 +218,7 @@ def _pace_connection(connection: type[Any], pace: Pace) -> type[Any]:
 
 
 class _PacedSocket:
-    """A socket whose every read and write has a time limit; all else is the socket's own."""
+    """A socket with a time limit for every read and write."""
 
     def __init__(self, sock: Any, pace: Pace) -> None:
         self._sock = sock
@@ -269,7 +270,7 @@ class _PacedStream(io.RawIOBase):
 
 
 def _take_body(answer: Response, pace: Pace) -> None:
-    """Replace the stream of an answer by its whole uncompressed body, or close the connection."""
+    """Replace the stream of an answer by its complete uncompressed body, or close it."""
     with closing(answer.raw) as stream:
         answer.raw = io.BytesIO(_whole_body(answer, stream, pace))
 

@@ -46,7 +46,7 @@ class PacsStudy:
 
 @dataclass(frozen=True, slots=True)
 class FoundStudies:
-    """The studies that a PACS lists, by date; `has_more` says that it may have others."""
+    """The studies that a PACS lists, by date; `has_more` says that more may exist."""
 
     studies: tuple[PacsStudy, ...]
     has_more: bool
@@ -54,7 +54,7 @@ class FoundStudies:
 
 @dataclass(frozen=True, slots=True)
 class FetchedStudy:
-    """A study fetched to a folder; `n_kept` of its images were there from an earlier attempt."""
+    """A study fetched to a folder; `n_kept` images existed from an earlier attempt."""
 
     folder: Path
     n_images: int
@@ -201,7 +201,7 @@ def store_files(url: str, files: Sequence[Path], *, limits: "TransferLimits | No
 
 
 def _all_images(line: _Line, study_uid: str) -> list[Mapping[str, Any]]:
-    """Return the list of the PACS, page by page; a PACS without pages repeats the first."""
+    """Return the complete list of the PACS, page by page; repeated pages are ignored."""
     images: dict[str, Mapping[str, Any]] = {}
     line.pace.begin(line.limits.list_bytes, line.limits.list_s)
     while True:
@@ -217,7 +217,7 @@ def _all_images(line: _Line, study_uid: str) -> list[Mapping[str, Any]]:
 
 
 def _image_bytes(line: _Line, series: str, instance: str) -> bytes:
-    """Return one image as the PACS sends it: the only part of a complete message."""
+    """Return one image of the PACS: the only part of a complete message."""
     line.pace.begin(line.limits.image_bytes, line.limits.image_s)
     address = f"{line.client.base_url}/studies/{series}/instances/{instance}"
     answer = line.session.get(address, headers={"Accept": _IMAGE}, timeout=line.limits.idle_s)
@@ -237,7 +237,7 @@ def _image_bytes(line: _Line, series: str, instance: str) -> bytes:
 
 
 def _require_image(path: Path, sent: bytes, instance: str) -> None:
-    """Refuse a file that, read back, is not the requested image."""
+    """Raise an error if a file, read back, is not the requested image."""
     if path.read_bytes() != sent:
         raise ValueError("the written file reads back differently")
     try:
@@ -278,7 +278,7 @@ def _open_line(url: str, limits: "TransferLimits | None") -> _Line:
 
 @contextmanager
 def _explain_failures(line: _Line, state: str = "nothing was changed") -> Iterator[None]:
-    """Turn any failure of a transfer into one error that says how far it came."""
+    """Convert any failure of a transfer to one error with the progress of the transfer."""
     remedy = f"{state}; check address, network and rights, then run it again to continue"
     with explained(line.url, "an answer from the PACS", remedy, PacsError):
         try:
@@ -307,7 +307,7 @@ def _parse_study(entry: Mapping[str, Any]) -> PacsStudy:
 
 
 def _read_first(entry: Mapping[str, Any], tag: str) -> str:
-    """Return the first value of an element in DICOM JSON as one line, "" where there is none."""
+    """Return the first value of an element in DICOM JSON as one line, or ""."""
     values = entry.get(tag, {}).get("Value") or ("",)
     return "".join(c if c.isprintable() else " " for c in str(values[0]))
 

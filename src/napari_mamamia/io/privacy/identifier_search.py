@@ -32,9 +32,9 @@ _NIFTI: Final = (b"n+1\0", b"ni1\0")
 _SEALED: Final = (
     b"7z\xbc\xaf'\x1c", b"Rar!\x1a", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"\x89HDF\r\n",
 )  # fmt: skip
-"""Magic bytes of 7z, rar, zstandard, lz4 and HDF5, which are not unpacked here."""
+"""Magic bytes of 7z, rar, zstandard, lz4 and HDF5, which cannot be unpacked here."""
 _DEFLATED: Final = re.compile(rb"(?:stream|LOCAL|\n)\r?\n(?=\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda])")
-"""Matches the text before a zlib or gzip header inside a PDF, MHA or NRRD."""
+"""Pattern for the text before a zlib or gzip header inside a PDF, MHA or NRRD file."""
 _ZLIB: Final = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
 _GZIP: Final = b"\x1f\x8b"
 _ANY_HEAD: Final = 32 + zlib.MAX_WBITS
@@ -45,7 +45,7 @@ _PACKERS: Final[Mapping[bytes, Callable[[], Any]]] = {
 }
 _PACKED_CHUNK: Final = 1 << 16
 _LOCAL_HEAD: Final = 30
-"""Bytes of a local file header in a zip, before the file name."""
+"""Number of bytes of a local file header in a zip, before the file name."""
 _BASE64: Final = re.compile(rb"[A-Za-z0-9+/_-]{11,}")
 _HEX: Final = re.compile(rb"(?:[0-9a-f]{2}){5,}|(?:[0-9A-F]{2}){5,}")
 _READABLE: Final = re.compile(rb"[\x09\x0a\x0d\x20-\x7e\x80-\xff]+")
@@ -54,12 +54,12 @@ _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
 _PNG_TEXT: Final = frozenset({b"tEXt", b"zTXt", b"iTXt", b"eXIf"})
 
 Piece = tuple[bool, bytes]
-"""Whether it is text (in which short words count), and the bytes."""
+"""Whether a piece is text (in which short words count), and its bytes."""
 
 
 @reads("a file that can be searched for patient identifiers", "get the bundle again")
 def search_file(path: Path, signs: Sequence[Sign | Among]) -> tuple[str, ...]:
-    """Return the names of the elements of which some bytes of a file reveal the value.
+    """Return the names of the elements whose values occur in some bytes of a file.
 
     Unpacked and searched: gzip, bzip2, xz, zip (with its file names, so .xlsx too), parquet, images
     inside HTML, PNG text chunks, streams of PDF, MHA and NRRD, words in base64 or hex. Voxels and
@@ -170,7 +170,7 @@ def _make_seekable(rest: io.RawIOBase, stream: BinaryIO) -> BinaryIO:
 class _Unpacked(io.RawIOBase):
     """The decompressed content of a stream with one or more compressed parts.
 
-    `beside` receives what is not compressed: text in gzip headers, and bytes after the last part,
+    `beside` receives the uncompressed bytes: text in gzip headers, and bytes after the last part,
     which decompression programs ignore.
     """
 
@@ -199,7 +199,7 @@ class _Unpacked(io.RawIOBase):
                 return len(data)
 
     def _begin_part(self) -> bool:
-        """Begin the next compressed part; after the last keep the trailing bytes, return False."""
+        """Begin the next compressed part, or keep the trailing bytes and return False."""
         while len(self._waiting) < _HEAD and (more := self._packed.read(_PACKED_CHUNK)):
             self._waiting += more
         opener = next(
@@ -301,7 +301,7 @@ def _read_columns(data: bytes) -> Iterator[Piece]:
 
 
 def _read_volume(stream: io.RawIOBase) -> Iterator[Piece]:
-    """Yield a NIfTI header with its extensions as text, and the voxels."""
+    """Yield a NIfTI header with its extensions as text, then the voxels."""
     head = stream.read(_HEAD) or b""
     order = "<" if struct.unpack("<i", head[:4])[0] == _HEAD - 4 else ">"
     (offset,) = struct.unpack(f"{order}f", head[108:112])

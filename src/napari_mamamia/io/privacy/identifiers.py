@@ -60,24 +60,27 @@ _LEAST_NUMBER: Final = 5
 _LEAST_PLACE: Final = 5
 _LEAST_UID: Final = 10
 _LEAST_RAW: Final = 6
-"""Minimum length of a word to be searched in voxels and inside other words."""
+"""Least length of a word that is searched in voxels and inside other words."""
 _FEW: Final = 32
 _RAW_RUN: Final = re.compile(rb"[a-z0-9]{6,}")
 _LEAST_IN_HEX: Final = 7
 _LEAST_TWO: Final = 5
-"""Minimum length of a word in which two letters may stand for an umlaut (Boehm, not Joe)."""
+"""Least length of a word in which two letters may represent an umlaut (Boehm, not Joe)."""
 _MOST_NAMES: Final = 4
 _LEAST_WORDS: Final = 2
 _LEAST_PHRASE: Final = 12
 _NOT_OUR_TIME: Final = r"(?!t\d\d:\d\d:\d\d\+00:00)"
-"""Time of creation in the provenance of a mask, which may be on the day of the exam."""
+"""Pattern that excludes times of creation in the provenance of a mask.
+
+A mask may be made on the day of the exam.
+"""
 _MONTHS: Final = (
     ("jan", "ene", "gen"), ("feb", "fev"), ("mar", "mrz"), ("apr", "avr", "abr"),
     ("may", "mai", "mag"), ("jun", "juin", "giu"), ("jul", "juil", "lug"),
     ("aug", "aou", "ago"), ("sep", "set"), ("oct", "okt", "ott"), ("nov",),
     ("dec", "dez", "dic"),
 )  # fmt: skip
-"""First letters of months in English, German, French, Spanish and Italian, without accents."""
+"""First letters of month names in English, German, French, Spanish and Italian."""
 
 _PERSONAL: Final = {
     "person": re.compile(r"[^\W\d_]+(?:\^[^\W\d_]*)+"),
@@ -111,7 +114,7 @@ class Identifier:
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """How an identifier appears in normalised text: all `words` in it, and the `pattern`.
+    """The form of an identifier in normalised text: all of its `words`, and the `pattern`.
 
     `raws` are byte strings to search among voxels, none if the identifier is too short for that.
     """
@@ -126,13 +129,13 @@ class Sign:
         return all(word in text for word in self.words) and self.pattern.search(text) is not None
 
     def is_in_bytes(self, lower: bytes) -> bool:
-        """Return whether bytes in lower case contain it."""
+        """Return whether lower-case bytes contain the identifier."""
         return any(raw in lower for raw in self.raws)
 
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """The UIDs or numbers of one element, however many: a `run` that equals one of them.
+    """The UIDs or numbers of one element; a `run` that equals one of them counts.
 
     A text is scanned once. The leading components of a UID count too, because a UID derived by
     adding components still reveals the original.
@@ -153,7 +156,7 @@ class Among:
         return bool(run)
 
     def is_in_bytes(self, lower: bytes) -> bool:
-        """Return whether bytes in lower case contain one of them.
+        """Return whether lower-case bytes contain one of them.
 
         All are searched together: every run of letters and digits, which are rare among voxels, is
         compared with those of the same length.

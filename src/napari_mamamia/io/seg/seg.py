@@ -1,4 +1,4 @@
-"""Read DICOM SEG as masks: binary, fractional with its threshold, overlapping segments separate."""
+"""Read DICOM SEG as masks: binary, fractional with a threshold, overlapping segments."""
 
 import math
 from dataclasses import dataclass, replace
@@ -16,10 +16,10 @@ from napari_mamamia.io.files.foreign import open_bounded, reads
 from napari_mamamia.io.seg.codes import load_highdicom
 
 FRACTION_THRESHOLD: Final = 0.5
-"""Share of the largest value from which a fractional voxel counts as inside, as for soft masks."""
+"""Share of the largest value above which a fractional voxel counts as inside."""
 
 _MOST_VOXELS: Final = 1 << 32
-"""Most voxels of all segments together, each of which is a volume in memory: our choice."""
+"""Largest number of voxels of all segments together (our choice)."""
 _BACKGROUND: Final = ("125040", "DCM")
 _LPS_TO_RAS: Final = np.diag([-1.0, -1.0, 1.0, 1.0])
 
@@ -45,7 +45,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segmentation:
-    """The content of a SEG object. `grid` spans the stored frames only, not the whole image.
+    """The content of a SEG object; `grid` spans only the stored frames, not the whole image.
 
     `warnings` are sentences, such as the threshold of a fractional object.
     """
@@ -64,9 +64,9 @@ class Segmentation:
         return bool((count > 1).any())
 
     def on_grid(self, segment: Segment, grid: Grid) -> NDArray[np.bool_]:
-        """Return a segment as a mask of a whole image; frames that are not stored are empty.
+        """Return a segment as a mask of a whole image, empty in frames that are not stored.
 
-        Axes may run the other way in the image; nothing is resampled.
+        Axes may have opposite directions in the image; nothing is resampled.
 
         Raises
         ------
@@ -118,7 +118,7 @@ def read_segmentation(path: Path) -> Segmentation:
 
 
 def _require_room(path: Path, dataset: Any) -> None:
-    """Raise FormatError if segments would need more memory than a segmentation of an exam can."""
+    """Raise FormatError if segments would need an implausible amount of memory."""
     geometry = dataset.get_volume_geometry()
     shape = () if geometry is None else geometry.spatial_shape
     n_voxels = math.prod(shape) * dataset.number_of_segments

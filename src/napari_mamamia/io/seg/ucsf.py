@@ -39,7 +39,7 @@ _REMEDY: Final = f"take a SEG that UCSF's FTV program wrote with VOI and thresho
 
 @dataclass(frozen=True, slots=True)
 class UcsfRegion:
-    """A VOI or an omitted box: centre and three half-axes, LPS mm."""
+    """A VOI or an omitted box: its centre and three half-axes in LPS mm."""
 
     is_inside: bool
     centre_mm: tuple[float, float, float]
@@ -116,7 +116,7 @@ class UcsfAnalysis:
 
 
 def is_segmentation(path: Path) -> bool:
-    """Return whether a file is a DICOM SEG object; False for anything that cannot be read."""
+    """Return whether a file is a DICOM SEG object; False if it cannot be read."""
     try:
         header = open_dicom(path, path, stop_before_pixels=True, specific_tags=["SOPClassUID"])
     except (FormatError, OSError):

@@ -1,4 +1,4 @@
-"""Write masks as DICOM SEG, on the slices of the series that they were drawn on."""
+"""Write masks as DICOM SEG, on the slices of the series on which they were drawn."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -74,7 +74,7 @@ def source_images(source: PhaseSource) -> list[Any]:
 
 
 def name_frames(made: Any, frames: Sequence[int]) -> None:
-    """Put the file's own frame numbers into a SEG that was made on `source_images`.
+    """Put the file's own frame numbers into a SEG made from `source_images`.
 
     Each frame refers to the one that it was drawn on; the list of source images lists them all,
     because the reference does not hold for every frame of the file. Source: DICOM PS3.3, table
@@ -107,7 +107,7 @@ def name_frames(made: Any, frames: Sequence[int]) -> None:
 
 @contextmanager
 def referring_to(path: Path) -> Iterator[None]:
-    """Convert the errors of highdicom and pydicom about a source into one that names its file."""
+    """Convert errors of highdicom and pydicom about a source to an error that names its file."""
     expected = "a DICOM series that a segmentation can refer to"
     remedy = "export the series again, or use another one as reference"
     with explained(path, expected, remedy), warnings.catch_warnings():
@@ -149,7 +149,7 @@ def _source_image(path: Path) -> Any:
 
 
 _SERIES_OFFSET: Final = 1000
-"""Added to the source's series number, so that the segmentation sorts behind the images."""
+"""Offset from the source's series number, so that the segmentation sorts last."""
 
 
 def write_segmentation(

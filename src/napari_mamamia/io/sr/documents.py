@@ -1,4 +1,4 @@
-"""Write measurements and answers as a DICOM SR (TID 1500), and key images as a KO selection.
+"""Write measurements and answers as DICOM SR (TID 1500), and key images as a KO document.
 
 Source: DICOM PS3.16, TID 1500 and TID 2010; the caller provides the codes.
 """
@@ -18,7 +18,7 @@ from napari_mamamia.io.seg.writer import referring_to, source_images
 
 _REPORT_OFFSET: Final = 1100
 _KEYS_OFFSET: Final = 1200
-"""Added to the source's series number, so that both sort after images and segmentation."""
+"""Offset from the source's series number, so that documents sort last."""
 _TITLE: Final[Code] = ("126000", "DCM", "Imaging Measurement Report")
 _PROCEDURE: Final[Code] = ("241615005", "SCT", "Magnetic resonance imaging of breast")
 _LESION: Final[Code] = ("52988006", "SCT", "Lesion")

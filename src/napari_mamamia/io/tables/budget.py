@@ -13,7 +13,7 @@ from typing import IO, BinaryIO, Final
 from napari_mamamia.io.files.zip_files import open_zip
 
 TEXT_BYTES: Final = 128 << 20
-"""Most bytes of a .csv file and other text: a million rows of 128 bytes."""
+"""Largest size of a .csv file or other text: a million rows of 128 bytes."""
 LINE_CHARACTERS: Final = 1 << 20
 MOST_ROWS: Final = 1 << 20
 MOST_COLUMNS: Final = 1 << 14
@@ -21,15 +21,18 @@ MOST_COLUMNS: Final = 1 << 14
 MOST_CELLS: Final = 8 << 20
 
 WORKBOOK_BYTES: Final = 512 << 20
-"""Most bytes of a workbook's XML; a cell has about 40."""
+"""Largest size of a workbook's XML; a cell has about 40 bytes."""
 SHARED_BYTES: Final = 64 << 20
-"""Most bytes of the shared texts of an .xlsx file: its library keeps all of them."""
+"""Largest size of an .xlsx file's shared texts, which its library keeps in memory."""
 _FREE_BYTES: Final = 16 << 20
 _MOST_RATIO: Final = 100
 _MOST_SMALL_BYTES: Final = 8 << 20
-"""Our choice: real tables shrink 5 to 30 times; styles and names have some kB."""
+"""Largest size of a strongly compressed part (our choice); styles and names have some kB.
+
+Real tables shrink 5 to 30 times.
+"""
 ROW_BYTES: Final = 16 << 20
-"""Most bytes of one row's XML: the libraries keep a row as a tree, ten times as large."""
+"""Largest size of one row's XML, which libraries keep as a tree ten times as large."""
 _ROW: Final = re.compile(rb"[<:-](row|si)\b")
 _HIDES: Final = re.compile(rb"<!--|<!\[CDATA\[")
 _CHUNK: Final = 1 << 20
@@ -37,12 +40,11 @@ _SHARED: Final = "xl/sharedStrings"
 _LARGE: Final = ("xl/worksheets/", "content.xml")
 _FREE_CELLS: Final = 1 << 20
 _CELL_BYTES: Final = 8
-"""A cell with a value has more bytes of XML than this; empty ones before it in its row count too.
-"""
+"""Least bytes of XML for a cell with a value; empty cells before it in its row count too."""
 
 
 def most_cells(stream: BinaryIO) -> int:
-    """Return the most cells that a workbook of this size may have; rewind the stream.
+    """Return the largest number of cells for a workbook of this size, and rewind the stream.
 
     Raises
     ------
@@ -99,7 +101,7 @@ def _require_short_rows(content: IO[bytes], name: str) -> None:
 
 
 class Room:
-    """Countdown of the cells that a table may still have."""
+    """Countdown of the number of cells that a table may still have."""
 
     def __init__(self, cells: int = MOST_CELLS) -> None:
         self._left = cells

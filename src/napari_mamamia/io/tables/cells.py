@@ -1,4 +1,4 @@
-"""Interpret cells of foreign tables: ids, missing values, numbers, yes and no.
+"""Interpret cells of other software's tables: ids, missing values, numbers, yes/no values.
 
 Each ``parse_...`` raises ``ValueError`` with the reason for a cell that it cannot read; nothing is
 guessed. The number format of a column (`NumberStyle`) is derived from all its cells: in ``1,234``
@@ -19,7 +19,7 @@ MISSING: Final = frozenset(
 """Texts for a missing value, in any letter case."""
 
 _LONGEST_MISSING: Final = 40
-"""Several blanks within such a text count as one."""
+"""Longest text for a missing value; several blanks within it count as one."""
 
 YES: Final = frozenset(
     {"1", "1.0", "1,0", "yes", "y", "true", "positive", "pos", "ja", "oui", "si", "s\u00ed",
@@ -32,9 +32,7 @@ NO: Final = frozenset(
      "residual disease", "benign", "negativ", "n\u00e9gatif", "gutartig", "benigne", "b\u00e9nin",
      "b\u00e9nigne", "falsch", "faux"}
 )  # fmt: skip
-"""Texts of a label, in any letter case, with blanks for ``-`` and ``_`` between words. ``rd`` is
-residual disease: public tables of response use it for non-pCR.
-"""
+"""Texts for "no" as a label, in any letter case, with blanks for ``-`` and ``_``."""
 
 UNSEEN: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 """Invisible characters: soft hyphens, joiners, direction and byte order marks."""
@@ -72,7 +70,7 @@ def is_blank(value: object) -> bool:
 
 
 class AmbiguousNumberError(ValueError):
-    """A cell may mean two numbers, and no other cell of its column decides."""
+    """A cell may mean two different numbers, and no other cell of its column decides."""
 
 
 def lower_text(text: str) -> str:
@@ -81,7 +79,7 @@ def lower_text(text: str) -> str:
 
 
 def parse_id(value: object) -> str:
-    """Return a case id: text without blanks at its ends; a whole number without ``.0``.
+    """Return a case id as text without outer blanks; a whole number has no ``.0``.
 
     Invisible characters are removed.
 
@@ -105,7 +103,7 @@ def parse_id(value: object) -> str:
 
 
 def parse_label(value: object) -> bool | None:
-    """Return the boolean of a cell: ``1``, ``yes``, ``negative``, ``non-pCR``; None if missing.
+    """Return the boolean of a cell, such as ``1``, ``yes``, ``negative``; None if missing.
 
     Examples
     --------
@@ -123,7 +121,7 @@ def parse_label(value: object) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class NumberStyle:
-    """The meaning of comma and point in numbers where they could separate thousands.
+    """The meaning of comma and point in numbers in which they may separate thousands.
 
     "" if unknown; else "decimal" or "thousands".
     """
@@ -133,7 +131,7 @@ class NumberStyle:
 
 
 def parse_number(value: object, style: NumberStyle = NumberStyle()) -> float:
-    """Return a finite number; ``46.1%`` is 0.461, and a decimal comma is accepted.
+    """Return a finite number; ``46.1%`` gives 0.461, and a decimal comma is accepted.
 
     Examples
     --------
@@ -202,7 +200,7 @@ def style_of(cells: Iterable[object], hint: NumberStyle | None = None) -> Number
 
 
 def is_plain_column(cells: Iterable[object]) -> bool:
-    """Return whether no number of a column has a comma, or a point that may separate thousands."""
+    """Return whether no number of a column has a comma or an ambiguous point."""
     return not any(
         isinstance(cell, str) and ("," in cell or _POINT_GROUP.fullmatch(cell.strip()))
         for cell in cells
@@ -210,7 +208,7 @@ def is_plain_column(cells: Iterable[object]) -> bool:
 
 
 def mixed_percent(cells: Sequence[object]) -> tuple[int, int] | None:
-    """Return the indices of a cell with a percent sign and of one without, None if they agree."""
+    """Return the indices of a cell with and one without a percent sign, or None if all agree."""
     signs = [index for index, cell in enumerate(cells) if is_percent(cell)]
     if not signs:
         return None

@@ -1,4 +1,4 @@
-"""Rows of cases below a header: comments, repeated headers, units and summaries are left out."""
+"""Rows of cases below a header, without comments, repeated headers, units and summaries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a case: its number in the file from 1, its cells, and the problem with it."""
+    """A row of a case: its number in the file from 1, its cells, and its problem."""
 
     number: int
     cells: Sequence[object]
@@ -44,7 +44,7 @@ class Row:
 
 @dataclass(slots=True)
 class DataRows:
-    """The rows below a header, in order; comments, units of columns, and the rows left out."""
+    """The rows below a header in order, with comments, column units, and rows left out."""
 
     rows: list[Row] = field(default_factory=list)
     comments: list[tuple[str, ...]] = field(default_factory=list)
@@ -56,7 +56,7 @@ class DataRows:
 
     @property
     def marked_note(self) -> str:
-        """Return a note about cases that begin with #, "" if there are none."""
+        """Return a note about cases that begin with #, or ""."""
         if not self.marked:
             return ""
         return (
@@ -66,7 +66,7 @@ class DataRows:
 
     @property
     def odd_note(self) -> str:
-        """Return a note about cases whose ids differ in form from the others, "" if none."""
+        """Return a note about cases whose ids differ in form from the others, or ""."""
         if not self.odd:
             return ""
         return (
@@ -90,7 +90,7 @@ class DataRows:
 
 
 def data_rows(sheet: Sheet, header: Header, id_place: int | None, text: str) -> DataRows:
-    """Return the rows of cases below a header; the result names the rows left out.
+    """Return the rows of cases below a header, and the rows left out.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def _part_odd_rows(data: DataRows, id_place: int | None) -> None:
 def _columns_of_numbers(
     rows: Sequence[Row], id_place: int
 ) -> dict[int, tuple[NumberStyle, NDArray[np.float64]]]:
-    """Return style and numbers of the columns in which more than half of the rows have one."""
+    """Return style and numbers of the columns with numbers in more than half of the rows."""
     columns = {}
     for index in range(max((len(row.cells) for row in rows), default=0)):
         cells = [row.cells[index] for row in rows if index < len(row.cells)]
@@ -189,7 +189,7 @@ def _columns_of_numbers(
 
 
 def _written_number(cell: object, style: NumberStyle) -> str:
-    """Return a cell's number with its digits, "" if it holds none."""
+    """Return the digits of a cell's number, or "" if it has no number."""
     if is_missing(cell):
         return ""
     try:
@@ -201,14 +201,14 @@ def _written_number(cell: object, style: NumberStyle) -> str:
 
 
 def _wrong_length(sheet: Sheet, cells: Sequence[object], width: int, full: int) -> str:
-    """Return why a text row's cells cannot be assigned; columns without name may be absent."""
+    """Return why the cells of a text row cannot be assigned to columns, or ""."""
     if width <= len(cells) <= full:
         return ""
     return wrong_length(sheet, cells, full)
 
 
 def _read_comment(cells: Sequence[object], wrong: str) -> tuple[str, ...] | None:
-    """Return the texts of a comment, () for a case that begins with #, None for any other row."""
+    """Return the texts of a comment, () for a case that begins with #, or None."""
     first = next((str(cell).strip() for cell in cells if not is_blank(cell)), "")
     if first[:1] not in ("#", "m", "M"):
         return None
@@ -221,7 +221,7 @@ def _read_comment(cells: Sequence[object], wrong: str) -> tuple[str, ...] | None
 
 
 def _find_summary(cells: Sequence[object], id_cell: object, id_place: int | None) -> str | None:
-    """Return the word that marks a row as a summary, None if there is none."""
+    """Return the word that marks a row as a summary, or None."""
     if is_summary(id_cell):
         return str(id_cell).strip()
     if id_place is None or not is_missing(id_cell):

@@ -1,4 +1,4 @@
-"""Find the header of a table and the columns that a reader wants."""
+"""Find the header of a table and the columns that a reader requests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +18,11 @@ from napari_mamamia.io.tables.summary_rows import (
 from napari_mamamia.io.tables.text_rows import BLANKS_BETWEEN, has_blanks_between
 
 MOST_TITLES: Final = 30
-"""Most rows above the header, our choice: a sheet that starts lower is no table."""
+"""Largest number of rows above the header (our choice)."""
 
 
 METRIC_DEFINITION: Final = "metric_definition"
-"""First cell of a comment row that states how a table's numbers were made."""
+"""First cell of a comment row that describes how a table's numbers were computed."""
 
 
 _INDEX_NAMES: Final = frozenset({"", "unnamed:_0", "index"})
@@ -30,7 +30,7 @@ _INDEX_NAMES: Final = frozenset({"", "unnamed:_0", "index"})
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A wanted column; the first of its `spellings` that occurs is used.
+    """A requested column; the first of its `spellings` that occurs is used.
 
     If no spelling occurs, exactly one of `synonyms` may replace it. A column with `is_id` may be
     the first column without a name, as pandas writes an index. With `is_exact`, an exact spelling
@@ -51,8 +51,9 @@ IDS: Final = Column(
     is_needed=True,
     is_id=True,
 )
-"""The column of cases. In a table with case_id and patient_id, case_id is used: a patient may have
-several cases.
+"""The column of case ids.
+
+In a table with case_id and patient_id, case_id is used: a patient may have several cases.
 """
 
 
@@ -73,7 +74,7 @@ def optional(name: str, *synonyms: str) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Position of a header: its first and last row from 0, and its names, one for each column."""
+    """Position of a header (first and last row from 0), and its column names."""
 
     first: int
     last: int
@@ -82,7 +83,7 @@ class Header:
 
 
 def spelled(name: object) -> str:
-    """Return a column's name for comparison: lower case, ``_`` for blanks and hyphens.
+    """Return a column's name for comparison: lower case, with ``_`` for blanks and hyphens.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def strip_name(cell: object) -> str:
 
 
 def find_header(sheet: Sheet, columns: Sequence[Column], any_of: bool) -> Header | None:
-    """Return the first row, or two rows, that name the wanted columns."""
+    """Return the first row, or pair of rows, that names the requested columns."""
     rows = sheet.rows[: MOST_TITLES + 2]
     if not columns:
         return find_full_header(rows)
@@ -128,7 +129,7 @@ def with_other_columns(header: Header) -> Header:
 
 
 def find_full_header(rows: Sequence[Sequence[object]]) -> Header | None:
-    """Return the first row that names nearly as many columns as any: titles name fewer."""
+    """Return the first row that names nearly as many columns as any other row."""
     named = [sum(not is_blank(cell) for cell in row) for row in rows[: MOST_TITLES + 1]]
     most = max(named, default=0)
     if not most:
@@ -161,7 +162,7 @@ def _match_columns(
     any_of: bool,
     below: Sequence[Sequence[object]],
 ) -> dict[str, int] | None:
-    """Return the position of each column, None if a required one is missing."""
+    """Return the position of each column, or None if a required column is missing."""
     places: dict[str, int] = {}
     for column in columns:
         found = find_columns(names, column)
@@ -177,7 +178,7 @@ def _match_columns(
 
 
 def find_columns(names: Sequence[str], column: Column) -> list[int]:
-    """Return all positions of a wanted column: by exact spelling, else as it is compared."""
+    """Return all positions of a requested column, preferring exact spelling."""
     for spelling in column.spellings:
         exact = (str,) if column.is_exact else ()
         for plain in (*exact, spelled, lambda name: spelled(split_unit(name)[0])):
@@ -190,12 +191,12 @@ def find_columns(names: Sequence[str], column: Column) -> list[int]:
 
 
 def holds_ids(rows: Sequence[Sequence[object]]) -> bool:
-    """Return whether a first column without a name holds ids, and is not a mere row count."""
+    """Return whether a first column without a name holds ids and not row numbers."""
     return any(not str(row[0]).strip().isdecimal() for row in rows if row and not is_blank(row[0]))
 
 
 def require_once(path: Path, names: Sequence[str], columns: Sequence[Column]) -> None:
-    """Raise FormatError if two columns of a header match a wanted one."""
+    """Raise FormatError if two columns of a header match one requested column."""
     for column in columns:
         found = find_columns(names, column)
         if len(found) > 1:
@@ -209,7 +210,7 @@ def require_once(path: Path, names: Sequence[str], columns: Sequence[Column]) ->
 def explain_missing(
     path: Path, sheets: Sequence[Sheet], columns: Sequence[Column], any_of: bool
 ) -> FormatError:
-    """Return the error for a file without the wanted columns; it names the missing ones."""
+    """Return the error for a file that lacks requested columns, naming them."""
     if not sheets or not any(sheet.rows for sheet in sheets):
         return FormatError(
             f"expected a table with a header in {path}, but it is empty: choose another file"

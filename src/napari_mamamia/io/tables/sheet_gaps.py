@@ -1,4 +1,4 @@
-"""Cells of a workbook that look empty and are not: formulas without result, merged-away cells.
+"""Find workbook cells that only look empty: uncomputed formulas and merged cells.
 
 A formula that no spreadsheet program has computed yet has no value in the file, and of merged cells
 only the first has one. Read as empty, both values would be lost silently.
@@ -17,7 +17,7 @@ _HIDDEN_ROW: Final = re.compile(rb"<(?:\w+:)?row\b[^<>]*\bhidden=[\"'](?:1|true)
 _CHUNK: Final = 1 << 20
 _OVERLAP: Final = 64
 _MOST: Final = 1 << 20
-"""Our choice: most cells of this kind; one merged range can name 17 thousand million."""
+"""Largest number of such cells (our choice); one merged range can have 17 billion."""
 _REFERENCE: Final = re.compile(r"([A-Za-z]{1,3})([0-9]{1,7})")
 
 

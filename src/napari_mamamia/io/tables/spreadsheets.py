@@ -87,7 +87,7 @@ def ods_sheets(stream: BinaryIO, text: str) -> Iterator[OdsSheet]:
 
 @dataclass(slots=True)
 class _Found:
-    """The current sheet, and the number of pending empty rows before the next row with a value."""
+    """The current sheet, and the number of empty rows before the next row with a value."""
 
     sheet: OdsSheet | None = None
     empty_rows: int = 0
@@ -164,7 +164,7 @@ def _read_count(element: Element, name: str, space: str = _TABLE) -> int:
 
 
 def _read_value(cell: Element) -> object:
-    """Return the value of a cell, None if it is empty."""
+    """Return the value of a cell, or None if it is empty."""
     kind = cell.get(f"{_OFFICE}value-type")
     if kind is None or cell.tag == _CELLS[1]:
         return None
@@ -180,7 +180,7 @@ def _read_value(cell: Element) -> object:
 
 
 def _as_shown(cell: Element, number: int) -> object:
-    """Return a whole number; as its text if zeros or letters precede it, as in an id."""
+    """Return a whole number, or its text if zeros or letters precede it, as in an id."""
     shown = "".join(_read_line(part) for part in cell if part.tag == f"{_TEXT}p")
     before = shown.removesuffix(str(number))
     is_more = before not in ("", shown) and _BEFORE_NUMBER.fullmatch(before) and number >= 0
@@ -198,10 +198,10 @@ def _read_line(part: Element) -> str:
 
 
 _SHOWN_AS: Final = re.compile(r'(?P<before>("[^"0#]*"|\\[A-Za-z_-])*)(?P<zeros>0+)')
-"""Number formats that put zeros or fixed letters before a whole number: 0000, "DUKE_"000."""
+"""Number formats that show zeros or letters before a whole number: 0000, "DUKE_"000."""
 TEXT_TABLES: Final = (".csv", ".tsv", ".tab", ".txt")
 TABLES: Final = (*TEXT_TABLES, ".xlsx", ".xlsm", ".ods")
-"""Suffixes that `read_sheets` takes."""
+"""File suffixes that `read_sheets` supports."""
 _DAMAGED: Final = (zipfile.BadZipFile, OSError, EOFError, KeyError, ValueError, TypeError,
                    AttributeError, IndexError, SyntaxError, RuntimeError)  # fmt: skip
 
@@ -279,7 +279,7 @@ def write_sheet(
 
 
 def as_written(text: str) -> Cell:
-    """Return the number or boolean that is written exactly as `text`, else the text.
+    """Return the number or boolean that is written exactly as `text`, otherwise the text.
 
     Examples
     --------
@@ -299,7 +299,7 @@ def as_written(text: str) -> Cell:
 
 
 def wrong_length(sheet: Sheet, cells: Sequence[object], width: int) -> str:
-    """Return why the cells of a text row cannot be assigned to columns, "" if they can.
+    """Return why the cells of a text row cannot be assigned to columns, or "".
 
     A lost separator, or one within a value, shifts all values after it by a column. Rows of a
     workbook know their columns.
@@ -346,7 +346,7 @@ def _is_hidden(sheet: Any) -> bool:
 
 
 def _read_shown(cell: Any) -> object:
-    """Return a cell's value; a whole number whose format adds a prefix, as shown.
+    """Return a cell's value; a whole number with a prefixing format as its displayed text.
 
     ``0001`` typed into a spreadsheet program is the number 1 with such a format: as an id it must
     stay what the user sees.

@@ -1,4 +1,4 @@
-"""Find rows of a table that are not cases: means, totals and units, in several languages."""
+"""Find table rows that are not cases: means, totals and units, in several languages."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ gesamtmittelwert vertrauensintervall konfidenzintervall m\u00e9dia \u015brednia 
 \u0441\u0443\u043c\u043c\u0430 skewness kurtosis aggregate summary qu
 """
 _NUMBERS_OF_ALL: Final = frozenset(_SUMMARY_WORDS.split())
-"""Names that programs and people give to rows that summarise others."""
+"""Names that programs and people use for summary rows."""
 _OTHER_WORDS: Final = """
 of over all cases case the and patients subjects samples rows values value n dice dsc score scores
 hd nhd norm dev deviation standard error row result results lower upper low high bound limit
@@ -73,7 +73,7 @@ _BRACKETS: Final = re.compile(r"[\[(](.*)[\])]")
 
 
 def is_summary(cell: object) -> bool:
-    """Return whether the cell of a case's id names a summary of other rows.
+    """Return whether the id cell of a row names a summary of other rows.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def _form(text: str) -> str:
 
 
 def find_statistic(cells: Sequence[tuple[str, NDArray[np.float64]]]) -> str:
-    """Return the statistic of the other rows that a row holds, "" if it holds none.
+    """Return the statistic of the other rows that a row contains, or "".
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def _is_written(text: str, value: float) -> bool:
 
 
 def unit_of(cell: object) -> str | None:
-    """Return the unit that a cell names, None if it names none.
+    """Return the unit that a cell names, or None.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def unit_of(cell: object) -> str | None:
 
 
 def is_unit_row(id_cell: object, others: list[object]) -> bool:
-    """Return whether the row below a header names units: no id, other cells a unit or empty."""
+    """Return whether the row below a header names units: no id, and only units or empty cells."""
     if id_cell is not None and str(id_cell).strip(" []()").casefold() not in _ID_OF_UNITS:
         return False
     filled = [cell for cell in others if cell is not None and str(cell).strip()]
@@ -181,7 +181,7 @@ def is_unit_row(id_cell: object, others: list[object]) -> bool:
 
 
 def split_unit(name: str) -> tuple[str, str]:
-    """Return a column's name and the unit in brackets after it, "" without one.
+    """Return a column's name and the unit in brackets after it ("" without one).
 
     Examples
     --------

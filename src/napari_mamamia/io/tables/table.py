@@ -1,4 +1,4 @@
-"""Read a table of other software: find its header and columns, and return the rows of cases.
+"""Read a table of other software: its header, requested columns, and rows of cases.
 
 Bytes become text and rows (`text_rows`, `spreadsheets`), within the budget. `headers` finds the
 header below titles and comments, and columns by their names; `data_rows` leaves out rows that are
@@ -50,9 +50,9 @@ class BadCell:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table's rows of cases and the positions of its wanted columns; `notes` are for the user.
+    """A table's rows of cases and the positions of its requested columns.
 
-    `doubtful` are the notes about rows that may or may not be cases.
+    `notes` are for the user. `doubtful` are the notes about rows that may or may not be cases.
     """
 
     path: Path
@@ -65,18 +65,18 @@ class Table:
     doubtful: tuple[str, ...] = ()
 
     def has(self, name: str) -> bool:
-        """Return whether the table has a wanted column."""
+        """Return whether the table has a requested column."""
         return name in self.header.places
 
     def column(self, name: str) -> list[object]:
-        """Return a column's cells, None if a row is too short."""
+        """Return a column's cells; None for rows that are too short."""
         place = self.header.places[name]
         return [row.cells[place] if place < len(row.cells) else None for row in self.rows]
 
     def numbers(
         self, name: str, *, low: float = -math.inf, high: float = math.inf, unit: str = ""
     ) -> tuple[list[float], list[BadCell]]:
-        """Return a column as numbers, nan for a missing or bad cell, and the bad cells.
+        """Return a column as numbers (nan for missing and bad cells), and the bad cells.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class Table:
     def cells(
         self, name: str, parse: Callable[[object], T | None]
     ) -> tuple[list[T | None], list[BadCell]]:
-        """Return each cell of a column as `parse` reads it, None for a cell that it refuses."""
+        """Return each cell of a column as parsed by `parse`, or None with a bad cell."""
         values: list[T | None] = []
         bad = []
         for index, cell in enumerate(self.column(name)):
@@ -164,7 +164,7 @@ class Table:
         raise self._refuse(name, f"its unit is {said}", f"give it in {unit or 'plain numbers'}")
 
     def _require_share(self, name: str, cells: Sequence[object], style: NumberStyle) -> None:
-        """Raise FormatError if most values of a share look like percent without a sign."""
+        """Raise FormatError if most values of a share look like percent without a percent sign."""
         numbers = []
         for cell in cells:
             try:
@@ -192,7 +192,7 @@ def read_table(
     any_of: bool = False,
     takes_others: bool = False,
 ) -> Table:
-    """Return the first table of a file that has the wanted columns.
+    """Return the first table of a file that has the requested columns.
 
     In an .xlsx or .ods file the first sheet that has them is read. The header may follow up to 30
     title rows or comments, and take two rows.

@@ -13,14 +13,22 @@ import numpy as np
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.names import readable_name
-from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.core.plugins import list_names
+from napari_mamamia.core.records import (
+    METRIC_GROUP,
+    SCORE_COLUMNS,
+    CaseScore,
+    ScoreStatus,
+    list_score_columns,
+)
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.tables.flat_tables import write_flat_table, write_parquet_table
 from napari_mamamia.io.tables.text_rows import read_own_rows
 
-_COLUMNS: Final = tuple(field.name for field in fields(CaseScore))
-_TEXTS: Final = frozenset(field.name for field in fields(CaseScore) if field.type is not float)
+_TEXTS: Final = frozenset(field.name for field in fields(CaseScore) if field.type is not float) - {
+    "further"
+}
 _FIRST: Final = frozenset(
     [
         "case_id",
@@ -41,11 +49,11 @@ _FIRST: Final = frozenset(
         "reason",
     ]
 )
-"""Columns that every table has had from the first version on; later ones may be missing."""
+"""Columns that every version of the table has; later columns may be missing."""
 
 
 def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
-    """Write one row for each case; the columns are the fields of `CaseScore`.
+    """Write one row for each case; the columns are those of `list_score_columns`.
 
     The suffix decides the format: ``.csv``, ``.xlsx`` (one sheet "case_scores"; characters that
     spreadsheets refuse become "?") or ``.parquet`` (texts and float64). Numbers have as many digits
@@ -63,11 +71,12 @@ def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool 
     SaveError
         If the system refuses to write.
     """
-    cells = [[getattr(row, name) for name in _COLUMNS] for row in rows]
+    columns = list_score_columns(rows)
+    cells = [[getattr(row, name) for name in columns] for row in rows]
     if path.suffix.lower() == ".parquet":
-        write_parquet_table(_COLUMNS, cells, path, texts=_TEXTS, overwrite=overwrite)
+        write_parquet_table(columns, cells, path, texts=_TEXTS, overwrite=overwrite)
     else:
-        write_flat_table(_COLUMNS, cells, len(rows), path, name="case_scores", overwrite=overwrite)
+        write_flat_table(columns, cells, len(rows), path, name="case_scores", overwrite=overwrite)
 
 
 @reads("a score table", "score the cases again")
@@ -90,8 +99,9 @@ def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
             "score the cases again"
         ) from error
     there = [str(name) for name in rows[0]] if rows else []
-    columns = tuple(name for name in _COLUMNS if name in there)
-    missing = [n for n in _COLUMNS if n in _FIRST and n not in there]
+    names = (*SCORE_COLUMNS, *list_names(METRIC_GROUP))
+    columns = tuple(name for name in names if name in there)
+    missing = [n for n in SCORE_COLUMNS if n in _FIRST and n not in there]
     if missing:
         raise FormatError(
             f"expected the columns of a score table in {path}, but "
@@ -136,7 +146,8 @@ def _parse_score(
                 f"expected {'a status' if name == 'status' else 'a number or an empty cell'} in "
                 f"column {name} of {path}, line {line}, got {cell!r}: score the cases again"
             ) from error
-    return CaseScore(**values)
+    further = tuple((name, values.pop(name)) for name in columns if name not in SCORE_COLUMNS)
+    return CaseScore(**values, further=further)
 
 
 def _parse_value(name: str, cell: str | None) -> str | float:

@@ -34,7 +34,7 @@ BLANKS_BETWEEN: Final = (
     "its cells are separated by blanks: use commas, in R write.csv(..., row.names=FALSE)"
 )
 _LOOKED_AT: Final = 40
-"""Lines that decide the separator: a header may follow 30 titles."""
+"""Number of lines from which the separator is chosen; a header may follow 30 titles."""
 
 
 def read_text(path: Path) -> tuple[str, str]:
@@ -82,7 +82,7 @@ def read_own_rows(path: Path) -> list[Sequence[object]]:
 
 
 def part_text(content: str, text: str) -> Iterator[list[Sequence[object]]]:
-    """Yield the rows of a text split by each separator, the most likely first.
+    """Yield the rows of a text for each possible separator, the most likely first.
 
     A later separator may be right if a title stands above the table, which may hold another
     character more often. A line ``sep=;`` decides; its row stays, empty, so that rows keep their
@@ -122,7 +122,7 @@ def part_text(content: str, text: str) -> Iterator[list[Sequence[object]]]:
 
 
 def _score_separator(lines: Sequence[str], sign: str) -> tuple[bool, int]:
-    """Return how likely a separator is: equally often in each line, then often in the first."""
+    """Return a score of a separator: equally often in each line, then often in the first line."""
     counts = [line.count(sign) for line in lines if line.strip()] or [0]
     usual = max(set(counts), key=counts.count)
     return usual > 0 and counts[0] == usual, counts[0]
@@ -142,7 +142,7 @@ def _part_rows(content: str, separator: str, text: str) -> list[Sequence[object]
 
 
 def _split_lines(content: str) -> Iterator[str]:
-    """Yield the lines of a text with their ends, without a second copy of it."""
+    """Yield the lines of a text with their line ends, without copying the whole text."""
     if "\n" not in content:
         content = content.replace("\r", "\n")
     start = 0

@@ -1,4 +1,4 @@
-"""Write a sheet as an .xlsx file row by row, in little memory, so that it can be cancelled."""
+"""Write an .xlsx file row by row with little memory use, so that it can be cancelled."""
 
 import math
 import re
@@ -16,10 +16,13 @@ Cell: TypeAlias = str | float | bool | None
 NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 """Characters that XML cannot hold."""
 _LIKE_AN_ESCAPE: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
-"""Spreadsheet programs read ``_x0041_`` as a character; ``_x005F_`` is an escaped underscore."""
+"""Pattern of texts that spreadsheet programs read as an escaped character.
+
+``_x0041_`` is read as a character; ``_x005F_`` is an escaped underscore.
+"""
 
 _EARLIEST: Final = (1980, 1, 1, 0, 0, 0)
-"""The earliest time of a zip file: a constant time gives equal bytes for equal tables."""
+"""The earliest time in a zip file; a constant time gives equal bytes for equal tables."""
 
 _HEAD: Final = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 _FORMATS: Final = "http://schemas.openxmlformats.org"
@@ -51,7 +54,7 @@ _PARTS: Final = (
         "</Relationships>",
     ),
 )
-"""Source: ECMA-376, Office Open XML, part 1, the minimal parts of a workbook."""
+"""The minimal parts of a workbook. Source: ECMA-376, Office Open XML, part 1."""
 
 
 def write_workbook(
@@ -127,7 +130,7 @@ def _format_cell(place: str, value: Cell) -> str:
 
 
 def _name_column(place: int) -> str:
-    """Return a column's letters, A for 0, AA for 26."""
+    """Return the letters of a column: A for 0, AA for 26."""
     letters = ""
     place += 1
     while place:

@@ -64,7 +64,7 @@ FORMATS: Final = (
         require_with="dicom.elements:require_pydicom",
     ),
 )
-"""DICOM is listed only as a segmentation (SEG): images are series of files, see `io.exam`."""
+"""All formats; DICOM only as a segmentation (SEG), since images are series (`io.exam`)."""
 
 
 def _suffixes(wanted: Callable[[VolumeFormat], object]) -> tuple[str, ...]:
@@ -78,17 +78,17 @@ WRITTEN_SUFFIXES: Final = _suffixes(lambda one: one.write_with)
 _BY_SUFFIX: Final = {end: one for one in FORMATS for end in one.suffixes}
 _VOXELS: Final = tuple(end for one in FORMATS for end in one.voxel_suffixes)
 MASKS_EXPECTED: Final = "ID.nii.gz, ID.nrrd, ID.seg.nrrd, ID.mha, ID.mhd, ID.hdr or ID.dcm (SEG)"
-"""Mask files that a folder may hold, for messages."""
+"""Names of mask files that a folder may contain, for messages."""
 
 
 def suffix_of(name: str) -> str:
-    """Return the suffix of a volume file's name, in lower case; "" if it is none."""
+    """Return the suffix of a volume file's name in lower case, or ""."""
     lower = name.lower()
     return max((end for end in MASK_SUFFIXES if lower.endswith(end)), key=len, default="")
 
 
 def format_of(name: str) -> VolumeFormat | None:
-    """Return the format that a file's name indicates, None if it is no volume file."""
+    """Return the format that a file's name indicates, or None."""
     return _BY_SUFFIX.get(suffix_of(name))
 
 
@@ -100,14 +100,14 @@ def require_readers(names: Iterable[str]) -> None:
 
 
 def function_of(reference: str) -> Callable[..., Any]:
-    """Return the function that a ``module:function`` of the table refers to."""
+    """Return the function named ``module:function`` in the table."""
     module, _, name = reference.partition(":")
     function: Callable[..., Any] = getattr(import_module(f"napari_mamamia.io.{module}"), name)
     return function
 
 
 def file_stem(name: str) -> str | None:
-    """Return an image file's name without its suffix, None if it is no volume file.
+    """Return an image file's name without its suffix, or None if it is not a volume file.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def file_stem(name: str) -> str | None:
 
 
 def mask_stem(name: str) -> str | None:
-    """Return a file's name without the suffix of any format that holds masks, None without one.
+    """Return a file's name without its mask suffix, or None if it has none.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""Choose decompressor and checksum: isal is fastest on images, zlib-ng on long runs of masks.
+"""Choose the fastest decompressor and checksum for images and masks.
 
 Measured on 44 MB of mask written by SimpleITK: zlib-ng 4 ms, isal 15 ms, zlib 113 ms; on 89 MB of
 noisy int16 image: isal 180 ms, zlib-ng 290 ms, zlib 570 ms.
 
-isal's compressor and CRC-32 leave the upper halves of the processor's vector registers in use, and
-until other wide code clears them the SSE loops of that thread (numpy's means over two axes) take
-nine times as long (measured: 18 -> 168 ms). zlib-ng's CRC-32 is as fast and clears them.
+isal's compressor and CRC-32 leave the upper halves of the CPU's vector registers in use, and until
+other wide code clears them the SSE loops of that thread (numpy's means over two axes) take nine
+times as long (measured: 18 -> 168 ms). zlib-ng's CRC-32 is as fast and clears them.
 """
 
 import io
@@ -18,8 +18,10 @@ from zlib_ng import gzip_ng, zlib_ng
 
 _RAW: Final = -15
 _MASK_RATIO: Final = 8
-"""zlib-ng is faster for blocks with a higher ratio: 64 KiB of noise at 1.6:1 take isal 0.11 and
-zlib-ng 0.22 ms, of mask at 125:1 0.017 and 0.006 ms (measured).
+"""Compression ratio above which zlib-ng is faster than isal.
+
+Measured: 64 KiB of noise at 1.6:1 take isal 0.11 and zlib-ng 0.22 ms, of mask at 125:1 0.017 and
+0.006 ms.
 """
 
 _PACKED_BYTES: Final = 1 << 16
@@ -31,11 +33,11 @@ BROKEN: Final[Any] = (
     isal_zlib.error,
     zlib_ng.error,
 )
-"""Errors that reading a damaged or truncated file may raise."""
+"""Errors of reading a damaged or truncated file."""
 
 
 class Content(Enum):
-    """The kind of voxels in a file, which decides the decompressor."""
+    """The kind of voxels in a file, by which the decompressor is chosen."""
 
     IMAGE = "image"
     MASK = "mask"
@@ -74,7 +76,7 @@ class _ZlibReader(io.RawIOBase):
 
 
 def inflate_block(packed: bytes, size: int) -> bytes:
-    """Return the content of a raw deflate block, at most one byte more than the expected `size`.
+    """Return the content of a raw deflate block, at most one byte more than `size`.
 
     Return b"" for an invalid block.
     """
@@ -87,6 +89,6 @@ def inflate_block(packed: bytes, size: int) -> bytes:
 
 
 def crc32_of(data: Any, before: int = 0) -> int:
-    """Return the CRC-32 of bytes, or contiguous values, that follow those with CRC `before`."""
+    """Return the CRC-32 of bytes that follow data with the CRC `before`."""
     crc: int = zlib_ng.crc32(data, before)
     return crc

@@ -68,7 +68,7 @@ def open_metaimage(
 
 
 def _read_fields(path: Path) -> tuple[dict[str, str], int]:
-    """Return the elements by name in lower case, and the position of the bytes after the header."""
+    """Return the elements by name in lower case, and the offset of the data after the header."""
     with open_stream(path, is_gzip=False) as stream:
         head = stream.head(_MOST_HEADER)
     fields: dict[str, str] = {}
@@ -117,7 +117,7 @@ def _parse_header(path: Path, fields: Mapping[str, str]) -> VolumeHeader:
 
 
 def _require_plain(path: Path, fields: Mapping[str, str]) -> None:
-    """Raise FormatError for elements that change the storage or meaning of voxels in a rare way."""
+    """Raise FormatError for elements that change the storage or meaning of voxels."""
     expected = (
         ("BinaryData", ("true",), "binary voxels"),
         ("ElementNumberOfChannels", ("1",), "one value in each voxel"),
@@ -177,7 +177,7 @@ def _read_grid(
 def _numbers(
     path: Path, fields: Mapping[str, str], elements: tuple[str, ...], *, optional: bool = False
 ) -> list[float]:
-    """Return the numbers of the first of the elements that exists."""
+    """Return the numbers of the first of these elements that exists."""
     text = next((fields[name.lower()] for name in elements if name.lower() in fields), "")
     try:
         numbers = [float(word) for word in text.split()]
@@ -190,7 +190,7 @@ def _numbers(
 
 
 def _is_big_endian(path: Path, fields: Mapping[str, str]) -> bool:
-    """Return the byte order; raise if the two elements that state it contradict each other."""
+    """Return whether the file is big-endian, or raise if its two elements contradict."""
     names = ("BinaryDataByteOrderMSB", "ElementByteOrderMSB")
     orders = {name: _is_true(path, fields, name) for name in names if name.lower() in fields}
     if len(set(orders.values())) > 1:
@@ -207,7 +207,7 @@ def _is_true(path: Path, fields: Mapping[str, str], element: str) -> bool:
 
 
 def _skipped(path: Path, fields: Mapping[str, str], voxels: Path, n_bytes: int) -> int:
-    """Return the offset of the voxels in their file; a HeaderSize of -1 puts them at its end."""
+    """Return the offset of the voxels in their file; a HeaderSize of -1 means at its end."""
     text = fields.get("headersize", "0")
     size = int(text) if text.removeprefix("-").isdigit() else -2
     if size == -1:

@@ -93,7 +93,7 @@ def _make_header_fields(grid: Grid) -> Any:
 
 
 def stored_grid(grid: Grid) -> Grid:
-    """Return `grid` as a NIfTI file gives it back: without a header of its own, in float32."""
+    """Return `grid` as it is read back from a NIfTI file: without its header, in float32."""
     if grid.nifti_header is not None:
         return grid
     return Grid(grid.shape, grid.affine.astype(np.float32))
@@ -138,7 +138,7 @@ def open_nifti_pair(
 
 
 def _find_pair(path: Path) -> tuple[Path, Path]:
-    """Return the files of header and voxels, one of which is `path`; ignore letter case."""
+    """Return the files of header and voxels, one of which is `path`, ignoring letter case."""
     packed = ".gz" if path.name.lower().endswith(".gz") else ""
     stem, dot, suffix = path.name[: len(path.name) - len(packed)].rpartition(".")
     other = f"{dot}{'img' if suffix.lower() == 'hdr' else 'hdr'}"

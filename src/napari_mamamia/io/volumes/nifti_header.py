@@ -22,18 +22,18 @@ from napari_mamamia.io.volumes.streams import refusal
 NIFTI1_BYTES: Final = 348
 NIFTI2_BYTES: Final = 540
 EXTENSION_FLAG: Final = bytes(4)
-"""Bytes after the header; zeros mean that no extension follows."""
+"""Bytes after the header; zeros mean that there is no extension."""
 
 _SIZES: Final[Mapping[int, Any]] = {NIFTI1_BYTES: Nifti1Header, NIFTI2_BYTES: Nifti2Header}
 _SINGLE_FILE: Final = (b"n+1", b"n+2")
 _TWO_FILES: Final = (b"ni1", b"ni2")
 _ANALYZE_ORIGIN: Final = slice(253, 259)
-"""Three int16 of SPM's ``originator``: the voxel, counted from 1, at which mm are 0."""
+"""Location of SPM's ``originator``: three int16, the voxel (from 1) at the origin."""
 _NOT_VOLUMES: Final = range(1004, 1011)
 """Intent codes of matrices, vectors, points, triangles and quaternions. Source: nifti1.h,
 NIFTI_INTENT_GENMATRIX to NIFTI_INTENT_QUATERNION."""
 _UNITS: Final = {1: ("metres", 1000.0), 3: ("micrometres", 0.001)}
-"""Name and mm of the units that are not mm; an unknown unit counts as mm. Source: nifti1.h."""
+"""Name and size in mm of length units other than mm; unknown units count as mm."""
 _UNIT_BITS: Final = 0x07
 _SILENT: Final = logging.Logger(__name__, level=logging.CRITICAL + 1)
 
@@ -94,7 +94,7 @@ def known_fields(raw: bytes) -> Any:
 
 
 def _byte_order(raw: bytes, size: int) -> str | None:
-    """Return the byte order in which the first number of `raw` is `size`, None if neither."""
+    """Return the byte order in which the first number of `raw` is `size`, or None."""
     for byte_order in "<>":
         if raw[:4] == np.array(size, f"{byte_order}i4").tobytes():
             return byte_order
@@ -108,7 +108,7 @@ _OF_ANALYZE: Final = (
 
 
 def _require_no_matrix(path: Path) -> None:
-    """Raise FormatError for an Analyze file whose position SPM keeps in a third file."""
+    """Raise FormatError for an Analyze file whose position is in a third file of SPM."""
     matrix = path.with_name(f"{path.name[: path.name.lower().rindex('.hdr')]}.mat")
     if matrix.is_file():
         came = f"its position is in SPM's {matrix.name}"
@@ -247,7 +247,7 @@ def _make_grid(shape_xyz: tuple[int, int, int], raw: bytes) -> tuple[Grid, tuple
 
 
 def _is_sound(fields: Any) -> bool:
-    """Return whether nibabel's repair, which is slow, would not change the position."""
+    """Return whether nibabel's slow repair would leave the position unchanged."""
     codes = int(fields["qform_code"]), int(fields["sform_code"])
     return float(fields["pixdim"][0]) in (-1.0, 1.0) and all(0 <= code <= 4 for code in codes)
 

@@ -36,8 +36,9 @@ _DATA_FILE: Final = ("data file", "datafile")
 _ENCODINGS: Final = (*_GZIP, "raw")
 _NAMES: Final[Mapping[str, str]] = {"float32": "float", "float64": "double"}
 _MOST_LAYERS: Final = 1 << 32
-"""Most bytes of all layers together, which are in memory at once: our choice, 400 voxels cubed for
-each of 60 segments.
+"""Largest number of bytes of all layers, which are in memory at once (our choice).
+
+This is 400 voxels cubed for each of 60 segments.
 """
 _CONVERT: Final = "convert it with 3D Slicer or SimpleITK to a 3-D gzip NRRD or .nii.gz"
 
@@ -195,7 +196,7 @@ def _parse_header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
 
 
 def _find_voxels(path: Path, fields: Mapping[str, Any]) -> Path | None:
-    """Return the voxel file of a detached header; refuse skipped bytes and rare encodings."""
+    """Return the voxel file of a detached header, or raise for unsupported encodings."""
     encoding = str(fields.get("encoding", "none")).lower()
     if encoding not in _ENCODINGS:
         raise refusal(path, "raw or gzip encoding", f"it is {encoding}", _CONVERT)
@@ -242,7 +243,7 @@ def _read_directions(path: Path, fields: Mapping[str, Any]) -> NDArray[np.float6
 
 
 def _find_stored_type(path: Path, fields: Mapping[str, Any]) -> np.dtype[np.generic]:
-    """Return the number type; pynrrd resolves its many names, called here with an empty volume."""
+    """Return the number type, resolved by pynrrd, which knows many names."""
     empty = {**fields, "sizes": np.zeros(3, int), "encoding": "raw"}
     empty = {key: value for key, value in empty.items() if key not in _DATA_FILE}
     try:
@@ -255,7 +256,7 @@ def _find_stored_type(path: Path, fields: Mapping[str, Any]) -> np.dtype[np.gene
 
 
 def _format_header(grid: Grid, stored: np.dtype[Any], pairs: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the header, including the empty line at its end."""
+    """Return the text of a header, including its final empty line."""
     signs = np.array(_TO_RAS[_SPACE_ASSUMED])
     lps = grid.affine[:3] * signs[:, None]
     vectors = [f"({','.join(repr(float(v)) for v in column)})" for column in lps.T]

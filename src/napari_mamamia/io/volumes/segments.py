@@ -1,4 +1,4 @@
-"""Read files of named segments as one label map, and 3D Slicer's ``.seg.nrrd``."""
+"""Read files of named segments, such as 3D Slicer's ``.seg.nrrd``, as one label map."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class NamedSegment:
 def join_segments(
     path: Path, grid: Grid, segments: Sequence[NamedSegment], label: float | str | None
 ) -> LabelMap:
-    """Return segments as one map of their numbers, on the part of the image that is stored.
+    """Return segments as one label map of their numbers, on the stored part of the image.
 
     Where segments overlap, the one with the number `label` wins, else the first: as foreground all
     of them count anyway. If `label` is a name, only that segment is returned, as 1.

@@ -11,15 +11,16 @@ from napari_mamamia.io.volumes.inflate import BROKEN, Content, open_gzip, open_z
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _DEFLATE_MOST: Final = 1032
-"""Deflate cannot compress more than this. Source: zlib technical details, "maximum compression
-factor"
-(258 bytes in 2 bits), https://zlib.net/zlib_tech.html.
+"""Largest compression ratio of deflate.
+
+Source: zlib technical details, "maximum compression factor" (258 bytes in 2 bits),
+https://zlib.net/zlib_tech.html.
 """
 _SKIP_BYTES: Final = 1 << 20
 
 
 class _Reader(Protocol):
-    """The methods that are used of an open file."""
+    """Protocol with the methods of an open file that are used."""
 
     def read(self, size: int, /) -> bytes: ...
     def readinto(self, out: Any, /) -> int | None: ...
@@ -46,14 +47,14 @@ class VoxelStream:
             raise self._make_damage_error(error) from error
 
     def take(self, size: int) -> bytes:
-        """Return exactly the next `size` bytes, or raise `FormatError` if the file ends before."""
+        """Return exactly the next `size` bytes, or raise `FormatError` if the file ends earlier."""
         data = self.head(size)
         if len(data) != size:
             raise _too_short(self.path)
         return data
 
     def fill(self, out: memoryview) -> None:
-        """Fill `out`, whose format is bytes, or raise `FormatError` if the file ends before."""
+        """Fill the byte buffer `out`, or raise `FormatError` if the file ends earlier."""
         try:
             got = self._reader.readinto(out)
         except BROKEN as error:
@@ -78,7 +79,7 @@ class VoxelStream:
             yield
 
     def require(self, size: int) -> None:
-        """Raise `FormatError` at once if the file cannot hold `size` more bytes."""
+        """Raise `FormatError` if the file cannot hold `size` more bytes."""
         if size > self.at_most:
             raise _too_short(self.path)
 
@@ -139,7 +140,7 @@ def open_stream(
 
 
 def find_voxel_file(path: Path, name: str, element: str) -> Path:
-    """Return the voxel file that a header names, which must be in the header's folder.
+    """Return the voxel file named in a header, which must be in the header's folder.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tags of readers on whole cases: an event for each tag that was set or removed.
+"""Readers' tags on whole cases, as one event for each change.
 
 Each run of the program writes its own file in the workspace's folder ``case_tags``, see
 `event_store`: no tag is lost, and two windows never wait for each other.
@@ -20,11 +20,11 @@ from napari_mamamia.io.workspace.event_store import EventWriter, read_events
 TAGS_FOLDER: Final = "case_tags"
 
 _one_at_a_time: Final = threading.Lock()
-"""Threads of one program share its file."""
+"""Lock for the threads of one program, which share its file."""
 
 
 def append_tag(workspace: Path, reader: str, case_id: str, tag: str, *, on: bool) -> CaseTag:
-    """Record that a reader set a tag, or removed it; return it with its time.
+    """Record that a reader set or removed a tag, and return the tag with its time.
 
     The event is on the disk when this returns.
 
@@ -44,7 +44,7 @@ def append_tag(workspace: Path, reader: str, case_id: str, tag: str, *, on: bool
 
 @reads("tags of cases", "check the folder case_tags of the workspace")
 def read_tag_notes(workspace: Path) -> tuple[CaseTag, ...]:
-    """Return the tags that are set, in the order of their setting; empty if there are none.
+    """Return the tags that are set, in the order of setting; empty if there are none.
 
     Of the events of one case, tag and reader the last counts, ignoring letter case. Incomplete and
     damaged lines, and lines of later versions, are skipped.
@@ -70,7 +70,7 @@ def read_tag_notes(workspace: Path) -> tuple[CaseTag, ...]:
 
 
 def _last_about(folder: Path, case_id: str, tag: str) -> tuple[str, ...]:
-    """Return the hash of the last event of a case and tag, which a new event follows by any clock.
+    """Return the hash of the last event of a case and tag, which a new event must follow.
 
     If a file cannot be read, the clocks decide; the tag is recorded all the same.
     """
@@ -87,7 +87,7 @@ def _read_key(event: Event) -> tuple[str, str]:
 
 
 def _parse_tag(entry: Any) -> CaseTag | None:
-    """Return the tag in a line, None for a line of another form."""
+    """Return the tag in a line, or None for a line of another form."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("on"), bool):
         return None
     values = [entry.get(name) for name in ("case_id", "tag", "reader", "created")]

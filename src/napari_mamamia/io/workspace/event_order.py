@@ -37,7 +37,7 @@ class Event(NamedTuple):
 
 
 def merge_events(chains: Iterable[Sequence[Event]]) -> tuple[Event, ...]:
-    """Return all events once, each after its predecessors in its chain and those it had seen.
+    """Return all events once, each after the events on which it depends.
 
     Remaining ties are resolved by clock, then reader, computer, session, sequence number and hash,
     so that every computer finds the same order.
@@ -48,7 +48,7 @@ def merge_events(chains: Iterable[Sequence[Event]]) -> tuple[Event, ...]:
 
 
 def list_past(by_hash: Mapping[str, Event], hashes: Iterable[str]) -> set[str]:
-    """Return the events that the given ones have seen or follow, including themselves."""
+    """Return the events that the given events have seen or follow, including themselves."""
     past: set[str] = set()
     left = list(hashes)
     while left:
@@ -61,7 +61,7 @@ def list_past(by_hash: Mapping[str, Event], hashes: Iterable[str]) -> set[str]:
 
 
 def _keeps_order(order: Iterable[Event], by_hash: Mapping[str, Event]) -> bool:
-    """Return whether each event follows all that it depends on; then the clocks are right."""
+    """Return whether each event follows all events on which it depends."""
     gone: set[str] = set()
     for event in order:
         if event.prev not in gone and event.prev in by_hash:

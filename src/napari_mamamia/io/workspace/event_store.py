@@ -1,4 +1,4 @@
-"""Events of several people about one data set: a file for each writer, merged when reading.
+"""Events of several people about one data set, in one file for each writer.
 
 ::
 
@@ -43,7 +43,7 @@ from napari_mamamia.io.workspace.workspace import file_name
 SCHEMA: Final = 1
 _SUFFIX: Final = ".jsonl"
 _REST: Final = len(b'{"hash":"",') + 64
-"""Offset in a line of the bytes that its hash covers."""
+"""Offset in a line of the bytes covered by its hash."""
 _CLOCK: Final = len("2026-11-22T12:00:00.000000+00:00")
 _BODY: Final = b'","body":'
 _SEEN: Final = re.compile(rb'"[0-9a-f]{64}"(?:,"[0-9a-f]{64}")*')
@@ -51,8 +51,9 @@ _HALVES: Final = (b"\\ud", b"\\uD")
 """How lone surrogates are written in JSON, which `json_text` refuses."""
 _DEEP: Final = 64
 _SHORT: Final = 80
-"""Bodies below this size are often equal, such as that a case is claimed: each is parsed once and
-shared. Nobody changes a body.
+"""Size below which event bodies are parsed once and shared.
+
+Short bodies are often equal, for example when a case is claimed. Bodies are never changed.
 """
 _Bodies: TypeAlias = dict[bytes, dict[str, Any]]
 _RUN: Final = secrets.token_hex(4)
@@ -61,7 +62,7 @@ _RUN: Final = secrets.token_hex(4)
 
 @dataclass(frozen=True, slots=True)
 class EventProblem:
-    """A problem of a file, in words; `path` is relative to the store's folder."""
+    """A problem of a file as text; `path` is relative to the store's folder."""
 
     path: str
     text: str
@@ -75,7 +76,7 @@ class _FileRead:
     head: str = NO_ORIGIN
     count: int = 0
     sessions: frozenset[tuple[str, str, str]] = frozenset()
-    """Readers, computers and runs that wrote it: one, unless somebody joined files."""
+    """Readers, computers and runs that wrote the file: one, unless files were joined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +101,12 @@ class EventLog:
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """The hash of the last event of each file: the events that a new one has seen."""
+        """The hash of the last event of each file, which a new event has seen."""
         return tuple(sorted(file.head for file in self.files.values() if file.events))
 
 
 class EventWriter:
-    """The file of one reader in this run of the program; made with the first event.
+    """The file of one reader in this run of the program, created with the first event.
 
     Parameters
     ----------
@@ -243,7 +244,7 @@ def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = 
 
 
 def _list_files(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each file of events below a folder, by its path within it; follow no link.
+    """Yield each event file below a folder by its relative path, without following links.
 
     Uses `os.scandir`: a program looks at some hundred files at every step. A folder that may not be
     opened is skipped, since readers may have folders that nobody else can read.
@@ -281,7 +282,7 @@ def _read_file(
 
 
 def _scan_file(path: Path, name: str, known: _FileRead, bodies: _Bodies) -> _FileRead:
-    """Return the known content of a file extended by its new lines."""
+    """Return the known content of a file, extended by its new lines."""
     at_once = _scan_whole_lines(path, known, bodies)
     if at_once is not None:
         return at_once
@@ -307,7 +308,7 @@ def _scan_file(path: Path, name: str, known: _FileRead, bodies: _Bodies) -> _Fil
 
 
 def _scan_whole_lines(path: Path, known: _FileRead, bodies: _Bodies) -> _FileRead | None:
-    """Return the same for an undamaged file of one writer, in a fifth of the time.
+    """Return the content of an undamaged file of one writer, in a fifth of the time, or None.
 
     None if any line is unexpected: then `scan_chained_lines` examines it; nothing is decided here.
     """
@@ -395,7 +396,7 @@ def _parse_body(data: bytes) -> dict[str, Any]:
 
 
 def _parse_event(line: ChainedLine) -> Event | None:
-    """Return the event of a line, None if it holds none, such as one of a later schema."""
+    """Return the event of a line, or None if there is none, such as for a later schema."""
     entry = line.entry
     if not isinstance(entry, dict) or entry.get("schema") != SCHEMA:
         return None
@@ -410,7 +411,7 @@ def _parse_event(line: ChainedLine) -> Event | None:
 
 
 def _find_forks(files: Iterable[_FileRead]) -> Iterator[EventProblem]:
-    """Yield sessions that continue in two ways, such as in a copy of the folder."""
+    """Yield sessions that continue in two ways, as after copying the folder."""
     sessions: dict[tuple[str, str, str], list[Sequence[Event]]] = {}
     for file in files:
         for session in file.sessions:
@@ -437,7 +438,7 @@ def _require_exact(value: object) -> None:
 
 
 def name_session() -> str:
-    """Return a name that no other writer has, not even in this program: it names a file."""
+    """Return a unique name for a session, used as a file name."""
     return f"{os.getpid()}-{secrets.token_hex(4)}"
 
 

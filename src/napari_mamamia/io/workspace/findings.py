@@ -1,4 +1,4 @@
-"""Findings of readers: an event for each answer and landmark that was set or removed.
+"""Readers' findings: an event for each answer and landmark that was set or removed.
 
 As for tags, each run of the program writes its own file in the workspace's folder ``findings``, see
 `event_store`: an event holds only changes, so two windows of one reader do not overwrite each
@@ -33,7 +33,7 @@ FindingsKey: TypeAlias = tuple[str, str]
 """A case by `case_key` and a reader."""
 
 _one_at_a_time: Final = threading.Lock()
-"""Threads of one program share its file."""
+"""Lock for the threads of one program, which share its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class FindingsRecord:
 
 
 def append_findings(workspace: Path, reader: str, case_id: str, change: FindingsChange) -> None:
-    """Save the findings of a reader on a case; they are on the disk when this returns.
+    """Save the findings of a reader on a case; on return they are on the disk.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def read_findings(workspace: Path) -> Mapping[FindingsKey, FindingsRecord]:
 
 
 def count_findings_problems(workspace: Path) -> tuple[int, int]:
-    """Return the numbers of damaged lines and of events of a later version in all findings."""
+    """Return the number of damaged lines and of events of a later version in all findings."""
     log = read_events(workspace / FINDINGS_FOLDER)
     newer = [event for event in log.events if event.body.get("version") != _VERSION]
     return len(log.problems), len(newer)
@@ -201,7 +201,7 @@ def _list_texts(value: object) -> tuple[str, ...]:
 
 
 def _parse_point(value: object) -> PointMm | None:
-    """Return a point, None for anything else."""
+    """Return a point, or None for anything else."""
     if not isinstance(value, list) or len(value) != 3:
         return None
     if not all(isinstance(mm, str) and len(mm) < _LONGEST_PLACE for mm in value):
@@ -215,7 +215,7 @@ def _parse_point(value: object) -> PointMm | None:
 
 
 def _parse_mark(value: object) -> MarkedPoint | None:
-    """Return a landmark, None for one of another form, such as a landmark of a later version."""
+    """Return a landmark, or None for another form, such as one of a later version."""
     entry = _read_mapping(value)
     point = entry.get("point_mm")
     where = None if point is None else _parse_point(point)

@@ -34,8 +34,9 @@ from napari_mamamia.io.workspace.journal_records import (
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 
 _SYNC_AFTER_S: Final = 0.5
-"""A power failure loses at most the steps of this many seconds; a kill -9 of this program loses
-none.
+"""Longest time in s between two writes to the disk.
+
+A power failure loses at most the steps of this time; a killed program loses none.
 """
 
 _SUFFIX: Final = ".journal"
@@ -84,7 +85,7 @@ class PlacedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A record that cannot be read, or that does not follow the previous one.
+    """A record that is unreadable, or that does not follow the previous record.
 
     `record` is its place in the file, from 1; `is_lost` says that it cannot be read at all.
     """
@@ -196,7 +197,7 @@ class Journal:
 
     @property
     def problem(self) -> str:
-        """Why steps are not recorded, in words; "" if they are."""
+        """Why steps are not recorded, as text; "" if they are recorded."""
         if not self._reason:
             return ""
         return (
@@ -206,7 +207,7 @@ class Journal:
         )
 
     def begin(self, opened: Opened) -> None:
-        """Write `opened` before the next record; opening without a step leaves no trace."""
+        """Write `opened` before the next record, so that opening alone leaves no trace."""
         self._header = opened
 
     def write(self, record: JournalRecord) -> None:
@@ -236,7 +237,7 @@ class Journal:
             self._write_queue()
 
     def know(self, number: int, start: int) -> None:
-        """Record where the step of an earlier run begins, for `read_back`."""
+        """Record the position of a step of an earlier run, for `read_back`."""
         self._starts[number] = start
 
     def read_back(self, number: int) -> Difference:
@@ -259,9 +260,9 @@ class Journal:
         )
 
     def set_aside(self) -> Path | None:
-        """Rename the file, which stays, and begin a new one; return the new name of the old file.
+        """Rename the file, begin a new one, and return the new name of the old file.
 
-        None, with `problem` set, if the system refuses.
+        If renaming fails, the result is None and `problem` is set.
         """
         with self._lock:
             self._let_go()
@@ -327,7 +328,7 @@ class Journal:
             self._timer.start()
 
     def _in_place(self) -> ChainedLines:
-        """Return the open file; restore it if somebody removed it."""
+        """Return the open file, restored if it was removed."""
         lines = self._lines or self._open_lines()
         if not lines.is_in_place:
             if self.path.exists():
@@ -336,7 +337,7 @@ class Journal:
         return lines
 
     def _sync_lines(self) -> None:
-        """Force to the disk in a separate thread; a failure is reported like one of writing."""
+        """Force lines to the disk in a thread; failures are reported like write failures."""
         # First, so that a record that arrives meanwhile starts its own timer.
         self._timer = None
         lines = self._lines
@@ -378,7 +379,7 @@ def _make_read_error(path: Path, number: int, why: str) -> FormatError:
 
 
 def _describe_refusal(error: OSError) -> str:
-    """Return the system's message about a refusal."""
+    """Return the system's message about a refused write."""
     if isinstance(error, SaveConflictError):
         return "another window records in the same journal"
     cause = error.__cause__

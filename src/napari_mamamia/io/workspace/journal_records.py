@@ -39,13 +39,13 @@ FORMAT_VERSION: Final = 3
 
 _LEVEL: Final = 1
 _MOST_VOXELS: Final = 1 << 31
-"""Our choice: breast exams have 5 to 200 million."""
+"""Largest number of voxels of a volume (our choice); breast exams have 5 to 200 million."""
 _NOT_FINITE: Final = "float"
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The case was opened for editing: the state that the following steps start from.
+    """The case was opened for editing, with the state on which the following steps build.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def _parse_opened(entry: Mapping[str, Any]) -> Opened:
 
 
 def _inflate_bytes(packed: bytes, size: int) -> bytes:
-    """Return the bytes, at most one more than `size`: a small file can unpack to gigabytes."""
+    """Return at most `size` + 1 decompressed bytes: a small file can unpack to gigabytes."""
     try:
         return zlib.decompressobj().decompress(packed, size + 1)
     except zlib.error as error:
@@ -253,7 +253,7 @@ def _parse_edit(content: Mapping[str, Any], label: int) -> Edit:
 
 
 def _setting_content(value: Any) -> Any:
-    """Return a value in a form that JSON can hold: it has no infinity and no nan."""
+    """Return a value in a form that JSON supports, without infinity and nan."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -285,7 +285,7 @@ def _parse_brush(content: Mapping[str, Any]) -> Brush:
 
 
 def _change_parts(difference: Difference) -> Iterator[bytes]:
-    """Yield the JSON of a difference in pieces; a JSON writer would examine each character."""
+    """Yield the JSON of a difference in pieces, faster than a general JSON writer."""
     yield b'{"label":%d' % difference.label
     channels = {
         b"labels": difference.labels,

@@ -29,7 +29,7 @@ _MOST_BYTES: Final = 1 << 20
 
 
 class Relation(StrEnum):
-    """The relation of a workspace to a data set, according to its file.
+    """The relation of a workspace to a data set, according to the workspace's file.
 
     OTHER is one with the same case ids and other images, whose masks would be confused with this
     one's: more than half of the recorded cases that exist differ. Some may have been written again,
@@ -78,7 +78,7 @@ class WorkspaceMark:
 
 
 def prints_of(data_set: DataSet, case_ids: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return fingerprints of cases by id: of the named ones that exist, else of eight.
+    """Return fingerprints of cases by id: of the named existing cases, otherwise of eight.
 
     A fingerprint covers a case's first image file: its size, its beginning and its end. A file that
     cannot be read has none.
@@ -112,7 +112,7 @@ def points_to(workspace: Path, data_set: Path) -> bool:
 
 
 def _hash_case_id(case_id: str) -> str:
-    """Return a hash to draw cases by: mostly the same cases while a data set grows."""
+    """Return a hash for sampling cases, so that mostly the same cases are chosen."""
     return hashlib.sha256(case_id.encode()).hexdigest()
 
 
@@ -136,7 +136,7 @@ def _find_relation(entry: Mapping[str, Any], now: Mapping[str, str]) -> Relation
 
 
 def _look_up_entries(workspace: Path) -> list[dict[str, Any]]:
-    """Return the recorded data sets; empty also if the file cannot be read now."""
+    """Return the recorded data sets; empty if the file cannot be read now."""
     try:
         return _read_entries(workspace)
     except OSError:
@@ -144,7 +144,7 @@ def _look_up_entries(workspace: Path) -> list[dict[str, Any]]:
 
 
 def _read_entries(workspace: Path) -> list[dict[str, Any]]:
-    """Return the recorded data sets; empty if the file is missing or not ours."""
+    """Return the recorded data sets; empty if the file is missing or of other software."""
     try:
         content = read_json(workspace / MARK_NAME, _MOST_BYTES)
     except (FileNotFoundError, ValueError):

@@ -1,4 +1,4 @@
-"""Measurements of readers: an event for each one drawn or removed.
+"""Readers' measurements: an event for each measurement drawn or removed.
 
 As for tags, each run of the program writes its own file in the workspace's folder ``measurements``,
 see `event_store`: nothing is lost, two windows never wait for each other. Coordinates are decimal
@@ -22,7 +22,7 @@ MEASUREMENTS_FOLDER: Final = "measurements"
 _SCHEMA: Final = 1
 
 _one_at_a_time: Final = threading.Lock()
-"""Threads of one program share its file."""
+"""Lock for the threads of one program, which share its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def append_measurement(workspace: Path, measurement: Measurement) -> Measurement
 
 
 def take_back_measurement(workspace: Path, measurement: Measurement) -> None:
-    """Record that its reader removed a measurement; the file still holds it.
+    """Record that a reader removed a measurement, which remains in the file.
 
     Raises
     ------
@@ -82,9 +82,9 @@ def take_back_measurement(workspace: Path, measurement: Measurement) -> None:
 
 @reads("measurements of readers", "check the folder measurements of the workspace")
 def read_measurements(workspace: Path, case_id: str | None = None) -> MeasurementRecord:
-    """Return the present measurements, of one case if it is named; empty if there are none.
+    """Return the present measurements, of all cases or one; empty if there are none.
 
-    A reader can remove only his own ones. Incomplete and damaged lines are skipped.
+    Readers can only remove their own measurements. Incomplete and damaged lines are skipped.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def _append_event(
 
 
 def _parse_event(event: Event) -> Measurement | None:
-    """Return the measurement of an event, None for one of another form."""
+    """Return the measurement of an event, or None for another form."""
     body = event.body.get("add")
     if not isinstance(body, Mapping):
         return None

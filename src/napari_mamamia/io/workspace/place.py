@@ -47,7 +47,7 @@ _ALSO: Final = "the folder {0} also holds masks of this data set, which are not 
 
 @dataclass(frozen=True, slots=True)
 class WorkspacePlace:
-    """A workspace's folder, the reason for it, and warnings about other folders."""
+    """A workspace's folder, the reason for the choice, and warnings about other folders."""
 
     root: Path
     why: str
@@ -65,13 +65,13 @@ def find_workspace(data_set: DataSet, preferences: Preferences) -> WorkspacePlac
         elif chosen.is_dir() or not beside:
             return _make_chosen_place(chosen, beside)
         else:
-            warnings.append(f"the folder {chosen}, chosen for your masks, does not exist any more")
+            warnings.append(f"the folder {chosen}, chosen for your masks, no longer exists")
     place = _find_place(data_set, preferences, beside, warnings)
     return place or WorkspacePlace(_find_free_place(data_set, warnings), "new", tuple(warnings))
 
 
 def require_own(workspace: Path, data_set: DataSet) -> None:
-    """Raise CaseError if a folder is the workspace of another data set with the same ids.
+    """Raise CaseError if a folder is the workspace of another data set with equal ids.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def _make_chosen_place(chosen: Path, beside: list[Path]) -> WorkspacePlace:
 def _find_place(
     data_set: DataSet, preferences: Preferences, beside: list[Path], warnings: list[str]
 ) -> WorkspacePlace | None:
-    """Return the existing workspace that names the data set, or is named after it."""
+    """Return the existing workspace that names the data set, or that is named after it."""
     usual_folder = workspace_beside(data_set.root)
     is_free = usual_folder.is_dir() and relation_to(usual_folder, data_set) is Relation.UNKNOWN
     there = beside or ([usual_folder] if is_free else [])
@@ -135,7 +135,7 @@ def _moved_from(data_set: DataSet, preferences: Preferences) -> list[Path]:
 
 
 def _find_free_place(data_set: DataSet, warnings: list[str]) -> Path:
-    """Return an unused path: the usual one, unless it belongs to another data set."""
+    """Return an unused path: the default path, unless it belongs to another data set."""
     usual = workspace_for(data_set.root, Preferences())
     place, number = usual, 2
     while relation_to(place, data_set) is Relation.OTHER:
@@ -150,7 +150,7 @@ def _is_workspace_of(workspace: Path, data_set: DataSet) -> bool:
 
 
 def _noted_in(folder: Path) -> Iterator[Path]:
-    """Yield the folders in a folder that hold the file; of very many, the first ones."""
+    """Yield the subfolders that hold the workspace file; at most the first ones of very many."""
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in islice(entries, _MOST_NEIGHBOURS)]

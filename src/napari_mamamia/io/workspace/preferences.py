@@ -66,7 +66,7 @@ class _TeamMasks:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The file: the stored part of `Preferences`."""
+    """The content of the file: the stored part of `Preferences`."""
 
     reader: str | None = None
     workspaces: tuple[_Choice, ...] = ()
@@ -110,7 +110,7 @@ def load_preferences() -> Preferences:
 
 
 def save_preferences(preferences: Preferences) -> None:
-    """Write the changes in `preferences` since they were loaded; everything if they were not.
+    """Write the changes in `preferences` since loading, or everything if never loaded.
 
     Changes that another window or program saved meanwhile stay; if both changed a setting, this one
     is stored.
@@ -122,8 +122,8 @@ def save_preferences(preferences: Preferences) -> None:
     """
     if preferences.problem:
         raise SaveError(
-            f"expected to add to the preferences, but {preferences.problem}: nothing was written, "
-            "so that none is lost; check that the file can be read and try again"
+            f"the preferences cannot be saved: {preferences.problem}; nothing was written, so "
+            "that no setting is lost; check that the file can be read and try again"
         )
     path = preferences_path()
     _require_folder(path.parent)
@@ -132,13 +132,13 @@ def save_preferences(preferences: Preferences) -> None:
 
 
 def _require_folder(folder: Path) -> None:
-    """Create the folder of the preferences, which a new computer lacks."""
+    """Create the folder of the preferences if it is missing."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SaveError(
-            f"expected to keep preferences in {folder}, but {error.strerror or error}: check that "
-            "the folder above can be written to; nothing was written"
+            f"cannot create the preferences folder {folder}: {error.strerror or error}; check "
+            "that the folder above can be written to; nothing was written"
         ) from error
 
 

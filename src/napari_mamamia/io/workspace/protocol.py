@@ -1,4 +1,4 @@
-"""An annotation protocol: a JSON file that makes several readers annotate in the same way.
+"""An annotation protocol: a JSON file with common settings for several readers.
 
 ::
 
@@ -12,11 +12,11 @@
       "blind": true
     }
 
-Only ``name`` is required. An unknown key is refused, so that a typing error is not taken for "left
-to the reader". Keys of the previous SmartPaint brush are read and reported as unused. ``form``
-names a shipped lexicon ("breast-mri-2013"), ``questions`` are a study's own, asked after it;
-`docs/methods/forms.md` describes their form. ``blind`` hides the reference, the model, other
-readers, numbers and clinical data; a list of some of these names hides only those.
+Only ``name`` is required. An unknown key is refused, so that a typing error is detected. Keys of
+the previous SmartPaint brush are read and reported as unused. ``form`` names a shipped lexicon
+("breast-mri-2013"), ``questions`` are a study's own, asked after it; `docs/methods/forms.md`
+describes their form. ``blind`` hides the reference, the model, other readers, numbers and clinical
+data; a list of some of these names hides only those.
 """
 
 import math
@@ -38,7 +38,7 @@ _LARGEST_LABEL: Final = 255
 _BRUSH: Final = Brush()
 _TOOLS: Final = {"smartpaint": Tool.EVIDENCE, "sphere": Tool.SPHERE, "smooth": Tool.SMOOTH}
 _RETIRED: Final = ("tolerance", "features", "sampling")
-"""Keys of the previous SmartPaint brush: the present one decides by itself."""
+"""Keys of the previous SmartPaint brush, which the present brush does not use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ def read_protocol(path: Path) -> Protocol:
         content = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
-            f"expected an annotation protocol (JSON) in {path}, but it cannot be read ({error}): "
-            "correct the file, see docs/protocol_example.json"
+            f"cannot read {path} as an annotation protocol (JSON): {error}; correct the file, see "
+            "docs/protocol_example.json"
         ) from error
     try:
         values = _require_name(_parse_values(content, _PARSERS, "the protocol"))
@@ -125,7 +125,7 @@ def read_protocol_text(path: Path) -> str:
 def _parse_values(
     content: Any, parsers: Mapping[str, Callable[[Any], Any]], where: str
 ) -> dict[str, Any]:
-    """Return each value as its parser reads it."""
+    """Return the values as converted by their parsers."""
     if not isinstance(content, dict):
         raise TypeError(f"{where} is {_describe_value(content)}, not an object {{...}}")
     unknown = [key for key in content if key not in parsers]

@@ -1,4 +1,4 @@
-"""Provenance as a JSON file beside each mask: ``ID.json`` beside ``ID.nii.gz``."""
+"""Provenance as a JSON file next to each mask: ``ID.json`` next to ``ID.nii.gz``."""
 
 import json
 from collections.abc import Sequence
@@ -70,8 +70,7 @@ def read_provenance(path: Path) -> Provenance:
         content = read_json(path)
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
-            f"expected provenance in {path}, but it cannot be read ({error}): "
-            "save the mask again to rewrite it"
+            f"cannot read the provenance {path} ({error}); save the mask again to rewrite it"
         ) from error
     return _CODEC.record(content, path)
 

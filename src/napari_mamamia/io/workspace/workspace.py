@@ -32,14 +32,14 @@ _DEVICES: Final = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))]
 )
 _MOST_BYTES: Final = 200
-"""File systems allow 255 bytes in a name; the rest is for suffixes."""
+"""Largest number of bytes in a name; file systems allow 255, the rest is for suffixes."""
 _OF_PEOPLE: Final = (_FOLDERS["refined"], "findings", "measurements", "case_tags")
 """Folders with a subfolder for each person."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """The state of a file when it was examined; another state means that it was written since."""
+    """The state of a file when it was examined; another state means a later change."""
 
     path: Path
     size: int
@@ -63,10 +63,10 @@ class StoredMask:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Paths in one workspace. Creating one touches nothing; folders appear with the first saving.
+    """Paths in one workspace; folders are created with the first saving.
 
-    `mark` is the record of its data set. Files that `blinding` hides are not listed: then only
-    those of `reader` (who may be None) are.
+    `mark` is the record of its data set. Files that `blinding` hides are not listed; then only
+    files of `reader` (who may be None) are listed.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def _list_folders(folder: Path) -> list[str]:
 
 
 def file_name(text: str, what: str = "a name") -> str:
-    r"""Return `text` as a file or folder name that every common system accepts, or refuse it.
+    r"""Return `text` as a file or folder name that every common system accepts, or raise.
 
     Spaces inside and letters of any alphabet stay; accents are stored in one form (NFC). Nothing
     else is changed, so that two names never become equal.
@@ -228,7 +228,7 @@ def file_name(text: str, what: str = "a name") -> str:
 
 
 def _why_not(name: str) -> str:
-    """Return what is wrong with a name, "" if nothing is."""
+    """Return why a name is invalid, or "" if it is valid."""
     if not name.strip(" ."):
         return "is empty" if not name.strip() else "consists of full stops"
     if name != name.strip(" .\u00a0"):

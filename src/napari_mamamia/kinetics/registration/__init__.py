@@ -1,6 +1,6 @@
-"""Moving phases onto one, judged, only where it helps.
+"""Registration of phases onto one reference phase, applied only where it improves the fit.
 
-`registration` joins it; `search` moves (rigid, B-spline), `tries` says what each does to a phase,
-`quality` measures (residual, NMI, Jacobian), `motion` chooses, `registration` makes the phase.
-`itk` is the one module that imports SimpleITK.
+`registration` is the entry point; `search` optimises (rigid, B-spline), `tries` computes the effect
+of each warp on a phase, `quality` measures (residual, NMI, Jacobian), `motion` chooses. `itk` is
+the only module that imports SimpleITK.
 """

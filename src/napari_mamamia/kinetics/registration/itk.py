@@ -1,7 +1,7 @@
-"""Volumes and transforms of SimpleITK. The one module that imports that package.
+"""Volumes and transforms of SimpleITK; no other module imports that package.
 
-Places are millimetres along the array's own axes, (z, y, x) from the middle of voxel 0: distances
-are the patient's as long as the axes are at right angles, whatever the orientation.
+Coordinates are millimetres along the array's axes, (z, y, x) from the centre of voxel 0. Distances
+are those of the patient if the axes are at right angles, whatever the orientation.
 """
 
 import ctypes
@@ -44,36 +44,28 @@ def require_simpleitk() -> ModuleType:
 
 
 def _load_library() -> None:
-    """Load the package's library without holding the interpreter's lock, which `import` holds.
+    """Load the package's library without holding the GIL, which `import` holds.
 
-    That is most of the first import: 0.1 s in which the window would stand still. Where it cannot
-    be done so (Windows), `import` does it.
+    The library is most of the first import: 0.1 s during which the window would freeze. On systems
+    where this is not possible (Windows), `import` loads it.
     """
     if "SimpleITK" in sys.modules or not CAN_LOAD_BESIDE:
         return
     spec = importlib.util.find_spec("SimpleITK")
     places = [] if spec is None else list(spec.submodule_search_locations or ())
     for path in (path for place in places for path in Path(place).glob("_SimpleITK*.so")):
-        load = ctypes.CDLL(None).dlopen  # a foreign call lets other threads go on
+        load = ctypes.CDLL(None).dlopen  # a foreign call releases the GIL
         load.restype = ctypes.c_void_p
         # The handle is dropped on purpose: the library stays loaded, and `import` finds it.
         load(bytes(path), _LAZY)
 
 
-def _usual_threads() -> int:
-    """Return how many threads resample: every core but one, at least one.
-
-    A core is left for the window.
-    """
-    return max((os.cpu_count() or 1) - 1, 1)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Readable:
-    """A volume that is read between its voxels; values stay between `low` and `high`.
+    """A volume that can be interpolated; values stay between `low` and `high`.
 
-    `image` is as `image_of` makes it, `coefficients` those of its cubic B-spline, None where it is
-    read linearly.
+    `image` is as `image_of` makes it; `coefficients` are those of its cubic B-spline, None for
+    linear interpolation.
     """
 
     image: Any
@@ -84,11 +76,11 @@ class Readable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Warp:
-    """Where each place of the reference phase lies in another one: a SimpleITK transform.
+    """A SimpleITK transform from points of the reference phase to another phase.
 
-    `rotation_deg` about and `translation_mm` along the array's axes (z, y, x); the rotation is
-    about `centre_mm`. `metric` is the mutual information that was reached, in nats, and its sign
-    is turned: more is better.
+    `rotation_deg` and `translation_mm` are about and along the array's axes (z, y, x); the centre
+    of rotation is `centre_mm`. `metric` is the mutual information reached, in nats, with its sign
+    changed so that more is better.
     """
 
     transform: Any
@@ -100,14 +92,14 @@ class Warp:
     mesh_mm: tuple[float, ...] = ()
 
     def places(self, points_mm: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return where points ``(n, 3)`` of the reference phase lie in the other one, mm."""
+        """Return the positions of points ``(n, 3)`` in the other phase in mm."""
         positions = [self.transform.TransformPoint(turned(point, float)) for point in points_mm]
         return np.array(positions, np.float64).reshape(-1, 3)[:, ::-1]
 
     def displacement(
         self, shape: Sequence[int], spacing_mm: Sequence[float], origin_mm: Sequence[float]
     ) -> NDArray[np.float64]:
-        """Return how far each voxel of a grid is moved: mm, ``(3, z, y, x)``, (z, y, x) first."""
+        """Return the displacement of each voxel of a grid in mm, ``(3, z, y, x)``."""
         itk = require_simpleitk()
         field = itk.TransformToDisplacementField(
             self.transform,
@@ -126,14 +118,14 @@ class Warp:
         spacing_mm: Sequence[float],
         origin_mm: Sequence[float],
     ) -> tuple[NDArray[np.float32], int]:
-        """Return a volume on a grid, float32, and how many voxels lie outside of it.
+        """Return a resampled volume (float32) and the number of voxels outside the original.
 
-        These take the value at the volume's edge that is nearest. No value is below the least or
-        above the greatest of the volume: cubic B-splines overshoot at edges.
+        Voxels outside get the nearest value at the volume's edge. Values are clipped to the range
+        of the volume, because cubic B-splines overshoot at edges.
         """
         itk = require_simpleitk()
         method = itk.ResampleImageFilter()
-        method.SetNumberOfWorkUnits(_usual_threads())
+        method.SetNumberOfWorkUnits(max((os.cpu_count() or 1) - 1, 1))  # one core is left free
         method.SetSize(turned(shape, int))
         method.SetOutputSpacing(turned(spacing_mm, float))
         method.SetOutputOrigin(turned(origin_mm, float))
@@ -141,7 +133,8 @@ class Warp:
         is_linear = source.coefficients is None
         method.SetInterpolator(itk.sitkLinear if is_linear else itk.sitkBSplineResamplerOrder3)
         method.SetOutputPixelType(itk.sitkFloat32)
-        # Marks what lies outside: no value of the volume can be it, and the clipping leaves it.
+        # Marker of voxels outside the volume: no value of the volume equals it, and clipping
+        # keeps it.
         method.SetDefaultPixelValue(float("nan"))
         image = source.image if is_linear else source.coefficients
         values: NDArray[np.float32] = itk.GetArrayFromImage(method.Execute(image))
@@ -149,7 +142,7 @@ class Warp:
         outside = np.isnan(values)
         count = int(np.count_nonzero(outside))
         if count:
-            # Only the volume has a nearest value at its edge; B-spline coefficients are no values.
+            # Only the volume has values at its edge; B-spline coefficients are not values.
             method.SetInterpolator(itk.sitkLinear)
             method.SetUseNearestNeighborExtrapolator(True)
             edge = itk.GetArrayFromImage(method.Execute(source.image))
@@ -160,7 +153,15 @@ class Warp:
 def image_of(
     volume: NDArray[Any], spacing_mm: Sequence[float], origin_mm: Sequence[float] = (0, 0, 0)
 ) -> Any:
-    """Return a volume ``(z, y, x)`` as a SimpleITK image, its voxels copied."""
+    """Return a volume ``(z, y, x)`` as a SimpleITK image; its voxels are copied.
+
+    Parameters
+    ----------
+    volume
+        ``(z, y, x)``, any real type.
+    spacing_mm, origin_mm
+        Along (z, y, x), mm.
+    """
     image = require_simpleitk().GetImageFromArray(np.ascontiguousarray(volume))
     image.SetSpacing(turned(spacing_mm, float))
     image.SetOrigin(turned(origin_mm, float))
@@ -173,9 +174,18 @@ def readable(
     origin_mm: Sequence[float] = (0, 0, 0),
     interpolation: Interpolation = Interpolation.BSPLINE,
 ) -> Readable:
-    """Return a volume ``(z, y, x)`` to be read between its voxels.
+    """Return a volume ``(z, y, x)`` prepared for interpolation.
 
-    Coefficients are float32 and computed once, so that slabs can be read one after the other.
+    Coefficients are float32 and computed once, so that slabs can be resampled one after the other.
+
+    Parameters
+    ----------
+    volume
+        ``(z, y, x)``, any real type.
+    spacing_mm, origin_mm
+        Along (z, y, x), mm.
+    interpolation
+        Linear, or cubic B-spline.
 
     Source: Unser 1999 (IEEE Signal Process. Mag. 16:22), as in Insight Toolkit.
     """
@@ -189,5 +199,5 @@ def readable(
 
 
 def turned(values: Sequence[Any], kind: Callable[[Any], Any]) -> list[Any]:
-    """Return (z, y, x) as SimpleITK has it, (x, y, z), in plain Python numbers."""
+    """Return (z, y, x) in the order of SimpleITK, (x, y, z), as plain Python numbers."""
     return [kind(value) for value in reversed(list(values))]

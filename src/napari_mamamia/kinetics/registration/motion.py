@@ -1,4 +1,4 @@
-"""Which of the warps that were tried is best for a phase, and whether it is better than none."""
+"""Choose the best warp of a phase, and decide whether it is better than no warp."""
 
 import math
 from dataclasses import dataclass, field
@@ -13,34 +13,34 @@ from napari_mamamia.kinetics.registration.tries import Try
 from napari_mamamia.kinetics.registration.volumes import Coarse, not_enhancing, smoothed
 
 _SPLINE_GAIN: Final = 0.98
-"""A B-spline is kept where its residual is at most this share of the rigid one's. Our choice."""
+"""A B-spline is used if its residual is at most this share of the rigid one's. Our choice."""
 
 _NAN3: Final = (math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseMotion:
-    """What was found of one phase. Numbers "after" are of the registration that was tried.
+    """Motion of one phase; values named "after" belong to the tried registration.
 
     Parameters
     ----------
     applied
-        What was done to its voxels: "none", "rigid" or "rigid + B-spline".
+        The registration applied to its voxels: "none", "rigid" or "rigid + B-spline".
     rotation_deg, translation_mm
-        About and along the array's axes (z, y, x); where a place of the reference phase lies in
-        this one, about the middle of the body. A positive turn about z goes from x towards y.
+        Rotation about and translation along the array's axes (z, y, x), from the reference phase to
+        this one, about the centre of the body. A positive rotation about z goes from x towards y.
     information
-        Mattes mutual information that the optimiser ended at, nats; more is better.
+        Mattes mutual information at the end of the optimisation, nats; more is better.
     displacement
-        Of the body's voxels.
+        Displacements of the voxels of the body.
     jacobian_min, jacobian_max
         Local change of volume in the tumour mask, nan without one; 0 or less is folding.
     body_jacobian_min
-        The least in the body.
+        The minimum in the body.
     before, after
-        The fit onto the reference phase.
+        The fit onto the reference phase, before and after registration.
     outside
-        Voxels that lie outside of the phase when it is moved; they take the nearest value.
+        Number of voxels outside the moved phase; they take the nearest value.
     """
 
     phase: int
@@ -64,7 +64,7 @@ class PhaseMotion:
 def judge(
     coarse: Coarse, tries: dict[int, list[Try]], settings: RegistrationSettings
 ) -> tuple[dict[int, list[Fit]], int]:
-    """Return each phase's fits, before and after each try, over the same voxels."""
+    """Return each phase's fits before and after each warp, over the same voxels."""
     steps = coarse.spacing_mm
     plain = {
         index: smoothed(coarse.phases[index], steps) for index in {0, 1, settings.reference, *tries}
@@ -85,23 +85,22 @@ def judge(
 
 
 def choose(index: int, found: list[Try], fits: list[Fit]) -> tuple[Try, PhaseMotion]:
-    """Return the warp that is best, and the phase's motion under it."""
+    """Return the best warp, and the phase's motion under it."""
     chosen, fit, note = found[0], fits[1], ""
     if len(found) > 1:
         finer, finer_fit = found[1], fits[2]
-        # In this order: `min` keeps its first value where the other is nan, as it is without a
-        # mask.
+        # In this order: `min` keeps its first value if the other is nan, as it is without a mask.
         folds = min(finer.body_jacobian_min, finer.jacobian[0]) <= 0
         if folds:
-            note = "the B-spline folds: rigid instead"
+            note = "the B-spline folds: the rigid registration is used"
         elif finer_fit.residual_percent > _SPLINE_GAIN * fit.residual_percent:
-            note = "the B-spline gains nothing over rigid"
+            note = "the B-spline is no better than the rigid registration"
         else:
             chosen, fit = finer, finer_fit
     verdict = verdict_of(fits[0], fit)
     name = "rigid + B-spline" if chosen.warp.is_spline else "rigid"
     if verdict is not Verdict.BETTER:
-        note = "; ".join(filter(None, (note, "left as it was")))
+        note = "; ".join(filter(None, (note, "left unchanged")))
     return chosen, PhaseMotion(
         index,
         verdict,

@@ -1,4 +1,4 @@
-"""Long work of SimpleITK in a thread, which says how far it is and can be stopped."""
+"""Run long SimpleITK work in a thread, with progress and cancellation."""
 
 import threading
 from collections.abc import Callable
@@ -12,9 +12,9 @@ _POLL_S: Final = 0.1
 
 
 def in_thread(work: Callable[[], T], stop: Callable[[], None], step: Callable[[], Progress]) -> T:
-    """Return what `work` returns, run in a thread; `step()` is reported every 0.1 s.
+    """Return the result of `work`, run in a thread; `step()` is reported every 0.1 s.
 
-    Cancelled before its end, it calls `stop` and waits until `work` returns.
+    If cancelled, it calls `stop` and waits until `work` returns.
     """
     results: list[T] = []
     failures: list[BaseException] = []

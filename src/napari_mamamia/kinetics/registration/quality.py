@@ -1,4 +1,4 @@
-"""How well phases fit onto each other: residual, mutual information, displacement, folding."""
+"""Quality of a registration: residual, mutual information, displacement, folding."""
 
 import math
 from dataclasses import dataclass
@@ -10,26 +10,26 @@ from numpy.typing import NDArray
 from napari_mamamia.kinetics.registration.settings import Verdict
 
 BETTER_BELOW: Final = 0.95
-"""A phase is better where its residual falls to this share of what it was. Our choice."""
+"""Largest share of its earlier residual at which a phase counts as better (our choice)."""
 
 WORSE_ABOVE: Final = 1.02
-"""A phase is worse where its residual rises above this share. Our choice."""
+"""Share of its earlier residual above which a phase counts as worse (our choice)."""
 
-_LEAST_INFORMATION: Final = 0.999  # of the mutual information before; our choice
+_LEAST_INFORMATION: Final = 0.999  # share of the earlier mutual information; our choice
 _HUBER: Final = 1.345  # standard deviations; Source: Huber 1981, 95 % efficient for Gaussian noise
-_MAD: Final = 1.4826  # standard deviations of Gaussian noise in one median absolute deviation
+_MAD: Final = 1.4826  # standard deviations of Gaussian noise per median absolute deviation
 _ROUNDS: Final = 12
 _BINS: Final = 64
 _TAILS: Final = (0.5, 99.5)
 _MOST_VALUES: Final = 250_000
-_SLICES: Final = 16  # of a determinant at a time: nine slopes of a whole volume are large
+_SLICES: Final = 16  # voxels of a determinant at a time: nine slopes of a whole volume are large
 
 Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How well one phase fits onto the reference phase; `residual_percent` falls, `nmi` rises."""
+    """Fit of a phase to the reference: a low `residual_percent` and a high `nmi` are good."""
 
     residual_percent: float
     nmi: float
@@ -37,7 +37,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Displacement:
-    """Lengths of the displacements of a region's voxels, mm."""
+    """Statistics of the displacements of a region's voxels in mm."""
 
     median_mm: float = 0.0
     p95_mm: float = 0.0
@@ -52,7 +52,16 @@ def fit_of(
 ) -> Fit:
     """Return the fit of a phase: residual over `quiet`, mutual information over `body`.
 
-    Of more than 250,000 voxels of a region every n-th one counts.
+    In regions of more than 250,000 voxels, only every n-th voxel is used.
+
+    Parameters
+    ----------
+    phase, reference
+        Two phases ``(z, y, x)``.
+    quiet
+        Voxels without enhancement, for the residual.
+    body
+        Voxels of the body, for the mutual information.
     """
     level = float(np.median(reference[body]))
     return Fit(
@@ -72,13 +81,20 @@ def residual_percent(
 ) -> float:
     """Return the mean of |phase - a reference - b| in percent of `level`; nan without values.
 
-    a and b are fitted by Huber's robust regression (threshold 1.345 robust standard deviations),
-    12 rounds of weighted least squares.
+    The factors a and b are fitted by Huber's robust regression (threshold 1.345 robust standard
+    deviations) in 12 rounds of weighted least squares.
+
+    Parameters
+    ----------
+    phase, reference
+        Values of the same voxels in both phases, ``(n,)``.
+    level
+        The signal that counts as 100 %.
 
     Examples
     --------
-    >>> one = np.arange(8, dtype=np.float32)
-    >>> round(residual_percent(2 * one + 5, one, 10.0), 6)
+    >>> reference = np.arange(8, dtype=np.float32)
+    >>> round(residual_percent(2 * reference + 5, reference, 10.0), 6)
     0.0
     """
     if phase.size < 2 or not level > 0:
@@ -93,7 +109,7 @@ def residual_percent(
         slope = 0.0 if spread == 0 else (weight @ ((x - x_mean) * (y - y_mean))) / spread
         rest = np.abs(y - y_mean - slope * (x - x_mean))
         limit = _HUBER * _MAD * float(np.median(rest))
-        # At least half of the voxels fit exactly, and their weights would be 0/0.
+        # At least half of the voxels fit exactly; their weights would be 0/0.
         if limit == 0:
             break
         weight = np.minimum(1.0, limit / np.maximum(rest, limit))
@@ -101,9 +117,15 @@ def residual_percent(
 
 
 def normalised_mutual_information(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
-    """Return (H(A) + H(B)) / H(A, B): 1 for nothing in common, 2 for the same; nan if undefined.
+    """Return (H(A) + H(B)) / H(A, B): 1 for independent images, 2 for identical; nan if undefined.
 
-    Entropies of a histogram of 64 x 64 bins between the 0.5th and the 99.5th percentile.
+    The entropies are those of a histogram of 64 x 64 bins between the 0.5th and the 99.5th
+    percentile.
+
+    Parameters
+    ----------
+    a, b
+        Values of the same voxels in both images, ``(n,)``.
 
     Source: Studholme 1999 (Pattern Recognition 32:71), equation 7.
     """
@@ -121,14 +143,14 @@ def normalised_mutual_information(a: NDArray[np.float32], b: NDArray[np.float32]
 def jacobian_determinant(
     displacement: NDArray[np.float64], spacing_mm: tuple[float, ...]
 ) -> NDArray[np.float64]:
-    """Return the local change of volume of x -> x + u(x): 1 none, 0 and less folded.
+    """Return the local change of volume of x -> x + u(x): 1 for none, 0 or less for folding.
 
     Parameters
     ----------
     displacement
         u in mm, ``(3, z, y, x)``, at least two voxels along each axis.
     spacing_mm
-        Of its voxels along (z, y, x).
+        Spacing of the voxels along (z, y, x).
 
     Examples
     --------
@@ -161,7 +183,15 @@ def _compute_determinant(
 
 
 def displacement_in(displacement: NDArray[np.float64], region: Bools) -> Displacement:
-    """Return the lengths of ``(3, z, y, x)`` displacements in a region; 0 in an empty one."""
+    """Return the lengths of ``(3, z, y, x)`` displacements in a region; 0 if it is empty.
+
+    Parameters
+    ----------
+    displacement
+        mm, ``(3, z, y, x)``.
+    region
+        bool ``(z, y, x)``.
+    """
     lengths = np.linalg.norm(displacement[:, region], axis=0)
     if not lengths.size:
         return Displacement()
@@ -170,12 +200,17 @@ def displacement_in(displacement: NDArray[np.float64], region: Bools) -> Displac
 
 
 def verdict_of(before: Fit, after: Fit) -> Verdict:
-    """Return whether a registration is better, worse, or changes nothing that counts.
+    """Return whether a registration is better, worse, or makes no relevant difference.
 
-    Better: the residual falls by 5 % of itself or more, and no mutual information is lost. Worse:
+    Better: the residual falls by 5 % of itself or more, without loss of mutual information. Worse:
     the residual rises by more than 2 %, or more than 0.1 % of the mutual information is lost.
+
+    Parameters
+    ----------
+    before, after
+        Fits of a phase before and after registration.
     """
-    # Not `>=`: information that is undefined is none that was lost.
+    # Not `>=`: undefined information counts as not lost.
     is_lossless = not after.nmi < _LEAST_INFORMATION * before.nmi
     if is_lossless and after.residual_percent <= BETTER_BELOW * before.residual_percent:
         return Verdict.BETTER

@@ -1,4 +1,4 @@
-"""Moving the phases of a case onto one of them: rigid, then B-spline; only where it helps."""
+"""Register the phases of a case onto one of them, where it improves the fit."""
 
 import math
 import time
@@ -25,7 +25,7 @@ from napari_mamamia.kinetics.registration.volumes import (
     require_registrable,
 )
 
-# A phase moved at its own resolution, slab by slab, in its own type.
+# A phase is resampled at its own resolution, slab by slab, in its own data type.
 
 _SLAB_VOXELS: Final = 400_000
 
@@ -33,10 +33,23 @@ _SLAB_VOXELS: Final = 400_000
 def resample(
     case: Case, index: int, warp: Warp, interpolation: Interpolation, out: NDArray[Any]
 ) -> int:
-    """Fill `out` with a moved phase; its result counts voxels from outside.
+    """Fill `out` with a warped phase, and return the number of voxels outside the phase.
 
-    `out` is ``(z, y, x)`` of the case's type. Whole numbers are rounded; nothing is below the least
-    or above the greatest value of the phase.
+    `out` is ``(z, y, x)`` of the case's type. Integers are rounded; no value is below the minimum
+    or above the maximum of the phase.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    index
+        Index of the phase.
+    warp
+        The transform to apply.
+    interpolation
+        Linear, or cubic B-spline.
+    out
+        The result, ``(z, y, x)`` of the case's type.
     """
     spacing, volume = case.grid.spacing_mm, case.signal[index]
     text = f"Phase {index}: resampling"
@@ -55,7 +68,7 @@ def resample(
 
 
 def _iterate_slabs(shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Yield first and last slices of slabs, each of which takes a moment."""
+    """Yield the first and last slice of slabs, each small enough to resample quickly."""
     thick = max(1, _SLAB_VOXELS // math.prod(shape[1:]))
     for start in range(0, shape[0], thick):
         yield start, min(start + thick, shape[0])
@@ -72,20 +85,22 @@ def _in_type(values: NDArray[np.float32], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _stop_nothing() -> None:
-    """Stop nothing: coefficients are there in a moment."""
+    """Do nothing: computing coefficients is short and cannot be stopped."""
 
 
 _STEPS: Final = 100
-_FITTING: Final = 70  # of a phase's 100 steps; the rest resamples it
+_FITTING: Final = 70  # of a phase's 100 steps; the others resample it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Registered:
-    """A case whose phases lie on its reference phase; its grid, times and types are as they were.
+    """A case whose phases are registered onto its reference phase.
 
-    `case` is the case itself where no phase was changed. `quiet_voxels` counts the coarse voxels
-    of `quiet_mm3` each in which residuals were measured. `warps` are what was tried, by phase,
-    whether it was applied or not.
+    Grid, times and types are unchanged.
+
+    `case` is the original case if no phase was changed. `quiet_voxels` is the number of coarse
+    voxels of `quiet_mm3` each in which residuals were measured. `warps` are the warps tried, by
+    phase, applied or not.
     """
 
     case: Case
@@ -104,22 +119,22 @@ class Registered:
 def register_phases(
     case: Case, settings: RegistrationSettings | None = None, mask: NDArray[Any] | None = None
 ) -> Registered:
-    """Move every phase onto the reference phase, on that phase's own grid.
+    """Register every phase onto the reference phase, on the grid of that phase.
 
-    Rigid is tried first, then with `TransformKind.BSPLINE` a B-spline on top of it, which is
-    dropped where it folds (determinant of the Jacobian 0 or less in the tumour or the body) or
-    leaves a residual of more than 98 % of the rigid one's. A phase that does not get better (see
-    `verdict_of`) keeps its own voxels. Masks drawn on the reference phase stay valid: its voxels
-    are not touched. Whole numbers are rounded and kept within their type.
+    Rigid registration is tried first; with `TransformKind.BSPLINE` a B-spline follows, which is
+    dropped if it folds (determinant of the Jacobian 0 or less in the tumour or the body) or leaves
+    a residual of more than 98 % of the rigid one's. A phase that does not improve (see
+    `verdict_of`) keeps its voxels. Masks drawn on the reference phase stay valid, since its voxels
+    are not changed. Integers are rounded and clipped to their type.
 
-    Two runs give the same voxels, on however many cores: samples are drawn with a fixed seed and
-    summed in one order. The search takes one core. It is done in a thread; cancelled
-    before its end, it stops at the optimiser's next step, and nothing is left of it.
+    Two runs give the same voxels on any number of cores: samples are drawn with a fixed seed and
+    summed in one order. The search uses one core and runs in a thread; if cancelled, it stops at
+    the optimiser's next step and leaves nothing.
 
     Parameters
     ----------
     mask
-        The tumour, ``(z, y, x)``, not 0 inside. With 5 mm around it, it takes no part in the fit.
+        The tumour, ``(z, y, x)``, not 0 inside. The fit ignores it and 5 mm around it.
 
     Raises
     ------
@@ -134,7 +149,8 @@ def register_phases(
     total = _STEPS * (len(case.phases) - 1)
     coarse = coarse_case(case, settings, mask)
     tries: dict[int, list[Try]] = {}
-    for place, index in enumerate(_list_moving_phases(case, settings)):
+    moving = [phase.index for phase in case.phases if phase.index != settings.reference]
+    for place, index in enumerate(moving):
         with part(place * _FITTING, place * _FITTING + _FITTING, total):
             tries[index] = try_phase(case, coarse, index, settings, mask)
     fits = judge(coarse, tries, settings)
@@ -179,8 +195,4 @@ def _finish_registration(
 def _list_warnings(case: Case, better: list[int]) -> tuple[str, ...]:
     listed = ", ".join(map(str, better))
     which = f"phase {listed} was" if len(better) == 1 else f"phases {listed} were"
-    return (*case.warnings, f"{which} registered: these are not the voxels of the scanner")
-
-
-def _list_moving_phases(case: Case, settings: RegistrationSettings) -> list[int]:
-    return [phase.index for phase in case.phases if phase.index != settings.reference]
+    return (*case.warnings, f"{which} registered: the voxels differ from those of the scanner")

@@ -1,4 +1,4 @@
-"""Finding how one volume lies in another: rigid, then B-spline, by mutual information."""
+"""Registration of one volume onto another by mutual information: rigid, then B-spline."""
 
 import threading
 from collections.abc import Sequence
@@ -18,22 +18,22 @@ from napari_mamamia.kinetics.registration.itk import (
 from napari_mamamia.kinetics.registration.progress import in_thread
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings
 
-_RIGID_STEPS: Final = 60  # most steps on each level
+_RIGID_STEPS: Final = 60  # largest number of steps on each level
 _SPLINE_STEPS: Final = 20
-_RELAX: Final = 0.7  # each turn of the gradient shortens the step by it
-_FIRST_STEP: Final = 0.4  # of a voxel of the level, root mean square over control points
+_RELAX: Final = 0.7  # factor on the step at each change of the gradient's direction
+_FIRST_STEP: Final = 0.4  # in voxels of the level, root mean square over control points
 _LAST_STEP: Final = 0.01
 _SPLINE_LAST_STEP: Final = 0.02
-_SPLINE_LEVELS: Final = 2  # the finest ones: rigid has found what is large
+_SPLINE_LEVELS: Final = 2  # the finest levels: rigid registration has removed large motion
 _ORDER: Final = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """One step from coarse to fine: two volumes ``(z, y, x)`` float32 and where to sample.
+    """One level from coarse to fine: two volumes ``(z, y, x)`` float32 and the sampled region.
 
-    `inside` is uint8, 1 where the metric looks. `spacing_mm` and `origin_mm`, the middle of voxel
-    0, are along (z, y, x).
+    `inside` is uint8, 1 where the metric is sampled. `spacing_mm` and `origin_mm`, the centre of
+    voxel 0, are along (z, y, x).
     """
 
     fixed: NDArray[np.float32]
@@ -49,10 +49,21 @@ def find_rigid(
     settings: RegistrationSettings,
     text: str,
 ) -> Warp:
-    """Return the rotation and shift that let two volumes share most information.
+    """Return the rotation and translation that maximise the mutual information of two volumes.
 
-    It starts where they are. On each level gradient descent with regular steps: the first one
-    moves by at most 0.4 voxels, each turn of the gradient shortens it.
+    The search starts at the identity. Each level uses gradient descent with regular steps: the
+    first step moves by at most 0.4 voxels, and each change of the gradient's direction shortens it.
+
+    Parameters
+    ----------
+    levels
+        The volumes, coarse first.
+    centre_mm
+        Centre of rotation along (z, y, x), mm.
+    settings
+        Settings of the registration.
+    text
+        Text of the progress.
 
     Source: Mattes 2003 (IEEE Trans. Med. Imaging 22:120), as in Insight Toolkit.
     """
@@ -83,10 +94,21 @@ def find_bspline(
 
     Cubic B-splines on control points about `settings.mesh_mm` apart, the same on the two finest
     levels; gradient descent with regular steps, whose root mean square over the control points
-    begins at 0.2 voxels.
+    starts at 0.2 voxels.
 
-    Source: Rueckert 1999 (IEEE Trans. Med. Imaging 18:712); here with Mattes' metric and without a
-    penalty, for which the mesh is coarse.
+    Parameters
+    ----------
+    levels
+        The volumes, coarse first.
+    rigid
+        The rigid warp on which the B-spline is added.
+    settings
+        Settings of the registration.
+    text
+        Text of the progress.
+
+    Source: Rueckert 1999 (IEEE Trans. Med. Imaging 18:712); here with Mattes' metric and no
+    smoothness penalty, since the mesh is coarse.
     """
     itk = require_simpleitk()
     levels = levels[-_SPLINE_LEVELS:]
@@ -116,13 +138,13 @@ def find_bspline(
 def _make_method(level: Level, settings: RegistrationSettings) -> Any:
     itk = require_simpleitk()
     method = itk.ImageRegistrationMethod()
-    method.SetNumberOfWorkUnits(1)  # sums in one order: the same result on every computer's cores
+    method.SetNumberOfWorkUnits(1)  # sums in one order: the same result on any number of cores
     method.SetMetricAsMattesMutualInformation(settings.bins)
     method.SetMetricFixedMask(image_of(level.inside, level.spacing_mm, level.origin_mm))
     method.SetMetricSamplingStrategy(method.RANDOM)
     share = min(1.0, settings.samples / max(int(np.count_nonzero(level.inside)), 1))
     method.SetMetricSamplingPercentage(share, settings.seed)
-    method.MetricUseFixedImageGradientFilterOff()  # gradients at the samples alone
+    method.MetricUseFixedImageGradientFilterOff()  # gradients at the samples only
     method.MetricUseMovingImageGradientFilterOff()
     method.SetInterpolator(itk.sitkLinear)
     return method
@@ -131,7 +153,7 @@ def _make_method(level: Level, settings: RegistrationSettings) -> Any:
 def _run_level(
     method: Any, level: Level, text: str, place: int, n_levels: int, n_steps: int
 ) -> None:
-    """Run one level in a thread; closed before its end, it stops at the next step."""
+    """Run one level in a thread; if closed before its end, it stops at the next step."""
     itk = require_simpleitk()
     fixed = image_of(level.fixed, level.spacing_mm, level.origin_mm)
     moving = image_of(level.moving, level.spacing_mm, level.origin_mm)

@@ -1,4 +1,4 @@
-"""What a registration of phases depends on besides the case, and the words for what came of it."""
+"""Settings of a registration of phases, and the names of its outcomes."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from napari_mamamia.core.choices import Interpolation, TransformKind
 
 
 class Verdict(StrEnum):
-    """What became of a phase. Only one that is better is changed."""
+    """Outcome for a phase; only phases with a better fit are changed."""
 
     REFERENCE = "reference"
     BETTER = "better"
@@ -17,32 +17,34 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RegistrationSettings:
-    """The knobs; everything that is not here is fixed in `kinetics.registration.itk`.
+    """Settings of a registration; all other parameters are fixed in `kinetics.registration.itk`.
 
     Parameters
     ----------
     transform
         Rigid, or rigid and then B-spline.
     reference
-        The phase that the others are moved onto, 1 the first after contrast.
+        The phase onto which the others are registered; 1 is the first after contrast.
     mesh_mm
         Distance of the control points of the B-spline, mm, 10 or more. Source: 20 to 10 mm in
         Rueckert 1999 (IEEE Trans. Med. Imaging 18:712) for this very purpose; 40 mm is our choice,
         stiffer because free-form deformation shrinks what enhances (Rohlfing 2003, IEEE Trans.
         Med. Imaging 22:730).
     finest_mm
-        Voxels of the finest level on which phases are compared, mm, about; the phases themselves
+        Approximate voxel size in mm of the finest level on which phases are compared; the phases
         are resampled at their own resolution. Our choice.
     bins
-        Of each axis of the joint histogram of Mattes' mutual information. Source: 32 in the
+        Bins along each axis of the joint histogram of Mattes' mutual information. Source: 32 in the
         examples of Insight Toolkit and elastix.
     samples
-        Random voxels of the body that the metric looks at, drawn anew on each level. Our choice.
+        Number of random voxels of the body that the metric samples, drawn again on each level. Our
+        choice.
     seed
-        Of these samples.
+        Random seed of these samples.
     interpolation
-        Of the voxels that are written. Linear smooths the noise of the moved phases and not of the
-        others; cubic B-splines do so less, and what overshoots is cut at the phase's own values.
+        Interpolation of the written voxels. Linear interpolation smooths the noise of the moved
+        phases but not of the others; cubic B-splines smooth less, and their overshoot is clipped to
+        the range of the phase.
 
     Raises
     ------
@@ -62,18 +64,18 @@ class RegistrationSettings:
     def __post_init__(self) -> None:
         if self.reference < 0 or self.bins < 8 or self.samples < 1000:
             raise ValueError(
-                "registration needs a reference phase of 0 or more, 8 bins and 1,000 samples or "
-                f"more, got {self.reference}, {self.bins} and {self.samples}: change the settings"
+                "expected a reference phase of 0 or more, 8 bins and 1,000 samples or more, but "
+                f"got {self.reference}, {self.bins} and {self.samples}; change the settings"
             )
         if not (self.mesh_mm >= 10 and self.finest_mm > 0):
             raise ValueError(
-                "registration needs control points 10 mm apart or more and voxels above 0 mm, got "
-                f"{self.mesh_mm:g} and {self.finest_mm:g} mm: change the settings"
+                "expected control points 10 mm apart or more and voxels above 0 mm, but got "
+                f"{self.mesh_mm:g} and {self.finest_mm:g} mm; change the settings"
             )
 
     @property
     def name(self) -> str:
-        """The method in one line, as it stands in provenance."""
+        """The method as one line for the provenance."""
         how = "rigid"
         if self.transform is TransformKind.BSPLINE:
             how = f"rigid, then B-spline of {self.mesh_mm:g} mm"

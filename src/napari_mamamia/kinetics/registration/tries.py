@@ -1,4 +1,4 @@
-"""What is tried on one phase: rigid, then B-spline, and what each does to it."""
+"""The warps tried on one phase (rigid, then B-spline), and the effect of each one."""
 
 import math
 import time
@@ -25,7 +25,7 @@ from napari_mamamia.kinetics.registration.volumes import Coarse, levels_of, smoo
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Try:
-    """A warp with what it does to the coarse phase."""
+    """A warp with its effect on the coarse phase."""
 
     warp: Warp
     moved: NDArray[np.float32]
@@ -42,7 +42,21 @@ def try_phase(
     settings: RegistrationSettings,
     mask: NDArray[Any] | None,
 ) -> list[Try]:
-    """Return the warps of one phase, the finest last; a folded one is left out."""
+    """Return the warps tried on one phase, the finest last; warps that fold are left out.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    coarse
+        The case on coarse voxels.
+    index
+        Index of the phase.
+    settings
+        Settings of the registration.
+    mask
+        The tumour ``(z, y, x)``, or None.
+    """
     begun = time.monotonic()
     levels = levels_of(coarse, settings.reference, index)
     text = f"Phase {index}"
@@ -75,7 +89,7 @@ def _make_try(
 
 
 def _jacobian_in(case: Case, warp: Warp, mask: NDArray[Any] | None) -> tuple[float, float]:
-    """Return the least and the greatest change of volume in the mask; nan without voxels."""
+    """Return the minimum and maximum change of volume in the mask; nan without voxels."""
     box = Box.empty() if mask is None else Box.around(mask)
     if mask is None or box.is_empty:
         return math.nan, math.nan

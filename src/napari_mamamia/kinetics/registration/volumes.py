@@ -1,4 +1,4 @@
-"""Phases on a coarser grid for registration, the body in them, and where nothing enhances."""
+"""Coarse volumes for registration: the phases, the body, and the non-enhancing tissue."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,28 +16,28 @@ from napari_mamamia.kinetics.registration.search import Level
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings
 
 LEAST_VOXELS: Final = 4
-"""Fewer along an axis hold no motion that could be measured. Our choice."""
+"""Least number of voxels along an axis in which motion can be measured. Our choice."""
 
 TUMOUR_MARGIN_MM: Final = 5.0
-"""Around the mask nothing is sampled and no residual is measured. Our choice."""
+"""Margin around the mask in which nothing is sampled and no residual is measured. Our choice."""
 
 QUIET_BELOW_PERCENT: Final = 20.0
 """PE of the first phase after contrast below which a voxel does not enhance. Our choice."""
 
-_SKIN_MM: Final = 5.0  # the body's edge says most about motion: so far outside it is sampled
+_SKIN_MM: Final = 5.0  # samples reach this far beyond the body's edge, which shows motion best
 _SMOOTH_MM: Final = 2.0
 _COARSER: Final = (4, 2, 1)
-_LEAST_SIDE: Final = 8  # voxels along an axis that a level keeps
+_LEAST_SIDE: Final = 8  # least number of voxels along an axis of a level
 
 Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coarse:
-    """A case on voxels of about `settings.finest_mm`.
+    """A case resampled to voxels of about `settings.finest_mm`.
 
     `phases` is float32 ``(phase, z, y, x)``, `body` bool ``(z, y, x)``, `near` the tumour's mask
-    with its margin (empty without a mask). `origin_mm` is the middle of voxel 0.
+    with its margin (empty without a mask). `origin_mm` is the centre of voxel 0.
     """
 
     phases: NDArray[np.float32]
@@ -48,7 +48,7 @@ class Coarse:
 
     @property
     def middle_mm(self) -> tuple[float, float, float]:
-        """The middle of the body, mm."""
+        """The centre of the body, mm."""
         places = ndimage.center_of_mass(self.body)
         z, y, x = (
             o + i * s for i, s, o in zip(places, self.spacing_mm, self.origin_mm, strict=True)
@@ -59,13 +59,23 @@ class Coarse:
 def require_registrable(
     case: Case, settings: RegistrationSettings, mask: NDArray[Any] | None
 ) -> None:
-    """Raise unless the phases of a case can be moved onto each other.
+    """Raise unless the phases of a case can be registered.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    settings
+        Settings of the registration.
+    mask
+        The tumour ``(z, y, x)``, or None.
 
     Raises
     ------
     CaseError
-        If there are fewer than two phases, the reference phase is not there, the volume is thinner
-        than 4 voxels, its axes are not at right angles, or a phase holds one value or NaN.
+        If there are fewer than two phases, the reference phase does not exist, the volume is
+        thinner than 4 voxels, its axes are not at right angles, or a phase is constant or holds
+        NaN.
     GridMismatchError
         If the mask has another shape than the case.
     """
@@ -73,35 +83,44 @@ def require_registrable(
     name = case.case_id
     if settings.reference >= len(case.phases):
         raise CaseError(
-            f"expected a reference phase of {name} from 0 to {len(case.phases) - 1}, got phase "
-            f"{settings.reference}: choose another one"
+            f"expected a reference phase of {name} from 0 to {len(case.phases) - 1}, but got "
+            f"phase {settings.reference}; choose another one"
         )
     if min(case.grid.shape) < LEAST_VOXELS:
         raise CaseError(
-            f"registration needs {LEAST_VOXELS} voxels or more along each axis, {name} has "
-            f"{case.grid.shape} (z, y, x): use the phases of this case as they are"
+            f"registration needs {LEAST_VOXELS} voxels or more along each axis, but {name} has "
+            f"{case.grid.shape} (z, y, x); use the phases of this case without registration"
         )
     if case.grid.is_sheared:
         raise CaseError(
-            f"registration needs axes at right angles, those of {name} are sheared: register a "
-            "straightened copy",
+            f"registration needs axes at right angles, but those of {name} are sheared; register "
+            "a straightened copy",
             remedies=(Remedy(command="straighten"),),
         )
     if mask is not None and mask.shape != case.grid.shape:
         raise GridMismatchError(
-            f"the mask has shape {mask.shape}, the case {name} has {case.grid.shape} (z, y, x): "
-            "choose the mask that was made for it"
+            f"expected a mask of the shape {case.grid.shape} (z, y, x) of case {name}, but got "
+            f"{mask.shape}; choose the mask of this case"
         )
     for index, volume in enumerate(case.signal):
         _require_values(volume, index, name)
 
 
 def coarse_case(case: Case, settings: RegistrationSettings, mask: NDArray[Any] | None) -> Coarse:
-    """Return the case on coarse voxels: means of blocks; and the body in it.
+    """Return the case on coarse voxels (means of blocks), with its body.
 
-    The body is what Otsu's threshold of the root of the smoothed reference phase parts from air:
-    its largest piece, with holes filled slice by slice. Where that is less than 2 % of the volume,
-    the whole volume counts.
+    The body is separated from air by Otsu's threshold on the square root of the smoothed reference
+    phase: its largest component, with holes filled slice by slice. If that is less than 2 % of the
+    volume, the whole volume counts.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    settings
+        Settings of the registration.
+    mask
+        The tumour ``(z, y, x)``, or None.
     """
     spacing, shape = case.grid.spacing_mm, case.grid.shape
     factors = _choose_factors(settings.finest_mm, spacing, shape)
@@ -111,7 +130,7 @@ def coarse_case(case: Case, settings: RegistrationSettings, mask: NDArray[Any] |
         phases.append(_block_means(volume, factors))
     steps = tuple(s * f for s, f in zip(spacing, factors, strict=True))
     origin = tuple(s * (f - 1) / 2 for s, f in zip(spacing, factors, strict=True))
-    report_progress(len(case.signal), len(case.signal) + 1, "Looking for the body")
+    report_progress(len(case.signal), len(case.signal) + 1, "Searching for the body")
     body = _find_body(smoothed(phases[settings.reference], steps))
     near = np.zeros_like(body)
     if mask is not None:
@@ -120,10 +139,17 @@ def coarse_case(case: Case, settings: RegistrationSettings, mask: NDArray[Any] |
 
 
 def levels_of(coarse: Coarse, reference: int, moving: int) -> tuple[Level, ...]:
-    """Return two phases on voxels of four times, twice and once the finest size, coarse first.
+    """Return two phases at three resolutions, coarse first: 4, 2 and 1 times the finest size.
 
-    A level keeps 8 voxels along each axis. Sampled is the body with 5 mm around it, but not the
-    tumour with its margin: contrast that comes and goes there would be taken for motion.
+    A level keeps at least 8 voxels along each axis. The sampled region is the body with 5 mm around
+    it without the tumour and its margin, where changing contrast would be mistaken for motion.
+
+    Parameters
+    ----------
+    coarse
+        The case on coarse voxels.
+    reference, moving
+        Indices of the two phases.
     """
     around = _grow_region(coarse.body, _SKIN_MM, coarse.spacing_mm) & ~coarse.near
     if not around.any():
@@ -151,15 +177,15 @@ def levels_of(coarse: Coarse, reference: int, moving: int) -> tuple[Level, ...]:
 def not_enhancing(
     coarse: Coarse, before: Sequence[NDArray[np.float32]], after: Sequence[NDArray[np.float32]]
 ) -> Bools:
-    """Return the voxels in which a residual is no contrast: the body where nothing enhances.
+    """Return the voxels of the body that do not enhance, so that residuals are not contrast.
 
-    PE of the first phase after contrast is below 20 % before the registration and after it, and
-    the tumour with 5 mm around it does not count.
+    PE of the first phase after contrast is below 20 % before the registration and after it, and the
+    tumour with 5 mm around it does not count.
 
     Parameters
     ----------
     before, after
-        Phases 0 and 1, smoothed: as they are, and as the registration that was tried moves them.
+        Phases 0 and 1, smoothed: unregistered, and moved by the registration that was tried.
     """
     quiet = coarse.body & ~coarse.near
     for pre, post in (before, after):
@@ -171,8 +197,15 @@ def not_enhancing(
 def smoothed(volume: NDArray[np.float32], spacing_mm: Sequence[float]) -> NDArray[np.float32]:
     """Return a volume after a Gaussian of 2 mm standard deviation.
 
-    Resampling smooths noise, which would pass for a better fit. After this Gaussian, on both
-    sides of a comparison, what it adds is small.
+    Resampling smooths noise, which would look like a better fit. After this Gaussian on both sides
+    of a comparison, that effect is small.
+
+    Parameters
+    ----------
+    volume
+        float32 ``(z, y, x)``.
+    spacing_mm
+        Along (z, y, x), mm.
     """
     sigma = [_SMOOTH_MM / mm for mm in spacing_mm]
     smooth_volume: NDArray[np.float32] = ndimage.gaussian_filter(volume, sigma, mode="nearest")
@@ -183,13 +216,13 @@ def _require_values(volume: NDArray[Any], index: int, name: str) -> None:
     if np.issubdtype(volume.dtype, np.floating) and not np.isfinite(volume).all():
         bad = int(volume.size - np.count_nonzero(np.isfinite(volume)))
         raise CaseError(
-            f"registration needs numbers everywhere, phase {index} of {name} has {bad} voxels that "
-            "are none: export that phase again"
+            f"phase {index} of {name} has {bad} voxels that are not finite, so it cannot be "
+            "registered; export that phase again"
         )
     if volume.min() == volume.max():
         raise CaseError(
-            f"registration needs an image in every phase, phase {index} of {name} holds the value "
-            f"{volume.flat[0]} everywhere: export that phase again"
+            f"phase {index} of {name} has the value {volume.flat[0]} everywhere, so it cannot be "
+            "registered; export that phase again"
         )
 
 
@@ -202,7 +235,7 @@ def _choose_factors(
 
 
 def _block_means(volume: NDArray[Any], factors: tuple[int, int, int]) -> NDArray[np.float32]:
-    """Return the means of blocks; what is left over at the far ends is dropped."""
+    """Return the means of blocks; incomplete blocks at the far ends are dropped."""
     n = [size // factor for size, factor in zip(volume.shape, factors, strict=True)]
     whole = volume[tuple(slice(k * f) for k, f in zip(n, factors, strict=True))]
     out = np.empty(n, np.float32)
@@ -228,7 +261,7 @@ def _find_body(volume: NDArray[np.float32]) -> Bools:
 
 
 def _grow_region(region: Bools, distance_mm: float, spacing_mm: Sequence[float]) -> Bools:
-    """Return the region and all that lies at most `distance_mm` from it."""
+    """Return the region and everything at most `distance_mm` from it."""
     if not region.any():
         return region
     wide_region: Bools = ndimage.distance_transform_edt(~region, sampling=spacing_mm) <= distance_mm

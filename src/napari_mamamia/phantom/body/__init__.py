@@ -1,4 +1,5 @@
-"""The body that a phantom has: torso, breasts, gland, vessels, nodes, tumours.
+"""The body of a phantom: torso, breasts, gland, vessels, lymph nodes, tumours.
 
-`shapes`, `points`, `texture` and `canvas` draw; `anatomy` places; each tissue has a module.
+`shapes`, `points`, `texture` and `canvas` draw; `anatomy` places the organs; each tissue has a
+module.
 """

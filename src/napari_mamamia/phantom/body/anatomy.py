@@ -1,7 +1,8 @@
 """Body, breasts and chest of one patient as distances in RAS mm.
 
 The patient lies prone; the breasts hang towards anterior. x is 0 in the midline, z is 0 at the
-height of the nipples, and the front of the rib cage passes near y = -12 mm. Sizes are our choice.
+height of the nipples, and the front of the rib cage passes near y = -12 mm. All sizes are our
+choice.
 """
 
 from dataclasses import dataclass
@@ -24,10 +25,11 @@ _BREAST_REACH_MM: Final = 6.0
 
 @dataclass(frozen=True, slots=True)
 class Chest:
-    """Rib cage, an elliptic cylinder that leans back towards the neck.
+    """The rib cage, an elliptic cylinder that leans to posterior towards the neck.
 
-    `half_width_mm` and `half_depth_mm` belong to the outside of the ribs, `centre_y_mm` to their
-    axis, `fat_mm` is the fat between ribs and skin, `lean` the shift to posterior per mm up.
+    `half_width_mm` and `half_depth_mm` are measured to the outside of the ribs, `centre_y_mm` is
+    the position of their axis, `fat_mm` the thickness of fat between ribs and skin, `lean` the
+    shift to posterior per mm to superior.
     """
 
     half_width_mm: float
@@ -38,7 +40,7 @@ class Chest:
 
     @property
     def front_mm(self) -> float:
-        """Height (towards anterior) of the front of the ribs in the midline at z = 0."""
+        """Position (towards anterior) of the front of the ribs in the midline at z = 0."""
         return self.centre_y_mm + self.half_depth_mm
 
     def ribs(self, points: Points, outside_mm: float = 0.0) -> Array:
@@ -59,8 +61,8 @@ class Chest:
 class Breast:
     """Half an ellipsoid on the chest.
 
-    `centre_mm` lies in its base, `radii_mm` run along right, anterior and superior; `lean` is how
-    far the nipple points to the side, in mm per mm to anterior.
+    `centre_mm` lies in its base, `radii_mm` are along right, anterior and superior; `lean` is the
+    shift of the nipple to the side, in mm per mm to anterior.
     """
 
     side: Side
@@ -70,41 +72,41 @@ class Breast:
 
     @property
     def outward(self) -> float:
-        """+1 where the patient's side is right, -1 where it is left."""
+        """+1 for a right breast, -1 for a left one."""
         return 1.0 if self.side == Side.RIGHT else -1.0
 
     @property
     def nipple_mm(self) -> tuple[float, float, float]:
-        """RAS mm of the tip."""
+        """Position of the nipple, RAS mm."""
         x, y, z = self.centre_mm
         return (x + self.outward * self.lean * self.radii_mm[1], y + self.radii_mm[1], z)
 
     @property
     def bounds_mm(self) -> Bounds:
-        """A box around the breast with a margin, from behind its base to before the nipple."""
+        """Bounding box of the breast with a margin, from its base to anterior of the nipple."""
         x, y, z = self.centre_mm
         rx, ry, rz = self.radii_mm
         aside = rx + 24 + abs(self.lean) * ry
         return ((x - aside, x + aside), (y - 40, y + ry + 20), (z - rz - 24, z + rz + 24))
 
     def offsets(self, points: Points) -> tuple[Array, Array, Array]:
-        """Return offsets to the breast's axis and base along right, anterior, superior."""
+        """Return the offsets from the breast's axis and base along right, anterior and superior."""
         x, y, z = (np.float32(c) for c in self.centre_mm)
         forward = points.y_mm - y
         lean = np.float32(self.outward * self.lean)
         return points.x_mm - x - lean * forward, forward, points.z_mm - z
 
     def distance(self, points: Points) -> Array:
-        """Return the distance to the breast's own ellipsoid."""
+        """Return the distance to the ellipsoid of the breast."""
         return quadric(self.offsets(points), self.radii_mm)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Depths:
-    """Distances at a block of points, negative inside.
+    """Distances in mm for a block of points, negative inside the surface.
 
-    To the skin's surface, to the outside of the ribs, and to the front of the chest muscle
-    (negative in or behind it). `uneven` is the random field that bends surfaces.
+    The surfaces are the skin, the outside of the ribs, and the front of the chest muscle (negative
+    in or behind the muscle). `uneven` is the random field that deforms surfaces.
     """
 
     skin: Array
@@ -121,18 +123,18 @@ class Depths:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Body:
-    """One patient's outline: chest, breasts, and the unevenness of the skin's surface."""
+    """Outline of one patient: chest, breasts, and the unevenness of the skin's surface."""
 
     chest: Chest
     breasts: tuple[Breast, ...]
     surface: Field
 
     def breast(self, side: Side) -> Breast:
-        """Return the breast of one side; the spec has made sure that it exists."""
+        """Return the breast of one side; the spec guarantees that it exists."""
         return next(breast for breast in self.breasts if breast.side == side)
 
     def depths(self, points: Points) -> Depths:
-        """Return the distances that most tissues are placed by."""
+        """Return the distances by which most tissues are placed."""
         ribs = self.chest.ribs(points)
         skin = self.chest.ribs(points, self.chest.fat_mm)
         for breast in self.breasts:

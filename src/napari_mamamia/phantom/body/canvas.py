@@ -1,4 +1,4 @@
-"""`Canvas`: a block of voxels that tissues are painted on, one over the other."""
+"""`Canvas`: a block of voxels on which tissues are painted over each other."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _ONE: Final = np.float32(1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """How a tissue differs from its mean: factors on all signal and on the enhancement alone."""
+    """Factors by which a tissue deviates from its mean: whole signal and enhancement."""
 
     brightness: Array | np.float32 = _ONE
     enhancement: Array | np.float32 = _ONE
@@ -28,9 +28,9 @@ class Look:
 class Canvas:
     """Signal and labels of one block.
 
-    `signal` is float32 (phase, z, y, x) without noise, of the phases that `phases` numbers;
-    `tissue` is the uint8 label map, `points` the places looked up, `curves` each tissue's mean
-    signal at every phase of the case, `fat_left` the share of fat signal that suppression leaves.
+    `signal` is float32 (phase, z, y, x) without noise, for the phases listed in `phases`; `tissue`
+    is the uint8 label map, `points` the sampled positions, `curves` each tissue's mean signal at
+    every phase of the case, `fat_left` the share of fat signal that suppression leaves.
     """
 
     points: Points
@@ -64,9 +64,10 @@ class Canvas:
         look: Look | None = None,
         curve: NDArray[np.float32] | None = None,
     ) -> None:
-        """Cover the block's `window` with `tissue` where `share` says, 0 to 1.
+        """Paint `tissue` over the block's `window`, where `share` is the covered share, 0 to 1.
 
-        Labels change where the share is at least one half. `curve` replaces the tissue's own.
+        Labels change where the share is at least one half. `curve` replaces the curve of the
+        tissue.
         """
         if not share.any():
             return

@@ -1,4 +1,4 @@
-"""Fibroglandular tissue and ligaments inside the breasts, and how unevenly they enhance."""
+"""Fibroglandular tissue and ligaments of the breasts, and their uneven enhancement."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,8 +13,10 @@ from napari_mamamia.phantom.spec import PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
 
 FIBROGLANDULAR_SHARE: Final = {"a": 0.07, "b": 0.17, "c": 0.34, "d": 0.55}
-"""Share of the breast's volume for each BI-RADS density. Our choice: volumes by MRI lie below the
-quarters of area (25, 50, 75 %) that BI-RADS once used for mammograms."""
+"""Glandular share of the breast's volume for each BI-RADS density (our choice).
+
+Volume shares in MRI are below the area quarters (25, 50, 75 %) that BI-RADS used for mammograms.
+"""
 
 _PLANNING_STEP_MM: Final = 4.0
 _SOFT_EDGE: Final = 0.16
@@ -25,7 +27,7 @@ _STREAK_WIDTH: Final = np.float32(0.3)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grain:
-    """Values of three fields at a block of points, from large structures to small."""
+    """Values of three texture fields at a block of points, from coarse to fine."""
 
     coarse: Array
     middle: Array
@@ -40,7 +42,7 @@ class Grain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parenchyma:
-    """Where fibroglandular tissue lies: a score per point and a threshold for each breast.
+    """Fibroglandular tissue: a score for each point and a threshold for each breast.
 
     Structures of four sizes (`coarse` to `fine`, steps of 14 to 3 mm) shape it; `patches` make its
     enhancement uneven; `sheets` are the surfaces in which ligaments run.
@@ -75,13 +77,16 @@ class Parenchyma:
         return Grain(self.coarse.at(points), self.middle.at(points), self.fine.at(points))
 
     def enhancement(self, points: Points) -> Array:
-        """Return the factor, mean 1, by which glandular enhancement varies: patches and foci."""
-        # Half the variance is taken off, since that is by how much the exponential raises the mean.
+        """Return the factor, mean 1, by which glandular enhancement varies in patches and foci."""
+        # Half the variance is subtracted, since the exponential raises the mean by that much.
         gain: Array = np.exp(_PATCHINESS * self.patches.at(points) - _PATCHINESS**2 / 2)
         return gain
 
     def score(self, breast: Breast, points: Points, depths: Depths, grain: Grain) -> Array:
-        """Return how glandular each point is; the highest values are filled first."""
+        """Return the glandular score of each point.
+
+        The points with the highest scores become gland first.
+        """
         aside, forward, up = breast.offsets(points)
         rx, ry, rz = (np.float32(radius) for radius in breast.radii_mm)
         narrowing = np.sqrt(np.clip(1 - (forward / ry) ** 2, 0.04, 1))
@@ -98,16 +103,23 @@ class Parenchyma:
 
 
 def grow_parenchyma(spec: PhantomSpec, body: Body) -> Parenchyma:
-    """Return the fibroglandular tissue of the density that `spec` states.
+    """Return the fibroglandular tissue for the density of `spec`.
 
-    The threshold is found on a lattice of its own, so it does not depend on the grid.
+    The threshold is computed on a separate lattice, so that it does not depend on the grid.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    body
+        The patient's outline.
     """
     fields = [
         make_field(stream(spec.seed, Part.PARENCHYMA, index), step)
         for index, step in enumerate((14.0, 6.5, 3.2, 13.0))
     ]
     patches = make_field(stream(spec.seed, Part.ENHANCEMENT), 6.0)
-    # Thresholds are quantiles of scores, which need a parenchyma but not its thresholds.
+    # Thresholds are quantiles of scores, and the scores need a parenchyma without thresholds.
     open_ended = Parenchyma(body, (), fields[0], fields[1], fields[2], fields[3], patches)
     thresholds = []
     for breast in body.breasts:

@@ -1,4 +1,4 @@
-"""`Points`: voxel centres in patient millimetres, kept as three short vectors."""
+"""`Points`: voxel centres in patient millimetres, stored as three short vectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ Window = tuple[slice, slice, slice]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """Centres of a block of voxels whose axes run along the patient's.
+    """Centres of a block of voxels with axes parallel to those of the patient.
 
     Parameters
     ----------
     along
         RAS mm along right, anterior, superior; one float32 vector each.
     axes
-        For each array axis (z, y, x), which of the three it runs along.
+        For each array axis (z, y, x), the index of its patient axis.
     """
 
     along: tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]
@@ -54,21 +54,21 @@ class Points:
 
     @property
     def x_mm(self) -> NDArray[np.float32]:
-        """Right of the midline; broadcasts to `shape`."""
+        """Distance to the right of the midline in mm; broadcasts to `shape`."""
         return self._spread_axis(0)
 
     @property
     def y_mm(self) -> NDArray[np.float32]:
-        """Towards anterior; broadcasts to `shape`."""
+        """Distance towards anterior in mm; broadcasts to `shape`."""
         return self._spread_axis(1)
 
     @property
     def z_mm(self) -> NDArray[np.float32]:
-        """Towards superior; broadcasts to `shape`."""
+        """Distance towards superior in mm; broadcasts to `shape`."""
         return self._spread_axis(2)
 
     def moved(self, shift_mm: Sequence[float]) -> "Points":
-        """Return the points at which a patient who moved by `shift_mm` has to be looked up."""
+        """Return the sampling points for a patient who moved by `shift_mm`."""
         x, y, z = (a - np.float32(s) for a, s in zip(self.along, shift_mm, strict=True))
         return Points((x, y, z), self.axes)
 
@@ -80,7 +80,7 @@ class Points:
         return Points((along[0], along[1], along[2]), self.axes)
 
     def window(self, bounds: Bounds) -> Window | None:
-        """Return the smallest block of the array that holds every point in `bounds`, or None."""
+        """Return the smallest block of the array that contains every point in `bounds`, or None."""
         slices = []
         for world in self.axes:
             low, high = bounds[world]

@@ -1,4 +1,4 @@
-"""Smooth random fields fixed in the patient, so that every grid samples the same texture."""
+"""Smooth random fields in patient coordinates, so that every grid samples the same texture."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,18 +9,22 @@ from numpy.typing import NDArray
 from napari_mamamia.phantom.body.points import Bounds, Points
 
 BODY_BOUNDS_MM: Final[Bounds] = ((-210.0, 210.0), (-300.0, 190.0), (-200.0, 200.0))
-"""Where fields of the whole body are defined; they go on unchanged beyond."""
+"""Bounds of the texture fields of the whole body, in mm.
+
+Values at the bounds continue unchanged beyond them.
+"""
 
 _VARIANCE_PER_AXIS: Final = 151 / 315
-"""Integral of the squared cubic B-spline: what one axis keeps of white noise's variance."""
+"""Integral of the squared cubic B-spline: the share of white noise's variance that one axis keeps.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
     """White noise on a lattice, interpolated by cubic B-splines: mean 0, variance about 1.
 
-    `values` is float32 (right, anterior, superior), `origin_mm` the place of its first entry,
-    `step_mm` the lattice's step; structures are about two steps wide.
+    `values` is float32 (right, anterior, superior), `origin_mm` the position of its first entry,
+    `step_mm` the spacing of the lattice; structures are about two steps wide.
     """
 
     values: NDArray[np.float32]
@@ -30,8 +34,8 @@ class Field:
     def at(self, points: Points) -> NDArray[np.float32]:
         """Return the field at every point, float32 of the points' shape.
 
-        One axis after the other, the last array axis first, so that the largest step adds whole
-        planes. Without BLAS: its threads would fight with whatever else runs.
+        Axes are interpolated one after the other, the last array axis first, so that the largest
+        step adds whole planes. BLAS is not used: its threads would compete with other work.
         """
         taps = {world: self._make_taps(points.along[world], world) for world in range(3)}
         values = self.values[tuple(taps[world].reach for world in range(3))]
@@ -43,7 +47,7 @@ class Field:
     def _make_taps(self, along_mm: NDArray[np.float32], world: int) -> "_Taps":
         last = self.values.shape[world] - 1
         place = (along_mm.astype(np.float64) - self.origin_mm[world]) / self.step_mm
-        # Keeps all four taps of each point on the lattice.
+        # Keeps all four coefficients of each point on the lattice.
         place = np.clip(place, 1.0, last - 1.001)
         first = np.floor(place).astype(np.intp) - 1
         t = place - first - 1
@@ -57,9 +61,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Taps:
-    """Cubic B-spline along one axis: each point takes four entries from `first` on.
+    """Cubic B-spline weights along one axis: each point uses four entries from `first` on.
 
-    `weights` is (4, point), `reach` the part of the lattice that is used.
+    `weights` is (4, point), `reach` the used part of the lattice.
     """
 
     first: NDArray[np.intp]
@@ -82,7 +86,17 @@ class _Taps:
 def make_field(
     generator: np.random.Generator, step_mm: float, bounds: Bounds = BODY_BOUNDS_MM
 ) -> Field:
-    """Return a random field over `bounds` whose structures are about ``2 * step_mm`` wide."""
+    """Return a random field over `bounds` with structures about ``2 * step_mm`` wide.
+
+    Parameters
+    ----------
+    generator
+        The random generator.
+    step_mm
+        Spacing of the lattice, mm.
+    bounds
+        Bounds of the field in RAS mm.
+    """
     shape = [int(np.ceil((high - low) / step_mm)) + 4 for low, high in bounds]
     noise = generator.standard_normal(shape, dtype=np.float32)
     x, y, z = (low - 1.5 * step_mm for low, _ in bounds)

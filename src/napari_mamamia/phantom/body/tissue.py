@@ -1,4 +1,4 @@
-"""Tissues of the phantom: labels, relaxation, and how each takes up contrast."""
+"""Tissues of the phantom: labels, relaxation, and uptake of contrast agent."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -86,5 +86,7 @@ KINETICS: Final[Mapping[Tissue, Kinetics]] = MappingProxyType(
         Tissue.NODE: Kinetics(0.55, 1.20, 0.05),
     }
 )
-"""Fixed kinetics, our choice, so that skin and muscle rise slowly and the heart's wall early. Blood
-follows the arterial input itself; fibroglandular tissue and tumours are fitted to the spec."""
+"""Fixed kinetics, our choice: skin and muscle rise slowly, the wall of the heart early. Blood
+follows
+the arterial input; fibroglandular tissue and tumours are fitted to the spec.
+"""

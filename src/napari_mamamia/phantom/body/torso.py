@@ -1,7 +1,7 @@
-"""Everything behind the breasts: muscle, ribs, lungs, heart, great vessels, liver, spine.
+"""Tissues behind the breasts: muscle, ribs, lungs, heart, great vessels, liver, spine.
 
-Places and sizes are our choice, after what a radiologist expects in a prone breast examination:
-the heart lies on the patient's left, the liver's dome low on the right.
+Positions and sizes are our choice, after what a radiologist expects in a prone breast examination:
+the heart lies on the patient's left, the dome of the liver low on the right.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _LONG: Final = 5e3
 class _Organ:
     """An ellipsoid: centre (right, anterior of the front of the ribs, superior) and radii in mm.
 
-    `wall_mm` is how far it stays behind the outside of the ribs, `lowest_mm` where it ends below.
+    `wall_mm` is its least distance to the outside of the ribs, `lowest_mm` its lower end.
     """
 
     tissue: Tissue
@@ -36,7 +36,7 @@ class _Organ:
     lowest_mm: float = -1e4
 
 
-# Painted in this order, so the later lie within or before the earlier.
+# Painted in this order: later organs lie within the earlier ones or cover them.
 _ORGANS: Final = (
     _Organ(Tissue.FAT, (-4, -95, 0), (34, 92, _LONG)),
     _Organ(Tissue.LIVER, (58, -100, -165), (112, 100, 98), wall_mm=9),
@@ -53,7 +53,17 @@ _ORGANS: Final = (
 
 
 def paint_torso(canvas: Canvas, body: Body, depths: Depths) -> None:
-    """Paint chest wall and organs over the fat of the body."""
+    """Paint chest wall and organs over the fat of the body.
+
+    Parameters
+    ----------
+    canvas
+        The block to paint on.
+    body
+        The patient's outline.
+    depths
+        Distances to skin, ribs and chest muscle.
+    """
     front = body.chest.front_mm
     window = canvas.points.window((_ENDLESS, (-1e4, front + 40), _ENDLESS))
     if window is None:
@@ -69,7 +79,7 @@ def paint_torso(canvas: Canvas, body: Body, depths: Depths) -> None:
 
 
 def _make_ribs(points: Points, ribs: Array, voxel_mm: float) -> Array:
-    """Return the share of marrow in the chest wall: slanting ribs, and the breast bone."""
+    """Return the share of marrow in the chest wall: slanting ribs and the sternum."""
     aside = np.abs(points.x_mm)
     slant = (points.z_mm + np.float32(0.45) * aside) * np.float32(2 * np.pi / _RIB_PITCH_MM)
     between = np.float32(-5.0) * np.cos(slant)

@@ -1,6 +1,7 @@
-"""Tumours: where they lie, and their surface as a distance.
+"""Tumours: their positions, and their surfaces as distances.
 
-The shares below (of the longest axis) that shape lobes, spicules, rim and clumps are our choice.
+The constants below (shares of the longest axis) that shape lobes, spicules, rim and clumps are our
+choice.
 """
 
 from dataclasses import dataclass
@@ -28,11 +29,11 @@ _CLUMP_FILL: Final = -0.35
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tumour:
-    """One tumour in place.
+    """One tumour at its position.
 
-    `rotation` turns RAS into the tumour's axes (longest first); `lobes` roughens its outline,
-    `clumps` divides a non-mass tumour, `mottle` makes enhancement uneven; `rays` are the unit
-    vectors of spicules and `ray_mm` their lengths.
+    `rotation` turns RAS into the axes of the tumour (longest first). `lobes` roughens its outline,
+    `clumps` divides a non-mass tumour, `mottle` makes the enhancement uneven. `rays` are the unit
+    vectors of the spicules and `ray_mm` their lengths.
     """
 
     spec: TumourSpec
@@ -53,11 +54,11 @@ class Tumour:
 
     @property
     def bounds_mm(self) -> Bounds:
-        """A box that holds the tumour and a margin for partial volume."""
+        """Bounding box of the tumour with a margin for partial volume."""
         return _make_bounds(self.centre_mm, self.spec.longest_mm)
 
     def distance(self, points: Points) -> Array:
-        """Return the distance to the tumour's surface; negative inside, the dead core included."""
+        """Return the distance to the tumour's surface; negative inside, necrotic core included."""
         offsets = self._turn_points(points)
         distance = quadric(offsets, self.radii_mm)
         if self.spec.roughness > 0:
@@ -73,12 +74,15 @@ class Tumour:
         return distance
 
     def core_distance(self, distance: Array) -> Array:
-        """Return the distance to the dead core of a rim-enhancing tumour from its `distance`."""
+        """Return the distance to the necrotic core of a rim-enhancing tumour."""
         rim = max(_RIM_SHARE * self.spec.longest_mm, _THINNEST_RIM_MM)
         return distance + np.float32(rim)
 
     def enhancement(self, points: Points) -> Array:
-        """Return the factor, mean 1, by which enhancement varies inside; 1 for smooth ones."""
+        """Return the factor, mean 1, by which enhancement varies inside.
+
+        1 for homogeneous tumours.
+        """
         spread = 0.25 * min(1.0, 2 * self.spec.roughness)
         gain: Array = np.exp(spread * self.mottle.at(points) - spread**2 / 2)
         return gain
@@ -94,7 +98,10 @@ class Tumour:
         return a, b, c
 
     def _raise_spikes(self, offsets: tuple[Array, Array, Array]) -> Array:
-        """Return how far spicules lift the surface; each ray is a cone about its unit vector."""
+        """Return the height in mm by which spicules raise the surface.
+
+        Each spicule is a cone around its unit vector.
+        """
         length = np.sqrt(offsets[0] ** 2 + offsets[1] ** 2 + offsets[2] ** 2) + np.float32(1e-3)
         lift: Array = np.zeros_like(length)
         for ray, height in zip(self.rays, self.ray_mm, strict=True):
@@ -105,7 +112,16 @@ class Tumour:
 
 
 def grow_tumours(spec: PhantomSpec, body: Body, parenchyma: Parenchyma) -> tuple[Tumour, ...]:
-    """Return the tumours of `spec`, each in its breast and clear of the others.
+    """Return the tumours of `spec`, each inside its breast and apart from the others.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    body
+        The patient's outline.
+    parenchyma
+        The fibroglandular tissue.
 
     Raises
     ------
@@ -131,13 +147,14 @@ def _make_bounds(centre_mm: tuple[float, float, float], longest_mm: float) -> Bo
 def _make_tumour(
     one: TumourSpec, centre_mm: tuple[float, float, float], rng: np.random.Generator
 ) -> Tumour:
-    # Q of a random matrix is a random turn; where it mirrors too, an ellipsoid does not show it.
+    # Q of a random matrix is a random rotation; where it also mirrors, the ellipsoid stays the
+    # same.
     turn, _ = np.linalg.qr(rng.standard_normal((3, 3)))
     bounds = _make_bounds(centre_mm, one.longest_mm)
     lobes = make_field(rng, max(one.longest_mm / 5, 1.5), bounds)
     clumps = make_field(rng, max(one.longest_mm / 9, 2.2), bounds)
     mottle = make_field(rng, max(one.longest_mm / 8, 1.5), bounds)
-    # The most there may be are drawn, so that with more spicules the first ones stay as they are.
+    # The maximum number is drawn, so that with more spicules the first ones stay unchanged.
     rays = rng.standard_normal((60, 3))
     rays = rays / np.linalg.norm(rays, axis=1, keepdims=True)
     lengths = one.longest_mm * rng.uniform(0.08, 0.3, 60)
@@ -162,7 +179,7 @@ def _choose_centre(
     others: tuple[Tumour, ...],
     rng: np.random.Generator,
 ) -> tuple[float, float, float]:
-    """Return a centre inside the breast, more likely where glandular tissue is."""
+    """Return a random centre inside the breast, more likely in glandular tissue."""
     breast = body.breast(one.side)
     points = Points.lattice(breast.bounds_mm, _PLACING_STEP_MM)
     depths = body.depths(points)
@@ -176,7 +193,7 @@ def _choose_centre(
     if not room.any():
         raise CaseError(
             f"tumour {index + 1} of {one.longest_mm:g} mm does not fit into the {one.side} breast "
-            "beside the others: make it smaller, give centre_mm, or change the seed"
+            "with the others; make it smaller, give centre_mm, or change the seed"
         )
     weight = (0.05 + parenchyma.share(breast, points, depths, parenchyma.grain(points)))[
         room

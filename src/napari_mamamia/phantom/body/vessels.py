@@ -1,9 +1,9 @@
-"""What enhances and is no tumour: vessels along bent paths, and lymph nodes in the armpits.
+"""Enhancing structures that are not tumours: curved vessels, and axillary lymph nodes.
 
-Tubes run through the breasts, beside the sternum, and to each tumour; their numbers, radii (0.5 to
-1.7 mm) and bends are our choice. Nodes are round, early and strongly enhancing, beside the chest
-and high up; number, places and sizes are our choice: what a radiologist would not take for a breast
-tumour, but a rule for enhancement and shape does.
+Vessels run through the breasts, along the sternum, and to each tumour; their numbers, radii (0.5 to
+1.7 mm) and curvature are our choice. Nodes are round and enhance early and strongly; their number,
+positions and sizes are our choice. A radiologist would not take them for a breast tumour, but a
+rule on enhancement and shape does.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,26 +25,26 @@ _VESSELS_PER_BREAST: Final = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tube:
-    """A vessel: `path_mm` (point, 3) in RAS, `radius_mm` at each point."""
+    """A vessel: `path_mm` (point, 3) in RAS mm, and `radius_mm` at each point."""
 
     path_mm: NDArray[np.float64]
     radius_mm: NDArray[np.float64]
 
     @property
     def bounds_mm(self) -> Bounds:
-        """A box that holds the vessel and a margin for partial volume."""
+        """Bounding box of the vessel with a margin for partial volume."""
         margin = self.radius_mm.max() + 3.0
         low, high = self.path_mm.min(axis=0) - margin, self.path_mm.max(axis=0) + margin
         x, y, z = ((float(a), float(b)) for a, b in zip(low, high, strict=True))
         return (x, y, z)
 
     def pieces(self) -> Iterator["Tube"]:
-        """Yield each straight piece."""
+        """Yield each straight segment as a vessel."""
         for k in range(len(self.path_mm) - 1):
             yield Tube(self.path_mm[k : k + 2], self.radius_mm[k : k + 2])
 
     def distance(self, points: Points) -> tuple[Array, float]:
-        """Return the distance to the first straight piece, and its mean radius in mm."""
+        """Return the distance to the first straight segment, and its mean radius in mm."""
         start, end = self.path_mm[:2].astype(np.float32)
         axis = end - start
         offsets = (points.x_mm - start[0], points.y_mm - start[1], points.z_mm - start[2])
@@ -57,7 +57,15 @@ class Tube:
 
 
 def lay_vessels(spec: PhantomSpec, body: Body) -> tuple[Tube, ...]:
-    """Return the vessels of the breasts and the two internal mammary vessels."""
+    """Return the vessels of the breasts and the two internal mammary vessels.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    body
+        The patient's outline.
+    """
     tubes = [_lay_mammary_vessel(body, sign) for sign in (-1.0, 1.0)]
     for index, breast in enumerate(body.breasts):
         rng = stream(spec.seed, Part.VESSELS, index)
@@ -93,7 +101,7 @@ def _breast_vessel(body: Body, breast: Breast, rng: np.random.Generator) -> Tube
 def _chest_point(
     body: Body, breast: Breast, rng: np.random.Generator, *, outer: bool
 ) -> NDArray[np.float64]:
-    """Return a point just before the chest muscle at the outer or inner edge of the breast."""
+    """Return a point in front of the chest muscle at the outer or inner edge of the breast."""
     x, _, z = breast.centre_mm
     rx, _, rz = breast.radii_mm
     out = breast.outward if outer else -breast.outward
@@ -111,7 +119,7 @@ def _bend_tube(
     radii_mm: tuple[float, float],
     rng: np.random.Generator,
 ) -> Tube:
-    """Return a cubic curve from `start` to `end` that bulges to the side and wriggles a little."""
+    """Return a cubic curve from `start` to `end` that bends to the side and meanders slightly."""
     t = np.linspace(0, 1, _STEPS)[:, None]
     chord = end - start
     bulge = rng.normal(0, 0.16, (2, 3)) * float(np.linalg.norm(chord))
@@ -126,14 +134,14 @@ def _bend_tube(
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An ellipsoid: RAS mm of its centre, and its radii along right, anterior and superior."""
+    """An ellipsoid: its centre in RAS mm, and its radii along right, anterior and superior."""
 
     centre_mm: tuple[float, float, float]
     radii_mm: tuple[float, float, float]
 
     @property
     def bounds_mm(self) -> Bounds:
-        """A box that holds the node and a margin for partial volume."""
+        """Bounding box of the node with a margin for partial volume."""
         x, y, z = (
             (c - r - 3.0, c + r + 3.0) for c, r in zip(self.centre_mm, self.radii_mm, strict=True)
         )
@@ -141,7 +149,15 @@ class Node:
 
 
 def lay_nodes(spec: PhantomSpec, body: Body) -> tuple[Node, ...]:
-    """Return the nodes of both armpits, each between ribs and skin."""
+    """Return the lymph nodes of both axillae, each between ribs and skin.
+
+    Parameters
+    ----------
+    spec
+        The parameters of the phantom.
+    body
+        The patient's outline.
+    """
     rng = stream(spec.seed, Part.NODES)
     return tuple(
         _make_node(body, breast, rng) for breast in body.breasts for _ in range(spec.nodes)

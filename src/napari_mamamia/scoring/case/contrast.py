@@ -1,4 +1,4 @@
-"""Contrast of a tumour to its surroundings, from two phases of the case."""
+"""Contrast between a tumour and its surroundings, from two phases of the case."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -15,7 +15,7 @@ from napari_mamamia.core.grid import Grid
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Enhancement:
-    """Two phases of a case, (z, y, x) on the masks' grid: before contrast and the first after."""
+    """The phase before contrast and the first one after it, (z, y, x) on the masks' grid."""
 
     before: NDArray[Any]
     after: NDArray[Any]
@@ -43,8 +43,8 @@ def contrast_to_noise(
     for phase in (enhancement.before, enhancement.after):
         if phase.shape != grid.shape:
             raise GridMismatchError(
-                f"expected phases of shape {grid.shape} (z, y, x) as the masks have, got "
-                f"{phase.shape}: give the phases of the same case"
+                f"the masks have shape {grid.shape} (z, y, x), but a phase has {phase.shape}; "
+                "give the phases of the same case"
             )
     tumour_box = Box.around(reference)
     if tumour_box.is_empty:

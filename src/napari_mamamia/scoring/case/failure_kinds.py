@@ -7,7 +7,7 @@ from typing import Final
 
 
 class FailureKind(StrEnum):
-    """What went wrong with a case, or what makes it hard; the value is the text that users read."""
+    """Reason why a case failed or is hard; the value is the text that users read."""
 
     GEOMETRY_MISMATCH = "geometry mismatch"
     MISSED = "missed"
@@ -23,7 +23,7 @@ class FailureKind(StrEnum):
 
     @property
     def is_circumstance(self) -> bool:
-        """Whether the kind only says that the case is hard: a good prediction can have it too."""
+        """Whether the kind only marks a hard case; a good prediction can have it as well."""
         return self in _CIRCUMSTANCES
 
 
@@ -36,7 +36,7 @@ _CIRCUMSTANCES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failure kind of a case, with its reason in plain words, numbers and units."""
+    """One failure kind of a case, with its reason as a sentence with numbers and units."""
 
     kind: FailureKind
     reason: str

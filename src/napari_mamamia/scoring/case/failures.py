@@ -1,4 +1,4 @@
-"""Find why a case failed, from its two masks and, if given, its images, on one grid.
+"""Find the reasons for failure of a case from its masks and optional images on one grid.
 
 All numbers are computed on the joint crop of both masks. Nothing is guessed: a side needs a
 midline, a contrast needs images, and a kind that cannot be judged is not reported.
@@ -24,11 +24,11 @@ from napari_mamamia.scoring.case.pair import MaskPair, MeasuredPair, touched_axe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchedParts:
-    """The connected parts of both masks of a pair, and which of them share a voxel.
+    """The connected components of both masks of a pair, and their overlaps.
 
     `pieces` is the number of predicted parts that share a voxel with each lesion of the reference,
-    `found` is whether there is any, and `true` is whether each predicted part shares a voxel with
-    the reference.
+    `found` is whether each lesion has any such part, and `true` is whether each predicted part
+    shares a voxel with the reference.
     """
 
     measured: MeasuredPair
@@ -38,7 +38,7 @@ class MatchedParts:
 
 
 def match_parts(measured: MeasuredPair) -> MatchedParts:
-    """Return which connected parts of a pair of masks share a voxel."""
+    """Return the connected components of both masks of a pair, and their overlaps."""
     own_parts, others = measured.lesions.meetings(measured.parts)
     pieces = np.bincount(own_parts, minlength=measured.lesions.n)
     true = np.bincount(others, minlength=measured.parts.n) > 0
@@ -52,7 +52,8 @@ def find_failures(
 ) -> tuple[Failure, ...]:
     """Return the failure kinds of a pair of masks, in the order of `FailureKind`.
 
-    The result is empty without a reference lesion: the status of the case already says so.
+    Without a reference lesion the result is empty, because the status of the case already reports
+    it.
     """
     pair, grid = both.measured.pair, both.measured.grid
     if not both.measured.lesions.n:
@@ -71,7 +72,7 @@ def find_failures(
 
 
 def midline_x_mm(grid: Grid, thresholds: FailureThresholds = THRESHOLDS) -> float:
-    """Return the patient's midline as x in RAS mm: the middle of the volume; nan if undefined.
+    """Return the x coordinate (RAS mm) of the patient's midline; nan if undefined.
 
     The image itself is not used: the middle of the volume serves as the midline, so an image that
     is not centred on the patient shifts it. The midline is undefined if the volume is narrower than
@@ -186,7 +187,7 @@ def _low_contrast(
 
 
 def _find_border_touch(pair: MaskPair, grid: Grid) -> list[Failure]:
-    """Return a failure if a mask reaches an outermost plane; axes of 1 voxel have no border."""
+    """Return a failure if a mask reaches an outermost plane of an axis with two or more voxels."""
     touching = [
         name
         for name, mask in (("reference", pair.reference), ("prediction", pair.prediction))

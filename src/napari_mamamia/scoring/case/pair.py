@@ -1,4 +1,4 @@
-"""Crop two masks to their joint box as a profile defines them, and measure them once."""
+"""Crop two masks to their joint box under a profile, and measure them once."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -28,7 +28,7 @@ _VALUES_LISTED: Final = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MaskPair:
-    """The reference and the prediction on `box`, their joint crop with a margin of one voxel.
+    """Reference and prediction on `box`, their joint crop with a margin of one voxel.
 
     All arrays have the shape of the box. The first two are bool, for Dice and IoU. The last two are
     for distances: bool, or uint8 labels if the profile keeps labels apart.
@@ -66,7 +66,7 @@ class MeasuredPair:
 
 
 def grid_problem(reference: Grid, prediction: Grid, profile: Profile) -> str:
-    """Return why the profile refuses to compare masks on the two grids, or "" if it does not."""
+    """Return why the profile does not allow comparing masks on the two grids, or ""."""
     if profile.grid_rule is GridRule.SAME_SHAPE and reference.shape == prediction.shape:
         return ""
     try:
@@ -77,7 +77,7 @@ def grid_problem(reference: Grid, prediction: Grid, profile: Profile) -> str:
 
 
 def laid_on(reference: LabelMap, prediction: LabelMap, profile: Profile) -> LabelMap:
-    """Return the prediction in the reference's axis order, if both share a physical grid.
+    """Return the prediction in the reference's axis order, if both use the same physical grid.
 
     Nothing is resampled: axes are only permuted and flipped. A prediction on another grid is
     returned unchanged, and so is any prediction under a profile that only compares shapes.
@@ -92,14 +92,14 @@ def laid_on(reference: LabelMap, prediction: LabelMap, profile: Profile) -> Labe
 
 
 def nothing_on(grid: Grid) -> LabelMap:
-    """Return a label map without foreground, used in place of a missing mask."""
+    """Return a label map without foreground, as a replacement for a missing mask."""
     return LabelMap(grid, Box.empty(), np.zeros((0, 0, 0), dtype=np.uint8))
 
 
 def measure_pair(
     reference: LabelMap, prediction: LabelMap, profile: Profile, label: float | None = None
 ) -> MeasuredPair:
-    """Return both masks with their distances and parts; the arguments are those of `pair_of`."""
+    """Return both masks with their distances and components; arguments are those of `pair_of`."""
     pair = pair_of(reference, prediction, profile, label)
     matrix_mm = reference.grid.matrix_mm
     foregrounds = pair.reference != 0, pair.prediction != 0

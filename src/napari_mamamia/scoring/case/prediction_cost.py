@@ -1,4 +1,4 @@
-"""Summarise the cost of a model's predictions from their provenance: time, memory, device."""
+"""Summarise the time, memory and device of a model's predictions from their provenance."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from napari_mamamia.core.records import CaseScore
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Median and worst (largest) value over `n` cases that have one; nan if none has."""
+    """Median and largest value over the `n` cases that have a value; nan if there is none."""
 
     median: float
     worst: float
@@ -33,7 +33,7 @@ class PredictionCosts:
 
 
 def prediction_costs(rows: Sequence[CaseScore]) -> PredictionCosts:
-    """Return the cost of the predictions of a table of cases."""
+    """Return the cost of the predictions in a table of cases."""
     devices = Counter(row.device for row in rows if row.device)
     return PredictionCosts(
         _summarise_cost(np.array([row.prediction_seconds for row in rows], dtype=np.float64)),

@@ -9,22 +9,24 @@ from napari_mamamia.core.choices import UnusableRule
 
 
 class Foreground(StrEnum):
-    """Which values of a mask file are foreground."""
+    """Rule for the values of a mask file that count as foreground."""
 
     CHOSEN_LABEL = "chosen_label"
-    """The label that the user chose; otherwise any value above 0, in soft masks at least 0.5."""
+    """The label chosen by the user, or else any value above 0 (soft masks: at least 0.5)."""
     MASK = "mask"
-    """The value 1, in soft masks at least 0.5, and 255 if it is the only value; 2 is background."""
+    """The value 1 (soft masks: at least 0.5), or 255 if it is the only value; 2 is background."""
     ONE = "one"
-    """The stored value 1 only, whatever the other values mean: 255, 2 and 0.9 are background."""
+    """Only the stored value 1; all other values, such as 255, 2 and 0.9, are background."""
     UINT8 = "uint8"
-    """Any value that is not 0 after a cast to uint8: 0.6 becomes 0, -1 becomes 255, 256 becomes 0.
-    Different labels stay separate, so the border between two labels is a contour.
+    """Any value that is not 0 after a cast to uint8.
+
+    0.6 becomes 0, -1 becomes 255, 256 becomes 0. Different labels stay separate, so the border
+    between two labels is a contour.
     """
 
 
 class Distance(StrEnum):
-    """The column of `CaseScore` that NormHD is computed from; `metric(distance)` has its unit."""
+    """The column of `CaseScore` from which NormHD is computed."""
 
     HAUSDORFF95_MM = "hausdorff95_mm"
     HAUSDORFF95_VOXELS = "hausdorff95_voxels"
@@ -32,15 +34,15 @@ class Distance(StrEnum):
 
 
 class EmptinessOf(StrEnum):
-    """What a mask must lack to count as empty in NormHD."""
+    """The property whose absence makes a mask count as empty in NormHD."""
 
     MASK = "mask"
     CONTOUR = "contour"
-    """The contour in voxels: a mask that fills the image has none."""
+    """The contour in voxels; a mask that fills the image has no contour."""
 
 
 class Emptiness(StrEnum):
-    """How many of the two masks are empty."""
+    """Number of empty masks in a pair."""
 
     NEITHER = "neither"
     ONE = "one"
@@ -48,7 +50,7 @@ class Emptiness(StrEnum):
 
 
 class GridRule(StrEnum):
-    """When two masks may be compared voxel by voxel."""
+    """Condition under which two masks may be compared voxel by voxel."""
 
     SAME_PLACE = "same_place"
     """Equal shapes, and affines that agree (`Grid.is_same_place`)."""
@@ -64,21 +66,19 @@ class MissingPrediction(StrEnum):
 
 
 class UnusableReason(StrEnum):
-    """Why a prediction cannot be scored, or is empty."""
+    """Reason why a prediction cannot be scored, or is empty."""
 
     MISSING = "missing"
     UNREADABLE = "unreadable"
-    """The file is damaged, has another format, or is one of two for the case; or the table row is
-    bad.
-    """
+    """The file is damaged, in another format, or ambiguous; or the table row is invalid."""
     OTHER_GRID = "other_grid"
     NOT_FINITE = "not_finite"
-    """The mask contains NaN or infinity, or the table has no number."""
+    """The mask contains NaN or infinity, or the table has no number for the case."""
     EMPTY = "empty"
     """The prediction is empty although the reference has a tumour."""
     TOO_MANY_LABELS = "too_many_labels"
     NOT_SCORED = "not_scored"
-    """The time limit was reached, or the worker process was lost."""
+    """The time limit was reached, or the worker process ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,10 @@ class UnusableRules:
     empty_is_value: bool = False
 
     def of(self, reason: UnusableReason, rule: UnusableRule | None = None) -> UnusableRule | None:
-        """Return the rule for a reason (`rule` replaces it), None if the case has a value."""
+        """Return the rule for a reason, or None if the case has a value.
+
+        A given `rule` replaces the rule of the profile.
+        """
         if self.empty_is_value and reason is UnusableReason.EMPTY:
             return None
         return rule or self.rule
@@ -101,7 +104,7 @@ class UnusableRules:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """All definitions that a case's score depends on besides its two masks.
+    """All definitions, besides the two masks, on which a case's score depends.
 
     `overlap_foreground` is for Dice and IoU, `distance_foreground` for distances and volumes.
     NormHD is the column `distance` divided by `divisor` (in the unit of that column) and clipped to
@@ -131,12 +134,12 @@ class Profile:
 
     @property
     def takes_any_values(self) -> bool:
-        """Whether values count as stored; otherwise `core.case.foreground` interprets them."""
+        """Whether values count as stored, without interpretation by `core.case.foreground`."""
         return self.overlap_foreground is Foreground.ONE
 
     @property
     def worst_norm_hd(self) -> float:
-        """NormHD of a case whose unusable prediction gets the worst value, as for an empty one."""
+        """NormHD of a case with the worst value, such as a case with an unusable prediction."""
         return self.norm_hd_one_empty if self.norm_hd_limit is None else self.norm_hd_limit
 
     def norm_hd(self, distance: float, emptiness: Emptiness) -> float:

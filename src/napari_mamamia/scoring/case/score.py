@@ -1,5 +1,6 @@
 """Compute the `CaseScore` of one case from two masks and a profile."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import isnan
 from typing import Any, Final
@@ -15,9 +16,9 @@ from napari_mamamia.core.case import (
     is_soft,
 )
 from napari_mamamia.core.errors import GridMismatchError, NotAMaskError
-from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.core.records import SCORE_COLUMNS, CaseScore, ScoreStatus
 from napari_mamamia.metrics.registry import (
-    METRICS,
+    list_metrics,
     metric,
     pair_values,
     prediction_values,
@@ -45,12 +46,13 @@ from napari_mamamia.scoring.case.profiles import (
 # Warnings about a case that could be scored, in plain words.
 
 _ROUNDING_VOXELS: Final = 0.01
-"""Affines that differ by less at the farthest corner differ by float32 rounding (see
-`core.grid.SAME_PLACE_VOXELS`) and cause no warning.
+"""Largest affine difference in voxels that counts as float32 rounding and causes no warning.
+
+The difference is measured at the farthest corner (see `core.grid.SAME_PLACE_VOXELS`).
 """
 
 AFFINE_DIFFERS: Final = "affine_differs"
-"""Start of the warning for a case whose masks differ in affine but are scored all the same."""
+"""Start of the warning for a case that is scored although its affines differ."""
 PREDICTION_IDENTITY: Final = "the prediction's grid is an identity"
 ON_REFERENCE: Final = "mm are measured on the reference's grid"
 
@@ -69,7 +71,7 @@ def case_warnings(
     profile: Profile,
     label: float | None = None,
 ) -> tuple[str, ...]:
-    """Return plain sentences about unusual values, geometry and shape of a scored case."""
+    """Return sentences about unusual values, geometry and shape of a scored case."""
     pair = measured.pair
     masks = (
         ("reference", reference, pair.reference),
@@ -88,7 +90,7 @@ def case_warnings(
 
 
 def _warn_of_files(reference: LabelMap, prediction: LabelMap) -> list[str]:
-    """Return the warnings from both files' headers; a warning that both share is returned once."""
+    """Return the warnings from both files' headers, without duplicates."""
     by_text: dict[str, list[str]] = {}
     for name, labels in (("reference", reference), ("prediction", prediction)):
         for text in labels.warnings:
@@ -209,12 +211,12 @@ def score_and_measure(
     if reference is None:
         if prediction is None:
             raise ValueError(
-                f"expected a reference or a prediction of {case_id}, got neither: give at least one"
+                f"{case_id} has neither a reference nor a prediction; give at least one"
             )
         score = CaseScore(
             case_id,
             ScoreStatus.REFERENCE_MISSING,
-            **_measure_sizes(None, prediction, profile, label),
+            **_split_further(_measure_sizes(None, prediction, profile, label)),
             profile=profile.name,
             reason="there is no reference file to compare with",
         )
@@ -231,7 +233,12 @@ def score_and_measure(
         grids = dict.fromkeys(labels.grid.spacing_warning for labels in (reference, prediction))
         warning = "; ".join(filter(None, (*_warn_of_files(reference, prediction), *grids)))
         score = CaseScore(
-            case_id, status, **sizes, profile=profile.name, reason=reason, warning=warning
+            case_id,
+            status,
+            **_split_further(sizes),
+            profile=profile.name,
+            reason=reason,
+            warning=warning,
         )
         return score, None
     aligned = laid_on(reference, prediction, profile)
@@ -251,7 +258,7 @@ _REORDERED: Final = (
 def _find_problem(
     reference: LabelMap, prediction: LabelMap, profile: Profile, label: float | None
 ) -> tuple[ScoreStatus, str] | None:
-    """Return why two masks cannot be compared under a profile, None if they can."""
+    """Return why two masks cannot be compared under a profile, or None if they can."""
     if reason := _not_a_mask(reference, profile, label):
         return ScoreStatus.REFERENCE_UNREADABLE, f"the reference is not a mask: {reason}"
     aligned = laid_on(reference, prediction, profile)
@@ -263,7 +270,7 @@ def _find_problem(
 
 
 def _not_a_mask(labels: LabelMap, profile: Profile, label: float | None) -> str:
-    """Return why the values of a file are not a mask; "" if they are or the profile takes any."""
+    """Return why the values of a file are not a mask, or "" if they are acceptable."""
     if profile.takes_any_values or _is_plain(labels.crop):
         return ""
     takes_label = profile.distance_foreground is Foreground.CHOSEN_LABEL
@@ -300,17 +307,17 @@ def _check_label(profile: Profile, label: float | None) -> None:
         return
     if profile.distance_foreground is not Foreground.CHOSEN_LABEL:
         raise ValueError(
-            f"expected no label under the profile {profile.name}, which defines its own "
-            f"foreground, got {label:g}: leave the label out or choose the profile clinical"
+            f"the profile {profile.name} defines its own foreground, so the label {label:g} "
+            "cannot be used; leave the label out or choose the profile clinical"
         )
     if label == 0:
-        raise ValueError("expected a label other than 0, which is background: choose another label")
+        raise ValueError("the label 0 is background; choose another label")
 
 
 def sizes_of_reference(
     reference: LabelMap, profile: Profile, label: float | None = None
 ) -> dict[str, float]:
-    """Return the columns of a score that depend on the reference alone, by name.
+    """Return the columns of a score that depend only on the reference, by name.
 
     Raises
     ------
@@ -328,7 +335,7 @@ def _measure_sizes(
     profile: Profile,
     label: float | None,
 ) -> dict[str, Any]:
-    """Return the metrics of each mask alone on its own grid, for the files that are masks."""
+    """Return the metrics of each valid mask alone, on its own grid."""
     values: dict[str, float] = {}
     for mask, values_of in ((reference, reference_values), (prediction, prediction_values)):
         if mask is not None and not _not_a_mask(mask, profile, label):
@@ -348,23 +355,30 @@ def _score_case(
     values: dict[str, Any] = pair_values(measured.compared)
     distance = values[profile.distance]
     values["norm_hd"] = profile.norm_hd(distance, _find_emptiness(measured, profile.emptiness_of))
-    for spec in METRICS:
+    for spec in list_metrics():
         if spec.both_empty_by_profile:
             values[spec.name] = profile.overlap(values[spec.name])
     status = _decide_status(measured)
     warnings = case_warnings(reference, prediction, measured, profile, label)
     if status is ScoreStatus.OK and not measured.voxels.is_defined:
         warnings += ("a mask without a contour inside the image: hausdorff95_voxels is undefined",)
+    # Both masks are measured on one grid: under some profiles their affines may differ.
+    values |= _measure_sizes(reference, replace(prediction, grid=reference.grid), profile, label)
     return CaseScore(
         case_id,
         status,
-        **values,
-        # Both masks are measured on one grid: under some profiles their affines may differ.
-        **_measure_sizes(reference, replace(prediction, grid=reference.grid), profile, label),
+        **_split_further(values),
         profile=profile.name,
         warning="; ".join(warnings),
         reason=_explain_status(status, reference, prediction, profile),
     )
+
+
+def _split_further(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a `CaseScore`, with the metrics of plugins in one separate field."""
+    own = {name: value for name, value in values.items() if name in SCORE_COLUMNS}
+    further = tuple((name, value) for name, value in values.items() if name not in SCORE_COLUMNS)
+    return own | ({"further": further} if further else {})
 
 
 def _without_prediction(
@@ -375,7 +389,7 @@ def _without_prediction(
         score = CaseScore(
             case_id,
             missing,
-            **_measure_sizes(reference, None, profile, label),
+            **_split_further(_measure_sizes(reference, None, profile, label)),
             profile=profile.name,
             reason=f"there is no prediction file, and the profile {profile.name} does not score "
             "a case without one",
@@ -391,7 +405,7 @@ def _without_prediction(
     unknown: dict[str, Any] = dict.fromkeys(
         _measure_sizes(None, nothing, profile, label), float("nan")
     )
-    score = replace(score, status=missing, reason=reason, **unknown)
+    score = replace(score, status=missing, reason=reason, **_split_further(unknown))
     return score, measured
 
 

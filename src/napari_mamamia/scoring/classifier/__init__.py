@@ -1,1 +1,1 @@
-"""Classifiers: operating points, comparisons of models and a reader, stacks, leaks, splits."""
+"""Scoring of classifiers: operating points, comparisons of models, comparison with a reader."""

@@ -1,4 +1,4 @@
-"""Compare models with each other and with a reader: paired resamples, Bayes factors, the ladder."""
+"""Compare models with each other and with a reader."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,21 +15,21 @@ from napari_mamamia.scoring.statistics.auc import AucComparison, compare_aucs
 
 
 class BayesRule(StrEnum):
-    """The threshold of the Bayes factor K from which one model is robustly better than another."""
+    """Threshold of the Bayes factor K above which one model is robustly better than another."""
 
     OVER_3 = "K>3"
     """The rule of most DREAM challenges. Source: organisers of the Multiple Myeloma DREAM challenge
     (Synapse syn6187098); default of Sage-Bionetworks/challengescoring.
     """
     AT_LEAST_19 = "K>=19"
-    """One-sided 0.05: at most one draw of 20 contradicts."""
+    """One-sided level 0.05: at most one draw of 20 contradicts the claim."""
     AT_LEAST_39 = "K>=39"
     """The two-sided 95 % percentile interval of the difference lies above 0."""
 
     def holds(self, factor: "BayesFactor") -> bool:
-        """Return whether a Bayes factor is robust; nan is not.
+        """Return whether a Bayes factor meets the rule; nan does not.
 
-        If no draw contradicts, the factor exceeds the number of draws, and no more is known.
+        If no draw contradicts the claim, K exceeds the number of draws by an unknown amount.
         """
         k = factor.n_draws if factor.k == inf else factor.k
         if self is BayesRule.OVER_3:
@@ -39,7 +39,7 @@ class BayesRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BayesFactor:
-    """The number of draws in which `better` is better than `other`, divided by the other draws.
+    """Number of draws in which `better` wins against `other`, divided by the other draws.
 
     A draw with equal values counts against it. `k` is infinite if no draw contradicts, nan without
     a draw. `n_draws` are those with both classes.
@@ -52,12 +52,12 @@ class BayesFactor:
 
     @property
     def name(self) -> str:
-        """Return the claim, such as "A over B"."""
+        """The claim, such as "A over B"."""
         return f"{self.better} over {self.other}"
 
     @property
     def text(self) -> str:
-        """Return the factor as text; "> B" if none of B draws contradicts."""
+        """The factor as text; "> B" if none of B draws contradicts the claim."""
         if isnan(self.k):
             return "no draw"
         return (
@@ -109,7 +109,7 @@ def bayes_factors(draws: NDArray[np.float64], names: Sequence[str]) -> tuple[Bay
 
 
 def challengescoring_factors(draws: NDArray[np.float64], reference: int) -> tuple[float, ...]:
-    """Return K of each model against a reference as the R package challengescoring computes it.
+    """Return K of each model against a reference, as the R package challengescoring does.
 
     Its K has no direction, ties count for the model that is not the reference, and K depends on
     which model the reference is. `draws` (B, k) hold a number, larger is better; the reference's
@@ -141,7 +141,7 @@ def challengescoring_factors(draws: NDArray[np.float64], reference: int) -> tupl
 class RobustLeader:
     """The winner under a rule: the leader, or the best partial AUC among those tied with it.
 
-    `tied` are the best model and all models that it is not robustly better than.
+    `tied` lists the best model and every model that it does not robustly beat.
     """
 
     rule: BayesRule
@@ -159,8 +159,8 @@ def robust_leader(
 ) -> RobustLeader | None:
     """Return the winner of k models; None without a defined AUC or a draw.
 
-    Of equal numbers the first model's counts. Source: T. Schaffter et al. 2020, supplement: a model
-    that is robustly better than the second wins, otherwise partial AUC decides among the tied.
+    Ties go to the first model. Source: T. Schaffter et al. 2020, supplement: a model that is
+    robustly better than the second wins, otherwise partial AUC decides among the tied.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def percentile_ends(draws: NDArray[np.float64], level: float = 0.95) -> tuple[fl
 
 @dataclass(frozen=True, slots=True)
 class AgainstReader:
-    """A model at a reader's own sensitivity, on the cases of the reader.
+    """Comparison of a model with a reader at the reader's sensitivity, on the reader's cases.
 
     `cut` is the smallest score that the model calls positive; `sensitivity` is its sensitivity
     there, at least the reader's; `only_model_right`, `only_reader_right`: negatives that only one
@@ -310,7 +310,7 @@ LADDER_SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """The score that a team sees after an attempt on a locked test set.
+    """The score displayed to a team after an attempt on a locked test set.
 
     `attempt` counts from 1; `k` is the Bayes factor over its best attempt so far, nan for the
     first; `is_new` means that the displayed score is that of this attempt.
@@ -325,9 +325,9 @@ class Rung:
 def climb(
     attempts: Sequence[NDArray[np.float64]], rule: BayesRule = BayesRule.OVER_3
 ) -> tuple[Rung, ...]:
-    """Return the displayed score after each attempt of a team: new only if it is robustly better.
+    """Return the displayed score after each attempt of a team.
 
-    An attempt is the number on the same resamples, (B,), larger is better. The displayed score is
+    Each attempt holds one number per resample, (B,), where larger is better. The displayed score is
     the mean of the first `LADDER_SHOWN` defined draws of the best attempt so far, never the number
     on the test set itself, so that a team with many attempts learns little about it. An attempt is
     new if its Bayes factor over the best one holds under `rule` and its mean is larger. Source: A.

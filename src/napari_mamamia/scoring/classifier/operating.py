@@ -1,4 +1,4 @@
-"""The ROC curve at the high sensitivities of screening, and the specificity there."""
+"""The ROC curve at the high sensitivities of screening, and its specificities."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +12,14 @@ from napari_mamamia.scoring.statistics.performance import ratio
 
 SENSITIVITY: Final = 0.87
 SENSITIVITY_ABOVE: Final = 0.82
-"""The target of the digital mammography challenge (US radiologists reach 0.87), and the lower end
-of
-its partial area. Source: T. Schaffter et al., JAMA Network Open 3 (2020) e200265, supplement.
+"""Target sensitivity of the digital mammography challenge, the lower end of its partial area.
+
+US radiologists reach 0.87. Source: T. Schaffter et al., JAMA Network Open 3 (2020) e200265,
+supplement.
 """
 
 _ROUNDING: Final = 1e-9
-"""Share of a case: a sensitivity counts as reached if less than this much of a case is missing."""
+"""Fraction of a case by which a sensitivity may miss its target because of rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class RocPoints:
         return self.negatives[:, -1]
 
     def auc(self) -> NDArray[np.float64]:
-        """Return the share of pairs in the right order, ties count half."""
+        """Return the share of correctly ordered pairs; ties count half."""
         steps = np.diff(self.positives, axis=1)
         beaten = self.n_negative[:, None] - (self.negatives[:, 1:] + self.negatives[:, :-1]) / 2
         return ratio((steps * beaten).sum(axis=1), self.n_positive * self.n_negative)
@@ -155,7 +156,7 @@ class SortedCases:
         return RocPoints(positives, negatives)
 
     def cut(self, sensitivity: float) -> float:
-        """Return the smallest score to call positive in order to reach a sensitivity.
+        """Return the smallest score that must be called positive to reach a sensitivity.
 
         nan without a positive.
         """
@@ -197,7 +198,8 @@ def partial_auc(
 ) -> PartialAuc:
     """Return the area above a sensitivity; nan if a class is missing.
 
-    Neither McClish's corrected value nor the area over specificities (scikit-learn's ``max_fpr``).
+    The result is neither McClish's corrected value nor the area over specificities (scikit-learn's
+    ``max_fpr``).
 
     Parameters
     ----------
@@ -220,7 +222,7 @@ def partial_auc(
 
 
 def too_few_for(sensitivity: float, n_positive: int) -> str:
-    """Return a note if there are too few positives to tell a sensitivity from 1, otherwise "".
+    """Return a note if there are too few positives to resolve a sensitivity, otherwise "".
 
     Sensitivities come in steps of 1/positives.
     """
@@ -267,7 +269,7 @@ _SEVERITY: Final = (1, 2, 3, 0, 4, 5)
 
 
 def recall_of_birads(category: int) -> bool:
-    """Return whether a BI-RADS category is a recall.
+    """Return whether a BI-RADS category counts as a recall.
 
     Source: T. Schaffter et al. 2020, supplement, eAppendix 4.
 
@@ -278,7 +280,7 @@ def recall_of_birads(category: int) -> bool:
     """
     if category not in range(7):
         raise ValueError(
-            f"expected a BI-RADS category from 0 to 6, but found {category}: correct it"
+            f"expected a BI-RADS category from 0 to 6, but found {category}; correct the category"
         )
     return category in _RECALLED
 
@@ -296,21 +298,21 @@ def severity_of_birads(category: int) -> int:
     """
     if category not in _SEVERITY:
         raise ValueError(
-            f"expected a BI-RADS category from 0 to 5, but found {category}: correct it"
+            f"expected a BI-RADS category from 0 to 5, but found {category}; correct the category"
         )
     return _SEVERITY.index(category)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
-    """Rows that count together: `of_row` (n,) is the unit of each row, from 0 to `n` - 1."""
+    """Rows grouped into units; `of_row` (n,) is the unit of each row, from 0 to `n` - 1."""
 
     of_row: NDArray[np.intp]
     names: tuple[str, ...]
 
     @classmethod
     def of(cls, keys: Sequence[str]) -> Self:
-        """Give each key a number, in order of first appearance."""
+        """Return units numbered by key, in order of first appearance."""
         names = tuple(dict.fromkeys(keys))
         places = {name: index for index, name in enumerate(names)}
         return cls(np.array([places[key] for key in keys], dtype=np.intp), names)

@@ -42,7 +42,7 @@ class NamedPredictions:
 
 @dataclass(frozen=True, slots=True)
 class RobustGroup:
-    """The leading group under a rule: the best, and all that it is not robustly better than."""
+    """The leading group under a rule: the best model and those it does not robustly beat."""
 
     rule: BayesRule
     best: str
@@ -68,7 +68,7 @@ class ResponseRanking:
     notes: tuple[str, ...] = ()
 
     def factor(self, better: str, other: str) -> BayesFactor | None:
-        """Return the Bayes factor of `better` over `other`; None without resamples."""
+        """Return the Bayes factor of `better` over `other`, or None without resamples."""
         claims = (
             factor for factor in self.factors if (factor.better, factor.other) == (better, other)
         )
@@ -145,9 +145,9 @@ def _draw_scores(
 def find_groups(
     names: Sequence[str], scores: NDArray[np.float64], draws: NDArray[np.float64]
 ) -> tuple[RobustGroup, ...]:
-    """Return, for each rule, the best of k scores and all that it is not robustly better than.
+    """Return the leading group of each rule: the best score and those it does not robustly beat.
 
-    `draws` (B, k) are the scores in each resample. Of equal scores the first model's counts.
+    `draws` (B, k) are the scores in each resample. Ties go to the first model.
 
     Parameters
     ----------
@@ -179,7 +179,9 @@ def _compare_aucs(
     able = [model for model in models if not np.isnan(model.predictions.score[has_label]).any()]
     without = [model.name for model in models if model not in able]
     notes = (
-        (f"no AUC without a probability for each case: {', '.join(without)}",) if without else ()
+        (f"no AUC, because probabilities of cases are missing: {', '.join(without)}",)
+        if without
+        else ()
     )
     if not able or not has_label.any():
         return None, notes

@@ -1,4 +1,4 @@
-"""Records of classifiers: the cases, the rules, and the results."""
+"""Records of classifiers: cases, rules and results."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -25,12 +25,14 @@ from napari_mamamia.scoring.statistics.resampling import SEED
 N_DRAWS: Final = 10_000
 N_DRAWS_OF_MANY: Final = 1000
 MANY_CASES: Final = 20_000
-"""Default numbers of resamples: DREAM's practice, and fewer above this many cases, where intervals
-hardly depend on the number.
+"""Number of cases above which fewer resamples are drawn.
+
+The default numbers follow DREAM's practice; in large cohorts intervals hardly depend on the number
+of resamples.
 """
 
 SMALL_GROUP: Final = 5
-"""Cases below which a subgroup is greyed, as the smallest group of scores."""
+"""Number of cases below which a subgroup is shown in grey, as for the groups of scores."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +62,7 @@ class ClassifierCases:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierRules:
-    """Operating points, lower end of the partial AUC, number of resamples and seed.
+    """Operating points, the lower end of the partial AUC, the number of resamples and the seed.
 
     `n_draws` None takes `N_DRAWS`, or `N_DRAWS_OF_MANY` above `MANY_CASES` cases.
     """
@@ -87,7 +89,10 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class PointInterval:
-    """Intervals of the specificities at an operating point; `minus_reader`: minus the reader's."""
+    """Intervals of the specificities at an operating point.
+
+    `minus_reader` is the interval of the difference from the reader's specificity.
+    """
 
     threshold: Ends
     interpolated: Ends
@@ -96,7 +101,7 @@ class PointInterval:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierScores:
-    """The numbers of one model. `cuts` are its smallest positive scores, for each operating point.
+    """The numbers of one model; `cuts` holds its smallest positive score at each operating point.
 
     `auc_delong` is DeLong's interval, which assumes independent cases; `auc_bootstrap` and the
     others are percentile intervals over resamples of the cases or of their clusters.
@@ -118,7 +123,7 @@ class ClassifierScores:
 
 @dataclass(frozen=True, slots=True)
 class GroupModel:
-    """A model in a subgroup: AUC with DeLong's interval; recalls at the cut of all cases."""
+    """A model in a subgroup: AUC with DeLong's interval, and recalls at the overall cut."""
 
     name: str
     auc: float

@@ -42,7 +42,7 @@ from napari_mamamia.scoring.statistics.performance import ratio
 from napari_mamamia.scoring.statistics.resampling import draw_cases, weigh_cases
 
 _HELD: Final = 1 << 18
-"""Number of cases times resamples counted in one step."""
+"""Number of cases times resamples that are counted in one step."""
 
 
 def score_classifiers(
@@ -150,7 +150,7 @@ def _weigh_cases(
     seed: int,
     draws: Sequence[NDArray[np.int64]] | None,
 ) -> Iterator[NDArray[np.integer]]:
-    """Yield how often each resample holds each case, in blocks of rows."""
+    """Yield blocks of rows with the number of times each resample contains each case."""
     n = len(cases.ids)
     rows = max(1, _HELD // n)
     blocks: Iterable[NDArray[np.integer]]
@@ -276,7 +276,7 @@ def _list_subgroups(
 
 
 def _natural_order(value: str) -> tuple[bool, float, str]:
-    """Return a key that sorts numbers as numbers, then texts, then missing values."""
+    """Return a sort key that puts numbers first, then texts, then missing values."""
     try:
         return (not value, float(value), "")
     except ValueError:
@@ -312,7 +312,7 @@ def _list_notes(
         yield text
     for name, scores in zip(cases.models, cases.scores, strict=True):
         if scores.min() == scores.max():
-            yield f"{name} gives every case the same score: its AUC of 0.5 has no meaning"
+            yield f"{name} gives every case the same score: its AUC of 0.5 is meaningless"
     if min(n_positive, n - n_positive) < 2:
         yield "a class has a single case: DeLong's variance is undefined"
     if cases.clusters is not None and cases.clusters.n < n:
@@ -329,4 +329,7 @@ def _note_reader(cases: ClassifierCases, reader: ReaderPoint | None) -> Iterator
         return
     n_unknown = int(np.isnan(cases.recall).sum())
     if n_unknown:
-        yield f"the reader has no recall for {n_unknown} of {len(cases.ids)} cases: left out there"
+        yield (
+            f"the reader has no recall for {n_unknown} of {len(cases.ids)} cases; these cases "
+            "are left out of the comparison"
+        )

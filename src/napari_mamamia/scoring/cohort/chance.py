@@ -34,7 +34,7 @@ class Significance(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChanceTest:
-    """A number, its one-sided p-value against random classifiers, and the values that these reach.
+    """A number, its one-sided p-value against random classifiers, and their 95th percentile.
 
     `p_value` is (1 + number of random classifiers that reach `value`)/(1 + `n_classifiers`), never
     0. `chance_high` is the 95th percentile of the random classifiers.
@@ -96,7 +96,7 @@ def auc_against_chance(
 def _compute_balanced_accuracy(
     said_yes: NDArray[np.float64], parts: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the balanced accuracy from the number of each class (b, 2) predicted to respond."""
+    """Return the balanced accuracy from the number of cases of each class predicted to respond."""
     shares = ratio(said_yes, parts.sum(axis=0))
     balanced: NDArray[np.float64] = (shares[:, 0] + 1 - shares[:, 1]) / 2
     return balanced

@@ -81,14 +81,14 @@ class EqualisedOdds:
 
 
 def scored_labels(predictions: ResponsePredictions, rules: GroupRules) -> NDArray[np.float64]:
-    """Return the labels for balanced accuracy, (n,), unknown ones as the profile treats them."""
+    """Return the labels for balanced accuracy, (n,), with unknown ones treated by the profile."""
     if rules.missing_label is MissingLabel.NO_RESPONSE:
         return np.where(np.isnan(predictions.label), 0.0, predictions.label)
     return predictions.label
 
 
 def outcomes(label: NDArray[np.float64], predicted: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (n, 4) with 1 in the column TP, FN, FP or TN of each case; nan labels have none."""
+    """Return (n, 4) with a 1 in the column TP, FN, FP or TN of each case with a known label."""
     yes, no = label == 1, label == 0
     hit = predicted == 1
     return np.stack([yes & hit, yes & ~hit, no & hit, no & ~hit], axis=-1).astype(np.float64)
@@ -178,7 +178,7 @@ def equalised_odds(
 
 
 def fairness_of(mean_disparity: NDArray[np.float64], rules: GroupRules) -> NDArray[np.float64]:
-    """Return 1 - mean disparity, with the disparity clipped as the profile defines."""
+    """Return 1 - mean disparity; the profile decides whether the disparity is clipped."""
     limit = np.inf if rules.disparity_limit is None else rules.disparity_limit
     return 1 - np.minimum(mean_disparity, limit)
 

@@ -1,4 +1,4 @@
-"""Compare models case by case: paired t-test and Wilcoxon signed-rank test, corrected by Holm."""
+"""Compare models on paired cases: t-test and Wilcoxon signed-rank test, corrected by Holm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from napari_mamamia.scoring.statistics.performance import SegmentationScores
 METRICS_COMPARED: Final = ("dsc", "norm_hd")
 
 _ROUNDING: Final = 1e-12
-"""Differences that all lie within this range count as equal, so that no test is defined."""
+"""Differences within this range count as equal, so that no test is defined."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +60,10 @@ def compare_models(
 def compare_with_baseline(
     models: Sequence[NamedScores], baseline: NamedScores, metrics: Sequence[str] = METRICS_COMPARED
 ) -> tuple[PairedComparison, ...]:
-    """Return the comparison of every model with the baseline only: Holm corrects for less."""
+    """Return the comparison of every model with the baseline, corrected by Holm.
+
+    Fewer comparisons need a smaller correction than all pairs.
+    """
     return _compare_pairs([(model, baseline) for model in models], metrics)
 
 

@@ -48,10 +48,7 @@ class CompositeChoice:
             raise ValueError(f"expected a gate from 0 to below 1, got {self.gate:g}")
         if set(self.names) - {CompositeName.WEIGHTED} and self.gate is None and not self.baseline:
             names = " and ".join(name for name in self.names if name is not CompositeName.WEIGHTED)
-            raise ValueError(
-                f"expected a gate or a baseline for the composite {names}, got neither: give one "
-                "of them"
-            )
+            raise ValueError(f"the composite {names} needs a gate or a baseline; give one of them")
 
 
 NO_COMPOSITES: Final = CompositeChoice()
@@ -71,7 +68,7 @@ class ScoredModel:
 
 @dataclass(frozen=True, slots=True)
 class CompositeScore:
-    """A model's value of a variant, at a `weight` of fairness; a nan `value` has a `reason`."""
+    """A model's value of a variant for a fairness weight; a nan `value` has a `reason`."""
 
     name: str
     value: float
@@ -83,7 +80,7 @@ class CompositeScore:
 
 @dataclass(frozen=True, slots=True)
 class CompositeResult:
-    """The values of all models under one variant, and its definition in words and numbers."""
+    """The values of all models under one variant, with a text of its definition."""
 
     name: str
     definition: str
@@ -93,7 +90,7 @@ class CompositeResult:
 def composite_results(
     models: Sequence[ScoredModel], choice: CompositeChoice, weight: float
 ) -> tuple[CompositeResult, ...]:
-    """Return the values of the models under each requested variant, at a weight of fairness.
+    """Return the values of the models under each requested variant, for a fairness weight.
 
     Gated, with a gate: fairness counts only if the performance lies above the gate, otherwise it is
     0. Gated by a baseline: fairness counts only if the lower end of the model's interval lies above
@@ -133,7 +130,7 @@ def _find_baseline(models: Sequence[ScoredModel], choice: CompositeChoice) -> Sc
 def _make_composite(
     name: CompositeName, choice: CompositeChoice, baseline: ScoredModel | None, weight: float
 ) -> tuple[Composite, str, str]:
-    """Return the composite, its definition, and why it has no value ("" if it has one)."""
+    """Return the composite, its definition, and the reason if it has no value."""
     plain = f"{1 - weight:g} × performance + {weight:g} × fairness"
     if name is CompositeName.WEIGHTED:
         return WeightedMean(), f"{plain}: the challenge's ranking score", ""

@@ -1,4 +1,4 @@
-"""Uncertainty of disparities: chance level, and intervals of gaps, fairness and ranking score."""
+"""Uncertainty of disparities: expectation by chance, and intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Gap:
-    """A gap between the groups that are large enough (`labels`); `highest` is its largest value."""
+    """A gap between the sufficiently large groups (`labels`); `highest` is its largest value."""
 
     variable: str
     labels: tuple[str, ...]
@@ -66,7 +66,7 @@ class _Gap:
 
 
 def counted_groups(grouping: Grouping, minimum_group: int) -> Grouping:
-    """Return a grouping in which the cases of smaller groups belong to no group."""
+    """Return a grouping without small groups: their cases belong to no group."""
     is_counted = np.append(grouping.sizes >= minimum_group, False)
     codes = np.where(is_counted[grouping.codes], grouping.codes, -1)
     return replace(grouping, codes=codes)
@@ -172,7 +172,7 @@ def odds_uncertainty(
 def with_ranking_score(
     uncertainty: GroupUncertainty, performance: Interval | None, weight: float
 ) -> GroupUncertainty:
-    """Return the uncertainty with the interval of the ranking score, if performance has one.
+    """Return the uncertainty including the interval of the ranking score, if performance has one.
 
     The ends of both intervals are added with their weights. This is conservative: the interval is
     wider than necessary.
@@ -231,7 +231,7 @@ def _make_gap(grouping: Grouping, values: Array, minimum_group: int, highest: fl
     reason = ""
     if not moments.used.max() > 0:
         name = grouping.variable.replace("_", " ")
-        reason = f"all values of a group of {name} are the same, so their spread is unknown"
+        reason = f"all values of a group of {name} are equal, so their spread is unknown"
     return _Gap(
         grouping.variable, labels, left_out, highest, GapColumns(moments, apart / n), reason
     )
@@ -260,7 +260,7 @@ def _if_defined(interval: GapInterval, value: float) -> GapInterval:
 
 
 def _without_performance(mean: GapInterval) -> GapInterval:
-    """Return the ranking score's interval as undefined until its performance has one."""
+    """Return an undefined interval of the ranking score, because its performance has none yet."""
     reason = mean.reason or "there is no bootstrap, so the performance has no interval"
     return replace(mean, low=_NAN, high=_NAN, reason=reason)
 
@@ -270,7 +270,7 @@ def _have_reason(gaps: Sequence[_Gap]) -> bool:
 
 
 def _mean_interval(asked: Sequence[_Gap], gaps: Sequence[_Gap]) -> GapInterval:
-    """Return the interval of the mean of `gaps`: those of `asked` that have an interval."""
+    """Return the interval of the mean of `gaps`, over the variables that have an interval."""
     left_out = tuple(dict.fromkeys(small for gap in asked for small in gap.left_out))
     reasons = dict.fromkeys(gap.reason for gap in asked if gap.reason)
     moments = [gap.columns.moments for gap in gaps if gap.columns is not None]
@@ -296,7 +296,7 @@ def _find_fewest(intervals: Sequence[GapInterval]) -> SmallGroup | None:
 
 
 def _turn_round(interval: GapInterval, limit: float = np.inf) -> GapInterval:
-    """Return the interval of 1 - a mean disparity that is clipped at `limit`."""
+    """Return the interval of 1 - mean disparity, where the disparity is clipped at `limit`."""
     low, high = min(interval.low, limit), min(interval.high, limit)
     return replace(interval, low=1 - high, high=1 - low) if interval.is_defined else interval
 
@@ -354,7 +354,7 @@ class _Rates:
 def _add_gaps(
     tpr: _Rates, fpr: _Rates, both: tuple[DisparityEstimate, DisparityEstimate]
 ) -> GapInterval:
-    """Return the interval of the sum of both gaps, which are gaps of different cases."""
+    """Return the interval of the sum of two gaps that are computed from different cases."""
     left_out = tuple(dict.fromkeys((*tpr.gap.left_out, *fpr.gap.left_out)))
     reason = "; ".join(gap.reason for gap in (tpr.gap, fpr.gap) if gap.reason)
     if reason:

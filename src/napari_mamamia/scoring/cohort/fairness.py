@@ -107,7 +107,7 @@ def segmentation_fairness(
 
 
 def explain_no_groups(case_ids: Sequence[str]) -> str:
-    """Return why cases are in no group when no group variable exists."""
+    """Return why there are no groups when no group variable exists."""
     if not case_ids:
         return "no case was scored, so there are no groups"
     return "there is no clinical table to make groups from"
@@ -116,7 +116,7 @@ def explain_no_groups(case_ids: Sequence[str]) -> str:
 def variable_fairness(
     scores: SegmentationScores, grouping: Grouping, rules: GroupRules
 ) -> VariableFairness:
-    """Return the fairness over the groups of one variable, with the numbers that it is made of.
+    """Return the fairness over the groups of one variable, with the numbers behind it.
 
     1 - (DSC disparity + NormHD disparity)/2. Source: arXiv 2603.01250v2, Eq. 3. A variable with one
     group only has disparity 0.

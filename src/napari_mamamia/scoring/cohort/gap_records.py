@@ -8,20 +8,20 @@ import numpy as np
 from napari_mamamia.scoring.statistics.contrasts import LEVEL
 
 MINIMUM_GROUP: Final = 5
-"""Default smallest group in intervals, tests and sentences: with three cases of a number from 0 to
-1,
-the mean is uncertain by 0.78 in both directions.
+"""Default size of the smallest group in intervals, tests and sentences.
+
+With three cases of a number from 0 to 1, the mean is uncertain by 0.78 in both directions.
 """
 
 WIDE_BELOW: Final = 10
-"""A group with fewer cases makes an interval wide, and is named with it."""
+"""Group size below which a group makes an interval wide and is named next to it."""
 
 _DIFFERENT: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class SmallGroup:
-    """A small group: `n` cases with a value or, for a rate, of the class that `of` names."""
+    """A small group: `n` cases with a value, or with the class `of` if the number is a rate."""
 
     variable: str
     group: str
@@ -30,7 +30,7 @@ class SmallGroup:
 
     @property
     def said(self) -> str:
-        """The number of cases, for use in a sentence."""
+        """The number of cases, as part of a sentence."""
         if self.of == "cases":
             return f"n = {self.n}"
         return f"{self.n} {self.of.removesuffix('s') if self.n == 1 else self.of}"
@@ -84,13 +84,13 @@ class DisparityEstimate:
 
     @property
     def is_of_all(self) -> bool:
-        """Whether the counted groups give the scored value."""
+        """Whether the counted groups are all groups, so that they give the scored value."""
         return abs(self.value - self.counted) < _DIFFERENT
 
 
 @dataclass(frozen=True, slots=True)
 class GroupUncertainty:
-    """The uncertainty of all numbers that groups enter.
+    """The uncertainty of all numbers that depend on groups.
 
     `by_variable` holds the intervals of the fairness over one variable (Task 1) or of its
     equalised-odds disparity (Task 2), in the order of the groupings. If ranked numbers count cases
@@ -112,7 +112,7 @@ class GroupUncertainty:
         return tuple(dict.fromkeys(disparity.variable for disparity in self.disparities))
 
     def by_name(self, prefix: str) -> dict[str, GapInterval]:
-        """Return the intervals by the name of the number; for a variable ``PREFIXvariable``."""
+        """Return the intervals by the name of the number (``PREFIXvariable`` for a variable)."""
         by_variable = {
             f"{prefix}{variable}": interval
             for variable, interval in zip(self.variables, self.by_variable, strict=True)

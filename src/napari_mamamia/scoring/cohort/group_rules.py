@@ -20,7 +20,7 @@ class EmptyGroups(StrEnum):
 
 
 class UndefinedRate(StrEnum):
-    """How to treat the TPR of a group without responders, or the FPR without non-responders."""
+    """Treatment of the TPR of a group without responders, or the FPR without non-responders."""
 
     LEFT_OUT = "left_out"
     ZERO = "zero"
@@ -30,7 +30,7 @@ class UndefinedRate(StrEnum):
 
 
 class MissingLabel(StrEnum):
-    """How to treat a prediction for a case with unknown pCR."""
+    """Treatment of a prediction for a case with unknown pCR."""
 
     LEFT_OUT = "left_out"
     NO_RESPONSE = "no_response"
@@ -48,7 +48,7 @@ class AgeGroup:
     has_high: bool
 
     def holds(self, age: float) -> bool:
-        """Return whether an age in years lies in the group; nan lies in none."""
+        """Return whether an age in years lies in the group; nan does not."""
         above = self.low < age or (self.has_low and age == self.low)
         below = age < self.high or (self.has_high and age == self.high)
         return above and below
@@ -87,7 +87,7 @@ class GroupRules:
         return next((group.label for group in self.age_groups if group.holds(age)), None)
 
     def menopause_group(self, status: MenopausalStatus | None) -> str | None:
-        """Return the group of a menopausal status (None: missing), None if it has none."""
+        """Return the group of a menopausal status (None: missing), or None without a group."""
         if status is None:
             return self.missing_menopause_is
         return self.peri_is if status is MenopausalStatus.PERI else status.value

@@ -19,7 +19,7 @@ UNASSIGNED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Unassigned:
-    """A case that is in no group of a variable, and the reason in plain words."""
+    """The reason, as a sentence, why a case is in no group of a variable."""
 
     case_id: str
     reason: str
@@ -92,7 +92,7 @@ def group_cases_job(
 
 
 Found = str | Unassigned
-"""The label of a case's group, or the reason why it has none."""
+"""The label of a case's group, or the reason why the case has no group."""
 
 
 def group_each(
@@ -103,7 +103,7 @@ def group_each(
     rule: Callable[[CaseRecord], Found],
     empty_groups: EmptyGroups = EmptyGroups.LEFT_OUT,
 ) -> Grouping:
-    """Return the groups that `rule` assigns from each case's row of the clinical table.
+    """Return the groups that `rule` assigns from each case's row in the clinical table.
 
     `rule` returns one of `labels`, or `Unassigned` with the reason.
     """

@@ -23,7 +23,10 @@ from napari_mamamia.scoring.statistics.performance import (
 
 _ROWS_TIMES_CHOICES: Final = 1 << 17
 _MOST_COMPLETIONS: Final = 256
-"""Largest number of tried combinations of left-out cases; each takes some milliseconds."""
+"""Largest number of combinations of left-out cases that are tried.
+
+Each combination takes some milliseconds.
+"""
 _ROUNDING: Final = 1e-12
 
 
@@ -74,7 +77,7 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LowestNumbers:
-    """A function from sums over a model's counted cases to its lowest ranking score.
+    """Function from sums over a model's counted cases to its lowest ranking score.
 
     `parts` (n, k) is what each case adds to the sums, in the order of the cases. `cells` holds the
     free cases (indices) that share all their groups, for Dice and NormHD, in the layouts' order.
@@ -86,7 +89,7 @@ class LowestNumbers:
     cells: tuple[tuple[NDArray[np.intp], ...], tuple[NDArray[np.intp], ...]]
 
     def at_weight(self, sums: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
-        """Return the lowest ranking score (b,) at a weight of fairness, from sums (b, k)."""
+        """Return the lowest ranking scores (b,) for a fairness weight, from sums (b, k)."""
         dsc, goodness = self._split_sums(sums)
         n_variables = len(self.layouts[0].groups)
         if weight == 0:
@@ -123,7 +126,7 @@ class LowestNumbers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LowestScore:
-    """The lowest ranking score of a model at any weight of fairness, and its best performance.
+    """The lowest ranking score of a model for any fairness weight, and its best performance.
 
     `sums` (1, k) are the sums over its counted cases; `worst` holds these cases with the worst
     values.
@@ -135,12 +138,12 @@ class LowestScore:
     highest_performance: float
 
     def at_weight(self, weight: float) -> float:
-        """Return the lowest ranking score at a weight of fairness, 0 to 1."""
+        """Return the lowest ranking score for a fairness weight, 0 to 1."""
         return float(self.lowest.at_weight(self.sums, weight)[0])
 
 
 def lowest_score(cases: CountedCases, lowest: LowestNumbers) -> LowestScore:
-    """Return the ranking score of counted cases as a function of the weight of fairness."""
+    """Return the lowest ranking score of counted cases as a function of the fairness weight."""
     dsc = np.where(cases.free_dsc, 1.0, cases.dsc)
     norm_hd = np.where(cases.free_norm_hd, 0.0, cases.norm_hd)
     # Keep the sums only, not the hundreds of thousands of rows behind them.
@@ -160,7 +163,7 @@ def _mean_defined(values: NDArray[np.float64]) -> float:
 
 
 def lowest_numbers(cases: CountedCases, groupings: Sequence[Grouping]) -> LowestNumbers:
-    """Return how the lowest numbers of a model are computed, with groups of the counted cases.
+    """Return the function that computes the lowest numbers of a model from sums.
 
     Every number is a w mean(x) - sum of b_v times the gap of x over variable v, for x = Dice and
     for x = worst - NormHD, which are chosen independently. A gap is the largest difference of two
@@ -213,7 +216,7 @@ def lowest_numbers(cases: CountedCases, groupings: Sequence[Grouping]) -> Lowest
 def complete_cases(
     cases: CountedCases, groupings: Sequence[Grouping], weight: float
 ) -> tuple[SegmentationScores, tuple[Grouping, ...]]:
-    """Return the counted cases with the values that make the ranking score lowest, and the groups.
+    """Return the counted cases completed with the values that minimise the ranking score.
 
     Free values become 0 or their highest value. An optional case is either left out or wrong (Dice
     0, the worst NormHD), since its reference is empty: every number of such cases is tried, up to
@@ -273,7 +276,7 @@ def _settle_optional(cases: CountedCases, kept: NDArray[np.bool_]) -> CountedCas
 def _fill_free(
     cases: CountedCases, groupings: Sequence[Grouping], weight: float
 ) -> tuple[CountedCases, float]:
-    """Return cases with the free values that make the ranking score lowest, and that score.
+    """Return cases with the free values that minimise the ranking score, and that score.
 
     The free cases of a cell become 0 together, unless this raises the lowest score.
     """
@@ -323,7 +326,7 @@ def _lowest_difference(
 
 
 def _ordered_pairs(groups: range) -> NDArray[np.intp]:
-    """Return the ordered pairs of groups (k, 2), and one empty pair for a gap of 0."""
+    """Return all ordered pairs of groups (k, 2), and one empty pair for a gap of 0."""
     return np.array([(-1, -1), *permutations(groups, 2)], dtype=np.intp)
 
 
@@ -334,7 +337,7 @@ def _lowest_of_rows(
     mean: float,
     variables: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Do the work of `_lowest_difference` with rows on the last axis, which is the longest."""
+    """Compute `_lowest_difference` with rows on the last axis, which is the longest."""
     n_rows, n_variables = len(sums.total), len(pairs)
     sure = sums.group_n - sums.group_optional
     # A group whose cases might all be left out still has a mean: 0.
@@ -371,7 +374,7 @@ def _lowest_of_rows(
 def _find_undefined(
     sums: _Sums, layout: _Layout, variables: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Return which rows have a variable without a gap, (b,)."""
+    """Return whether each row has a variable without a gap, (b,)."""
     undefined = np.zeros(len(sums.total), dtype=np.bool_)
     for place in np.flatnonzero(variables):
         groups = layout.groups[place]

@@ -89,7 +89,9 @@ _BOUNDS: Final = {
     "mean_norm_hd": (0.0, np.inf),
     "performance": (-np.inf, 1.0),
 }
-"""The possible range of resampled numbers; group numbers only have percentiles, which stay inside.
+"""The possible range of each resampled number.
+
+Numbers of groups have only percentile intervals, which stay inside the range.
 """
 
 _FIRST_STRATA: Final = ("dataset", "tumour_subtype", "pcr")
@@ -97,10 +99,10 @@ _FIRST_STRATA: Final = ("dataset", "tumour_subtype", "pcr")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseSizes:
-    """Sizes and tags for the strata that no clinical table has, in the order of the scores' cases.
+    """Sizes and tags of cases for strata, in the order of the scores' cases.
 
-    Reference volumes (n,) in mm3 and longest diameters (n,) in mm, nan where unknown, and the tags
-    that readers gave each case.
+    The record holds reference volumes (n,) in mm3, longest diameters (n,) in mm (nan where
+    unknown), and the readers' tags of each case. No clinical table contains these values.
     """
 
     volumes_mm3: NDArray[np.float64]
@@ -174,7 +176,7 @@ def segmentation_result(
         report_progress(0, 1, f"Groups of {grouping.variable}")
         table = group_table(scores, grouping, rules.min_group_size)
         reported.append(Stratum(grouping, table))
-    report_progress(1, 1, "Cohort's numbers are ready")
+    report_progress(1, 1, "The numbers of the cohort are ready")
     return SegmentationResult(
         scores,
         ranked.cohort,
@@ -198,7 +200,7 @@ def _rank_cases(
     cohort: Cohort | None,
     rules: GroupRules,
 ) -> CountedNumbers:
-    """Return the numbers that a model is ranked by; the measured ones if all cases are usable."""
+    """Return the numbers by which a model is ranked; the measured ones if all cases are usable."""
     ids, weight = scores.case_ids, measured.weight_of_fairness
     if not counted.unusable and counted.case_ids == ids:
         job = partial(bootstrap_segmentation, scores, groupings, weight)
@@ -256,7 +258,7 @@ def response_result(
 
 
 def _all_intervals(resampling: Bootstrap) -> tuple[Interval, ...]:
-    """Return the intervals of each number in turn; gaps between groups have percentiles only."""
+    """Return the intervals of each number; gaps between groups have percentile intervals only."""
     intervals = []
     for name in resampling.names:
         report_progress(0, 1, f"Interval of {name.replace('_', ' ')}")
@@ -344,8 +346,8 @@ def _test_against_baseline(
 def _scored_model(model: ModelScores) -> ScoredModel:
     """Return a model's performance with its percentile interval, and its fairness.
 
-    Each is the lowest value that cases without a usable prediction can lead to: damaged cases must
-    not open a gate or gain from another weight of fairness.
+    Both numbers are the lowest values that unusable predictions can lead to. So damaged cases can
+    neither open a gate nor gain from another fairness weight.
     """
     lowest = None
     if model.segmentation is not None:
@@ -367,7 +369,7 @@ def _scored_model(model: ModelScores) -> ScoredModel:
 
 
 def _bar_ranks(models: Sequence[ModelScores]) -> str:
-    """Return why no model has a rank, "" if all have a value or a rule for the same cases."""
+    """Return why no model has a rank, or "" if all models can be ranked on the same cases."""
     parts = [
         {row.case_id for row in model.rows if row.status not in WITHOUT_REFERENCE}
         for model in models

@@ -1,4 +1,4 @@
-"""Permutation tests of disparities: whether random groups of cases differ as much."""
+"""Permutation tests of disparities: compare the groups with random groups of cases."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ N_PERMUTATIONS: Final = 1000
 SEED: Final = 42
 
 _ROUNDING: Final = 1e-12
-"""Tolerance for rounding: a permuted disparity lower by less still reaches the observed one."""
+"""Tolerance for rounding when a permuted disparity is compared with the observed one."""
 
 Gaps = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """Maps sums over groups (b, g, k) to disparities (b, m)."""
@@ -133,7 +133,7 @@ def _test_groupings(
 
 
 def _correct_tests(tests: Sequence[PermutationTest], joint: str) -> tuple[PermutationTest, ...]:
-    """Return the tests with Holm's correction; the `joint` measure is a family of its own."""
+    """Return the tests with Holm's correction; the `joint` measure forms a separate family."""
     corrected = list(tests)
     for is_joint in (False, True):
         places = [index for index, test in enumerate(tests) if (test.measure == joint) == is_joint]

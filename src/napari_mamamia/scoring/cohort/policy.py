@@ -2,7 +2,8 @@
 
 Every *free* case gets the value between worst and best that makes the ranking score lowest
 (`scoring.cohort.lowest.complete_cases`); performance and fairness are computed from the same
-values. So nobody gains by damaging, dropping or moving cases, also under composites with fairness.
+values. So damaging, dropping or moving cases never raises a score, not even under composites with
+fairness.
 """
 
 from collections import Counter
@@ -35,12 +36,12 @@ _REASONS: Final = MappingProxyType(
 )
 
 WITHOUT_REFERENCE: Final = (ScoreStatus.REFERENCE_MISSING, ScoreStatus.REFERENCE_UNREADABLE)
-"""Statuses of cases that count for no model, since no model can be scored on them."""
+"""Statuses of cases without a reference, which are not counted for any model."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnusableCase:
-    """A case without a usable prediction, the reason, and the rule for its value."""
+    """A case without a usable prediction, with the reason and the rule for its value."""
 
     case_id: str
     reason: UnusableReason
@@ -49,7 +50,7 @@ class UnusableCase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedCases:
-    """All cases that count, in the order of ids, with or without a usable prediction.
+    """All cases that count, in order of id, with or without a usable prediction.
 
     `dsc` and `norm_hd` (n,) are the measured values, nan where a case has none. A case that is free
     in one of them, (n,) bool, may have any value from 0 to 1, or from 0 to `worst_norm_hd`.
@@ -92,18 +93,18 @@ def is_unusable(status: ScoreStatus) -> bool:
 
 
 def unusable_reason(row: CaseScore) -> UnusableReason | None:
-    """Return why a case has no usable prediction, None if it has one."""
+    """Return why a case has no usable prediction, or None if it has one."""
     return _REASONS.get(row.status)
 
 
 def count_cases(
     rows: Sequence[CaseScore], profile: Profile, rule: UnusableRule | None = None
 ) -> CountedCases:
-    """Return the cases that count, from scored rows; `rule` replaces the profile's rules.
+    """Return the cases that count, from scored rows.
 
-    An empty prediction with a value under the profile counts like any other case. Cases without a
-    reference are skipped, and so are cases that the profile leaves undefined (both masks empty). An
-    ok row without a number counts as not finite.
+    `rule` replaces the profile's rules. An empty prediction with a value under the profile counts
+    like any other case. Cases without a reference are skipped, and so are cases that the profile
+    leaves undefined (both masks empty). An ok row without a number counts as not finite.
 
     Raises
     ------
@@ -143,14 +144,14 @@ def _is_counted(row: CaseScore) -> bool:
 
 
 def every_case(scores: SegmentationScores) -> CountedCases:
-    """Return scored cases as the cases that count, none of them unusable."""
+    """Return scored cases as counted cases, none of them unusable."""
     nobody = np.zeros(len(scores.case_ids), dtype=np.bool_)
     columns = scores.dsc, scores.norm_hd
     return CountedCases(scores.case_ids, *columns, nobody, nobody, nobody)
 
 
 def _has_distances(rows: Sequence[CaseScore]) -> bool:
-    """Return whether any row has NormHD: some numbers need Dice only."""
+    """Return whether any row has NormHD; some numbers need only Dice."""
     scored = [row.norm_hd for row in rows if not np.isnan(row.dsc)]
     return not scored or not all(np.isnan(value) for value in scored)
 
@@ -192,7 +193,7 @@ SAID: Final = MappingProxyType(
         UnusableReason.NOT_SCORED: "not scored (time limit, or its process ended)",
     }
 )
-"""Why a case has no usable prediction, in words."""
+"""Phrase for each reason why a case has no usable prediction."""
 
 _WORTH: Final = MappingProxyType(
     {
@@ -209,13 +210,13 @@ _WORTH: Final = MappingProxyType(
 
 
 def not_for_ranking(cases: CountedCases) -> str:
-    """Return a sentence for the top of a report if cases are left out, "" if none is."""
+    """Return a sentence for the top of a report if cases are left out, otherwise ""."""
     n = len(cases.left_out)
     return f"NOT FOR RANKING: {n} of {cases.n + n} cases are left out" if n else ""
 
 
 def counted_lines(cases: CountedCases) -> tuple[str, ...]:
-    """Return plain sentences on the cases without a usable prediction and how they count."""
+    """Return sentences on the cases without a usable prediction and their treatment."""
     if cases.rejected and not any(case.rule is UnusableRule.REJECT for case in cases.unusable):
         return (cases.rejected,)
     lines = []
@@ -232,20 +233,19 @@ def counted_lines(cases: CountedCases) -> tuple[str, ...]:
 
 
 def require_rule(profile: Profile, rule: UnusableRule | None) -> None:
-    """Raise ValueError if a rule for unusable cases is impossible under a profile."""
+    """Raise ValueError if a profile does not allow a rule for unusable cases."""
     asks_for_worst = rule in (UnusableRule.LEAST_FAVOURABLE, UnusableRule.WORST_SCORE)
     if asks_for_worst and profile.norm_hd_limit is None:
         raise ValueError(
-            f"expected the rule reject or leave-out under the profile {profile.name}, which does "
-            f"not clip NormHD and so has no worst value, got {rule}: choose one of these rules, "
-            "or another profile"
+            f"the profile {profile.name} does not clip NormHD and so has no worst value for the "
+            f"rule {rule}; choose the rule reject or leave-out, or another profile"
         )
 
 
 def _explain_rejection(
     unusable: Sequence[UnusableCase], profile: Profile, norm_hd: NDArray[np.float64]
 ) -> str:
-    """Return why there is no ranked number, "" if there may be one."""
+    """Return why there is no ranked number, or "" if there may be one."""
     if rejected := [case for case in unusable if case.rule is UnusableRule.REJECT]:
         named = ", ".join(f"{case.case_id} {SAID[case.reason]}" for case in rejected)
         return (
@@ -256,8 +256,8 @@ def _explain_rejection(
     above = bool((norm_hd > profile.worst_norm_hd).any())
     if counted and above and profile.norm_hd_limit is not None:
         return (
-            f"rejected: a NormHD lies above {profile.worst_norm_hd:g}, the worst of the profile "
-            f"{profile.name}, so {count_of(len(counted), 'case')} without a value cannot get a "
-            "worst value"
+            f"rejected: a NormHD exceeds {profile.worst_norm_hd:g}, the worst value of the "
+            f"profile {profile.name}, so {count_of(len(counted), 'case')} without a value cannot "
+            "get a worst value"
         )
     return ""

@@ -1,4 +1,4 @@
-"""Rank models: the ranking score, its variants, and ranks over the weight of fairness."""
+"""Rank models: the ranking score, its variants, and ranks over the fairness weight."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from napari_mamamia.scoring.cohort.lowest import LowestScore
 
 DEFAULT_WEIGHT: Final = 0.5
-"""Default weight of fairness. Source: arXiv 2603.01250v2, Eq. 1."""
+"""Default fairness weight. Source: arXiv 2603.01250v2, Eq. 1."""
 
 _ALIKE: Final = 10
-"""Scores that agree to this many decimals share a rank: they only differ by rounding."""
+"""Number of decimals to which scores must agree to share a rank (they differ by rounding)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelScore:
-    """The numbers that a model is ranked by.
+    """The numbers by which a model is ranked.
 
     `performance_low` is the lower end of the performance's interval, nan without an interval.
     `lowest` replaces both numbers if cases without a usable prediction make them bounds: the lowest
@@ -33,7 +33,7 @@ class ModelScore:
     lowest: LowestScore | None = None
 
     def ranking_score(self, weight: float) -> float:
-        """Return the ranking score at a weight of fairness."""
+        """Return the ranking score for a fairness weight."""
         if self.lowest is not None:
             return self.lowest.at_weight(weight)
         return float(ranking_score(self.performance, self.fairness, weight))
@@ -45,7 +45,7 @@ class Composite(Protocol):
     name: ClassVar[str]
 
     def score(self, model: ModelScore, weight: float) -> float:
-        """Return the score at a weight of fairness, 0 (performance only) to 1."""
+        """Return the score for a fairness weight, 0 (performance only) to 1."""
         ...
 
 
@@ -78,11 +78,11 @@ class WeightedMean:
 
 
 class Evidence(StrEnum):
-    """Which number of a model must exceed the threshold of a gate."""
+    """The number of a model that must exceed the threshold of a gate."""
 
     PERFORMANCE = "performance"
     LOWER_BOUND = "lower_bound"
-    """The lower end of the interval of its performance: better than the threshold beyond chance."""
+    """The lower end of its performance's interval: better than the threshold beyond chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,15 @@ class Gated:
     evidence: Evidence = Evidence.PERFORMANCE
 
     def is_open(self, model: ModelScore) -> bool:
-        """Return whether the model's fairness counts; nan is not above any threshold."""
+        """Return whether the model's fairness counts; a nan keeps the gate closed."""
         by_interval = self.evidence is Evidence.LOWER_BOUND
         return (model.performance_low if by_interval else model.performance) > self.threshold
 
     def score(self, model: ModelScore, weight: float) -> float:
         """Return `ranking_score`, with fairness 0 if the gate is closed.
 
-        A negative fairness counts even if the gate is closed, so that closing the gate never pays.
+        A negative fairness counts even if the gate is closed, so that a closed gate never raises
+        the score.
         """
         if self.is_open(model):
             return model.ranking_score(weight)
@@ -117,7 +118,7 @@ class Gated:
 
 @dataclass(frozen=True, slots=True)
 class Adaptive:
-    """Adaptive weighting: the weight of fairness grows with the performance.
+    """Adaptive weighting: the fairness weight grows with the performance.
 
     The weight is 0 up to performance `start`, the full weight from `full` on, and linear between.
     The paper proposes such a score without a formula; this formula is ours.
@@ -135,12 +136,12 @@ class Adaptive:
             )
 
     def weight(self, model: ModelScore, weight: float) -> float:
-        """Return the weight of fairness for this model; nan if its performance is nan."""
+        """Return the fairness weight for this model; nan if its performance is nan."""
         share = (model.performance - self.start) / (self.full - self.start)
         return weight * float(np.clip(share, 0, 1))
 
     def score(self, model: ModelScore, weight: float) -> float:
-        """Return `ranking_score` with the weight for this model.
+        """Return the `ranking_score` with the fairness weight of this model.
 
         A better performance can make a poor fairness count more. So a model with cases without a
         usable prediction gets the lowest score over all performances that they allow. The score is
@@ -164,7 +165,7 @@ class Adaptive:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sweep:
-    """Scores and ranks of m models at k weights of fairness.
+    """Scores and ranks of m models at k fairness weights.
 
     `scores` and `ranks` are (m, k) float64, with the models in the order of `names`; `ends` labels
     the first and the last weight.
@@ -181,7 +182,7 @@ class Sweep:
 def sweep_weights(
     models: Sequence[ModelScore], composite: Composite | None = None, n_weights: int = 101
 ) -> Sweep:
-    """Return how models rank as the weight of fairness goes from 0 to 1 in equal steps.
+    """Return the ranks of models as the fairness weight goes from 0 to 1 in equal steps.
 
     Without a `composite` the challenge's weighted mean is used. An undefined score has rank nan.
     """

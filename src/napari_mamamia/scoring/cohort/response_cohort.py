@@ -61,7 +61,7 @@ def score_response(
 ) -> ResponseCohort:
     """Return the cohort's numbers of a response model.
 
-    `weight_of_fairness` None uses the profile's weight.
+    If `weight_of_fairness` is None, the profile's weight is used.
     """
     label = scored_labels(predictions, rules)
     refused = "" if rules.scores_constant else predictions.constant
@@ -124,7 +124,7 @@ def bootstrap_response(
 def _collect_parts(
     predictions: ResponsePredictions, groupings: Sequence[Grouping], rules: GroupRules
 ) -> NDArray[np.float64]:
-    """Return each case's contribution to the counts overall and per group, (n, 4 (1 + G))."""
+    """Return each case's contribution to the overall and group counts, (n, 4 (1 + G))."""
     everybody = outcomes(scored_labels(predictions, rules), predictions.predicted)
     counts = outcomes(predictions.label, predictions.predicted)
     in_groups = [

@@ -32,11 +32,11 @@ class ResponsePredictions:
             object.__setattr__(self, name, column)
         if len(set(self.case_ids)) < len(self.case_ids):
             twice = next(i for i in self.case_ids if self.case_ids.count(i) > 1)
-            raise ValueError(f"expected one prediction for each case, got case {twice} twice")
+            raise ValueError(f"there are two predictions for case {twice}, but expected one")
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, float, float]], cohort: Cohort) -> "ResponsePredictions":
-        """Return predictions from rows of case id, pcr (0 or 1), score; labels from `cohort`."""
+        """Return predictions from rows of (case id, pcr, score), with labels from `cohort`."""
         rows = tuple(rows)
         records = cohort.by_id()
         responses = [records[row[0]].pcr if row[0] in records else None for row in rows]
@@ -46,7 +46,7 @@ class ResponsePredictions:
 
     @property
     def constant(self) -> str:
-        """A sentence if all predictions are the same, otherwise or without predictions ""."""
+        """A sentence if all predictions are equal; "" if they are not, or without predictions."""
         values = np.unique(self.predicted)
         if values.size != 1:
             return ""
@@ -71,6 +71,6 @@ def _check_column(name: str, column: NDArray[Any], case_ids: tuple[str, ...]) ->
     if wrong.any():
         first = int(np.flatnonzero(wrong)[0])
         raise ValueError(
-            f"expected {name} to be {expected}, got {column[first]:g} for case {case_ids[first]}: "
+            f"expected {name} to be {expected}, got {column[first]:g} for case {case_ids[first]}; "
             "correct the table"
         )

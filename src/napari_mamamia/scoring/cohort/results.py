@@ -27,7 +27,7 @@ from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """Number of bootstrap resamples (0: no intervals) and the seed of all random draws."""
+    """Number of bootstrap resamples (0 for no intervals), and the seed of all random draws."""
 
     n_resamples: int = N_RESAMPLES
     seed: int = SEED
@@ -42,7 +42,7 @@ class Resampling:
 
 @dataclass(frozen=True, slots=True)
 class ClinicalTable:
-    """The clinical table used: file name, readable rows, refused rows, cases found in it.
+    """Summary of the clinical table: file name, readable and refused rows, matched cases.
 
     `coverage` counts the rows with a value by field; `notes` list the assumptions made while
     reading it.
@@ -57,13 +57,13 @@ class ClinicalTable:
 
     @property
     def coverage_text(self) -> str:
-        """The number of rows with a value in each field, in one line."""
+        """One line with the number of rows that have a value in each field."""
         return coverage_text(self.n_rows, self.coverage)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stratum:
-    """Groups of a variable that are reported next to the scored groups, but never scored.
+    """Groups of a variable that are reported next to the scored groups but are not scored.
 
     `grouping` assigns the cases to groups, in the order of the scores' cases.
     """
@@ -87,10 +87,10 @@ class SegmentationResult:
     """Results of one segmentation model (Task 1).
 
     `scores` holds the cases with a defined Dice or NormHD; `groupings` (age, menopausal status,
-    breast density; none without a clinical table) have codes in the same order. `intervals` holds
-    the percentile, basic and BCa interval of each number of `bootstrap_segmentation` in turn;
-    numbers that contain gaps between groups have percentiles only, which are a resampling range and
-    not a confidence interval. Their confidence intervals are in `uncertainty`.
+    breast density; none without a clinical table) have codes in the same order. `intervals` holds,
+    for each number of `bootstrap_segmentation`, its percentile, basic and BCa interval; numbers
+    that contain gaps between groups have percentiles only, which are a resampling range and not a
+    confidence interval. Their confidence intervals are in `uncertainty`.
 
     `cohort` holds the numbers for ranking, over the cases that count (`counted`). If some of those
     have no usable prediction, `measured` holds the numbers of the others. If such cases are free,
@@ -172,7 +172,7 @@ class ModelScores:
 
     @property
     def all_ok(self) -> bool:
-        """Whether every case has its numbers; an empty mask has those that a profile defines."""
+        """Whether every case has the numbers that the profile defines for it."""
         empty = (ScoreStatus.PREDICTION_EMPTY, ScoreStatus.REFERENCE_EMPTY, ScoreStatus.BOTH_EMPTY)
         is_value = profile_named(self.profile).unusable.empty_is_value
         defined = {row.case_id for row in self.rows if is_value and row.status in empty}
@@ -189,7 +189,7 @@ class ModelScores:
 
 @dataclass(frozen=True, slots=True)
 class RankedModel:
-    """The rank of a model: rank 1 is the highest ranking score, nan if that is undefined.
+    """The rank of a model, 1 for the highest ranking score; nan for an undefined score.
 
     `n` cases count, of which `n_unusable` have no usable prediction.
     """
@@ -219,7 +219,7 @@ def n_text(model: RankedModel) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModelComparison:
-    """Several models under one profile: ranks, paired tests, and ranks over the weight of fairness.
+    """Several models under one profile: ranks, paired tests, and ranks over the fairness weight.
 
     `baseline` is the baseline model ("" for none), `against_baseline` the tests of every other
     model minus it, corrected by Holm among themselves. `composites` holds the requested variants of

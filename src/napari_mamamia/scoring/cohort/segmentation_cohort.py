@@ -35,15 +35,16 @@ from napari_mamamia.scoring.statistics.performance import (
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
 _COLUMNS: Final = 4
-"""Number of sums behind two means: DSC and NormHD, each with its number of defined cases."""
+"""Number of sums needed for two means: DSC and NormHD, each with its number of cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentationCohort:
-    """One segmentation model's numbers under one profile. `reason` says why `ranking_score` is nan.
+    """Results of one segmentation model under one profile.
 
-    If cases have no usable prediction, performance, fairness and ranking score are the numbers for
-    ranking (`rank_counted`), while groups and disparities are those of the scored cases.
+    `reason` says why `ranking_score` is nan. If cases have no usable prediction, performance,
+    fairness and ranking score are the numbers for ranking (`rank_counted`), while groups and
+    disparities are those of the scored cases.
     """
 
     profile: str
@@ -73,7 +74,7 @@ def score_groups(
 
 @dataclass(frozen=True, slots=True)
 class CountedNumbers:
-    """The numbers that a model is ranked by, and `lowest` if they are bounds.
+    """The numbers by which a model is ranked, and `lowest` if they are bounds.
 
     `bootstrap` resamples all of them; None if there is nothing to rank.
     """
@@ -89,7 +90,7 @@ def rank_counted(
     groupings: Sequence[Grouping],
     rules: GroupRules,
 ) -> CountedNumbers:
-    """Return the numbers that a model is ranked by, from the numbers of its scored cases.
+    """Return the numbers by which a model is ranked, from the numbers of its scored cases.
 
     `groupings` are groups of the counted cases. All numbers are computed from one completion of the
     free cases (`complete_cases`), like those of any scored cases. A rejected submission has none.
@@ -114,7 +115,10 @@ def rank_counted(
 
 
 def _reject_numbers(measured: SegmentationCohort, reason: str) -> SegmentationCohort:
-    """Return undefined numbers; only the ranking score has the full reason with each case."""
+    """Return undefined numbers for a rejected submission.
+
+    Only the ranking score has the full reason, which names each case.
+    """
     nothing, why = float("nan"), "undefined, as the ranking score"
     of_variables = (
         replace(variable, value=nothing, reason=why) for variable in measured.fairness.variables
@@ -134,7 +138,7 @@ def _reject_numbers(measured: SegmentationCohort, reason: str) -> SegmentationCo
 def _with_values(
     fairness: Fairness, by_variable: Mapping[str, VariableFairness], counted: Fairness
 ) -> Fairness:
-    """Return the measured groups with the values of the counted cases."""
+    """Return the measured groups combined with the fairness values of the counted cases."""
     variables = tuple(
         replace(
             variable,
@@ -201,7 +205,7 @@ def ranking_scores_of_weights(
 def _collect_parts(
     scores: SegmentationScores, groupings: Sequence[Grouping]
 ) -> NDArray[np.float64]:
-    """Return each case's contribution to the sums overall and over each group, (n, 4 (1 + G))."""
+    """Return each case's contribution to the overall and group sums, (n, 4 (1 + G))."""
     n = len(scores.case_ids)
     columns = np.empty((n, _COLUMNS))
     for place, values in ((0, scores.dsc), (2, scores.norm_hd)):

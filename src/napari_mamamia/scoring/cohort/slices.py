@@ -21,18 +21,19 @@ from napari_mamamia.scoring.statistics.resampling import row_blocks
 
 MOST_COLUMNS: Final = 3
 MIN_SUPPORT: Final = 20
-"""Cases of the smallest slice. Our choice: twice the size under which a group is flagged."""
+"""Fewest cases in a slice (our choice): twice the size below which a group is flagged."""
 N_PERMUTATIONS: Final = 1000
 SEED: Final = 42
 N_WORST: Final = 10
 LEAST_GAIN: Final = 0.5
-"""Standard errors by which a further condition must make a slice worse to be listed. Our choice;
-otherwise the search would list one bad group ten times in slightly different words.
+"""Fewest standard errors by which a further condition must worsen a slice (our choice).
+
+Without this limit the search would list one bad group ten times in slightly different words.
 """
 
 _SEARCHING: Final = "Searching the worst subgroups"
 _ROUNDING: Final = 1e-9
-"""Tolerance for rounding: a permuted statistic lower by less still reaches the observed one."""
+"""Tolerance for rounding when a permuted statistic is compared with the observed one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class SliceSearch:
     """The search for one metric, and its worst slices, worst first.
 
     There are `n_slices` different slices of at least `min_support` cases among `n_cases` with a
-    defined value, whose mean is `mean`. `reason` says why nothing could be found ("" otherwise).
+    defined value, whose mean is `mean`. `reason` says why there is no result ("" otherwise).
     """
 
     metric: str
@@ -96,7 +97,7 @@ def worst_slices(
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
 ) -> SliceSearch:
-    """Find the slices where a metric is worst.
+    """Return the slices in which a metric is worst.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def _check_arguments(
                 f"{grouping.codes.size}: group the same cases"
             )
     if better is Better.NEITHER:
-        raise ValueError("expected a metric with a better direction (higher or lower), got neither")
+        raise ValueError("the metric has no better direction; give higher or lower")
     if min_support < 1 or most_columns < 1:
         raise ValueError(
             f"expected a minimum support and a number of columns of 1 or more, got {min_support} "
@@ -298,7 +299,7 @@ def _simulate_highest(
 
 
 def _select_telling(found: _Found, observed: NDArray[np.float64]) -> list[int]:
-    """Return the slices, worst first, that are clearly worse than every broader slice."""
+    """Return the slices, worst first, that are clearly worse than all slices containing them."""
     statistics = {
         frozenset(conditions): statistic
         for conditions, statistic in zip(found.conditions, observed.tolist(), strict=True)

@@ -11,7 +11,10 @@ from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.scoring.cohort.groups import Found, Grouping, Unassigned, group_each
 
 MOST_GROUPS: Final = 40
-"""A column with more different values is refused: it holds numbers or names, not groups."""
+"""Largest number of different values of a column that forms groups.
+
+A column with more values is refused, since it holds numbers or names.
+"""
 
 DIAMETER_CUTS_MM: Final = (20.0, 50.0)
 """Limits between T1, T2 and T3. Source: AJCC Cancer Staging Manual, 8th edition, breast."""
@@ -20,7 +23,7 @@ VOLUME_PERCENTILES: Final = (20.0, 80.0)
 """Limits of small, moderate and large tumours. Source: arXiv 2603.01250v2, figure of volumes."""
 
 TAG: Final = "tag: "
-"""Prefix of a variable's name if it is a reader's tag, so that it differs from any column."""
+"""Prefix of a variable's name if it is a reader's tag, to distinguish it from columns."""
 
 Filled: TypeAlias = str | float | bool
 """The value of a cell that is not empty."""
@@ -87,7 +90,7 @@ def group_by_diameter(case_ids: Sequence[str], diameters_mm: NDArray[np.float64]
 
 
 def group_by_tags(case_ids: Sequence[str], tags: Sequence[Sequence[str]]) -> tuple[Grouping, ...]:
-    """Return for each tag the cases with it and those without, the most frequent tag first.
+    """Return, for each tag, the cases with and without it; the most frequent tag comes first.
 
     `tags` holds the tags of each case, in the order of `case_ids`. A tag that every case has makes
     no groups.
@@ -110,7 +113,7 @@ def group_by_tags(case_ids: Sequence[str], tags: Sequence[Sequence[str]]) -> tup
 
 
 def _collect_values(case_ids: Sequence[str], cohort: Cohort, column: str) -> dict[str, Filled]:
-    """Return the different values of the cases in a column, by their text."""
+    """Return the different values in a column of the cases, by their text."""
     ids = set(case_ids)
     values: dict[str, Filled] = {}
     for record in paced(cohort.records, f"Groups of {column}"):

@@ -1,4 +1,4 @@
-"""Resamples of a table's cases: drawn with a seed, or given by case names."""
+"""Resamples of a table's cases, drawn with a seed or read from case names."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ _PLACES: Final = 1 << 21
 
 @dataclass(frozen=True, slots=True)
 class NamedDraws:
-    """Resamples given by case names, one per row; a case counts as often as it is named."""
+    """Resamples defined by case names, one per row; repeated names count repeatedly."""
 
     rows: tuple[tuple[str, ...], ...]
 
 
 def seeded_weights(n_cases: int, n_resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """Yield how often each case counts in the resamples of a seed, in blocks (b, n).
+    """Yield how often each case counts in seeded resamples, in blocks (b, n).
 
     Resample k is row k of `numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))`.
 
@@ -71,15 +71,15 @@ def named_weights(
             inside = [places[name] for name in names if name in places]
             if not inside:
                 raise ValueError(
-                    f"expected cases of {where or 'the table'} in each resample, but found none in "
-                    f"row {first + row + 1}: draw within each site"
+                    f"expected cases of {where or 'the table'} in each resample, but found none "
+                    f"in row {first + row + 1}; draw within each site"
                 )
             np.add.at(weights[row], inside, 1)
         yield weights
 
 
 def check_draws(tables: Sequence[Sequence[str]], draws: NamedDraws) -> None:
-    """Raise ValueError unless there is a resample, and each names only cases of the tables.
+    """Raise ValueError if there is no resample, or if one names an unknown case.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def check_draws(tables: Sequence[Sequence[str]], draws: NamedDraws) -> None:
     """
     if not draws.rows:
         raise ValueError(
-            "expected a resample in each row, but found no row: write some, or use a seed"
+            "expected a resample in each row, but found no row; write some rows, or use a seed"
         )
     all_cases = {case for cases in tables for case in cases}
     for number, row in enumerate(draws.rows, 1):
@@ -99,8 +99,8 @@ def check_draws(tables: Sequence[Sequence[str]], draws: NamedDraws) -> None:
         for name in row:
             if name not in all_cases:
                 raise ValueError(
-                    f"expected names of cases in the resamples, but found {name!r} in row "
-                    f"{number}, which is in no table: correct it; there is no header"
+                    f"the resamples name the case {name!r} in row {number}, which is in no table; "
+                    "correct the name; the file has no header"
                 )
 
 

@@ -1,4 +1,4 @@
-"""From values to scores to ranks, by each method and for many resamples at once."""
+"""Compute scores and ranks from values, by each method and for many resamples at once."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
@@ -17,7 +17,7 @@ from napari_mamamia.scoring.ranking.signed_rank import better_p_values, signific
 from napari_mamamia.scoring.ranking.table import Merits, RankSettings, comparable
 
 Weights: TypeAlias = NDArray[np.int64]
-"""How often each of n cases counts in b resamples, (b, n)."""
+"""Number of times that each of n cases counts in b resamples, (b, n)."""
 
 Composite: TypeAlias = Callable[[Weights], NDArray[np.float64]]
 """From weights of the table's cases (b, n) to the challenge's own score of each algorithm (b, m);
@@ -32,9 +32,9 @@ _PLACES: Final = 1 << 20
 def rank_cases(merits: Merits, settings: RankSettings) -> NDArray[np.float64]:
     """Return the rank of each algorithm in each case, (n, m); 1 is best.
 
-    A missing value that counts as the worst is ranked last; under ``worst-rank-challenger`` its
-    rank is the largest rank of the case plus 1 (with average ties and k missing values, plus the
-    mean of 1 to k).
+    A missing value counted as worst is ranked last; under ``worst-rank-challenger`` its rank is the
+    largest rank of the case plus 1 (with average ties and k missing values, plus the mean of 1 to
+    k).
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def rank_scores(
 
 
 class Scorer:
-    """Scores a table's algorithms by any method, on its cases and on resamples of them."""
+    """Scores of a table's algorithms by any method, on its cases and on resamples of them."""
 
     def __init__(
         self, merits: Merits, settings: RankSettings, composite: Composite | None = None
@@ -92,7 +92,7 @@ class Scorer:
         self._is_parity = settings.resampling is RankResampling.CHALLENGER
 
     def score(self, method: RankMethod, weights: Weights) -> NDArray[np.float64]:
-        """Return the scores to rank by, (b, m): larger is better, -inf below all.
+        """Return the scores for ranking, (b, m): larger is better, -inf is last.
 
         `weights` (b, n) are those of the kept cases.
         """
@@ -115,7 +115,7 @@ class Scorer:
         return self._composite(weights)
 
     def as_shown(self, method: RankMethod, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return scores in their usual form: positive distances, mean ranks from 1."""
+        """Return scores in their usual form: distances as positive numbers, mean ranks from 1."""
         sign = -1.0 if method in _RANK_METHODS else 1.0
         if method in (RankMethod.MEAN, RankMethod.MEDIAN, RankMethod.Q05):
             sign = self.merits.sign
@@ -123,7 +123,7 @@ class Scorer:
         return np.where(np.isinf(scores), np.nan, sign * scores + 0.0)
 
     def rank(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return ranks of scores (b, m) by the settings' rules."""
+        """Return the ranks of scores (b, m) under the rules of the settings."""
         return rank_scores(scores, self.settings.ties, is_exact=self.settings.is_exact)
 
     def _average_cases(self, weights: Weights, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -143,9 +143,8 @@ def weighted_mean(
 ) -> NDArray[np.float64]:
     """Return the means (b, m) of values (n, m) under weights (b, n).
 
-    A mean is -inf if any value with a weight above 0 is. `is_exact` sums in a longer float and in
-    the order of the cases, so that equal columns have
-    means that are equal to the last bit.
+    A mean is -inf if any value with a weight above 0 is. With `is_exact`, sums use a longer float
+    type and follow the order of the cases, so equal columns have bit-identical means.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rank one or several tables by every method, with the stability and what would change the lead."""
+"""Rank one or several tables by every method, with stability and possible lead changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,12 +38,12 @@ PARITY_REASON = (
     "them together (the weight of a case drawn k times is k squared, ranks exceed the number of "
     "algorithms) and test-then-rank tests each case once: use it only to repeat its figures"
 )
-"""Why challengeR's resampling is available but not the default."""
+"""Reason why challengeR's resampling is available but is not the default."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MethodRanking:
-    """The m algorithms by one method.
+    """The ranking of m algorithms by one method.
 
     `scores` (m,) in their usual form, nan where an algorithm has none (it is ranked last); `ranks`
     (m,), 1 is best; `stability` None without resamples; `covering` if requested and possible.
@@ -58,9 +58,9 @@ class MethodRanking:
 
 @dataclass(frozen=True, slots=True)
 class LeadChange:
-    """The fewest cases without which another algorithm draws level with the leader of a method.
+    """The fewest cases whose removal lets another algorithm draw level with the leader.
 
-    They are the cases in which the leader is furthest ahead.
+    The removed cases are those in which the leader is furthest ahead.
     """
 
     method: RankMethod
@@ -101,7 +101,7 @@ class TableRanking:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverallRanking:
-    """All tables together, by each method: the ranks of the tables are averaged and ranked again.
+    """Ranking over all tables by each method: the tables' ranks are averaged and ranked again.
 
     Tables of one site are averaged first, so that each site counts equally. The scores are those
     mean ranks; `filled` (m,) is the sum over the tables.
@@ -114,7 +114,7 @@ class OverallRanking:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """The ranking of every table, and of all together if there are several."""
+    """The rankings of all tables, and the overall ranking if there are several tables."""
 
     tables: tuple[TableRanking, ...]
     overall: OverallRanking | None
@@ -128,9 +128,10 @@ def rank_tables(
     draws: NamedDraws | None = None,
     composite: Composite | None = None,
 ) -> Ranking:
-    """Return the ranking of tables of the same algorithms; `composite` is that of a single one.
+    """Return the ranking of tables of the same algorithms.
 
-    Without `draws`, tables of the same cases share their resamples.
+    `composite` is the composite score of a single table. Without `draws`, tables of the same cases
+    share their resamples.
 
     Parameters
     ----------
@@ -233,7 +234,7 @@ def rank_table(
 
 
 def combine(ranked: Sequence[TableRanking], settings: RankSettings) -> OverallRanking:
-    """Return all tables together; see `OverallRanking`."""
+    """Return the overall ranking of all tables; see `OverallRanking`."""
     shares = site_shares([table.table.site for table in ranked])
     methods = []
     for index, first in enumerate(ranked[0].methods):
@@ -255,7 +256,7 @@ def combine(ranked: Sequence[TableRanking], settings: RankSettings) -> OverallRa
 
 
 def site_shares(sites: Sequence[str]) -> NDArray[np.float64]:
-    """Return the weight of each table with which sites count equally; the sum is 1.
+    """Return the weight of each table so that sites count equally; the weights sum to 1.
 
     Examples
     --------
@@ -271,7 +272,7 @@ def find_lead_changes(
     case_ranks: NDArray[np.float64],
     ranked: Sequence[MethodRanking],
 ) -> tuple[LeadChange, ...]:
-    """Return, for the methods that rank means, the fewest cases that the lead depends on.
+    """Return the fewest cases on which the lead depends, for the methods that rank means.
 
     Empty if several algorithms lead, or no other can draw level.
 
@@ -313,7 +314,7 @@ def find_lead_changes(
 def _cases_ahead(
     leader: NDArray[np.float64], other: NDArray[np.float64], is_exact: bool
 ) -> NDArray[np.intp] | None:
-    """Return the fewest cases whose removal makes the sums equal; None if that takes all."""
+    """Return the fewest cases whose removal makes the sums equal, or None if there are none."""
     with np.errstate(invalid="ignore"):
         apart = np.where(leader == other, 0.0, leader - other)
     order = np.argsort(-apart, kind="stable")

@@ -10,10 +10,10 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.ranking.table import Merits, comparable
 
 _PLACES: Final = 1 << 17
-"""Number of elements per step, so that a step fits the processor's cache."""
+"""Number of elements per step, chosen so that a step fits into the CPU cache."""
 
 _COLUMNS: Final = 16
-"""Smallest number of resamples per step: fewer would be read in strides."""
+"""Smallest number of resamples per step; fewer would cause strided reads."""
 
 
 def better_p_values(merits: Merits, weights: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -89,9 +89,10 @@ def _test_pair(
 def significant_wins(
     p_values: NDArray[np.float64], alpha: float, is_holm: bool
 ) -> NDArray[np.float64]:
-    """Return the share of the others that each algorithm beats significantly, (b, m).
+    """Return the share of other algorithms that each algorithm beats significantly, (b, m).
 
-    `p_values` as of `better_p_values`. Holm corrects over all ordered pairs of a resample.
+    `p_values` is the result of `better_p_values`. Holm corrects over all ordered pairs of a
+    resample.
 
     Parameters
     ----------

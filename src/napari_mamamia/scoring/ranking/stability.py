@@ -59,7 +59,7 @@ class CoveringIntervals:
 
 
 def stability_of(full: NDArray[np.float64], ranks: NDArray[np.float64]) -> Stability:
-    """Return the stability of the full ranks (m,) under resampled ranks (B, m).
+    """Return the stability of full ranks (m,), given the resampled ranks (B, m).
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class PairMoments:
         self._largest: list[NDArray[np.float64]] = []
 
     def take(self, weights: Weights) -> None:
-        """Add resamples (b, n): the largest studentised distance from the full differences."""
+        """Add resamples (b, n) and keep the largest studentised distance from the full data."""
         means = weights @ self.values / weights.sum(axis=1, keepdims=True)
         step = max(1, _PLACES // self.values.shape[1] ** 2)
         for first in range(0, len(weights), step):
@@ -140,7 +140,7 @@ class PairMoments:
             self._largest.append(shares.max(axis=2))
 
     def intervals(self, level: float = LEVEL) -> CoveringIntervals:
-        """Return the intervals: an algorithm ranks behind those that are significantly better."""
+        """Return the rank intervals, based on which algorithms are significantly better."""
         largest = np.concatenate(self._largest)
         each = np.quantile(largest, level, axis=0, method="higher")
         joint = np.quantile(largest.max(axis=1), level, method="higher")
@@ -184,5 +184,5 @@ def _pair_errors(values: NDArray[np.float64], weights: Weights) -> NDArray[np.fl
 
 
 def can_cover(merits: Merits) -> bool:
-    """Return whether means have errors: two cases or more, and no value of -inf."""
+    """Return whether covering intervals are possible: two or more cases, and no -inf."""
     return len(merits.values) > 1 and not bool(np.isneginf(merits.values).any())

@@ -18,21 +18,21 @@ from napari_mamamia.core.choices import (
 )
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.names import name_some
-from napari_mamamia.metrics.registry import METRICS, Better
+from napari_mamamia.metrics.registry import Better, list_metrics
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
 ALPHA: Final = 0.05
 """Significance level of a test. Source: challengeR's default."""
 
 VALUE_METHODS: Final = tuple(one for one in RankMethod if one is not RankMethod.COMPOSITE)
-"""Methods that need only the table."""
+"""Methods that need no input besides the table."""
 
 
 _LOWER: Final = frozenset(
     ("assd", "asd", "masd", "msd", "hd", "hd95", "hausdorff", "hausdorff95", "normhd", "nhd",
      "distance", "brier", "ece", "mae", "mse", "rmse", "error", "loss", "fnr", "fpr")
 )  # fmt: skip
-"""Words in the name of a metric for which smaller is better."""
+"""Words in a metric's name that mean smaller values are better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,11 @@ class MissingRule:
         except ValueError:
             pass
         names = ", ".join(kind for kind in MissingKind if kind is not MissingKind.VALUE)
-        raise ValueError(
-            f"expected value:X with a number X, {names}, but found {text!r}: choose one"
-        )
+        raise ValueError(f"expected value:X with a number X, or one of {names}, but found {text!r}")
 
     @property
     def text(self) -> str:
-        """Return the rule as typed by a user."""
+        """The rule as the text that users enter."""
         return f"value:{self.value:g}" if self.kind is MissingKind.VALUE else self.kind.value
 
 
@@ -112,8 +110,8 @@ class RankingTable:
         if np.isinf(values).any():
             case, algorithm = np.argwhere(np.isinf(values))[0]
             raise ValueError(
-                f"expected finite values, but found an infinite one for case {self.cases[case]} of "
-                f"{self.algorithms[algorithm]}: make it missing, or give a number"
+                f"expected finite values, but found an infinite one for case {self.cases[case]} "
+                f"of {self.algorithms[algorithm]}; mark it as missing, or give a number"
             )
         if self.given is not None and self.given.shape != values.shape:
             raise ValueError(
@@ -125,7 +123,7 @@ class RankingTable:
 
     @property
     def stand_ins(self) -> NDArray[np.bool_]:
-        """Return which values a rule filled before ranking, (n, m)."""
+        """Return which values were filled by a rule before ranking, (n, m)."""
         there = ~np.isnan(self.values)
         return np.zeros_like(there) if self.given is None else there & ~self.given
 
@@ -137,20 +135,20 @@ class RankingTable:
 
     @property
     def name(self) -> str:
-        """Return task, metric and site as far as set, such as "dsc at DUKE"; "" for none."""
+        """Task, metric and site as far as known, such as "dsc at DUKE"; "" without any."""
         before = " ".join(name for name in (self.task, self.metric) if name)
         return f"{before} at {self.site}".strip() if self.site else before
 
     @property
     def phrase(self) -> str:
-        """Return the name as part of a sentence, such as " by dsc at DUKE" or " at DUKE"."""
+        """The name as part of a sentence, such as " by dsc at DUKE" or " at DUKE"."""
         is_place = bool(self.site) and not self.task and not self.metric
         return f" {'' if is_place else 'by '}{self.name}" if self.name else ""
 
 
 @dataclass(frozen=True, slots=True)
 class RankSettings:
-    """All settings that ranks depend on.
+    """All settings on which ranks depend.
 
     `missing` None: no value may be missing. `is_exact`: values that agree to 10 decimals differ if
     their floats differ. `covering`: rank intervals with guaranteed coverage are computed too.
@@ -171,7 +169,7 @@ class RankSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Merits:
-    """A table ready for ranking: nothing is missing, and larger is better.
+    """A table prepared for ranking: no value is missing, and larger values are better.
 
     `values` (n, m) are -inf where a value is worse than all by rule. `kept` (n,) are the indices of
     its cases in the table, `filled` (m,) the number of values filled by a rule for each algorithm.
@@ -201,7 +199,7 @@ def comparable(values: NDArray[np.float64], is_exact: bool) -> NDArray[np.float6
 
 
 def is_larger_better(metric: str) -> bool | None:
-    """Return whether a larger value of a metric is better, by its name; None if unknown.
+    """Return whether a larger value of a metric is better, judged by its name; None if unknown.
 
     Examples
     --------
@@ -209,7 +207,9 @@ def is_larger_better(metric: str) -> bool | None:
     (True, False, None)
     """
     words = re.findall(r"[a-z0-9]+", metric.casefold())
-    spec = next((candidate for candidate in METRICS if candidate.name == "_".join(words)), None)
+    spec = next(
+        (candidate for candidate in list_metrics() if candidate.name == "_".join(words)), None
+    )
     if spec is not None and spec.better is not Better.NEITHER:
         return spec.better is Better.HIGHER
     if _LOWER.intersection(words):
@@ -246,8 +246,8 @@ def fill_missing(table: RankingTable, settings: RankSettings) -> Merits:
         places = np.flatnonzero(~missing.any(axis=1))
         if not places.size:
             raise ValueError(
-                "expected a case with a value of every algorithm, but found none: choose another "
-                f"rule for missing values than {rule.text}"
+                "no case has a value of every algorithm; choose another rule for missing values "
+                f"than {rule.text}"
             )
         stand_ins = before[places].sum(axis=0)
         return Merits(sign * table.values[places], places, stand_ins, sign, settings.is_exact)

@@ -1,4 +1,4 @@
-"""The first questions about several models: who leads, how certain is it, what would change it."""
+"""Answers about several models: who leads, how certain the lead is, what would change it."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ from napari_mamamia.scoring.report.text import Answer, number, p_said, range_tex
 def answer_comparison(
     comparison: ModelComparison, ranks: RankedModels | None
 ) -> tuple[Answer, ...]:
-    """Return who leads the models by their masks, how certain that is, and what would change it.
+    """Return the leading segmentation model, the certainty of its lead, and what could change it.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def answer_comparison(
 
 
 def _say_unranked(comparison: ModelComparison) -> str:
-    """Return the best performance if no ranking score is defined, and the reason."""
+    """Return the best performance and the reason why no ranking score is defined."""
     best = [model for model in comparison.ranking if model.rank_by_performance == 1]
     reasons = list(dict.fromkeys(model.reason for model in comparison.ranking if model.reason))
     why = f" ({reasons[0]})" if reasons else ""
@@ -98,7 +98,7 @@ def _say_test(comparison: ModelComparison, ordered: Sequence[RankedModel]) -> li
 
 
 def answer_weights(models: Sequence[tuple[str, ModelScores]], weight: float) -> tuple[str, ...]:
-    """Return the weights of fairness at which another model would lead, for masks."""
+    """Return the fairness weights at which another segmentation model would lead."""
     inputs = []
     for name, model in models:
         numbers = model.segmentation

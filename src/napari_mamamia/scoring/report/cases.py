@@ -19,10 +19,10 @@ from napari_mamamia.scoring.report.text import SIZES, UNKNOWN, number, variable_
 BYTES_IN_MB: Final = 1_000_000
 
 _CELLS: Final = 20_000
-"""Cells written in one step: 10 ms, which cannot be interrupted."""
+"""Cells written in one uninterruptible step of about 10 ms."""
 
 MOST_CHOICES: Final = 60
-"""Largest number of different values of a text column with a filter of its own."""
+"""Largest number of different values for which a text column gets a filter."""
 
 _PRINTED: Final = frozenset(
     ["case_id", "model", "status", "failure_kinds", "reason", "pcr", "predicted", "score"]
@@ -31,7 +31,7 @@ _PRINTED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableColumn:
-    """One column of n cells.
+    """One column with n cells.
 
     Numbers: `numbers` (n,) float64, nan if unknown, shown with `decimals`. Texts: `texts` holds the
     different values and `codes` (n,) the index of each case's value. `choices` are the values of

@@ -1,4 +1,4 @@
-"""The certainty of a first rank in words."""
+"""Words for the certainty of a first rank."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,13 +10,13 @@ from napari_mamamia.scoring.ranking.stability import Stability
 
 _CERTAIN: Final = 0.95
 _LIKELY: Final = 0.75
-"""Shares of resamples from which a lead is called certain, or likely. Our choice."""
+"""Shares of resamples above which a lead is called certain or likely (our choice)."""
 FEWEST_CASES: Final = 5
-"""Cases from which a lead can be certain: one that wins each of 4 has p = 0.06 (sign test)."""
+"""Fewest cases for a certain lead: winning all of 4 cases has p = 0.06 (sign test)."""
 
 
 def judge_certainty(lead: MethodRanking, n_cases: int) -> str:
-    """Return the certainty of the first rank in a word.
+    """Return a word for the certainty of the first rank.
 
     The lead is certain if it is first in 95 % of the resamples, and likely in 75 %. With fewer than
     `FEWEST_CASES` cases no lead is certain: their resamples agree by chance.
@@ -36,7 +36,7 @@ def judge_certainty(lead: MethodRanking, n_cases: int) -> str:
 
 
 def describe_stability(names: Sequence[str], lead: MethodRanking, n_draws: int) -> str:
-    """Return how often the leader and its rival are first in the resamples, "" without them.
+    """Return how often the leader and its rival are first in the resamples, or "".
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def few_cases(n_cases: int) -> str:
 
 
 def show_interval(stable: Stability, at: int, between: str = " to ") -> str:
-    """Return the smallest range of whole ranks (halves, if tied) that contains the interval.
+    """Return the smallest range of whole or half ranks that contains the interval.
 
     Parameters
     ----------

@@ -26,10 +26,10 @@ from napari_mamamia.scoring.report.text import (
 )
 
 _DRAWN = 7
-"""Curves in one figure: as many as there are distinguishable colours."""
+"""Number of curves in one figure, limited by the number of distinguishable colours."""
 
 _POINTS = 400
-"""Points of a drawn curve: more would not be visible."""
+"""Number of points of a drawn curve; more would not be visible."""
 
 
 def classifier_page(
@@ -39,7 +39,7 @@ def classifier_page(
     source: str,
     cases: ClassifierCases,
 ) -> Page:
-    """Return the page of classifiers; it begins with `notes` as warnings.
+    """Return the classifier page, with `notes` as warnings at the top.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def _format_ends(ends: Ends) -> str:
 
 
 def models_table(result: ClassifierResult) -> ReportTable:
-    """Return the AUC and partial AUC of each model with their intervals."""
+    """Return a table with each model's AUC and partial AUC and their intervals."""
     headings = ("AUC", "95 % resampled", "95 % DeLong", "Partial AUC", "95 %", "Scaled", "Unusable")
     rows = tuple(
         Row(
@@ -193,7 +193,7 @@ def _reader_tables(result: ClassifierResult) -> tuple[ReportTable, ...]:
 
 
 def pair_tables(result: ClassifierResult) -> tuple[ReportTable, ...]:
-    """Return every pair of models: difference of AUC, DeLong's test, Bayes factor."""
+    """Return tables of all pairs of models: AUC difference, DeLong's test, Bayes factor."""
     if not result.pairs:
         return ()
     factors = {(factor.better, factor.other): factor for factor in result.factors}

@@ -28,21 +28,26 @@ FEATURED_STRATA: Final = (
     "multifocal_cancer",
     "bilateral_breast_cancer",
 )
-"""Strata with a box plot and a column in the case table; the others only have a table, since a
-clinical table can have dozens of columns.
+"""Strata with their own box plot and column in the case table.
+
+The other strata only have a table, since a clinical table can have dozens of columns.
 """
 
 MOST_GROUPS_SEARCHED: Final = 10
 LEAST_SHARE_SEARCHED: Final = 0.5
-"""Columns known for a smaller share of the cases, or with more groups, are not searched for
-subgroups:
-each further slice raises the corrected p-values of all others. Our choice.
+"""Smallest share of cases with a known value for a column to be searched (our choice).
+
+Columns with a smaller share, or with more groups, are left out: each further slice raises the
+corrected p-values of all others.
 """
 
 
 MANY_CASES: Final = 20_000
 N_PERMUTATIONS_MANY: Final = 200
-"""Permutations of the search in a large cohort, where each takes 20 ms and more. Our choice."""
+"""Number of permutations of the search in a large cohort (our choice).
+
+Each permutation of a large cohort takes 20 ms or more.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,7 @@ class ReportContent:
 
     @property
     def is_given(self) -> bool:
-        """Whether the values of the cases were computed elsewhere."""
+        """Whether the values of the cases were computed by other software."""
         return all(model.scores.metric_definition is not None for model in self.models)
 
     @property
@@ -151,7 +156,7 @@ def _title_of(models: Sequence[ModelReport]) -> str:
 
 
 def is_featured(variable: str) -> bool:
-    """Return whether a stratum has its own box plot and column; readers' tags have."""
+    """Return whether a stratum has its own box plot and column, as readers' tags always have."""
     return variable in FEATURED_STRATA or variable.startswith(TAG)
 
 

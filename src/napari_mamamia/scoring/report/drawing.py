@@ -1,4 +1,4 @@
-"""Drawing requests: a figure's function and arguments, so that another process can draw it."""
+"""Drawing requests: a plotting function with its arguments, for drawing in another process."""
 
 import pickle
 from collections.abc import Callable
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawing:
-    """A figure that is not drawn yet: a top-level function of a module, and its arguments.
+    """A request to draw a figure: a top-level function of a module, and its arguments.
 
     `has_svg` and `has_png` select the formats: a page needs only the SVG of most figures, and a PNG
     with 200 dots per inch takes as long again.

@@ -35,13 +35,13 @@ _WIDE: Final = (5.0, 3.1)
 _INK: Final = "#333333"
 _DOTS_PER_INCH: Final = 200
 _OUTSIDE: Final = 1e-9
-"""Tolerance for rounding: a value beyond an end by more lies outside the interval."""
+"""Tolerance for rounding at the ends of an interval."""
 _FP_SHOWN: Final = (1 / 16, 8.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxGroup:
-    """The values of one group, without nan; `is_small` draws it grey."""
+    """The values of one group, without nan; a group that `is_small` is drawn in grey."""
 
     label: str
     values: NDArray[np.float64]
@@ -138,13 +138,13 @@ def fairness_performance(
 
 
 def _choose_named(scores: NDArray[np.float64]) -> list[int]:
-    """Return the indices of the best models, which get a colour and a name."""
+    """Return the indices of the best models, whose points get a colour and a name."""
     best = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
     return sorted(best[: len(MODEL_COLOURS)].tolist())
 
 
 def weight_sweep(sweep: Sweep) -> "Figure":
-    """Return the ranks of several models, or one model's ranking score, over the weight."""
+    """Return a figure of ranks, or of one model's ranking score, over the fairness weight."""
     several = len(sweep.names) > 1
     figure, axes = new_figure((_WIDE[0], max(_WIDE[1], 0.2 * len(sweep.names))))
     rows = sweep.ranks if several else sweep.scores
@@ -176,7 +176,7 @@ def weight_sweep(sweep: Sweep) -> "Figure":
 
 
 def reliability_diagram(calibration: Calibration) -> "Figure":
-    """Return the response rate against the mean score of each bin, with n next to each point."""
+    """Return a plot of the response rate against the mean score of each bin, labelled with n."""
     figure, axes = new_figure((4.2, 3.7))
     axes.plot((0, 1), (0, 1), color=GREY, linestyle=":", linewidth=1, label="perfect")
     means = [bin_.mean_score for bin_ in calibration.bins]
@@ -329,7 +329,7 @@ def new_figure(size_inches: tuple[float, float]) -> "tuple[Figure, Axes]":
 
 
 def _format_label(name: str) -> str:
-    """Return a legend label; matplotlib would leave out one that starts with "_"."""
+    """Return a legend label, changed if matplotlib would omit it because it starts with "_"."""
     return f" {name}" if name.startswith("_") else name
 
 

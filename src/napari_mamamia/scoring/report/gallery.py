@@ -1,4 +1,4 @@
-"""Pictures of cases: the upright slice with the largest error, cropped to the masks."""
+"""Images of cases: the slice with the largest error, cropped to the masks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from napari_mamamia.core.grid import require_same_grid
 from napari_mamamia.core.records import CaseScore
 
 MOST_PICTURES: Final = 12
-"""Largest number of pictures in a gallery; each adds about 30 kB to the page."""
+"""Largest number of images in a gallery; each adds about 30 kB to the page."""
 
 MARGIN_MM: Final = 15.0
 LEAST_MM: Final = 60.0
-"""Margin around both masks, and the smallest width and height of a picture. Our choice."""
+"""Margin around both masks, and the smallest width and height of an image (our choice)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,8 +64,8 @@ def picture_of(
     require_same_grid(grid, prediction.grid, "the reference", "the prediction")
     if volume is not None and volume.shape != grid.shape:
         raise GridMismatchError(
-            f"expected a volume of shape {grid.shape} (z, y, x) as the masks have, got "
-            f"{volume.shape}: give a phase of the same case"
+            f"the masks have shape {grid.shape} (z, y, x), but the volume has {volume.shape}; "
+            "give a phase of the same case"
         )
     frame = grid.display_frame()
     shown_r, shown_p = (frame.to_display(mask.array) for mask in (reference, prediction))
@@ -99,7 +99,7 @@ def _find_worst_slice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_
 
 
 def cut_axis(occupied: NDArray[np.bool_], spacing_mm: float) -> slice:
-    """Return the range of an axis that holds the masks and the margin around them."""
+    """Return the range of an axis that covers the masks and the margin around them."""
     places = np.flatnonzero(occupied)
     first, last = (places[0], places[-1]) if places.size else (len(occupied) // 2,) * 2
     room = MARGIN_MM / spacing_mm
@@ -109,7 +109,7 @@ def cut_axis(occupied: NDArray[np.bool_], spacing_mm: float) -> slice:
 
 
 def window_values(values: NDArray[Any]) -> NDArray[np.float32]:
-    """Return values scaled to 0 at their 1st and 1 at their 99th percentile."""
+    """Return values scaled so that their 1st percentile is 0 and their 99th percentile is 1."""
     low, high = (float(edge) for edge in np.percentile(values, (1, 99)))
     scaled = (values.astype(np.float32) - low) / max(high - low, 1e-6)
     shown: NDArray[np.float32] = np.clip(scaled, 0, 1, dtype=np.float32)
@@ -117,7 +117,7 @@ def window_values(values: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def worst_cases(rows: Sequence[CaseScore], most: int = MOST_PICTURES) -> tuple[str, ...]:
-    """Return the ids of the cases to make pictures of: lowest Dice first, then highest NormHD.
+    """Return the ids of the cases for the gallery: lowest Dice first, then highest NormHD.
 
     Cases without a defined Dice have no picture.
     """

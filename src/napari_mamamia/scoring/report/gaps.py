@@ -36,7 +36,10 @@ BY_CONTRASTS: Final = (
     "groups with {least} cases or more. The value also counts smaller groups and can lie outside."
 )
 PROFILE_WITH_RANGES: Final = "paper"
-"""The only profile that shows resampling ranges; for the others they are only in summary.json."""
+"""The only profile whose report shows resampling ranges.
+
+For the other profiles, the ranges are only in summary.json.
+"""
 
 _MEASURES: Final = {
     "dsc": "Dice",
@@ -52,7 +55,7 @@ _TWO_DECIMALS_FROM: Final = 0.095
 
 
 def say_disparity(estimate: DisparityEstimate, minimum_group: int) -> tuple[str, ...]:
-    """Return plain sentences on what a disparity shows, and what it does not show.
+    """Return sentences on the conclusions that a disparity allows.
 
     Every sentence except the one on the scored value refers to groups of `minimum_group` cases or
     more.
@@ -81,18 +84,18 @@ def say_disparity(estimate: DisparityEstimate, minimum_group: int) -> tuple[str,
     else:
         who = f" (group {small.group}, {small.said})" if small else ""
         sentences.append(
-            f"These data neither show that groups differ nor exclude a gap of {high}{who}."
+            f"These data neither show a difference between groups nor exclude a gap of {high}{who}."
         )
     return (*sentences, *_say_left_out(interval))
 
 
 def say_wide(small: SmallGroup) -> str:
-    """Return which group makes an interval wide."""
+    """Return a phrase that names the group which makes an interval wide."""
     return f"wide because of group {small.group} ({small.said})"
 
 
 def interval_cell(interval: GapInterval) -> str:
-    """Return both ends of an interval for a table; show the notes of `say_beside` next to it."""
+    """Return a table cell with both ends of an interval; `say_beside` gives its notes."""
     return range_text(interval.low, interval.high)
 
 
@@ -109,7 +112,7 @@ def say_beside(interval: GapInterval) -> tuple[str, ...]:
 
 
 def say_without(uncertainty: GroupUncertainty) -> tuple[str, ...]:
-    """Return which variables the interval of the fairness does not cover, and why."""
+    """Return a sentence on the variables that the fairness interval does not cover, and why."""
     fairness = uncertainty.fairness
     if not fairness.without or not fairness.is_defined:
         return ()
@@ -118,7 +121,7 @@ def say_without(uncertainty: GroupUncertainty) -> tuple[str, ...]:
 
 
 def disparity_table(result: Result) -> ReportTable | None:
-    """Return all disparities with their chance level and intervals; None without groups."""
+    """Return a table of all disparities with chance level and intervals, or None without groups."""
     uncertainty = result.uncertainty
     if not uncertainty.disparities:
         return None
@@ -142,7 +145,7 @@ def disparity_table(result: Result) -> ReportTable | None:
 
 
 def say_tests(tests: Sequence[PermutationTest]) -> tuple[str, ...]:
-    """Return how the p-values were computed and corrected; () without a test."""
+    """Return a sentence on the computation and correction of the p-values; () without a test."""
     defined = [test for test in tests if test.p_value == test.p_value]
     if not defined:
         return ()

@@ -1,4 +1,4 @@
-"""Picture of one slice for a report: the mask's contour, drawn measurements, a scale bar."""
+"""Image of one slice for a report, with the mask's contour, measurements and a scale bar."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -32,7 +32,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyPicture:
-    """A slice: `image` (rows, columns) from 0 to 1, `contour` bool, mm of a row and of a column."""
+    """A slice: `image` (rows, columns) from 0 to 1, bool `contour`, row and column size in mm."""
 
     image: NDArray[np.float32]
     contour: NDArray[np.bool_]
@@ -41,7 +41,7 @@ class KeyPicture:
 
 
 def key_figure(picture: KeyPicture) -> "Figure":
-    """Return the picture with true proportions and a scale bar of 10 mm."""
+    """Return the image with true proportions and a scale bar of 10 mm."""
     from matplotlib.figure import Figure
     from matplotlib.patheffects import withStroke
 

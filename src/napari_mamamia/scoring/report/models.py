@@ -23,7 +23,7 @@ from napari_mamamia.scoring.report.text import (
 )
 
 _MOST_TESTS: Final = 30
-"""Largest number of paired tests on a page; beyond it, only neighbours by rank are compared."""
+"""Largest number of paired tests on a page; above it, only neighbouring ranks are compared."""
 
 
 def composite_tables(composites: Sequence[CompositeResult]) -> tuple[ReportTable, ...]:
@@ -136,7 +136,7 @@ def comparison_tables(
 
 
 def say_weights(sweep: Sweep, weight: float) -> str:
-    """Return the weights of fairness closest to `weight` at which another model leads; "" if none.
+    """Return the nearest fairness weights at which another model leads; "" if there are none.
 
     The weights are those of the sweep, by default hundredths.
     """

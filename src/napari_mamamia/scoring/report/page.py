@@ -18,12 +18,12 @@ from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.text import Answer, ReportTable, Way
 
 _LINE: Final = 90
-"""Letters of the title in the footer of each printed sheet."""
+"""Number of characters of the title in the footer of each printed page."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PageSection:
-    """A section of a page: the sentences of `says`, then notes, tables, figures and folded tables.
+    """A section of a page: sentences (`says`), notes, tables, figures and folded tables.
 
     `pictures` of cases are shown side by side, each with its caption: small, or large enough to
     read.

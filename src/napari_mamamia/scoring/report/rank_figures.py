@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 _INK: Final = "#333333"
 _PALE: Final = "#E4E4E4"
 _ROW: Final = 0.27
-"""Inches of a row with a name."""
+"""Height in inches of a row with a name."""
 _LARGEST_BLOB: Final = 170.0
 _MOST_LETTERS: Final = 28
 _MOST_NUMBERS: Final = 12
-"""Largest number of columns at which a heat map writes numbers into its cells."""
+"""Largest number of columns for which a heat map shows numbers in its cells."""
 
 
 def draw_stability(
     stem: str, names: Sequence[str], methods: Sequence[MethodRanking], n_draws: int
 ) -> Iterator[ReportFigure]:
-    """Yield the figures of how sure ranks are; `stem` ends their names."""
+    """Yield the figures on the stability of ranks; their names end with `stem`."""
     lead = methods[0]
     order = np.argsort(lead.ranks, kind="stable")
     ordered = [names[index] for index in order.tolist()]
@@ -52,7 +52,7 @@ def draw_stability(
         ranks = np.stack([method.ranks[order] for method in methods], axis=1)
         yield ReportFigure(
             f"lines-{stem}",
-            "Rank by each method: lines that cross say that the order hangs on the method.",
+            "Rank by each method: crossing lines show that the order depends on the method.",
             Drawing(
                 rank_lines,
                 (ordered, [f"{method.method}" for method in methods], ranks),
@@ -63,7 +63,8 @@ def draw_stability(
     if taus:
         yield ReportFigure(
             f"tau-{stem}",
-            "How like the full order the resampled ones are, by method; the cross is the median.",
+            "Agreement of the resampled orders with the full order, by method; the cross is the "
+            "median.",
             Drawing(
                 tau_violins, ([f"{m.method}" for m in methods if m.stability], taus), has_png=False
             ),
@@ -89,7 +90,7 @@ def rank_blobs(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
 ) -> "Figure":
-    """Return how often each algorithm had each rank, as blobs whose area is the share of resamples.
+    """Return a figure of each algorithm's ranks as blobs whose area is the share of resamples.
 
     `shares` (m, m) has an algorithm per row and a rank per column, from 1. The cross is the median,
     the bar holds 95 %; all (m,).
@@ -107,7 +108,7 @@ def rank_blobs(
 def rank_lines(
     names: Sequence[str], methods: Sequence[str], ranks: NDArray[np.float64]
 ) -> "Figure":
-    """Return the rank of each algorithm (row) by each method (column), joined by lines."""
+    """Return a figure of each algorithm's rank by each method, joined by lines."""
     from matplotlib.figure import Figure
 
     n = len(names)
@@ -136,9 +137,9 @@ def rank_lines(
 
 
 def significance_map(names: Sequence[str], p_values: NDArray[np.float64], alpha: float) -> "Figure":
-    """Return which row is significantly better than which column: dark if p <= `alpha`.
+    """Return a figure of the pairs in which the row is significantly better than the column.
 
-    `p_values` is (m, m), nan on the diagonal.
+    Pairs with p <= `alpha` are dark. `p_values` is (m, m), nan on the diagonal.
     """
     cells = np.where(np.isnan(p_values), 0.5, p_values <= alpha)
     figure, axes = _make_map_figure(names, len(names))
@@ -150,7 +151,7 @@ def significance_map(names: Sequence[str], p_values: NDArray[np.float64], alpha:
 
 
 def rank_counts(names: Sequence[str], counts: NDArray[np.int64]) -> "Figure":
-    """Return in how many cases each algorithm (row) had each rank (column, from 1)."""
+    """Return a figure of the number of cases in which each algorithm had each rank."""
     n_ranks = counts.shape[1]
     figure, axes = _make_map_figure(names, n_ranks)
     axes.imshow(counts, cmap="Blues", vmin=0, vmax=1.7 * max(1, counts.max()), aspect="auto")
@@ -166,7 +167,7 @@ def rank_counts(names: Sequence[str], counts: NDArray[np.int64]) -> "Figure":
 def podium(
     names: Sequence[str], ranks: NDArray[np.float64], values: NDArray[np.float64], seed: int
 ) -> "Figure":
-    """Return every case as a line over the algorithms, in the order of their ranks in it.
+    """Return a figure with each case as a line over the algorithms, ordered by rank.
 
     `ranks` and `values` are (n, m). Within a rank each algorithm has its own column; ties are
     broken at random by `seed`.
@@ -203,7 +204,7 @@ def podium(
 
 
 def tau_violins(methods: Sequence[str], taus: Sequence[NDArray[np.float64]]) -> "Figure":
-    """Return violins of Kendall's tau-b between resampled and full ranks, by method."""
+    """Return violin plots of Kendall's tau-b between resampled and full ranks, by method."""
     figure, axes = _make_rows_figure(methods)
     for index, tau in enumerate(taus):
         values = tau[~np.isnan(tau)]
@@ -225,7 +226,7 @@ def tau_violins(methods: Sequence[str], taus: Sequence[NDArray[np.float64]]) -> 
 def site_heat_map(
     sites: Sequence[str], names: Sequence[str], means: NDArray[np.float64], is_larger_better: bool
 ) -> "Figure":
-    """Return the mean of each algorithm (row) at each site (column), a cross if it was not run.
+    """Return a heat map of each algorithm's mean at each site; a cross marks missing results.
 
     `means` is (sites, algorithms); dark is good.
     """
@@ -298,5 +299,5 @@ def _write_text(axes: "Axes", x: float, y: float, text: str, side: str) -> None:
 
 
 def _shorten_name(name: str) -> str:
-    """Return a name short enough for a figure; the table has the full name."""
+    """Return a name shortened for a figure; the table has the full name."""
     return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"

@@ -60,16 +60,16 @@ if TYPE_CHECKING:
 
 REFERENCE_COLOUR: Final = "#56B4E9"
 PREDICTION_COLOUR: Final = "#E69F00"
-"""Sky blue and orange of Okabe and Ito, as in the window."""
+"""Colours of reference and prediction (sky blue and orange of Okabe and Ito), as in the window."""
 
 _INCHES: Final = 1.5
 _BAR_MM: Final = 10.0
 
 
 def case_figure(picture: CasePicture) -> "Figure":
-    """Return the picture, 1.5 inches wide, with true proportions and a scale bar of 10 mm.
+    """Return a figure of a case, 1.5 inches wide, with a scale bar of 10 mm.
 
-    Without an image the masks are outlined on dark grey.
+    Proportions are true. Without an image the masks are outlined on dark grey.
     """
     from matplotlib.figure import Figure
 
@@ -191,7 +191,7 @@ def _or_undefined(value: float | None) -> str:
 
 PAGE_ROWS: Final = 50
 MOST_JOINED: Final = 5000
-"""Largest number of rows for one joint case table; beyond it, each model's page has its own."""
+"""Largest number of rows of a joint case table; above it, each model's page has its own table."""
 NO_LINKS: Final[Mapping[str, str]] = MappingProxyType({})
 
 T = TypeVar("T")
@@ -342,7 +342,7 @@ def write_reports(
 
 
 def _order_names(content: ReportContent) -> list[str]:
-    """Return the models by rank, those without a rank last."""
+    """Return the names of the models by rank; models without a rank are last."""
     names = [model.scores.name for model in content.models]
     places: dict[str, float] = {}
     if content.comparison is not None:
@@ -447,6 +447,6 @@ def _make_thumbnails(model: ModelReport, now: Progress, draw: Draw) -> tuple[_Th
 
 @contextmanager
 def _standing_at(now: Progress) -> Iterator[None]:
-    """Report every step inside as the progress `now`, so that progress never falls."""
+    """Report every inner step as the progress `now`, so that progress never decreases."""
     with changing(lambda _: now):
         yield

@@ -43,7 +43,7 @@ INTERVAL_COLUMNS: Final = (
 ROWS_LISTED: Final = 100
 
 Named = tuple[str, str, float, str]
-"""Label, name of the interval, value, and definition or the reason for a missing value."""
+"""Label, name of the interval, value, and a definition or the reason for a missing value."""
 
 
 def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTable:
@@ -105,7 +105,7 @@ def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTab
 
 
 def measured_notes(result: SegmentationResult) -> tuple[str, ...]:
-    """Return the numbers of the scored cases alone, if the numbers above count others too."""
+    """Return notes on the scored cases alone, if the main numbers also count other cases."""
     counted, means = result.counted, result.measured.performance
     if not counted.unusable:
         return ()
@@ -114,7 +114,7 @@ def measured_notes(result: SegmentationResult) -> tuple[str, ...]:
         f"Over the {means.n_cases} scored cases alone: Dice {number(means.mean_dsc)}, NormHD "
         f"{number(means.mean_norm_hd)}, performance {number(means.value)}, fairness "
         f"{number(measured.fairness.value)}, ranking score {number(measured.ranking_score)}; "
-        "groups, disparities and tests are of these. Not for ranking."
+        "groups, disparities and tests refer to these cases. Not for ranking."
     )
     return (*counted_lines(counted), text)
 
@@ -124,7 +124,7 @@ def interval_rows(
     intervals: Sequence[Interval],
     contrasts: Mapping[str, GapInterval],
 ) -> tuple[Row, ...]:
-    """Return one row for each number, with its interval and those of further methods.
+    """Return one row for each number, with its interval by the main and the further methods.
 
     A number that contains gaps between groups has the interval in `contrasts`, and no other.
     """
@@ -144,7 +144,7 @@ def interval_rows(
 
 
 def _mark_interval(interval: Interval) -> str:
-    """Return both ends, with a star if the interval has a warning."""
+    """Return both ends of an interval, with a star if it has a warning."""
     return range_text(interval.low, interval.high) + ("*" if interval.warning else "")
 
 
@@ -208,7 +208,7 @@ def cost_table(rows: Sequence[CaseScore]) -> ReportTable:
 
 
 def failure_table(model: ModelReport) -> ReportTable | None:
-    """Return how many cases have each failure kind; None if the kinds were not determined."""
+    """Return a table with the number of cases of each failure kind, or None if not determined."""
     if not model.has_failure_kinds:
         return None
     n_cases = max(model.scores.n_cases, 1)
@@ -231,7 +231,7 @@ def failure_table(model: ModelReport) -> ReportTable | None:
 
 
 def excluded_table(model: ModelReport) -> ReportTable | None:
-    """Return the cases that were not scored normally, None if there are none."""
+    """Return a table of the cases that were not scored normally, or None if there are none."""
     failures = model.scores.failures
     if not failures:
         return None

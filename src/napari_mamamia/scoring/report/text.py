@@ -64,7 +64,7 @@ class ReportTable:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A question of the reader, such as "How certain", and sentences that answer it."""
+    """A question, such as "How certain", and the sentences that answer it."""
 
     question: str
     sentences: tuple[str, ...]
@@ -121,7 +121,7 @@ def p_text(p_value: float) -> str:
 
 
 def p_said(p_value: float) -> str:
-    """Return a p-value for a sentence.
+    """Return a p-value as a phrase for a sentence.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from napari_mamamia.scoring.statistics.performance import ratio
 from napari_mamamia.scoring.statistics.resampling import count_in_rows
 
 _ROUNDING: Final = 1e-15
-"""A smaller variance is due to rounding: both models order the cases alike."""
+"""Variance below which a difference is due to rounding: both models order the cases alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class AucComparison:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedCases:
-    """Cases ranked by score: sorted once, then counted for any resample.
+    """Cases ranked by score, sorted once and then counted for any resample.
 
     `places` (n,) is 2 * (number of lower distinct scores) + (1 for a responder), and `n_scores` is
     the number of distinct scores.
@@ -67,7 +67,7 @@ class RankedCases:
         return both[:, 1::2], both[:, ::2]
 
     def auc_without_each(self) -> NDArray[np.float64]:
-        """Return the AUC with each case left out in turn, (n,)."""
+        """Return the AUCs that result if each case is left out in turn, (n,)."""
         ((yes,), (no,)) = self.counts()
         n_yes, n_no = yes.sum(), no.sum()
         below, above = np.cumsum(no) - no / 2, n_yes - np.cumsum(yes) + yes / 2
@@ -85,7 +85,7 @@ class RankedCases:
         return aucs
 
     def average_precision_without_each(self) -> NDArray[np.float64]:
-        """Return the average precision with each case left out in turn, (n,).
+        """Return the average precisions that result if each case is left out in turn, (n,).
 
         Thresholds above the case's score keep their precision. At its score and below, one case
         less is called positive, and one hit less if the case is a responder.

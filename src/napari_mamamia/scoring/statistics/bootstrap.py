@@ -18,28 +18,32 @@ from napari_mamamia.scoring.statistics.resampling import (
 )
 
 Numbers = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""Maps sums over the cases (b, k) to the values (b, m) of m numbers."""
+"""Function from sums over the cases (b, k) to the values (b, m) of m numbers."""
 
 LEVEL: Final = 0.95
 
 _PRODUCTS: Final = 1 << 18
-"""Multiplications in one matrix product. OpenBLAS starts threads above 2^18, and on a busy machine
-they wait for each other: 12 ms instead of 2 ms for 1000 x 574 x 52 with both cores in use.
+"""Largest number of multiplications in one matrix product.
+
+OpenBLAS starts threads above 2^18. On a busy machine these threads wait for each other: 12 ms
+instead of 2 ms for 1000 x 574 x 52 with both cores in use.
 """
 
 _ROWS: Final = 1 << 12
-"""Leave-one-out cases computed in one step."""
+"""Number of leave-one-out cases computed in one step."""
 
 _RESAMPLING: Final = "Resampling cases"
 
 _ROUNDING: Final = 1e-12
-"""Tolerance for rounding: an estimate this close to an end counts as inside its interval, and
-leave-one-out values that differ by less (root of the sum of squares) count as equal.
+"""Tolerance for rounding of estimates and leave-one-out values.
+
+An estimate this close to an end counts as inside its interval. Leave-one-out values that differ by
+less (root of the sum of squares) count as equal.
 """
 
 
 class IntervalMethod(StrEnum):
-    """How the ends of an interval are computed from the resampled values."""
+    """Method for computing the ends of an interval from the resampled values."""
 
     PERCENTILE = "percentile"
     """Percentiles of the resampled values, linearly interpolated, as in the paper."""
@@ -51,7 +55,7 @@ class IntervalMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An interval of the number `name`; both ends are nan, with the `reason`, if it is undefined.
+    """An interval of the number `name`; undefined ends are nan, with the `reason`.
 
     `n_resamples` values were used, and `n_undefined` further values were nan. `warning` says what
     is unusual: an estimate outside its own interval, or undefined resamples.
@@ -72,7 +76,7 @@ class Interval:
 def interval_named(
     intervals: Sequence[Interval], name: str, method: IntervalMethod = IntervalMethod.PERCENTILE
 ) -> Interval | None:
-    """Return the interval of a number by a method, None if there is none."""
+    """Return the interval of a number by a method, or None if there is none."""
     return next((i for i in intervals if i.name == name and i.method is method), None)
 
 
@@ -133,7 +137,7 @@ def bootstrap(
     leave_one_out: NDArray[np.float64],
     n_resamples: int = N_RESAMPLES,
 ) -> Bootstrap:
-    """Return m numbers with their values on `n_resamples` resamples, given in blocks (b, m).
+    """Return the bootstrap of m numbers from resampled values given in blocks (b, m).
 
     `estimates` (m,) are computed from all cases, `leave_one_out` (n, m) with each case left out.
     """
@@ -198,7 +202,7 @@ def _find_ends(
     method: IntervalMethod,
     level: float,
 ) -> tuple[tuple[float, float], str]:
-    """Return both ends and "", or nan and the reason."""
+    """Return both ends of an interval and "", or nan and the reason."""
     if not replicates.size:
         return (np.nan, np.nan), "the number is undefined in every resample"
     tails = np.array([(1 - level) / 2, (1 + level) / 2])

@@ -20,14 +20,14 @@ Array = NDArray[np.float64]
 
 LEVEL: Final = 0.95
 TRUSTED_SIZE: Final = 20
-"""Groups smaller than this use the pooled variance if their own is smaller: a small group may
-contain
-no failure by chance, so that its spread looks tiny. Coverage with and without this rule:
-docs/methods/intervals.md.
+"""Group size below which the pooled variance is used if the group's own is smaller.
+
+A small group may contain no failure by chance, so that its spread looks tiny. Coverage with and
+without this rule: docs/methods/intervals.md.
 """
 
 _WIDEST: Final = 14.0
-"""A studentised range above this does not occur in double precision."""
+"""Largest studentised range that occurs in double precision."""
 _FREEDOMS: Final = np.array([1, 1.3, 1.7, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20, 30, 60, 120, np.inf])
 
 
@@ -59,7 +59,7 @@ class GroupMoments:
 
 @dataclass(frozen=True, slots=True)
 class GapEnds:
-    """Both ends of the interval of a gap; `pair` holds the groups (higher, lower) of `high`."""
+    """Both ends of the interval of a gap; `pair` holds the higher and lower group of `high`."""
 
     low: float
     high: float
@@ -90,7 +90,7 @@ def range_point(level: float, n_groups: int, freedom: Array) -> Array:
 
 
 def range_by_chance(errors: Array) -> float:
-    """Return the mean range of independent normal numbers with mean 0 and these variances (g,)."""
+    """Return the expected range of independent normal numbers with mean 0 and variances (g,)."""
     spread = np.sqrt(errors[errors > 0])
     if not spread.size:
         return 0.0

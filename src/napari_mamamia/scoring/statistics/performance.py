@@ -28,7 +28,7 @@ class SegmentationScores:
             object.__setattr__(self, name, column)
         if len(set(self.case_ids)) < len(self.case_ids):
             twice = next(i for i in self.case_ids if self.case_ids.count(i) > 1)
-            raise ValueError(f"expected one score for each case, got case {twice} twice")
+            raise ValueError(f"there are two scores for case {twice}, but expected one")
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, float, float]]) -> "SegmentationScores":
@@ -107,7 +107,7 @@ def ratio(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _explain_undefined(has_dsc: NDArray[np.bool_], has_norm_hd: NDArray[np.bool_]) -> str:
-    """Return which mean has no defined case, "" if both have one."""
+    """Return which mean has no defined case, or "" if both means have one."""
     if not has_dsc.size:
         return "there is no case with a defined score"
     if has_dsc.any() and has_norm_hd.any():
@@ -135,5 +135,5 @@ def _check_column(
         bounds = "from 0 to 1" if highest == 1 else "0 or above and finite"
         raise ValueError(
             f"expected {name} to be {bounds} (nan: undefined), got {column[wrong[0]]:g} for case "
-            f"{case_ids[wrong[0]]}: correct the table"
+            f"{case_ids[wrong[0]]}; correct the table"
         )

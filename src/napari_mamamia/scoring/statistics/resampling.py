@@ -11,7 +11,10 @@ SEED: Final = 42
 """Default number of resamples and seed. Source: arXiv 2603.01250v2, intervals."""
 
 _BLOCK: Final = 1 << 17
-"""Indices held at a time (1 MB, fits the cache); memory does not grow with the resamples."""
+"""Number of indices held at a time (1 MB), which fits into the cache.
+
+So memory use does not grow with the number of resamples.
+"""
 
 _ROWS: Final = 60
 _WEIGHTS: Final = 1 << 24
@@ -21,7 +24,7 @@ _WEIGHTS: Final = 1 << 24
 def draw_cases(
     n_cases: int, n_resamples: int = N_RESAMPLES, seed: int = SEED
 ) -> Iterator[NDArray[np.int64]]:
-    """Return an iterator over the cases of each resample, in blocks of rows (b, n).
+    """Return an iterator over the drawn cases of each resample, in blocks of rows (b, n).
 
     Resample k is row k of `numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))`,
     whatever the block size: calls with the same number of cases and seed draw the same cases.
@@ -41,7 +44,7 @@ def draw_cases(
 
 
 def count_in_rows(places: NDArray[np.int64], n_places: int) -> NDArray[np.int64]:
-    """Return how often each row of `places` (b, n) contains each of 0 to `n_places` - 1, (b, m)."""
+    """Return the counts of 0 to `n_places` - 1 in each row of `places` (b, n), (b, m)."""
     n_rows = len(places)
     if n_rows > 1:
         places = places + np.arange(n_rows)[:, None] * n_places

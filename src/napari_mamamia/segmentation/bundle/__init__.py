@@ -1,5 +1,5 @@
-"""MONAI bundles: configs read as records, `@` followed, `$` never evaluated.
+"""MONAI bundles, read as data: `@` references are followed, `$` expressions never evaluated.
 
-`engine` joins it; `allowed` names the classes that are made, `card` is what is known without MONAI,
-`windows` its sliding window. `in_room` runs a refused bundle in a closed room.
+`engine` is the entry point; `allowed` lists the classes that may be used, `card` describes a bundle
+without MONAI, `windows` is its sliding window. `in_sandbox` runs a refused bundle in a sandbox.
 """

@@ -1,7 +1,7 @@
-"""Which classes of MONAI a bundle may ask for here, by name; a list, so that MONAI is not needed.
+"""Names of the MONAI classes that a bundle may use, listed so that MONAI is not needed.
 
-Left out is what takes a function or a class as a value, reads or writes files, fetches weights from
-a network, draws random numbers, or makes something else than one volume of outputs.
+Not in the list are classes that take a function or a class as a value, read or write files,
+download weights, draw random numbers, or have an output other than one volume.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ SPATIAL: Final = frozenset(
         "Zoomd",
     )
 )
-"""What moves voxels by the grid alone, so that it can be planned without the images."""
+"""Transforms that change only the grid, so that they can be planned without the images."""
 
 _PLAIN: Final = frozenset(("CastToTyped", "EnsureTyped", "Identityd", "ToTensord"))
 
@@ -53,17 +53,17 @@ BEFORE: Final = (
         )
     )
 )
-"""Preprocessing."""
+"""Allowed transforms before the network."""
 
 LOOKING_AROUND: Final = frozenset(
     ("FillHolesd", "KeepLargestConnectedComponentd", "RemoveSmallObjectsd")
 )
-"""Postprocessing whose result at a voxel depends on voxels far away."""
+"""Postprocessing steps whose result at a voxel depends on distant voxels."""
 
 AFTER: Final = (
     LOOKING_AROUND | _PLAIN | frozenset(("Activationsd", "AsDiscreted", "Invertd", "LabelFilterd"))
 )
-"""Postprocessing."""
+"""Allowed transforms after the network."""
 
 NETWORKS: Final = frozenset(
     (
@@ -80,26 +80,27 @@ NETWORKS: Final = frozenset(
         "VNet",
     )
 )
-"""Networks that take plain values only, load nothing, and make one output."""
+"""Allowed networks: they take only plain values, load nothing, and have one output."""
 
 _ALIASES: Final = {"Unet": "UNet", "BasicUnet": "BasicUNet", "AttentionUNet": "AttentionUnet"}
 _ISOLATED: Final = f"or {IN_A_ROOM}"
 
 
 def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> Iterator[str]:
-    """Yield, in plain sentences, what of a bundle cannot be run here.
+    """Yield sentences with the reasons why a bundle cannot be run here.
 
     Parameters
     ----------
     config, data_format
-        The bundle's.
+        The config and data format of the bundle.
     weights
-        Name of the file with the network; "" if it has none.
+        Name of the file with the network; "" if there is none.
 
     Raises
     ------
     ModelError
-        If the network is no class of MONAI, or an argument of it or of a step is an expression.
+        If the network is not a class of MONAI, or an argument of the network or of a step is an
+        expression.
     """
     for steps, allowed in ((config.preprocessing, BEFORE), (config.postprocessing, AFTER)):
         for step in steps:
@@ -110,14 +111,14 @@ def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> I
     axes = len(data_format.spatial_shape)
     if axes not in (0, 3):
         yield (
-            f"the network of {config.where} should take volumes, but metadata.json gives its "
-            f"input {axes} axes: choose a bundle for three axes"
+            f"expected the network of {config.where} to take volumes, but metadata.json gives its "
+            f"input {axes} axes; choose a bundle for three axes"
         )
     channels = len(data_format.channels)
     if len(config.images) not in (1, channels):
         yield (
-            f"{config.where}: LoadImaged should read 1 image or one for each of the {channels} "
-            f"channel(s), but reads {', '.join(config.images)}: correct the bundle"
+            f"{config.where}: expected LoadImaged to read 1 image or one for each of the "
+            f"{channels} channels, but it reads {', '.join(config.images)}; correct the bundle"
         )
     if not any(step.name == "AsDiscreted" for step in config.postprocessing):
         yield (
@@ -129,12 +130,12 @@ def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> I
 
 
 def network_name(step: Step, where: str) -> str:
-    """Return MONAI's name of a network's class, "" where it is not in the list.
+    """Return MONAI's name of a network's class, or "" if it is not in the list.
 
     Raises
     ------
     ModelError
-        If it is no class of MONAI at all.
+        If it is not a class of MONAI.
     """
     name = short_name(step.name, f"{where}: {step.key}")
     name = _ALIASES.get(name, name)
@@ -144,13 +145,13 @@ def network_name(step: Step, where: str) -> str:
 def _about_network(config: BundleConfig, weights: str) -> Iterator[str]:
     if not weights:
         yield (
-            f"the bundle of {config.where} should have its network as models/model.ts or "
-            "models/model.pt, but has neither: copy that file too"
+            f"expected the bundle of {config.where} to have its network as models/model.ts or "
+            "models/model.pt, but it has neither; copy that file too"
         )
     elif weights.endswith(".pt") and config.network is None:
         yield (
-            f"{config.where} should have network_def with the class of the network, since "
-            f"{weights} holds weights only: complete the bundle, or export models/model.ts"
+            f"expected {config.where} to have network_def with the class of the network, since "
+            f"{weights} holds weights only; complete the bundle, or export models/model.ts"
         )
     elif weights.endswith(".pt") and config.network is not None:
         step = config.network
@@ -161,6 +162,6 @@ def _about_network(config: BundleConfig, weights: str) -> Iterator[str]:
 
 def _describe_unknown(step: Step, name: str, allowed: list[str], where: str) -> str:
     return (
-        f"{where}: {step.key} should be one of {', '.join(allowed)}, got {name}, which was not "
-        f"looked up and not run: ask its author for a bundle without it, {_ISOLATED}"
+        f"{where}: expected {step.key} to be one of {', '.join(allowed)}, but it is {name}, which "
+        f"was neither imported nor run; ask its author for a bundle without it, {_ISOLATED}"
     )

@@ -1,4 +1,4 @@
-"""What is known of a MONAI bundle before it is loaded: read from its texts, MONAI not needed."""
+"""The description of a MONAI bundle, read from its text files before loading, without MONAI."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -39,16 +39,17 @@ _SHOWN: Final = (
 )
 _LONGEST: Final = 300
 _BLENDED: Final = (
-    "the bundle brings labels back by linear interpolation; they are rounded here, and between "
-    "background and label 2 a rim of label 1 can arise"
+    "the bundle resamples labels by linear interpolation; the values are rounded, so a rim of "
+    "label 1 can appear between background and label 2"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class BundleFacts:
-    """What a bundle's texts say; fields are as in `ModelCard`.
+    """Facts from the text files of a bundle; fields are as in `ModelCard`.
 
-    `root` is its folder, `files` are the names of what decides its result: network and configs.
+    `root` is its folder, `files` are the names of the files that determine its result: network and
+    configs.
     """
 
     root: str = ""
@@ -62,7 +63,7 @@ class BundleFacts:
 
 
 def describe_bundle(files: ModelFiles) -> BundleFacts:
-    """Return what a bundle says of itself; why it cannot be run stands in `missing`."""
+    """Return the facts from a bundle's files, with reasons why it cannot be run in `missing`."""
     try:
         root = bundle_root(files)
         metadata = read_metadata(files)
@@ -117,7 +118,7 @@ def _run_facts(config: BundleConfig) -> Iterator[tuple[str, Setting]]:
 
 
 def _blends_labels(config: BundleConfig) -> bool:
-    """Whether labels, not probabilities, are interpolated linearly on the way back."""
+    """Return whether labels (not probabilities) are resampled linearly to the image's grid."""
     names = [step.name for step in config.postprocessing]
     if "AsDiscreted" not in names:
         return False
@@ -126,7 +127,7 @@ def _blends_labels(config: BundleConfig) -> bool:
 
 
 def _format_spacing(pixdim: Any) -> str:
-    """Return a spacing along (z, y, x) as text; MONAI has it along (x, y, z)."""
+    """Return a spacing along (z, y, x) as text; MONAI uses the order (x, y, z)."""
     values = pixdim if isinstance(pixdim, list | tuple) else [pixdim] * 3
     texts = (f"{v:g}" if isinstance(v, int | float) else "not known" for v in reversed(values))
     return " x ".join(texts)
@@ -138,7 +139,7 @@ def _choose_name(metadata: Mapping[str, Any], usual: str) -> str:
 
 
 def bundle_card(files: ModelFiles, kind: ModelKind, checksums: bool) -> ModelCard:
-    """Return the card of a MONAI bundle; its configs count among the files that are summed."""
+    """Return the card of a MONAI bundle; its checksum includes the configs."""
     bundle = describe_bundle(files)
     deciding = [item for item in files.sizes if item[0] in bundle.files]
     return ModelCard(

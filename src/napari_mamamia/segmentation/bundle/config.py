@@ -1,8 +1,4 @@
-"""What a MONAI bundle says of itself and how it is run, as records; no class of it is looked up.
-
-Source: MONAI 1.6.1, "MONAI Bundle Specification" (metadata.json, inference.json) and
-bundle/properties.py (which keys hold preprocessing, network, inferer and postprocessing).
-"""
+"""Records that describe a MONAI bundle and its run; none of its classes is imported."""
 
 import math
 from collections.abc import Mapping
@@ -26,7 +22,7 @@ _REPAIR: Final = "correct the bundle, or ask its author"
 
 @dataclass(frozen=True, slots=True)
 class DataFormat:
-    """What metadata.json says of input and output; channels by name, in their order."""
+    """Input and output in metadata.json; channels by name, in order."""
 
     channels: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -40,16 +36,16 @@ class DataFormat:
 
     @property
     def labels(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Labels as (name, values): output k is value k where 0 is background, else value k+1."""
+        """Labels as (name, values): output k has value k if there is background, else k + 1."""
         first = 1 if self.has_background else 0
         return tuple((name, (number,)) for number, name in enumerate(self.outputs[first:], start=1))
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """MONAI's sliding window; `roi_size` None runs the network once on the whole volume.
+    """MONAI's sliding window; with `roi_size` None the network runs once on the whole volume.
 
-    Extents below 1 mean the volume's. The defaults are SlidingWindowInferer's.
+    Extents below 1 stand for the extents of the volume. The defaults are SlidingWindowInferer's.
     """
 
     roi_size: tuple[int, int, int] | None = None
@@ -63,10 +59,11 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class BundleConfig:
-    """How a bundle is run. `preprocessing` begins after reading the images into `images`.
+    """Configuration of a bundle's run.
 
-    `images` are the keys that get the channels: one key for all of them, or one for each.
-    `mixed` says whether it computes in half precision on a CUDA card.
+    `preprocessing` starts after the images are read into `images`. `images` are the keys for the
+    channels: one key for all of them, or one for each. `mixed` says whether the bundle computes in
+    half precision on a CUDA GPU.
     """
 
     where: str
@@ -80,7 +77,7 @@ class BundleConfig:
 
 
 def read_format(metadata: Mapping[str, Any], where: str) -> DataFormat:
-    """Return what metadata.json says of input and output.
+    """Return the input and output described in metadata.json.
 
     Raises
     ------
@@ -98,18 +95,18 @@ def read_format(metadata: Mapping[str, Any], where: str) -> DataFormat:
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ModelError(
-            f"{where}: metadata.json should have network_data_format with inputs.image and "
-            f"outputs.pred, each with num_channels, but {type(error).__name__}: {error}: {_REPAIR}"
+            f"{where}: expected network_data_format with inputs.image and outputs.pred, each with "
+            f"num_channels, in metadata.json ({type(error).__name__}: {error}); {_REPAIR}"
         ) from error
 
 
 def read_config(references: References) -> BundleConfig:
-    """Return how a bundle is run, of its inference.json.
+    """Return the configuration of a bundle's run from its inference.json.
 
     Raises
     ------
     ModelError
-        If a needed value is missing or an expression, or a step is none that a bundle can have.
+        If a needed value is missing or an expression, or a bundle cannot have such a step.
     """
     where = references.where
     before, lazy = read_steps(references, "preprocessing")
@@ -128,7 +125,7 @@ def read_config(references: References) -> BundleConfig:
 
 
 def has_background(data_format: DataFormat, config: BundleConfig) -> bool:
-    """Whether output 0 is background: it is called so, or the largest output wins."""
+    """Return whether output 0 is background: by its name, or because the largest output wins."""
     named = data_format.outputs[0].strip().casefold() == "background"
     wins = any(
         step.name == "AsDiscreted" and step.argument("argmax") not in (None, False, [False])
@@ -140,7 +137,7 @@ def has_background(data_format: DataFormat, config: BundleConfig) -> bool:
 def label_names(
     data_format: DataFormat, config: BundleConfig
 ) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return labels as (name, values): output k is value k where 0 is background, else k + 1."""
+    """Return labels as (name, values): output k has value k if there is background, else k + 1."""
     names = data_format.outputs[1 if has_background(data_format, config) else 0 :]
     return tuple((name, (value,)) for value, name in enumerate(names, start=1))
 
@@ -150,22 +147,24 @@ def _read_windows(references: References) -> Windows:
     inferer = references.value("inferer")
     if not isinstance(inferer, Mapping):
         understood(inferer, where)
-        raise ModelError(f"{where}: inferer should have _target_, got {inferer!r}: {_REPAIR}")
+        raise ModelError(
+            f"{where}: expected inferer to have _target_, but it is {inferer!r}; {_REPAIR}"
+        )
     name = short_name(understood(inferer.get("_target_"), where), f"{where}: inferer")
     if name == "SimpleInferer":
         return Windows()
     if name not in ("SlidingWindowInferer", "SlidingWindowInfererAdapt"):
         raise ModelError(
-            f"{where}: the inferer should be SlidingWindowInferer or SimpleInferer, got {name}: "
-            "export the network as TorchScript and choose that file instead"
+            f"{where}: expected the inferer SlidingWindowInferer or SimpleInferer, but found "
+            f"{name}; export the network as TorchScript and choose that file instead"
         )
     understood({k: v for k, v in inferer.items() if k not in UNUSED}, where)
     try:
         return _window_record(inferer)
     except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise ModelError(
-            f"{where}: inferer should have roi_size with three whole numbers and an overlap from "
-            f"0 to below 1, but {error}: {_REPAIR}"
+            f"{where}: expected inferer to have roi_size with three whole numbers and an overlap "
+            f"from 0 to below 1, but {error}; {_REPAIR}"
         ) from error
 
 
@@ -192,7 +191,7 @@ def _window_record(found: Mapping[str, Any]) -> Windows:
 
 
 def _find_network(references: References) -> Step | None:
-    """Return the network's class and arguments, None where the config has none."""
+    """Return the network's class and arguments, or None if the config has none."""
     key = next((name for name in ("network_def", "network") if name in references), "")
     definition = references.value(key) if key else None
     if not isinstance(definition, Mapping) or "_target_" not in definition:

@@ -1,7 +1,7 @@
-"""What a run of a MONAI bundle would cost, told from its configs; MONAI is not needed.
+"""The cost of a run of a MONAI bundle, estimated from its configs without MONAI.
 
-Source of shapes and windows: MONAI 1.6.1, data/utils.py (compute_shape_offset,
-dense_patch_slices) and inferers/utils.py.
+Source of shapes and windows: MONAI 1.6.1, data/utils.py (compute_shape_offset, dense_patch_slices)
+and inferers/utils.py.
 """
 
 import math
@@ -28,15 +28,15 @@ _SPACING_ARGUMENTS: Final = frozenset(
 
 
 def tiles_of_bundle(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
-    """Return the windows of a whole case on `grid`, at most: empty borders are not cut off.
+    """Return an upper limit of the windows of a case on `grid`: empty borders are not cropped.
 
-    None for another kind of model, a window as large as the volume (its time is not that of a
-    tile), and steps of preprocessing whose extents only MONAI knows.
+    None for another kind of model, for a window as large as the volume (its time is not that of a
+    tile), and if only MONAI knows the extents after a step of preprocessing.
 
     Raises
     ------
     ModelError
-        If the configs cannot be read, or a setting means nothing for a bundle.
+        If the configs cannot be read, or a setting does not apply to a bundle.
     """
     if card.kind is not ModelKind.MONAI_BUNDLE or card.missing:
         return None
@@ -63,13 +63,18 @@ def tiles_of_bundle(card: ModelCard, settings: EngineSettings, grid: Grid) -> Ti
 
 
 def bundle_bytes(inputs: int, outputs: int, padded: Sequence[int], grid: Grid) -> int:
-    """Return what a run's volumes take, in bytes of single precision."""
+    """Return an upper limit of the windows of a case on `grid`, or None if it is unknown.
+
+    Cropping of empty borders is not considered. The limit is unknown for another kind of model, for
+    a window as large as the volume (its time is not that of a tile), and if only MONAI knows the
+    extents after a step of preprocessing.
+    """
     voxels, case_voxels = math.prod(padded), math.prod(grid.shape)
     return 4 * (voxels * (2 * inputs + 2 * outputs + 1) + case_voxels * (inputs + 2 * outputs))
 
 
 def _follow_shape(steps: Sequence[Step], grid: Grid) -> tuple[int, int, int] | None:
-    """Return the extents (x, y, z) that the network sees, None where a step is not followed."""
+    """Return the extents (x, y, z) of the network's input, or None if a step is unsupported."""
     extents, spacing = list(grid.shape[::-1]), list(grid.spacing_mm[::-1])
     letters = grid.orientation
     for step in steps:
@@ -101,7 +106,7 @@ def _follow_shape(steps: Sequence[Step], grid: Grid) -> tuple[int, int, int] | N
 
 
 def _find_order(letters: str, wanted: str) -> list[int] | None:
-    """Return which axis of now becomes each axis of `wanted`, None if they are not letters."""
+    """Return the current axis of each axis of `wanted`, or None if they are not letters."""
     order = [
         next((k for k, now in enumerate(letters) if any({now, one} <= set(p) for p in _PAIRS)), -1)
         for one in wanted
@@ -110,7 +115,10 @@ def _find_order(letters: str, wanted: str) -> list[int] | None:
 
 
 def _find_spacing(step: Step, now: Sequence[float]) -> list[float] | None:
-    """Return the spacing (x, y, z) after a step; 0 and less keep the one of now, as MONAI does."""
+    """Return the spacing (x, y, z) after a step.
+
+    Values of 0 or less keep the present one, as in MONAI.
+    """
     strange = {name for name, _ in step.arguments} - _SPACING_ARGUMENTS
     pixdim = _make_triple(step.argument("pixdim"))
     if strange or not all(isinstance(t, int | float) and math.isfinite(t) for t in pixdim):
@@ -119,7 +127,7 @@ def _find_spacing(step: Step, now: Sequence[float]) -> list[float] | None:
 
 
 def _count_windows(shape: Sequence[int], windows: Windows) -> tuple[int, tuple[int, ...]] | None:
-    """Return how many windows there are, and the volume padded to one."""
+    """Return the number of windows, and the volume's extents padded to at least one window."""
     if windows.roi_size is None or min(windows.roi_size) < 1:
         return None
     count, padded = 1, []
@@ -132,6 +140,6 @@ def _count_windows(shape: Sequence[int], windows: Windows) -> tuple[int, tuple[i
 
 
 def _make_triple(value: Any) -> tuple[Any, ...]:
-    """Return a value for each axis; where there is not one for each, what nothing comes of."""
+    """Return a value for each axis, or nan values if their number is wrong."""
     values = tuple(value) if isinstance(value, list | tuple) else (value,) * 3
     return values if len(values) == 3 else (math.nan,) * 3

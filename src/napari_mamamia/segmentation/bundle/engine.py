@@ -1,7 +1,7 @@
-"""The engine of MONAI bundles: MONAI's own result, without its workflow, which is code.
+"""The engine of MONAI bundles, which reproduces MONAI's result without running bundle code.
 
 Transforms and networks are MONAI's classes with arguments from the bundle's configs; windows are
-blended as MONAI does. With torch in single precision on the processor labels and probabilities are
+blended as in MONAI. With torch in single precision on the CPU, labels and probabilities equal
 those of the bundle's own workflow.
 """
 
@@ -25,6 +25,7 @@ from torch import nn
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.segmentation.bundle.allowed import LOOKING_AROUND, network_name
@@ -75,38 +76,39 @@ from napari_mamamia.segmentation.nnunet.checkpoint import (
     unsafe_globals,
 )
 
-# The network of a MONAI bundle: TorchScript, or a class of an allow-list with weights as data.
+# The network of a MONAI bundle: TorchScript, or an allowed class with weights read as data.
 
 _INNER: Final = ("model", "state_dict", "network")
-# Before each name where torch's DataParallel trained.
+# Prefix of names if torch's DataParallel was used in training.
 _PREFIX: Final = "module."
-_COPY: Final = "copy the bundle again from where it came from"
+_COPY: Final = "copy the bundle again from its source"
 
 
 def load_network(path: Path, step: Step | None, where: str) -> nn.Module:
-    """Return the network with its weights, ready to predict, on the processor.
+    """Return the network with its weights, ready to predict, on the CPU.
 
     Parameters
     ----------
     path
         ``models/model.ts`` or ``models/model.pt``.
     step
-        The class and its arguments, for weights without a network; None where the config has none.
+        The class and its arguments, for weights without a network; None if the config has none.
     where
-        Names the config in messages.
+        Name of the config for messages.
 
     Raises
     ------
     ModelError
-        If the file is damaged or wants to run something, the class is not in the allow-list, or the
-        weights do not fit it.
+        If the file is damaged or contains code, the class is not in the allow-list, or the weights
+        do not fit it.
     """
     if path.suffix == ".ts":
         return read_script(path)
     if step is None:
         raise ModelError(
-            f"{where} should have network_def with the class of the network, since {path.name} "
-            "holds weights only: complete the bundle, or export the network as models/model.ts"
+            f"expected {where} to have network_def with the class of the network, since "
+            f"{path.name} holds weights only; complete the bundle, or export the network as "
+            "models/model.ts"
         )
     network = _build_network(step, where)
     weights = _find_weights(path)
@@ -115,39 +117,40 @@ def load_network(path: Path, step: Step | None, where: str) -> nn.Module:
     except RuntimeError as error:
         reason = "; ".join(line.strip() for line in str(error).splitlines()[1:4])
         raise ModelError(
-            f"{path} should hold the weights of {step.name} as {where} describes it, but they do "
-            f"not fit ({reason}): {_COPY}"
+            f"expected {path} to hold the weights of {step.name} as described by {where}, but "
+            f"they do not fit ({reason}); {_COPY}"
         ) from error
     return network.eval()
 
 
 def _build_network(step: Step, where: str) -> nn.Module:
-    """Return the network without weights: MONAI's own class of an allowed name."""
+    """Return the network without weights, an instance of MONAI's class with this allowed name."""
     name = network_name(step, where)
     kind: Any = getattr(monai.networks.nets, name, None) if name else None
     if not inspect.isclass(kind):
         raise ModelError(
-            f"{where}: {step.key} should be a known network of MONAI {monai.__version__}, got "
-            f"{step.name}, which was not looked up: see which version the bundle was made for, or "
-            "export the network as models/model.ts"
+            f"{where}: expected {step.key} to be a network of MONAI {monai.__version__}, but it "
+            f"is {step.name}, which was not imported; check which version the bundle was made "
+            "for, or export the network as models/model.ts"
         )
     arguments = understood(dict(step.arguments), where)
     if any(isinstance(value, NumberType) for value in arguments.values()):
-        raise ModelError(f"{where}: {step.key} takes no types of numbers: correct the bundle")
+        raise ModelError(f"{where}: {step.key} does not accept number types; correct the bundle")
     with said_by_monai(f"{where}: {step.key} ({name})"):
         network: nn.Module = kind(**arguments)
     return network
 
 
 def _find_weights(path: Path) -> Mapping[str, Any]:
-    """Return the table of tensors in a file: the file's own, or that under a usual name."""
+    """Return the table of tensors in a file: the whole file, or an entry with a common name."""
     table = _load_file(path)
     for name in _INNER:
         if isinstance(table, Mapping) and isinstance(table.get(name), Mapping):
             table = table[name]
     if not isinstance(table, Mapping) or not all(torch.is_tensor(v) for v in table.values()):
         raise ModelError(
-            f"{path} should hold a network's weights by name, but holds other things: {_COPY}"
+            f"expected {path} to hold a network's weights by name, but it holds other objects; "
+            f"{_COPY}"
         )
     if table and all(str(name).startswith(_PREFIX) for name in table):
         return {str(name).removeprefix(_PREFIX): value for name, value in table.items()}
@@ -162,32 +165,34 @@ def _load_file(path: Path) -> Any:
             with open_plain(path) as stream:
                 return torch.load(stream, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        names = ", ".join(unsafe_globals(path)) or "something that is not told"
+        names = ", ".join(unsafe_globals(path)) or "an unknown function"
         raise ModelError(
-            f"{path} should hold numbers only, but loading it would call {names}: it was not "
+            f"expected {path} to hold numbers only, but loading it would call {names}; it was not "
             f"opened and nothing was run. Ask its author for a clean file, or {IN_A_ROOM}",
             remedies=(WRAP,),
         ) from error
     except DAMAGE as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ModelError(
-            f"{path} should be a whole file of weights, but it is damaged or of another kind "
-            f"({reason}): {_COPY}"
+            f"expected {path} to be a complete file of weights, but it is damaged or of another "
+            f"kind ({reason}); {_COPY}"
         ) from error
 
 
 _TOTAL: Final = 1000  # steps of a whole run: preparing, predicting, writing
 _PREPARED: Final = 100
 _PREDICTED: Final = 930
-_MARGIN: Final = 2  # voxels of the network's grid that linear interpolation at an edge reaches
+_MARGIN: Final = 2  # voxels of the network's grid that linear interpolation at an edge uses
 _USUAL: Final = 96
-"""Voxels of a window as large as the volume, for measuring. Source: most windows of MONAI's Model
-Zoo."""
+"""Extent in voxels of a window for timing, if the real one is as large as the volume.
+
+Source: most windows of MONAI's Model Zoo.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class BundleEngine:
-    """A loaded bundle. Make it with `load_bundle`; let go of it with `close`."""
+    """A loaded bundle. Create it with `load_bundle`; release it with `close`."""
 
     card: ModelCard
     settings: EngineSettings
@@ -196,7 +201,7 @@ class BundleEngine:
     transforms: BundleTransforms = field(repr=False)
 
     def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
-        """Return what a case on `grid` would cost, as if nothing empty were cut off."""
+        """Return the cost of a case on `grid`, assuming that no empty border is cropped."""
         require_meant(self.settings, self.card.name)
         shape, affine = self.transforms.shape(grid)
         windows = self._plan_windows(shape, affine, grid, region)
@@ -214,16 +219,16 @@ class BundleEngine:
         )
 
     def predict(self, given: EngineInput) -> EngineResult:
-        """Label one case, as `Engine.predict`; progress comes with every step and group of windows.
+        """Label one case, as `Engine.predict`; every step and group of windows reports progress.
 
-        All windows are computed where a step after the network looks further than the region.
+        All windows are computed if a step after the network depends on voxels outside the region.
 
         Raises
         ------
         ModelError
-            If the channels do not fit the bundle, a setting means nothing for it, or a step fails.
+            If the channels do not fit the bundle, a setting does not apply to it, or a step fails.
         OverLimitError
-            If it was not done at the deadline: of one network there is no part to keep.
+            If it is not finished at the deadline: one network has no partial result.
         CaseError
             If the volumes are not finite.
         """
@@ -233,17 +238,17 @@ class BundleEngine:
             return self._predict_case(given, threads)
 
     def run_one_tile(self) -> None:
-        """Run the network once on an empty window, to measure how long it takes."""
+        """Run the network once on an empty window, to measure its time."""
         require_meant(self.settings, self.card.name)
         size = self.transforms.config.windows.roi_size or (0, 0, 0)
         usual = [n if n > 0 else _USUAL for n in size]
         with threads_set(self.settings.threads):
             inputs = len(self.transforms.data_format.channels)
             output = self._run_network(torch.zeros((1, inputs, *usual), device=self.device))
-            output.flatten()[:1].cpu()  # a graphics card answers before it is done
+            output.flatten()[:1].cpu()  # a GPU returns before it has finished
 
     def close(self) -> None:
-        """Let go of the network, and give a graphics card its memory back."""
+        """Release the network and the memory of a GPU."""
         self.network = nn.Identity()
         release_memory(self.device)
 
@@ -284,8 +289,9 @@ class BundleEngine:
             )
         except WindowTimeIsUp as stop:
             raise OverLimitError(
-                f"{self.card.name} should be done within the time limit, but its {windows.count} "
-                "windows took longer: allow more time, or draw a box around the lesion"
+                f"expected {self.card.name} to finish within the time limit, but its "
+                f"{windows.count} windows took longer; allow more time, or draw a box around the "
+                "lesion"
             ) from stop
 
     def _run_network(self, parts: Any) -> Any:
@@ -305,9 +311,9 @@ class BundleEngine:
 
     @property
     def _looks_around(self) -> bool:
-        """Whether a voxel's label depends on outputs far away, so that all must be computed."""
+        """Return whether labels depend on distant outputs, so that every window is needed."""
         config = self.transforms.config
-        # A mode that is a number is the order of a spline, whose values depend on the whole volume.
+        # A mode that is a number is a spline order; its values depend on the whole volume.
         return any(step.name in LOOKING_AROUND for step in config.postprocessing) or any(
             isinstance(step.argument("mode"), int) for step in config.preprocessing
         )
@@ -316,12 +322,14 @@ class BundleEngine:
         channels = self.transforms.data_format.channels
         if len(arrays) != len(channels):
             raise ModelError(
-                f"{self.card.name} takes {len(channels)} channel(s) ({', '.join(channels)}), got "
-                f"{len(arrays)}: choose a recipe that makes these"
+                f"{self.card.name} takes {count_of(len(channels), 'channel')} "
+                f"({', '.join(channels)}), but "
+                f"got {len(arrays)}; choose a recipe that makes these"
             )
         if not all(np.isfinite(array).all() for array in arrays):
             raise CaseError(
-                "the images should be finite numbers, but hold NaN or infinity: repair the files"
+                "expected the images to be finite numbers, but they hold NaN or infinity; repair "
+                "the files"
             )
 
     def _describe_run(
@@ -344,17 +352,20 @@ class BundleEngine:
 
 
 def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> BundleEngine:
-    """Load a bundle: unpack a zip, read configs and weights as data.
+    """Load a bundle: unpack a zip, and read configs and weights as data.
 
     Raises
     ------
     ModelError
-        If the card is of another kind of model, a file is missing, damaged or wants to run
-        something, a setting means nothing for a bundle, or the weights do not fit.
+        If the card is of another kind of model, a file is missing, damaged or contains code, a
+        setting does not apply to a bundle, or the weights do not fit.
     """
     settings = settings or EngineSettings()
     if card.kind is not ModelKind.MONAI_BUNDLE or card.missing:
-        kind = f"{card.path} should be a MONAI bundle, but is {card.kind.value}: choose another"
+        kind = (
+            f"expected {card.path} to be a MONAI bundle, but it is {card.kind.value}; choose "
+            "another"
+        )
         raise ModelError("; ".join(card.missing) or kind)
     require_meant(settings, card.name)
     device = choose_device(settings.device)
@@ -373,7 +384,7 @@ def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> Bund
 
 
 def _box_to(region: Box, grid: Grid, affine: NDArray[np.float64]) -> Box:
-    """Return the box of the network's grid, along (x, y, z), that holds a box of the case."""
+    """Return the box (x, y, z) of the network's grid that covers a box of the case."""
     ends = zip(region.start, region.stop, strict=True)
     corners = grid.to_world_mm(list(product(*((a - 0.5, b - 0.5) for a, b in ends))))
     there = (corners - affine[:3, 3]) @ np.linalg.inv(affine[:3, :3]).T

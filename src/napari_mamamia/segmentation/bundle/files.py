@@ -1,4 +1,4 @@
-"""The files of a MONAI bundle: where it lies, its texts as values, its weights."""
+"""The files of a MONAI bundle: its folder, its configs as values, its weights."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -16,7 +16,7 @@ _REPAIR: Final = "correct the bundle, or ask its author"
 
 
 def bundle_root(files: ModelFiles) -> str:
-    """Return the folder of a bundle below `files`, "" for itself.
+    """Return the folder of a bundle below `files`; "" is `files` itself.
 
     Raises
     ------
@@ -30,14 +30,14 @@ def bundle_root(files: ModelFiles) -> str:
     ]
     if len(roots) != 1:
         raise ModelError(
-            f"one MONAI bundle should be at {files.path}, but there are {len(roots)}: choose the "
+            f"expected one MONAI bundle at {files.path}, but found {len(roots)}; choose the "
             "folder of one of them"
         )
     return "" if roots[0] == "." else roots[0]
 
 
 def read_metadata(files: ModelFiles) -> Mapping[str, Any]:
-    """Return metadata.json as it is, or raise `ModelError`."""
+    """Return the content of metadata.json, or raise `ModelError`."""
     return _parse_config(files, _join_path(bundle_root(files), "/".join(_METADATA)))
 
 
@@ -46,14 +46,13 @@ def read_inference(files: ModelFiles) -> References:
     names = config_names(files)[1:]
     if not names:
         raise ModelError(
-            f"{files.path} should have {_RUNS[0]}, which says how the bundle is run, but has not: "
-            f"{_REPAIR}"
+            f"{files.path} has no {_RUNS[0]}, which describes how the bundle is run; {_REPAIR}"
         )
     return References(_parse_config(files, names[0]), f"{files.path}/{names[0]}")
 
 
 def config_names(files: ModelFiles) -> tuple[str, ...]:
-    """Return the names of metadata.json and, where it is there, of what says how it is run."""
+    """Return the names of metadata.json and of the file that describes the run, if present."""
     root = bundle_root(files)
     runs = (_join_path(root, run) for run in _RUNS)
     names = [name for name in runs if name in files.names]
@@ -61,9 +60,9 @@ def config_names(files: ModelFiles) -> tuple[str, ...]:
 
 
 def bundle_weights(files: ModelFiles) -> str:
-    """Return the name of the file with the network that is used, "" if there is none.
+    """Return the name of the file with the network, or "" if there is none.
 
-    A TorchScript network comes first: it needs no class of MONAI.
+    A TorchScript network is preferred: it needs no class of MONAI.
     """
     root = bundle_root(files)
     return next(
@@ -72,15 +71,18 @@ def bundle_weights(files: ModelFiles) -> str:
 
 
 def _parse_config(files: ModelFiles, name: str) -> Mapping[str, Any]:
-    """Return a config file's content; YAML is read by its safe loader, which makes data only."""
+    """Return the content of a config file.
+
+    YAML is read by its safe loader, which makes data only.
+    """
     where = f"{files.path}/{name}"
     text = files.text(name)
     try:
         config = parsed_json(text) if name.endswith(".json") else _from_yaml(text, where)
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{where} should be a readable config, but {error}: {_REPAIR}") from error
+        raise ModelError(f"cannot read the config {where}: {error}; {_REPAIR}") from error
     if not isinstance(config, Mapping):
-        raise ModelError(f"{where} should be a table of values: {_REPAIR}")
+        raise ModelError(f"expected {where} to be a table of values; {_REPAIR}")
     return config
 
 
@@ -89,8 +91,8 @@ def _from_yaml(text: str, where: str) -> Any:
         import yaml  # type: ignore[import-untyped]
     except ImportError as error:
         raise ModelError(
-            f"{where} should be JSON where the package PyYAML is not installed: install PyYAML, or "
-            "write the config as inference.json"
+            f"reading the config {where} needs the package PyYAML; install PyYAML, or write the "
+            "config as inference.json"
         ) from error
     try:
         return yaml.safe_load(text)

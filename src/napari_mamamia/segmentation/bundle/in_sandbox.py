@@ -1,8 +1,8 @@
-"""The program that runs a MONAI bundle as its author wrote it: ``model.py`` of a submission.
+"""The program that runs a MONAI bundle with its own code: ``model.py`` of a submission.
 
-It is copied beside the bundle and its ``wrap.json`` by ``mamamia models wrap`` and run in a closed
-room, in a Python with MONAI: expressions and pickles of the bundle are executed there. Nothing of
-napari_mamamia is imported.
+``mamamia models wrap`` copies it next to the bundle and its ``wrap.json``. It runs in a sandbox, in
+a Python with MONAI, and executes the expressions and pickles of the bundle. It imports nothing of
+napari_mamamia.
 """
 
 import json
@@ -16,14 +16,14 @@ _BUNDLE = _HERE / "bundle"
 
 
 class Model:
-    """A bundle in the form of the challenge."""
+    """A bundle with the interface of the challenge."""
 
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
         self.wrap = json.loads((_HERE / "wrap.json").read_text("utf-8"))
 
     def predict_segmentation(self, output_dir: str) -> str:
-        """Write a mask for each case, on the grid of its first image; return their folder."""
+        """Write a mask for each case on the grid of its first image; return the output folder."""
         import torch
 
         folder = Path(output_dir, "pred_segmentations")
@@ -49,7 +49,7 @@ class Model:
 
 
 def _make_parser() -> tuple[Any, list[str]]:
-    """Return MONAI's parser of the bundle's config without what writes files, and its images."""
+    """Return MONAI's parser of the bundle's config without writers, and the keys of its images."""
     from monai.bundle import ConfigParser
 
     paths = [_BUNDLE / "configs" / f"inference.{kind}" for kind in ("json", "yaml", "yml")]
@@ -91,8 +91,9 @@ def _save_mask(prediction: Any, image: str, path: Path, labels: list[int]) -> No
     like = LoadImage(image_only=True)(image)
     if chosen.shape != tuple(like.shape[:3]):
         raise ValueError(
-            f"the bundle should bring its result back to the image's grid {tuple(like.shape[:3])}, "
-            f"but gave {chosen.shape}: add Invertd to its postprocessing"
+            "expected the bundle to return its result on the image's grid "
+            f"{tuple(like.shape[:3])}, but it gave {chosen.shape}; add Invertd to its "
+            "postprocessing"
         )
     writer = NibabelWriter(output_dtype=np.uint8)
     writer.set_data_array(chosen.astype(np.uint8), channel_dim=None)

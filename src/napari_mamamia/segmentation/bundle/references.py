@@ -1,10 +1,10 @@
 """The configs of a MONAI bundle as data: references are followed, expressions are never evaluated.
 
-In a bundle a text that begins with ``@`` stands for another value of the same file, and one that
-begins with ``$`` is a Python expression that MONAI would run. Here references are looked up, the
-few expressions that are plain values are read as such, and everything else stays a `Refused`, which
-only matters where the value is needed.
-Source: MONAI 1.6.1, bundle/reference_resolver.py and config_item.py (the syntax).
+In a bundle, a text that begins with ``@`` refers to another value of the same file, and one that
+begins with ``$`` is a Python expression that MONAI would run. References are followed here, the few
+expressions that are plain values are read as such, and everything else becomes a `Refused`, which
+matters only if the value is needed. Source: MONAI 1.6.1, bundle/reference_resolver.py and
+config_item.py (the syntax).
 """
 
 import ast
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError, Remedy
 
-_MOST_VALUES: Final = 20_000  # a real inference.json has some hundred
+_MOST_VALUES: Final = 20_000  # a real inference.json has a few hundred
 _DEEPEST: Final = 50
 _LONGEST: Final = 2_000
 _REFERENCE: Final = re.compile(r"^@(\w[\w#-]*)$")
@@ -28,21 +28,21 @@ _NUMBER_TYPE: Final = re.compile(
 )
 _NO_DATA: Final = "is a Python expression"
 IN_A_ROOM: Final = "wrap it as a program that runs in a sandbox"
-"""What helps with every bundle that is refused."""
+"""The remedy for every refused bundle."""
 WRAP: Final = Remedy(command="models wrap")
 _REMEDY: Final = f"write it as a value into the bundle's inference.json, or {IN_A_ROOM}"
 
 
 @dataclass(frozen=True, slots=True)
 class NumberType:
-    """A type of numbers that a config names, such as ``$torch.float32``."""
+    """A number type that a config names, such as ``$torch.float32``."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A value that is not data: where it stands, what stands there, and why it is no value."""
+    """A value that is not data: its key, its text, and the reason."""
 
     key: str
     text: str
@@ -50,14 +50,14 @@ class Refused:
 
 
 class References:
-    """The values of one config, each looked up by its place: ``inferer#roi_size``.
+    """The values of one config, by key such as ``inferer#roi_size``.
 
     Parameters
     ----------
     config
         The file's content.
     where
-        Names the file in messages.
+        Name of the file for messages.
     """
 
     def __init__(self, config: Mapping[str, Any], where: str) -> None:
@@ -69,28 +69,26 @@ class References:
         return not isinstance(self._find_value(key), Refused)
 
     def value(self, key: str) -> Any:
-        """Return the value at `key` with every reference followed; parts may be `Refused`.
+        """Return the value at `key` with every reference followed; it may contain `Refused`.
 
         Raises
         ------
         ModelError
-            If nothing is there, references go in a circle, or it is larger than a config can be.
+            If there is no value, references form a cycle, or the value is too large for a config.
         """
         self._count = 0
         content = self._find_value(key)
         if isinstance(content, Refused):
-            raise ModelError(
-                f"{self.where} should have {key!r}, but {content.why}: complete the bundle"
-            )
+            raise ModelError(f"{self.where} lacks {key!r}: {content.why}; complete the bundle")
         return self._resolve_value(content, key, (key,))
 
     def _resolve_value(self, value: Any, key: str, followed: tuple[str, ...]) -> Any:
         self._count += 1
         if self._count > _MOST_VALUES or len(followed) > _DEEPEST or key.count("#") > _DEEPEST:
             raise ModelError(
-                f"{self.where} should be a small config, but {key} unfolds to more than "
-                f"{_MOST_VALUES} values or {_DEEPEST} levels: it was not read on; ask its author "
-                "for a plain one"
+                f"expected {self.where} to be a small config, but {key} expands to more than "
+                f"{_MOST_VALUES} values or {_DEEPEST} levels; reading stopped; ask its author for "
+                "a simpler one"
             )
         if isinstance(value, Mapping):
             return {
@@ -112,18 +110,18 @@ class References:
             if not _REFERENCE.match(plain):
                 return self._resolve_expression(plain, key, text, followed)
         if plain.startswith("%"):
-            return Refused(key, text, "takes text from another place")
+            return Refused(key, text, "takes text from another value")
         if not plain.startswith("@"):
             return text
         reference = _REFERENCE.match(plain)
         if reference is None:
-            return Refused(key, text, "is not a plain reference")
+            return Refused(key, text, "is not a simple reference")
         return self._follow_reference(reference[1], key, text, followed)
 
     def _resolve_expression(
         self, plain: str, key: str, text: str, followed: tuple[str, ...]
     ) -> Any:
-        """Return what an expression stands for, if it has one of the few known forms."""
+        """Return the value of an expression, if it has one of the few known forms."""
         length = _LENGTH.match(plain)
         if length:
             counted = self._resolve_text(length[1], key, followed)
@@ -139,8 +137,7 @@ class References:
         if target in followed:
             circle = " -> ".join((*followed, target))
             raise ModelError(
-                f"{self.where}: references should end at a value, but go in a circle ({circle}): "
-                "correct the bundle"
+                f"{self.where}: references form a cycle ({circle}); correct the bundle"
             )
         value = self._find_value(target)
         if isinstance(value, Refused):
@@ -160,17 +157,17 @@ class References:
 
 
 def understood(value: Any, where: str) -> Any:
-    """Return `value` if all of it is data.
+    """Return `value` if it consists of data only.
 
     Raises
     ------
     ModelError
-        With the key and the expression, if a part is `Refused`.
+        If it contains a `Refused`; the message has the key and the expression.
     """
     refused = _first_refused(value)
     if refused is not None:
         raise ModelError(
-            f"{where}: {refused.key} should be a value, but is {refused.text!r}, which "
+            f"{where}: expected {refused.key} to be a value, but it is {refused.text!r}, which "
             f"{refused.why}; nothing of it was run: {_REMEDY}",
             remedies=(WRAP,),
         )
@@ -189,7 +186,7 @@ def _first_refused(value: Any) -> Refused | None:
 
 
 def _read_literal(plain: str, key: str, text: str) -> Any:
-    """Return what an expression stands for, if it is a name of MONAI's, a number type or literal.
+    """Return the value of an expression that is a name of MONAI's, a number type or a literal.
 
     Source of the names: MONAI 1.6.1, utils/enums.py, CommonKeys.
     """

@@ -1,4 +1,4 @@
-"""Settings of a run that mean nothing for a MONAI bundle, which says itself how it is run."""
+"""Settings of a run that do not apply to a MONAI bundle, which defines how it is run."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,18 +7,18 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 
 ONLY_NETWORK: Final = "network"
-"""What `Ran` names in the place of folds: a bundle has one network."""
+"""Name used in `Ran` in place of folds, because a bundle has one network."""
 
 
 def require_meant(settings: EngineSettings, name: str) -> None:
-    """Raise `ModelError` that names every setting which a bundle cannot follow.
+    """Raise a `ModelError` that names every setting that a bundle cannot follow.
 
-    That no mirrored copies are made is no such setting: a bundle makes none.
+    Mirroring switched off is not such a setting, since a bundle makes no mirrored copies.
     """
     reasons = "; ".join(_list_meaningless(settings))
     if reasons:
         raise ModelError(
-            f"{name} is a MONAI bundle, which says itself how it is run, but {reasons}: leave that "
+            f"{name} is a MONAI bundle, which defines how it is run, but {reasons}; leave that "
             "out, or change the bundle's inference.json"
         )
 
@@ -26,16 +26,16 @@ def require_meant(settings: EngineSettings, name: str) -> None:
 def _list_meaningless(settings: EngineSettings) -> Iterator[str]:
     usual = EngineSettings()
     if settings.folds not in ((), (ONLY_NETWORK,)):
-        yield f"it has no folds ({', '.join(settings.folds)} asked for)"
+        yield f"it has no folds ({', '.join(settings.folds)} requested)"
     if settings.step != usual.step:
-        yield f"its windows have an overlap of their own (step {settings.step:g} asked for)"
+        yield f"its windows have an overlap of their own (step {settings.step:g} requested)"
     if settings.most_copies is not None and settings.most_copies > 1:
-        yield "it averages no mirrored copies"
+        yield "it does not average mirrored copies"
     if settings.backend != usual.backend:
-        yield f"it runs with torch only (backend {settings.backend} asked for)"
+        yield f"it runs with torch only (backend {settings.backend} requested)"
     if settings.precision != usual.precision:
-        yield f"it runs in its own precision only ({settings.precision} asked for)"
+        yield f"it runs in its own precision only ({settings.precision} requested)"
     if settings.accept_trainer:
-        yield "it names no trainer (accept_trainer asked for)"
+        yield "it names no trainer (accept_trainer requested)"
     if settings.checkpoint:
-        yield f"it has one file of weights (checkpoint {settings.checkpoint} asked for)"
+        yield f"it has one file of weights (checkpoint {settings.checkpoint} requested)"

@@ -1,4 +1,4 @@
-"""The steps of a MONAI bundle's configs as records: names and arguments, no class looked up."""
+"""The steps of a MONAI bundle's configs as records: names and arguments; no class is imported."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.bundle.references import IN_A_ROOM, WRAP, References, understood
 
 UNUSED: Final = frozenset({"device", "sw_device", "_requires_", "_desc_", "_target_"})
-"""Arguments that say where MONAI would compute; here the user says it."""
+"""Arguments that choose MONAI's device; here the user chooses it."""
 _LOADER: Final = "LoadImaged"
 WRITERS: Final = frozenset({"SaveImaged", "SaveClassificationd"})
 _REPAIR: Final = "correct the bundle, or ask its author"
@@ -16,9 +16,9 @@ _REPAIR: Final = "correct the bundle, or ask its author"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One class of MONAI with its arguments; `key` is where it stands in the config.
+    """One class of MONAI with its arguments; `key` is its key in the config.
 
-    Arguments are data, but may hold a `Refused` until `objections` were heard.
+    Arguments are data, but may contain `Refused` values until `objections` has checked them.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Step:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What of the data it works on, its argument ``keys``."""
+        """The keys of the data that the step works on (its argument ``keys``)."""
         names = self.argument("keys", ())
         if isinstance(names, list | tuple):
             return tuple(map(str, names))
@@ -39,7 +39,7 @@ class Step:
 
 
 def short_name(target: Any, where: str) -> str:
-    """Return the class name of a ``_target_``: of MONAI's own modules, else refused by name.
+    """Return the class name of a ``_target_`` from MONAI's own modules, or raise an error.
 
     Examples
     --------
@@ -47,13 +47,15 @@ def short_name(target: Any, where: str) -> str:
     'Spacingd'
     """
     if not isinstance(target, str):
-        raise ModelError(f"{where} should name a class of MONAI, got {target!r}: {_REPAIR}")
+        raise ModelError(
+            f"expected {where} to name a class of MONAI, but it has {target!r}; {_REPAIR}"
+        )
     module, _, name = target.rpartition(".")
     if module and module.split(".")[0] != "monai":
         raise ModelError(
-            f"{where} should name a class of MONAI, but asks for {target!r}, which was not looked "
-            "up and not run: use MONAI's own classes, export the network as models/model.ts, or "
-            f"{IN_A_ROOM}",
+            f"expected {where} to name a class of MONAI, but it names {target!r}, which was "
+            "neither imported nor run; use MONAI's own classes, export the network as "
+            f"models/model.ts, or {IN_A_ROOM}",
             remedies=(WRAP,),
         )
     # MONAI has each of them under three names: Flipd, FlipD and FlipDict.
@@ -69,10 +71,10 @@ def read_steps(references: References, key: str) -> tuple[tuple[Step, ...], bool
     Raises
     ------
     ModelError
-        If there are none, one is no class of MONAI, or an argument is an expression.
+        If there are none, one is not a class of MONAI, or an argument is an expression.
     """
     if key not in references:
-        raise ModelError(f"{references.where} should have {key!r}, but has not: {_REPAIR}")
+        raise ModelError(f"expected {references.where} to have {key!r}, but it does not; {_REPAIR}")
     transforms = references.value(key)
     lazy = isinstance(transforms, Mapping) and transforms.get("lazy", False)
     understood(lazy, references.where)
@@ -87,7 +89,7 @@ def _flatten_steps(found: Any, key: str, references: References) -> Iterator[Ste
         return
     if not isinstance(found, Mapping) or "_target_" not in found:
         understood(found, where)
-        raise ModelError(f"{where}: {key} should be a transform with _target_: {_REPAIR}")
+        raise ModelError(f"{where}: expected {key} to be a transform with _target_; {_REPAIR}")
     understood(found.get("_mode_", "default"), where)
     if _is_disabled(found, where):
         return
@@ -103,11 +105,11 @@ def _make_step(name: str, found: Mapping[str, Any], key: str, references: Refere
     arguments.pop("_disabled_", None)
     if arguments.pop("_mode_", "default") != "default":
         raise ModelError(
-            f"{references.where}: {key} should be made the usual way, but has _mode_ "
-            f"{found['_mode_']!r}: leave that out"
+            f"{references.where}: expected {key} to be created in the default mode, but it has "
+            f"_mode_ {found['_mode_']!r}; leave that out"
         )
     if name in WRITERS:
-        # Nothing is written by it here, so that its arguments may be expressions.
+        # It writes nothing here, so that its arguments may be expressions.
         return Step(name, (), key)
     if name == _LOADER:
         loader_keys = {"keys", "ensure_channel_first", "dtype"}
@@ -121,8 +123,8 @@ def _make_step(name: str, found: Mapping[str, Any], key: str, references: Refere
 def _check_inverse(transform: Any, key: str, references: References) -> str:
     if transform != references.value("preprocessing"):
         raise ModelError(
-            f"{references.where}: {key}#transform should be '@preprocessing', the bundle's own "
-            f"preprocessing, which alone can be undone: {_REPAIR}"
+            f"{references.where}: expected {key}#transform to be '@preprocessing', the bundle's "
+            f"own preprocessing, which is the only one that can be inverted; {_REPAIR}"
         )
     return "@preprocessing"
 
@@ -133,18 +135,20 @@ def without_loader(steps: Sequence[Step], where: str) -> tuple[tuple[str, ...], 
     Raises
     ------
     ModelError
-        If the first step, and it alone, does not read images in single precision.
+        Unless the first step, and only the first, reads images in single precision.
     """
     if not steps or steps[0].name != _LOADER or any(s.name == _LOADER for s in steps[1:]):
         raise ModelError(
-            f"{where}: preprocessing should begin with one {_LOADER}, whose images come from the "
-            f"case here, but has {', '.join(step.name for step in steps) or 'no step'}: {_REPAIR}"
+            f"{where}: expected preprocessing to begin with one {_LOADER}, whose images come from "
+            f"the case here, but it has {', '.join(step.name for step in steps) or 'no step'}; "
+            f"{_REPAIR}"
         )
     loader = steps[0]
     read_as = getattr(loader.argument("dtype"), "name", loader.argument("dtype", "float32"))
     if read_as not in ("float32", None):
         raise ModelError(
-            f"{where}: {loader.key} should read float32, got dtype {read_as!r}: {_REPAIR}"
+            f"{where}: expected {loader.key} to read float32, but it has dtype {read_as!r}; "
+            f"{_REPAIR}"
         )
     first: tuple[Step, ...] = ()
     if loader.argument("ensure_channel_first", False):

@@ -1,7 +1,8 @@
-"""The transforms of a MONAI bundle: MONAI's own classes, from an allow-list, on a case's arrays.
+"""The transforms of a MONAI bundle: allowed classes of MONAI, applied to a case's arrays.
 
-MONAI reads files as nibabel does, along (x, y, z); arrays of a case are ``(z, y, x)``, so they are
-turned at the door, both ways. What MONAI did to the images is undone by MONAI's own ``Invertd``.
+MONAI reads files in the order of nibabel, (x, y, z), and arrays of a case are ``(z, y, x)``, so
+that axes are reversed on the way in and out. MONAI's own ``Invertd`` undoes its changes to the
+images.
 """
 
 import warnings
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.bundle.allowed import AFTER, BEFORE, SPATIAL
 from napari_mamamia.segmentation.bundle.config import BundleConfig, DataFormat, has_background
@@ -31,7 +33,7 @@ _PRED: Final = "pred"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BundleTransforms:
-    """A bundle's transforms, made once. Make it with `make_transforms`."""
+    """The transforms of a bundle. Create them with `make_transforms`."""
 
     config: BundleConfig
     data_format: DataFormat
@@ -40,7 +42,7 @@ class BundleTransforms:
     has_background: bool
 
     def prepare(self, arrays: Sequence[NDArray[Any]], grid: Grid) -> Mapping[str, Any]:
-        """Return the data as the network takes it, ``image`` among it.
+        """Return the data for the network, including ``image``.
 
         Parameters
         ----------
@@ -50,7 +52,7 @@ class BundleTransforms:
         Raises
         ------
         ModelError
-            If a transform fails; the message has MONAI's own words.
+            If a transform fails; the message includes MONAI's message.
         """
         data = self._read_images(arrays, grid)
         steps = self.config.preprocessing
@@ -67,12 +69,12 @@ class BundleTransforms:
         return data
 
     def shape(self, grid: Grid) -> tuple[tuple[int, int, int], NDArray[np.float64]]:
-        """Return shape and affine (x, y, z) that the network sees, empty borders not cut off.
+        """Return shape and affine (x, y, z) of the network's input, if nothing is cropped.
 
         Nothing is computed: MONAI's lazy mode follows the grid through the transforms.
         """
         z, y, x = grid.shape
-        # One number that is seen as a whole volume: nobody looks at its voxels.
+        # One number that appears as a whole volume: its voxels are never read.
         nothing = torch.zeros(1).expand(1, x, y, z)
         data: dict[str, Any] = {
             key: MetaTensor(nothing, meta=_make_meta(grid, 0)) for key in self.config.images
@@ -95,13 +97,13 @@ class BundleTransforms:
         Parameters
         ----------
         data
-            What `prepare` returned.
+            The result of `prepare`.
         outputs
-            The network's, ``(output, x, y, z)`` on the processor.
+            The outputs of the network, ``(output, x, y, z)`` on the CPU.
         grid
-            The case's.
+            The grid of the case.
         keep_probability
-            Whether the probability is made; else None.
+            Whether to compute the probability; otherwise it is None.
         """
         now: dict[str, Any] = {
             **data,
@@ -126,7 +128,7 @@ class BundleTransforms:
         return labels, np.ascontiguousarray(np.clip(share, 0, 1).astype(np.float16))
 
     def _read_images(self, arrays: Sequence[NDArray[Any]], grid: Grid) -> dict[str, Any]:
-        """Return what LoadImaged would: along (x, y, z) in single precision, channels stacked."""
+        """Return the data as LoadImaged reads them: (x, y, z), float32, channels stacked."""
         turned = [array.T.astype(np.float32) for array in arrays]
         if len(self.config.images) == 1 and len(turned) > 1:
             turned = [np.stack(turned, axis=0)]
@@ -144,8 +146,9 @@ class BundleTransforms:
         if not isinstance(image, MetaTensor) or image.ndim != 4 or image.shape[0] != count:
             got = f"{tuple(image.shape)}" if torch.is_tensor(image) else "none"
             raise ModelError(
-                f"{self.config.where}: preprocessing should make 'image' with {count} channel(s) "
-                f"and three axes, but makes {got}: correct the bundle, or ask its author"
+                f"{self.config.where}: expected preprocessing to make 'image' with "
+                f"{count_of(count, 'channel')} and three axes, but it makes {got}; correct the "
+                "bundle, or ask its author"
             )
 
     def _compute_foreground(self, now: Mapping[str, Any], done: Sequence[str]) -> Any:
@@ -155,19 +158,19 @@ class BundleTransforms:
         exclusive = self.has_background and pred.shape[0] > 1
         if "Activationsd" not in done:
             shares = Activations(softmax=exclusive, sigmoid=not exclusive)(pred)
-            shares = shares * (pred != 0).any(dim=0, keepdim=True)  # where nothing was computed
+            shares = shares * (pred != 0).any(dim=0, keepdim=True)  # voxels that were not computed
         first = shares[1:].sum(dim=0, keepdim=True) if exclusive else shares.amax(0, keepdim=True)
         return first if "Invertd" in done else self._undo_transforms(now, first, nearest=False)
 
     def _undo_transforms(self, now: Mapping[str, Any], values: Any, *, nearest: bool) -> Any:
-        """Return `values` on the grid that the images were read on."""
+        """Return `values` on the grid of the images as read."""
         key = _IMAGE if _IMAGE in self.config.images else self.config.images[0]
         undo = Invertd(_PRED, self.before, orig_keys=key, nearest_interp=nearest)
         with said_by_monai(f"{self.config.where}: undoing the preprocessing"):
             return undo({**now, _PRED: values})[_PRED]
 
     def _decide_labels(self, pred: NDArray[Any]) -> NDArray[Any]:
-        """Return one label for each voxel; of outputs that overlap the later one counts."""
+        """Return one label for each voxel; where outputs overlap, the later one counts."""
         if pred.shape[0] == 1:
             labels = np.rint(pred[0])
         else:
@@ -177,20 +180,20 @@ class BundleTransforms:
                 labels[output > 0.5] = value
         if labels.min() < 0 or labels.max() > np.iinfo(np.uint16).max:
             raise ModelError(
-                f"{self.config.where}: labels should be 0 to 65535, got {labels.min():g} to "
-                f"{labels.max():g}: correct the bundle, or ask its author"
+                f"{self.config.where}: expected labels to be 0 to 65535, but they are "
+                f"{labels.min():g} to {labels.max():g}; correct the bundle, or ask its author"
             )
         kind = np.uint8 if labels.max() < 255 else np.uint16
         return np.ascontiguousarray(labels.astype(kind))
 
 
 def make_transforms(config: BundleConfig, data_format: DataFormat) -> BundleTransforms:
-    """Return the transforms of a bundle against which `objections` has nothing to say.
+    """Return the transforms of a bundle without `objections`.
 
     Raises
     ------
     ModelError
-        If one is not in the allow-list, or its arguments are none that MONAI takes.
+        If one is not in the allow-list, or MONAI does not accept its arguments.
     """
     steps = [_make_transform(step, BEFORE, config.where) for step in config.preprocessing]
     before = Compose(steps, lazy=config.lazy)
@@ -205,28 +208,30 @@ def make_transforms(config: BundleConfig, data_format: DataFormat) -> BundleTran
 
 @contextmanager
 def said_by_monai(where: str) -> Iterator[None]:
-    """Turn what MONAI raises within the block into a `ModelError`; its warnings are not shown."""
+    """Convert exceptions of MONAI within the block to `ModelError`, and hide its warnings."""
     try:
         with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")  # about MONAI's own defaults, meant for programmers
+            warnings.simplefilter(
+                "ignore"
+            )  # warnings about MONAI's own defaults, meant for programmers
             yield
     except ModelError:
         raise
     except (RuntimeError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ModelError(
-            f"{where} should work with MONAI {monai.__version__}, but {type(error).__name__}: "
-            f"{reason}: see which version the bundle was made for"
+            f"{where} does not work with MONAI {monai.__version__} ({type(error).__name__}: "
+            f"{reason}); check which version the bundle was made for"
         ) from error
 
 
 def _make_transform(step: Step, allowed: frozenset[str], where: str, before: Any = None) -> Any:
-    """Return a transform: MONAI's own class of an allowed name."""
+    """Return a transform: MONAI's class with this allowed name."""
     kind = getattr(monai.transforms, step.name, None) if step.name in allowed else None
     if kind is None:
         raise ModelError(
-            f"{where}: {step.key} should be a known transform of MONAI {monai.__version__}, got "
-            f"{step.name}, which was not looked up: see which version the bundle was made for"
+            f"{where}: expected {step.key} to be a transform of MONAI {monai.__version__}, but it "
+            f"is {step.name}, which was not imported; check which version the bundle was made for"
         )
     values = understood(dict(step.arguments), where)
     arguments = {name: _convert_value(value) for name, value in values.items()}
@@ -245,7 +250,10 @@ def _convert_value(value: Any) -> Any:
 
 
 def _make_meta(grid: Grid, channel_dim: float) -> dict[str, Any]:
-    """Return what MONAI's reader says of an image. Source: data/image_reader.py, NibabelReader."""
+    """Return the metadata that MONAI's reader gives.
+
+    Source: data/image_reader.py, NibabelReader.
+    """
     return {
         "affine": np.array(grid.affine),
         "original_affine": np.array(grid.affine),
@@ -260,7 +268,7 @@ def _as_array(values: Any, grid: Grid, where: str) -> NDArray[Any]:
     array: NDArray[Any] = np.asarray(values.detach().cpu())
     if array.shape[1:] != grid.shape[::-1]:
         raise ModelError(
-            f"{where}: the result should lie on the case's {grid.shape} voxels (z, y, x), but has "
-            f"{array.shape[:0:-1]}: the bundle's Invertd must undo all of its preprocessing"
+            f"{where}: expected the result to be on the case's {grid.shape} voxels (z, y, x), but "
+            f"it has {array.shape[:0:-1]}; the bundle's Invertd must undo all of its preprocessing"
         )
     return array.transpose(0, 3, 2, 1)

@@ -1,6 +1,6 @@
-"""MONAI's sliding window: progress after every step, cancel and time limit between them.
+"""MONAI's sliding window with progress after every step, cancellation and a time limit.
 
-Windows, weights, batches and the order of sums are MONAI's, so the result is its own to the bit.
+Windows, weights, batches and the order of sums are MONAI's, so that the result is bit-identical.
 Source: MONAI 1.6.1, inferers/utils.py, sliding_window_inference.
 """
 
@@ -26,15 +26,16 @@ _WHOLE: Final = (-1, -1, -1)
 
 
 class WindowTimeIsUp(Exception):  # noqa: N818 - an outcome, not a fault
-    """The time limit was reached; what was computed is not whole and is not used."""
+    """The time limit was reached; the result is incomplete and is not used."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowGrid:
-    """Where windows lie in a padded volume, all extents along (x, y, z).
+    """The positions of windows in a padded volume, all extents along (x, y, z).
 
-    `groups` are the windows that go through the network together, `every` all of the volume;
-    `skipped` windows are not computed. `offset` is where the volume lies within the padded one.
+    `groups` are the windows that go through the network together, `every` all windows of the
+    volume; `skipped` windows are not computed. `offset` is the position of the volume in the padded
+    one.
     """
 
     shape: tuple[int, int, int]
@@ -46,19 +47,20 @@ class WindowGrid:
 
     @property
     def count(self) -> int:
-        """How many windows are computed."""
+        """Number of computed windows."""
         return sum(len(group) for group in self.groups)
 
     @property
     def skipped(self) -> int:
-        """How many windows are not."""
+        """Number of windows that are not computed."""
         return len(self.every) - self.count
 
 
 def window_grid(shape: Sequence[int], windows: Windows, region: Box | None = None) -> WindowGrid:
-    """Return the windows of a volume; with `region`, only groups that reach into it.
+    """Return the windows of a volume; with `region`, only the groups that overlap it.
 
-    Windows and groups are the whole volume's either way, so inside the region sums are the same.
+    Windows and groups are those of the whole volume in both cases, so that sums inside the region
+    are the same.
 
     Examples
     --------
@@ -80,7 +82,7 @@ def window_grid(shape: Sequence[int], windows: Windows, region: Box | None = Non
     ]
     inner_groups = (
         inner_groups or groups[:1]
-    )  # a region between windows still needs outputs, if only to be cut
+    )  # a region between windows needs outputs too, if only to be cropped
     return WindowGrid(_make_triple(shape), padded, offset, size, tuple(inner_groups), every)
 
 
@@ -94,18 +96,18 @@ def blend_windows(
     sums_on: str = "cpu",
     deadline: float | None = None,
 ) -> Any:
-    """Return the blended outputs ``(output, x, y, z)`` on the processor.
+    """Return the blended outputs ``(output, x, y, z)`` on the CPU.
 
     Parameters
     ----------
     forward
         The network, from ``(windows, channel, x, y, z)`` to outputs of the same extents.
     image
-        ``(channel, x, y, z)`` tensor on the processor.
+        ``(channel, x, y, z)`` tensor on the CPU.
     grid
-        `window_grid`'s answer for its shape and `windows`.
+        The result of `window_grid` for the image's shape and `windows`.
     device, sums_on
-        Where the network runs and where sums are kept.
+        The device of the network, and the device of the sums.
     deadline
         Value of ``time.monotonic()`` after which no group is begun.
 
@@ -114,7 +116,7 @@ def blend_windows(
     WindowTimeIsUp
         At the deadline.
     ModelError
-        If the network's output is no tensor of the windows' extents.
+        If the network's output is not a tensor with the windows' extents.
     """
     image = _pad_image(image, grid, windows)
     weight = compute_importance_map(
@@ -139,7 +141,7 @@ def blend_windows(
 
 
 def _average_sums(sums: Any, grid: WindowGrid, weight: Any) -> Any:
-    """Return sums over weights without the padding; weights count windows that were skipped too."""
+    """Return sums over weights without the padding; weights include skipped windows."""
     weights = torch.zeros(grid.padded, dtype=sums.dtype, device=sums.device)
     for place in grid.every:
         weights[place] += weight
@@ -152,8 +154,8 @@ def _check_output(output: Any, parts: Any) -> Any:
     if not torch.is_tensor(output) or output.shape[2:] != parts.shape[2:]:
         got = tuple(output.shape) if torch.is_tensor(output) else type(output).__name__
         raise ModelError(
-            f"the network should make one output of {tuple(parts.shape[2:])} voxels for a window, "
-            f"but makes {got}: such a network needs MONAI's own software"
+            f"expected the network to make one output of {tuple(parts.shape[2:])} voxels for a "
+            f"window, but it makes {got}; such a network needs MONAI's own software"
         )
     require_finite(output)
     return output

@@ -1,6 +1,6 @@
-"""The default without training: breast, search, candidates, judgement, outline.
+"""The default segmenter, which needs no training: breast, search, candidates, score, outline.
 
-`kinetic` joins it: `breast` says where to look, `search` what enhances there, `candidates` measures
-regions, `judgement` scores and doubts them in words, `ranking` orders and draws. Its knobs are in
-`kinetic_settings`.
+`kinetic` is the entry point: `breast` finds the breast, `search` the enhancement in it,
+`candidates` measures regions, `judgement` scores them and explains the scores, `ranking` orders and
+outlines them. Its parameters are in `kinetic_settings`.
 """

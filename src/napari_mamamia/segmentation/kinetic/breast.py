@@ -1,7 +1,7 @@
-"""The breast mask: body without air and skin, cut off at the chest wall. Anatomy only, no contrast.
+"""The breast mask: the body without air and skin, anterior to the chest wall.
 
-Volumes are in the *patient frame* here: ``(superior, posterior, left)``, each axis running towards
-that direction of the patient, whatever the file's order is.
+The mask uses anatomy only, no contrast. Volumes are in the *patient frame* here: ``(superior,
+posterior, left)``, each axis in that direction of the patient, whatever the order of the file.
 """
 
 import warnings
@@ -32,15 +32,16 @@ from napari_mamamia.segmentation.model.morphology import (
     filled,
 )
 
-# Where the breast ends and the chest begins, read from the shape of the body's front.
-#
-# Arrays are in the patient frame, ``(superior, posterior, left)``.
+# Where the breast ends and the chest begins, from the shape of the body's front. Arrays are in
+# the patient frame, ``(superior, posterior, left)``.
 
-_DEEPEST: Final = 85.0  # percentile of the skin's depth in a window that stands for the chest
+_DEEPEST: Final = 85.0  # percentile of the skin's depth in a window that represents the chest
 _BOTH_BREASTS_MM: Final = 240.0  # a view this wide across the patient shows both breasts
-_WHOLE_BREAST_MM: Final = 150.0  # a view this long from head to foot shows chest above or below
+_WHOLE_BREAST_MM: Final = (
+    150.0  # a view this long from head to foot shows chest above or below the breast
+)
 _STEADY_MM: Final = 30.0  # the chest's surface is a median over this length
-_STANDS_OUT: Final = 0.02  # of the body's front, that must be breast
+_STANDS_OUT: Final = 0.02  # least share of the body's front that is breast
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -49,11 +50,11 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChestCut:
-    """Where the breast ends, on (superior, left).
+    """The posterior limit of the breast, on (superior, left).
 
-    `depth_mm` is how far behind the anterior face the breast ends, infinite where nothing is cut;
-    `stands_out` is true within half of `protrusion_mm` of where a breast stands out from the chest,
-    and everywhere where none does. `notes` say what could not be found.
+    `depth_mm` is the depth of that limit behind the anterior face, infinite where nothing is cut
+    off; `stands_out` is true within half of `protrusion_mm` of a breast that protrudes from the
+    chest, and everywhere if none does. `notes` say what could not be detected.
     """
 
     depth_mm: Floats
@@ -62,7 +63,7 @@ class ChestCut:
 
 
 def chest_cut(body: Bools, spacing: Spacing, settings: BreastSettings) -> ChestCut:
-    """Return where the breast ends and the chest begins."""
+    """Return the boundary between breast and chest."""
     skin = _skin_depth(body, spacing[1])
     there: Bools = np.any(body, axis=1)
     both_breasts = skin.shape[1] * spacing[2] >= _BOTH_BREASTS_MM
@@ -75,11 +76,11 @@ def chest_cut(body: Bools, spacing: Spacing, settings: BreastSettings) -> ChestC
     chest = ndimage.median_filter(chest, size=across, mode="nearest")
     standing_out = skin < chest - settings.protrusion_mm
     if np.count_nonzero(standing_out) < _STANDS_OUT * skin.size:
-        note = "no breast stands out from the chest in this view: the whole body was searched"
+        note = "no breast protrudes from the chest in this view: the whole body is searched"
         return _nothing_cut(skin, note)
     cut = np.maximum(chest, skin) + settings.chest_depth_mm
     if np.median(cut[standing_out]) >= body.shape[1] * spacing[1]:
-        return _nothing_cut(skin, "no chest wall is in view: nothing was cut off")
+        return _nothing_cut(skin, "no chest wall is in view: the chest was not cut off")
     beside_mm = ndimage.distance_transform_edt(~standing_out, sampling=(spacing[0], spacing[2]))
     return ChestCut(cut, beside_mm <= settings.protrusion_mm / 2)
 
@@ -89,9 +90,11 @@ def _nothing_cut(skin: Floats, note: str) -> ChestCut:
 
 
 def _skin_depth(body: Bools, step: float) -> Floats:
-    """Return how far behind the anterior face the body begins, in mm; its end where there is none.
+    """Return the depth in mm of the body's surface behind the anterior face of the volume.
 
-    A 3 x 3 median takes out single columns where the signal drops.
+    Columns without body get the maximum.
+
+    A 3 x 3 median removes single columns with a signal drop.
     """
     first = np.where(body.any(axis=1), body.argmax(axis=1), body.shape[1])
     depth: Floats = ndimage.median_filter(first * step, size=3, mode="nearest")
@@ -99,7 +102,7 @@ def _skin_depth(body: Bools, step: float) -> Floats:
 
 
 def _beyond_body(skin: Floats, there: Bools) -> Floats:
-    """Return the depths with those of columns without body taken from the nearest in their row."""
+    """Return the depths, with columns without body filled from the nearest column in their row."""
     n = there.shape[1]
     columns = np.where(there, np.arange(n), -n)
     before = np.maximum.accumulate(columns, axis=1)
@@ -113,28 +116,28 @@ def _beyond_body(skin: Floats, there: Bools) -> Floats:
 
 
 def _resting_disc(skin: Floats, step: float, radius_mm: float) -> Floats:
-    """Return the depth in each row of the surface that a disc under the skin reaches.
+    """Return, for each row, the depth of the surface reached by a disc under the skin.
 
-    This is the grey closing of the depth (the opening of the height) with a disc's upper half; the
-    body is thought to go on beyond the image as it is at the image's edge.
+    This is the grey closing of the depth (the opening of the height) with the upper half of a disc;
+    the body is assumed to continue beyond the image as at its edge.
     """
     reach = int(radius_mm / step)
     away = np.arange(-reach, reach + 1) * step
     disc = np.sqrt(np.maximum(radius_mm**2 - away**2, 0.0)) - radius_mm
     wide = np.pad(skin, ((0, 0), (2 * reach, 2 * reach)), mode="edge")
     rested = ndimage.grey_closing(wide, structure=disc[None, :], mode="nearest")
-    # With a reach of 0 the slice would end where it begins.
+    # With a radius of 0 the slice would end where it begins.
     surface: Floats = rested[:, 2 * reach : -2 * reach or None]
     return surface
 
 
 def _deep_level(rows: Floats, there: Bools, step: float, width_mm: float) -> Floats:
-    """Return, along each row of skin depths, a flat grey opening of the surface.
+    """Return, for each row of skin depths, a flat grey opening of the surface.
 
-    Every window of `width_mm` that lies within the row reaches down to the chest somewhere; its
-    deep percentile is the level of the chest there. A point takes the most anterior level of the
-    windows that hold it, so that windows which reach the neck do not count. Only skin that is
-    `there` is looked at: at the ends of a view, far from the coil, the body fades away.
+    Every window of `width_mm` within the row reaches the chest somewhere; its deep percentile is
+    the level of the chest there. Each point takes the most anterior level of the windows that
+    contain it, so that windows which reach the neck do not count. Only skin that is `there` is
+    used: at the ends of a view, far from the coil, the signal of the body fades.
     """
     n = rows.shape[1]
     width = min(max(round(width_mm / step), 1), n)
@@ -154,22 +157,23 @@ def _round_to_odd(size: float) -> int:
     return int(size) // 2 * 2 + 1
 
 
-_BODY_GRID_MM: Final = 4.0  # grid on which body and chest wall are looked for
-_AIR_AT_MOST: Final = 0.7  # of the 95th percentile: a higher threshold was not measured in air
-_BLANKED_AIR: Final = 0.4  # of the front half: a border that a scanner fills is thinner
-_LEVELS: Final = 200  # of the histogram from 0 to the 95th percentile
-_TEXT: Final = "Looking for the breast"
-_POOLED, _FOUND, _STEPS = 250, 950, 1000  # about their shares of the time
+_BODY_GRID_MM: Final = 4.0  # grid on which body and chest wall are detected
+_AIR_AT_MOST: Final = 0.7  # share of the 95th percentile: a higher threshold is not that of air
+_BLANKED_AIR: Final = 0.4  # share of the front half: a border that a scanner fills is thinner
+_LEVELS: Final = 200  # bins of the histogram from 0 to the 95th percentile
+_TEXT: Final = "Searching for the breast"
+_POOLED, _FOUND, _STEPS = 250, 950, 1000  # approximate shares of the time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BreastRegion:
     """The breast in the patient frame.
 
-    `inside` is the body without its skin, `cut_mm` (superior, left) how far behind the volume's
-    anterior face the breast ends (infinite where nothing is cut), `stands_out` (superior, left)
-    where a breast stands out from the chest or is near, `breast` the part of `inside` before the
-    cut. `notes` say in plain words what could not be found.
+    `inside` is the body without its skin. `cut_mm` (superior, left) is the depth of the breast's
+    posterior limit behind the anterior face of the volume (infinite where nothing is cut off).
+    `stands_out` (superior, left) is true where a breast protrudes from the chest or is near.
+    `breast` is the part of `inside` in front of the limit. `notes` say in plain words what could
+    not be detected.
     """
 
     inside: Bools
@@ -179,7 +183,7 @@ class BreastRegion:
     notes: tuple[str, ...] = ()
 
     def before_cut(self, rows: NDArray[Any], extra_mm: float, spacing_mm: Spacing) -> Bools:
-        """Return, for posterior indices `rows`, where they lie before the cut plus `extra_mm`."""
+        """Return, for posterior indices `rows`, whether they lie before the cut plus `extra_mm`."""
         depth = (rows * spacing_mm[1])[None, :, None]
         before: Bools = depth < self.cut_mm[:, None, :] + extra_mm
         return before
@@ -187,7 +191,7 @@ class BreastRegion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BreastMask:
-    """The breast on the case's own grid: bool ``(z, y, x)``, and what could not be found."""
+    """The breast on the case's own grid, bool ``(z, y, x)``, and notes on undetected parts."""
 
     array: Bools
     notes: tuple[str, ...] = ()
@@ -196,12 +200,12 @@ class BreastMask:
 def breast_mask(
     volume: NDArray[Any], grid: Grid, settings: BreastSettings | None = None
 ) -> BreastMask:
-    """Find the breasts in one ``(z, y, x)`` volume, such as phase 0.
+    """Return the mask of the breasts in one ``(z, y, x)`` volume, such as phase 0.
 
-    Works on axial, sagittal and coronal scans of one or two breasts: directions come from the
-    affine, sizes from the spacing. Where no air, no chest or no protruding breast can be found, the
-    mask is larger (up to everything) and `notes` says why. It is made on a grid of at most 4 mm
-    and is no segmentation of the breast to be measured.
+    It works on axial, sagittal and coronal scans of one or two breasts: directions come from the
+    affine, sizes from the spacing. If no air, no chest or no protruding breast is detected, the
+    mask is larger (up to the whole volume) and `notes` says why. It is computed on a grid of at
+    most 4 mm and is not meant for measurements of the breast.
     """
     frame = grid.display_frame("axial")
     spacing = frame.per_axis(grid.spacing_mm)
@@ -220,17 +224,16 @@ def breast_mask(
 def find_breast(
     volume: NDArray[np.float32], spacing_mm: Spacing, settings: BreastSettings | None = None
 ) -> BreastRegion:
-    """Find the breast in a volume of the patient frame.
+    """Return the breast region of a volume in the patient frame.
 
-    1. In the front half air is a peak of the histogram; tissue is the long tail that follows it.
-    2. The body is the tissue, closed, in large pieces, its holes filled; nipples and skin are taken
-       off.
-    3. The chest is what remains of the body's anterior surface when its bumps are taken away.
-       Where both breasts are in view (240 mm or more across), or less than 150 mm from head to
-       foot, it is the surface that a disc of `chest_radius_mm` reaches from inside, slice by slice:
-       it rests on the breastbone and the sides. In other views of one breast it is the level that
-       the skin reaches within any stretch of `breast_width_mm` from head to foot.
-    4. What lies more than `chest_depth_mm` behind the chest's surface is cut off.
+    1. In the front half, air is a peak of the histogram and tissue is the long tail after it. 2.
+    The body is the tissue after closing: its large components with holes filled, without nipples
+    and skin. 3. The chest is the anterior surface of the body without its bumps. If both breasts
+    are in view (240 mm or more across), or less than 150 mm from head to foot, it is the surface
+    that a disc of `chest_radius_mm` reaches from inside, slice by slice: it rests on the sternum
+    and the sides. In other views of one breast it is the level that the skin reaches within any
+    length of `breast_width_mm` from head to foot. 4. Everything more than `chest_depth_mm` behind
+    the surface of the chest is cut off.
     """
     settings = settings or BreastSettings()
     report_progress(0, 5, _TEXT)
@@ -239,7 +242,7 @@ def find_breast(
     coarse = smoothed(pooled(volume, factors), 2.0, steps)
     threshold = _tissue_from(coarse, pooled(volume, factors) <= 0, settings)
     if threshold is None:
-        note = "no air was found in front of the breast: the whole image was searched"
+        note = "no air was detected in front of the breast: the whole image was searched"
         return _whole_image(volume, (note,))
     report_progress(1, 5, _TEXT)
     with part(1000, 2000, 5000):
@@ -270,12 +273,12 @@ def _whole_image(volume: NDArray[np.float32], notes: tuple[str, ...]) -> BreastR
 def _tissue_from(
     coarse: NDArray[np.float32], blank: Bools, settings: BreastSettings
 ) -> float | None:
-    """Return the signal above which a voxel is tissue, None where there is no air in front.
+    """Return the signal above which a voxel is tissue, or None without air in front of the body.
 
     In the front half, air is a peak of the histogram and tissue its long tail: the threshold is the
-    level farthest below the line from the peak to the tail's end (Zack 1977). Voxels that hold
-    exact zeros, and their neighbours, do not count: scanners fill with them what a corrected image
-    does not cover. Where they are 40 % or more, it was the air that was blanked.
+    level farthest below the line from the peak to the end of the tail (Zack 1977). Voxels that hold
+    exact zeros, and their neighbours, do not count: scanners fill the border of a corrected image
+    with them. If they are 40 % or more, the air was set to zero.
     """
     bright = float(np.percentile(coarse, 95))
     half = np.s_[:, : max(coarse.shape[1] // 2, 1)]
@@ -287,7 +290,7 @@ def _tissue_from(
 
 
 def _end_of_air(front: NDArray[np.float32], bright: float) -> float:
-    """Return the level at which the histogram's darkest large peak has become its tail."""
+    """Return the signal level at which the darkest large histogram peak ends."""
     counts, edges = np.histogram(front, _LEVELS, range=(0.0, bright))
     counts = ndimage.gaussian_filter1d(counts.astype(np.float64), 1.0)
     peak = int(counts.argmax())
@@ -297,9 +300,10 @@ def _end_of_air(front: NDArray[np.float32], bright: float) -> float:
 
 
 def _find_body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Bools:
-    """Return the large pieces of `tissue`, without gaps, holes and nipples.
+    """Return the large components of `tissue` with gaps and holes filled and nipples removed.
 
-    A body of which half would go with the nipples is too small for this, and is kept.
+    A body of which half would be removed with the nipples is too small for this step and stays
+    unchanged.
     """
     tissue = closed(tissue, ball_offsets(6.0, spacing))
     report_progress(1, 4, _TEXT)
@@ -321,7 +325,7 @@ def _find_body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Boo
 def _strip_skin(
     tissue: Bools, body: Bools, factors: Factors, spacing: Spacing, settings: BreastSettings
 ) -> Bools:
-    """Return the body at the volume's own resolution, without its skin."""
+    """Return the body at the resolution of the volume, without its skin."""
     around = ball_offsets(1.0, (1.0, 1.0, 1.0))
     core = spread(eroded(body, around), factors, tissue.shape)
     shell = spread(dilated(body, around), factors, tissue.shape)

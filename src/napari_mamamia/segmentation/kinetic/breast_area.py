@@ -1,4 +1,4 @@
-"""Where a recipe takes the breast to be: the reader's box, the case's own box, or what is found."""
+"""The breast area of a recipe: the reader's box, the box of the case, or the detected breast."""
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
@@ -11,17 +11,18 @@ from napari_mamamia.segmentation.model.recipe import Recipe
 def breast_area(
     case: Case, recipe: Recipe, drawn: Box | None = None
 ) -> tuple[BreastArea | None, tuple[str, ...]]:
-    """Return the breast of a case and notes on where it comes from.
+    """Return the breast of a case, and notes on its origin.
 
-    None where the recipe does not ask. The reader's box `drawn` comes first; then the case's own
-    (`Case.breast_box`), which is what the challenge gives to every submission and the published
-    pipelines cut with; else the breast is looked for in phase 0, and the note says that this is
-    not the published pipeline's box. A step that needs the breast's outline looks for it always.
+    The result is None if the recipe does not need the breast. The reader's box `drawn` has
+    precedence. The next choice is the box of the case (`Case.breast_box`), which the challenge
+    gives to every submission and the published pipelines use for cropping. Otherwise the breast is
+    detected in phase 0, and a note says that this is not the box of the published pipeline. A step
+    that needs the outline of the breast always detects it.
 
     Raises
     ------
     ModelError
-        If the breast must be looked for and none is found.
+        If the breast must be detected and is not.
     """
     if not recipe.needs_breast:
         return None, ()
@@ -34,21 +35,21 @@ def breast_area(
     if needs_outline:
         return area, notes
     note = (
-        "the case's patient file gives no usable breast_coordinates: the breast was looked for in "
-        "phase 0, a published pipeline may give another mask"
+        "the case's patient file gives no usable breast_coordinates: the breast was detected in "
+        "phase 0, and a published pipeline may give another mask"
     )
     return area, (*notes, note)
 
 
 def find_breast_area(case: Case) -> tuple[BreastArea, tuple[str, ...]]:
-    """Look for the breast in phase 0, or raise `ModelError`."""
+    """Detect the breast in phase 0, or raise `ModelError`."""
     case.require_phases(1)
     outline = breast_mask(case.signal[0], case.grid)
     around = Box.around(outline.array)
     if around.is_empty:
         raise ModelError(
-            f"{case.case_id}: the breast is needed, but none was found in phase 0: draw a box "
-            "around it, give breast_coordinates in the patient file, or choose a recipe that looks "
-            "at the whole volume"
+            f"{case.case_id}: the breast is needed, but none was detected in phase 0; draw a box "
+            "around it, give breast_coordinates in the patient file, or choose a recipe that "
+            "uses the whole volume"
         )
     return BreastArea(around, outline.array), outline.notes

@@ -8,7 +8,10 @@ from napari_mamamia.segmentation.kinetic.settings import checked, setting
 # fmt: off
 @dataclass(frozen=True, slots=True)
 class BreastSettings:
-    """What makes the breast mask; each field's metadata holds unit, range, source and meaning."""
+    """Parameters of the breast mask.
+
+    Each field's metadata holds unit, range, source and meaning.
+    """
 
     body_share_percent: float = setting(
         6.0, 1.0, 30.0, "%", "Tissue stands out from the air's noise, and is brighter than "
@@ -20,22 +23,23 @@ class BreastSettings:
         "our choice: breast skin is up to about 3 mm thick",
     )
     nipple_mm: float = setting(
-        15.0, 0.0, 30.0, "mm", "Bumps of the body that a ball of this radius does not fit into are "
-        "not searched",
+        15.0, 0.0, 30.0, "mm", "Bumps of the body into which a ball of this radius does not fit "
+"are not searched",
         "our choice: wider than a nipple, blunter than the tip of a breast",
     )
     chest_radius_mm: float = setting(
         150.0, 80.0, 400.0, "mm", "Across the patient, the chest is at least as curved as a disc "
-        "of this radius: wider than a breast, it does not fit into one",
+"of this radius, which is wider than a breast and does not fit "
+"into one",
         "our choice: half the width of an adult chest is 130 to 180 mm",
     )
     breast_width_mm: float = setting(
-        180.0, 100.0, 300.0, "mm", "From head to foot, the chest shows somewhere in any stretch "
-        "of this length",
+        180.0, 100.0, 300.0, "mm", "From head to foot, the chest is visible somewhere in any "
+"length of this size",
         "our choice: longer than a breast's base",
     )
     protrusion_mm: float = setting(
-        20.0, 5.0, 60.0, "mm", "A breast stands out from the chest by at least this much",
+        20.0, 5.0, 60.0, "mm", "A breast protrudes from the chest by at least this much",
         "our choice",
     )
     chest_depth_mm: float = setting(

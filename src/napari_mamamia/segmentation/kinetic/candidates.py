@@ -1,4 +1,4 @@
-"""Regions that may be the tumour: measured, and told apart."""
+"""Candidate regions of a tumour: their features, and the selection of separate regions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from scipy import ndimage
 from napari_mamamia.segmentation.kinetic.enhancement import Enhancement
 from napari_mamamia.segmentation.kinetic.regions import Region
 
-_NO_SIGNAL_PERCENT: Final = 300.0  # early PE of what has no signal before contrast
-_AROUND_MM: Final = (2.0, 6.0)  # the tissue that a region is compared with
+_NO_SIGNAL_PERCENT: Final = 300.0  # early PE of voxels without signal before contrast
+_AROUND_MM: Final = (2.0, 6.0)  # the tissue around a region with which it is compared
 
 Bools = NDArray[np.bool_]
 Spacing = tuple[float, float, float]
@@ -20,12 +20,12 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a region lies; the default for a prompt, which says where to look.
+    """The position of a region; the default is used with a prompt, which gives the position.
 
-    `behind_chest`, `at_wall` (behind the chest's surface), `near_skin` and `beside` (no breast
-    stands out there) are shares of its volume, `height` is its middle from 0 at the image's lower
-    end to 1 at its upper. `tissue` is the median signal of the breast in the early phase, 0 where
-    it is not known.
+    `behind_chest`, `at_wall` (behind the surface of the chest), `near_skin` and `beside` (where no
+    breast protrudes) are shares of its volume; `height` is its centre, from 0 at the lower end of
+    the image to 1 at the upper end. `tissue` is the median signal of the breast in the early phase,
+    0 if unknown.
     """
 
     behind_chest: float = 0.0
@@ -39,13 +39,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What a region is like.
+    """The features of a region.
 
-    `percent` is the mean early PE of the core, `contrast` how much that is above the mean PE of the
-    tissue 2 to 6 mm around; `ratio` is the core's SER, NaN without a late phase. `compactness` is 1
-    for an ellipsoid with two equal long axes, near 0 for a strand; `long_mm` and `thick_mm` are the
-    longest and the second axis of the ellipsoid of equal moments. `signal` is the core's mean in
-    the early phase.
+    `percent` is the mean early PE of the core, `contrast` the excess over the mean PE of the tissue
+    2 to 6 mm around it; `ratio` is the SER of the core, NaN without a late phase. `compactness` is
+    1 for an ellipsoid whose two longest axes are equal, near 0 for a strand; `long_mm` and
+    `thick_mm` are the longest and the second axis of the ellipsoid with equal moments. `signal` is
+    the mean of the core in the early phase.
     """
 
     volume_mm3: float
@@ -62,7 +62,7 @@ class Features:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """A region with its features and what they are worth."""
+    """A region with its features and its score."""
 
     value: float
     region: Region
@@ -73,8 +73,8 @@ def measured(region: Region, found: Enhancement, spacing_mm: Spacing, place: Pla
     """Return the features of `region`, whose box indexes the maps of `found`.
 
     PE and SER are ratios of mean rises, so that dark noisy voxels cannot inflate them. The shape is
-    that of the filled region, from its second moments: an ellipsoid with semi-axes sqrt(5 lambda)
-    has the variances lambda.
+    computed from the second moments of the filled region: an ellipsoid with semi-axes sqrt(5
+    lambda) has the variances lambda.
     """
     inside = region.box.slices
     early = float(found.rise[inside][region.core].mean())
@@ -106,10 +106,11 @@ def measured(region: Region, found: Enhancement, spacing_mm: Spacing, place: Pla
 def separate(
     ranked: Sequence[Scored], at_most: int, shape: Sequence[int], shared: float = 0.0
 ) -> list[Scored]:
-    """Return the first regions that lie apart, in the order of `ranked`.
+    """Return the first regions of `ranked` that are separate, in that order.
 
-    Regions of several levels are nested; of each nest only the best-scored one stays. A region is
-    left out if more than the share `shared` of its voxels belongs to regions before it.
+    Regions of several levels are nested; of nested regions only the one with the best score
+    remains. A region is dropped if more than the share `shared` of its voxels belongs to earlier
+    regions.
     """
     taken = np.zeros(tuple(shape), dtype=np.bool_)
     chosen: list[Scored] = []
@@ -125,7 +126,10 @@ def separate(
 
 
 def _percent_around(region: Region, found: Enhancement, spacing_mm: Spacing) -> float:
-    """Return the PE of the mean signals 2 to 6 mm around a region, at least 0; 0 of nothing."""
+    """Return the PE of the mean signals 2 to 6 mm around a region, at least 0.
+
+    Without such voxels the result is 0.
+    """
     reach = [int(_AROUND_MM[1] / s) + 1 for s in spacing_mm]
     box = region.box.grown(reach, found.pre.shape)
     start = [a - b for a, b in zip(region.box.start, box.start, strict=True)]
@@ -141,7 +145,7 @@ def _percent_around(region: Region, found: Enhancement, spacing_mm: Spacing) -> 
 
 
 def _semi_axes_mm(mask: Bools, spacing_mm: Spacing) -> NDArray[np.float64]:
-    """Return the semi-axes in mm, longest first, of the ellipsoid with the mask's moments."""
+    """Return the semi-axes in mm, longest first, of the ellipsoid with the moments of the mask."""
     steps = np.array(spacing_mm)
     points = np.argwhere(mask) * steps
     points -= points.mean(axis=0)

@@ -1,4 +1,4 @@
-"""Maps of rise and enhancement, smoothed, with the noise that is left in them."""
+"""Smoothed maps of signal rise and enhancement, with the noise that remains."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,7 +11,7 @@ from napari_mamamia.segmentation.kinetic.pooling import Factors, pooled_job
 from napari_mamamia.segmentation.kinetic.scan import Scan
 from napari_mamamia.segmentation.kinetic.smoothing import noise_left, smoothed
 
-_SIGNAL_FLOOR: Final = 0.02  # of the 99th percentile of phase 0; below it PE has no meaning
+_SIGNAL_FLOOR: Final = 0.02  # share of the 99th percentile of phase 0; below it PE has no meaning
 
 Floats = NDArray[np.float32]
 Bools = NDArray[np.bool_]
@@ -21,9 +21,10 @@ Bools = NDArray[np.bool_]
 class Enhancement:
     """Smoothed maps of one region, all float32 and of one shape.
 
-    `pre` is phase 0, `rise` early minus phase 0, `late_rise` late minus phase 0 (None where there
-    is no late phase), all in the signal's unit; `percent` is the early PE, 0 where phase 0 is too
-    dark. `noise` is the standard deviation of `rise` by noise alone, 0 where it was not measured.
+    `pre` is phase 0, `rise` the early phase minus phase 0, `late_rise` the late phase minus phase 0
+    (None without a late phase), all in the signal's unit; `percent` is the early PE, 0 where phase
+    0 is too dark. `noise` is the standard deviation of `rise` due to noise alone, 0 if it was not
+    measured.
     """
 
     pre: Floats
@@ -34,10 +35,10 @@ class Enhancement:
 
 
 def enhancement_of(pre: Floats, early: Floats, late: Floats | None, bright: float) -> Enhancement:
-    """Return the maps of phases that are smoothed already.
+    """Return the maps of smoothed phases.
 
-    PE is 0 where phase 0 lies below 2 % of `bright` (its 99th percentile), where it would only be
-    noise divided by nothing.
+    PE is 0 where phase 0 is below 2 % of `bright` (its 99th percentile): noise divided by almost 0
+    has no meaning.
     """
     rise = early - pre
     percent = np.zeros_like(rise)
@@ -49,16 +50,16 @@ def enhancement_of(pre: Floats, early: Floats, late: Floats | None, bright: floa
 def enhancement_job(
     scan: Scan, factors: Factors, given: tuple[Floats, Floats], where: Bools, sigma_mm: float
 ) -> Enhancement:
-    """Make the maps of a scan on the grid pooled by `factors`.
+    """Return the maps of a scan on the grid pooled by `factors`.
 
     Parameters
     ----------
     scan
-        The phases; of these only the late one is read.
+        The phases, of which only the late one is read.
     factors
-        Voxels to average.
+        Number of voxels to average along each axis.
     given
-        Phase 0 and the early phase, pooled already.
+        Phase 0 and the early phase, already pooled.
     where
         Voxels over which the noise is measured.
     sigma_mm

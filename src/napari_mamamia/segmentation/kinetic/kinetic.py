@@ -1,4 +1,4 @@
-"""The weight-free default segmenter: a kinetic threshold, not a trained model."""
+"""The default segmenter without weights: a kinetic threshold, not a trained model."""
 
 import time
 from collections.abc import Iterator
@@ -43,10 +43,12 @@ from napari_mamamia.segmentation.model.segmenter import (
 
 @dataclass(frozen=True, slots=True)
 class KineticSegmenter:
-    """Finds what enhances fast and is shaped like a lesion; needs no weights and no GPU.
+    """Segments regions that enhance fast and have the shape of a lesion.
 
-    The steps, formulas and limits stand in docs/methods/kinetic_segmenter.md. Every size is in mm
-    and every direction comes from the affine, so the answer does not depend on the order of axes in
+    Needs no weights and no GPU.
+
+    The steps, formulas and limits are in docs/methods/kinetic_segmenter.md. All sizes are in mm and
+    all directions come from the affine, so that the result does not depend on the order of axes in
     the file.
     """
 
@@ -54,7 +56,7 @@ class KineticSegmenter:
 
     @property
     def name(self) -> str:
-        """Short name, fit for a folder."""
+        """Short name, suitable for a folder."""
         return "kinetic"
 
     @property
@@ -64,28 +66,27 @@ class KineticSegmenter:
 
     @property
     def note(self) -> str:
-        """What a reader of the result must know."""
+        """The caveat shown with every result."""
         return "kinetic threshold, not a trained model"
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
         """Segment `case`; progress counts to 100.
 
-        Without a prompt the breast is searched. With a `Click` the answer is the region that the
-        click hits, or the nearest within `click_reach_mm`. With a `BoxPrompt` only the box is
-        searched, with a threshold that fits it, and its best region is returned if anything in it
-        enhances at all.
+        Without a prompt the breast is searched. With a `Click` the result is the clicked region, or
+        the nearest one within `click_reach_mm`. With a `BoxPrompt` only the box is searched, with
+        an adapted threshold, and its best region is returned if anything in it enhances.
 
         Returns
         -------
         Prediction
-            Up to `candidates` regions, best first; `mask` is the first one's. Where nothing
-            enhances the mask is empty, there are no candidates, and `notes` says so.
+            Up to `candidates` regions, best first; `mask` is that of the first. If nothing
+            enhances, the mask is empty, there are no candidates, and `notes` says so.
 
         Raises
         ------
         CaseError
             If the case has fewer than two phases or is still opening, phase 0 is constant, or the
-            prompt lies outside the image.
+            prompt is outside the image.
         """
         started = time.perf_counter()
         case.require_phases(2)
@@ -135,8 +136,8 @@ class KineticSegmenter:
                 seeds = strongest_in_box(search, settings)
             with part(97, 99, 100):
                 regions = outlined(search, seeds, settings)
-        # After a click the seeds' order stays: it knows how near they are, which the score does
-        # not.
+        # After a click the order of the seeds stays: it includes their distance, which the score
+        # does not.
         return search, best_apart(regions, search, settings, by_score=index is None)
 
 
@@ -205,11 +206,11 @@ def _list_notes(
     if choice.timing is Timing.PHASE_ORDER:
         last = "" if choice.late is None else f" and phase {choice.late} as late"
         yield (
-            f"phases chosen {choice.timing.value} ({choice.reason}): "
-            f"phase {choice.early} was taken as early{last}"
+            f"phases chosen {choice.timing.value} ({choice.reason}): phase {choice.early} was "
+            f"used as early{last}"
         )
     if choice.late is None:
-        yield f"no late phase: SER was not used ({choice.reason})"
+        yield f"there is no late phase, so SER was not used ({choice.reason})"
     yield from search.notes
     if not search.brightens:
         yield (
@@ -222,7 +223,7 @@ def _list_notes(
 def _nothing_found(choice: PhaseChoice, search: Search, prompt: Prompt | None) -> str:
     level = f"by {search.percent:.0f} % or more {_describe_time(choice)}"
     if isinstance(prompt, Click):
-        return f"nothing near the click enhances {level}: click nearer, or draw a box"
+        return f"nothing near the click enhances {level}; click nearer, or draw a box"
     if isinstance(prompt, BoxPrompt):
-        return "nothing in the box enhances: draw another box"
-    return f"nothing in the breast enhances {level}: draw a box, or lower the threshold"
+        return "nothing in the box enhances; draw another box"
+    return f"nothing in the breast enhances {level}; draw a box, or lower the threshold"

@@ -27,22 +27,23 @@ class KineticSettings:
         "border of slow and medium initial rise in BI-RADS use; the UCSF FTV default is 70",
     )
     lowest_enhancement_percent: float = setting(
-        30.0, 5.0, 300.0, "%", "With a click or box, PE may be lowered to half of what is there, "
-        "but not below this",
+        30.0, 5.0, 300.0, "%", "With a click or box, PE may be lowered to half of the PE found "
+"there, but not below this",
         "our choice: above mild background enhancement",
     )
     noise_factor: float = setting(
         4.0, 0.0, 20.0, "", "The smoothed rise of the signal must exceed this many standard "
         "deviations of its noise",
-        "our choice: noise alone passes in fewer than 1 of 10,000 voxels",
+        "our choice: noise alone exceeds it in fewer than 1 of 10,000 voxels",
     )
     search_grid_mm: float = setting(
         1.6, 0.5, 5.0, "mm", "The search averages voxels into blocks of at most this size",
-        "our choice: half the diameter of the smallest lesions sought",
+        "our choice: half the diameter of the smallest lesions to be found",
     )
     smoothing_mm: float = setting(
         1.2, 0.0, 5.0, "mm", "Standard deviation of the Gaussian before the search",
-        "our choice: its width at half height, 2.8 mm, is that of the smallest lesions sought",
+        "our choice: its full width at half maximum, 2.8 mm, is that of the smallest lesions to "
+"be found",
     )
     outline_smoothing_mm: float = setting(
         0.7, 0.0, 5.0, "mm", "Standard deviation of the Gaussian before outlining",
@@ -54,7 +55,7 @@ class KineticSettings:
     )
     vessel_mm: float = setting(
         5.0, 0.0, 20.0, "mm", "Regions are also tried without strands thinner than this, and than "
-        "twice this",
+"twice this",
         "our choice: veins of the breast are mostly thinner",
     )
     closing_mm: float = setting(
@@ -64,15 +65,15 @@ class KineticSettings:
     edge_level_percent: float = setting(
         50.0, 10.0, 90.0, "%", "The edge lies where the rise is this far from the surroundings' "
         "median to the lesion's upper quartile",
-        "half of the two: where voxels hold half of each tissue, since the rise is linear in it",
+        "half of the two: there a voxel holds half of each tissue, since the rise is linear in it",
     )
     edge_reach_mm: float = setting(
-        3.0, 0.0, 20.0, "mm", "The edge is sought at most this far from the region found first",
+        3.0, 0.0, 20.0, "mm", "The edge is searched at most this far from the region found first",
         "our choice: about two search voxels",
     )
     most_fill: float = setting(
-        4.0, 1.0, 20.0, "", "A dark core is filled unless the whole becomes larger than this many "
-        "times its rim",
+        4.0, 1.0, 20.0, "", "A dark core is filled unless the region then exceeds this many times "
+"the volume of its rim",
         "our choice: a core up to 90 % of the diameter of a ball",
     )
     smallest_mm3: float = setting(
@@ -84,13 +85,13 @@ class KineticSettings:
         "our choice: keeps heart and glandular tissue from winning by size",
     )
     behind_percent: float = setting(
-        50.0, 0.0, 100.0, "%", "A region of which more than this lies behind the chest line is "
-        "ranked far down",
+        50.0, 0.0, 100.0, "%", "A region with more than this share behind the chest line is "
+"ranked far down",
         "our choice",
     )
     beyond_percent: float = setting(
-        80.0, 0.0, 100.0, "%", "A region of which more than this lies behind the chest line is "
-        "heart, liver or chest wall and no candidate",
+        80.0, 0.0, 100.0, "%", "A region with more than this share behind the chest line is "
+"heart, liver or chest wall and not a candidate",
         "our choice",
     )
     behind_search_mm: float = setting(
@@ -98,23 +99,23 @@ class KineticSettings:
         "our choice: enough to see most of a region that crosses it",
     )
     near_skin_mm: float = setting(
-        4.0, 0.0, 20.0, "mm", "Regions of which 40 % lie within this distance of the searched "
-        "region's surface are ranked down as skin or nipple",
+        4.0, 0.0, 20.0, "mm", "Regions with 40 % within this distance of the surface of the "
+"searched region are ranked down as skin or nipple",
         "our choice",
     )
     click_reach_mm: float = setting(
-        10.0, 0.5, 100.0, "mm", "A click takes the region that it hits, else the nearest within "
-        "this distance",
+        10.0, 0.5, 100.0, "mm", "A click selects the clicked region, or the nearest one within "
+"this distance",
         "our choice",
     )
     click_core_mm: float = setting(
-        30.0, 5.0, 200.0, "mm", "Of what a click may mean, regions that lie within this distance "
-        "of it are preferred",
+        30.0, 5.0, 200.0, "mm", "Of the regions that a click may mean, those within this distance "
+"of it are preferred",
         "our choice: half of the longest lesions that are common",
     )
     click_region_mm: float = setting(
         50.0, 10.0, 200.0, "mm", "A click searches this far around itself",
-        "our choice: the largest lesions sought are about 100 mm across",
+        "our choice: the largest lesions to be found are about 100 mm across",
     )
     candidates: int = setting(
         5, 1, 50, "", "At most this many candidates are returned",

@@ -1,4 +1,4 @@
-"""Averaging of voxel blocks: the coarse grids on which a volume is searched quickly."""
+"""Averages of voxel blocks, which give coarse grids for a fast search."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -15,7 +15,7 @@ Factors = tuple[int, int, int]
 
 
 def pool_factors(spacing_mm: Sequence[float], coarsest_mm: float) -> Factors:
-    """Return how many voxels to average along each axis so that none gets beyond `coarsest_mm`.
+    """Return how many voxels to average along each axis so that none exceeds `coarsest_mm`.
 
     Examples
     --------
@@ -34,9 +34,10 @@ def pooled_job(volume: NDArray[Any], factors: Factors, text: str) -> NDArray[np.
     volume
         ``(a, b, c)``, any real type and memory order. Values that are not finite count as 0.
     factors
-        Block size; blocks start at index 0, those at the far end average what is there.
+        Block size; blocks start at index 0, incomplete blocks at the far end average the voxels
+        that exist.
     text
-        What the progress says.
+        Text of the progress.
 
     Returns
     -------
@@ -54,7 +55,7 @@ def pooled_job(volume: NDArray[Any], factors: Factors, text: str) -> NDArray[np.
 
 
 def pooled(volume: NDArray[Any], factors: Factors) -> NDArray[np.float32]:
-    """Return what `pooled_job` returns, in one go."""
+    """Return the result of `pooled_job` without progress reports."""
     if np.issubdtype(volume.dtype, np.floating):
         volume = np.where(np.isfinite(volume), volume, 0)
     first = volume[tuple(slice(None, None, f) for f in factors)]
@@ -69,7 +70,7 @@ def pooled(volume: NDArray[Any], factors: Factors) -> NDArray[np.float32]:
 
 
 def spread(coarse: NDArray[Any], factors: Factors, shape: Sequence[int]) -> NDArray[Any]:
-    """Return `coarse` with every voxel repeated `factors` times, cut to `shape`."""
+    """Return `coarse` with every voxel repeated `factors` times, cropped to `shape`."""
     for axis, factor in enumerate(factors):
         if factor > 1:
             coarse = np.repeat(coarse, factor, axis=axis)

@@ -1,4 +1,4 @@
-"""From the maps of a search to outlined candidates, best first."""
+"""Outline and rank candidates from the maps of a search, best first."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -28,8 +28,8 @@ from napari_mamamia.segmentation.model.morphology import (
 
 # The outline of one candidate at the image's own resolution.
 
-_LESION: Final = 75.0  # percentile of the seed's rise: its border voxels hold little lesion
-_MARGIN_MM: Final = 8.0  # surroundings whose median rise is the background
+_LESION: Final = 75.0  # percentile of the seed's rise: voxels at its border hold little lesion
+_MARGIN_MM: Final = 8.0  # the surroundings whose median rise is the background
 
 Bools = NDArray[np.bool_]
 Spacing = tuple[float, float, float]
@@ -37,7 +37,7 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outline:
-    """A region at full resolution, its box within the maps `found` of it and its surroundings.
+    """A region at full resolution with its surroundings; its box indexes the maps `found`.
 
     `origin` is the voxel of the scan where the maps begin.
     """
@@ -63,14 +63,13 @@ def _cut_phase(phase: NDArray[Any], box: Box) -> NDArray[np.float32]:
 def delineate(
     scan: Scan, seed: Region, factors: Factors, limit: Box, settings: KineticSettings
 ) -> Outline | None:
-    """Return the outline of a region that was found on the search grid, or None if nothing is left.
+    """Return the outline of a region of the search grid, or None if nothing remains.
 
-    1. The lesion's level is the upper quartile of the rise (early minus phase 0) in the seed's
-       enhancing part, the background's the median rise of the surroundings of 8 mm. The rise of a
-       voxel is linear in the share of lesion that it holds, so the edge lies half-way; PE is not
-       linear in it where lesion and surroundings differ before contrast.
-    2. What reaches that level within `edge_reach_mm` of the seed and hangs together with it is the
-       core; strands are opened away.
+    1. The level of the lesion is the upper quartile of the rise (early minus phase 0) in the
+    enhancing part of the seed, that of the background the median rise of the surroundings of 8 mm.
+    The rise of a voxel is linear in its share of lesion, so that the edge is half-way; PE is not
+    linear in it where lesion and surroundings differ before contrast. 2. The core is the connected
+    region that reaches this level within `edge_reach_mm` of the seed; an opening removes strands.
     3. Gaps are closed and holes filled.
 
     Parameters
@@ -78,11 +77,11 @@ def delineate(
     scan
         The phases.
     seed
-        A region of the search grid, whose index 0 lies on the scan's.
+        A region of the search grid, whose index 0 is that of the scan.
     factors
-        Scan voxels in a voxel of the search grid.
+        Scan voxels per voxel of the search grid.
     limit
-        Nothing outside this box of the scan is returned.
+        A box of the scan to which the outline is cropped.
     settings
         Thresholds.
     """
@@ -124,7 +123,7 @@ def _edge_level(
 def _keep_connected(
     mask: Bools, core: Bools, spacing_mm: Spacing, settings: KineticSettings
 ) -> Bools:
-    """Return the 26-connected pieces of `mask`, opened if that leaves any, that meet `core`."""
+    """Return the 26-connected components of `mask` that meet `core`, opened if any remain."""
     thick = opened(mask, ball_offsets(settings.opening_mm, spacing_mm))
     mask = thick if (thick & core).any() else mask
     labels, count = ndimage.label(mask, structure=np.ones((3, 3, 3), dtype=np.bool_))
@@ -149,7 +148,7 @@ def _place_mask(mask: Bools, inner: Box, outer: Box) -> Bools:
 
 
 def _mark_limit(box: Box, limit: Box) -> Bools:
-    """Return, over the voxels of `box`, whether they lie in `limit`."""
+    """Return a bool array over the voxels of `box`, true inside `limit`."""
     out = np.zeros(box.shape, dtype=np.bool_)
     start = [max(a, b) - b for a, b in zip(limit.start, box.start, strict=True)]
     stop = [max(min(a, b) - o, 0) for a, b, o in zip(limit.stop, box.stop, box.start, strict=True)]
@@ -158,27 +157,32 @@ def _mark_limit(box: Box, limit: Box) -> Bools:
 
 
 _LEVELS: Final = (1.0, 1.4, 2.0, 2.8, 4.0)
-"""Multiples of the PE threshold at which regions are sought: a lesion that hangs together with
-glandular tissue or a vessel at the lowest comes apart at a higher one. Our choice."""
+"""Multiples of the PE threshold at which regions are searched (our choice).
 
-_COMPACT: Final = 0.45  # compactness from which a region is not taken apart
-_FAINT: Final = 0.3  # of the breast's median after contrast, below which lies noise, not tissue
-_TEXT: Final = "Looking for regions"
-_SPARE: Final = 3  # regions outlined beyond those asked for, since outlining may change the order
-_SHARED: Final = 0.2  # of a candidate's voxels, that a better one may also claim
+A lesion that is connected to glandular tissue or a vessel at the lowest level separates at a higher
+one.
+"""
+
+_COMPACT: Final = 0.45  # compactness from which a region is not divided
+_FAINT: Final = (
+    0.3  # share of the breast's median after contrast, below which is noise and not tissue
+)
+_TEXT: Final = "Searching for regions"
+_SPARE: Final = 3  # additional regions that are outlined, since outlining may change the order
+_SHARED: Final = 0.2  # share of a candidate's voxels that a better one may also contain
 
 
 def seeds_anywhere(search: Search, settings: KineticSettings) -> list[Scored]:
-    """Find the regions of the search grid worth outlining, best first."""
+    """Return the regions of the search grid that are worth outlining, best first."""
     regions = _score_regions(search, search.percent, search.rise, settings)
     return _separate_regions(regions, search, settings)
 
 
 def seeds_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
-    """Find the regions of a box, best first.
+    """Return the regions of a box, best first.
 
-    Regions are sought in and around the box and ordered by score times the square of the part that
-    lies in it, so that gland which fills the box and goes on outside does not win.
+    Regions are searched in and around the box and ordered by score times the square of their share
+    inside it, so that gland which fills the box and continues outside does not win.
     """
     box = touched(search.limit, search.factors, search.allowed.shape)
     seeds = []
@@ -190,7 +194,7 @@ def seeds_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
 
 
 def strongest_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
-    """Find what rises by half of a box's strongest PE, however little or small.
+    """Return the regions with at least half of a box's strongest PE, however small or weak.
 
     The list is empty only if nothing in the box enhances.
     """
@@ -204,12 +208,12 @@ def strongest_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
 
 
 def seeds_at(search: Search, settings: KineticSettings, at: tuple[int, int, int]) -> list[Scored]:
-    """Find the regions within reach of a clicked voxel of the patient frame.
+    """Return the regions within reach of a clicked voxel of the patient frame.
 
     They are ordered by score x (1 - d / `click_reach_mm`)^2 x p. Here d is the distance in mm from
-    the click to the filled region, 0 within it: speckles next to the click do not win over the rim
-    around it. p is the part of the region within `click_core_mm` of the click: the gland that holds
-    a lesion does not win over the lesion.
+    the click to the filled region, 0 within it: specks next to the click do not win over the rim
+    around it. p is the share of the region within `click_core_mm` of the click: the gland around a
+    lesion does not win over the lesion.
     """
     regions = _score_regions(search, search.percent, search.rise, settings)
     centre = [(a - o) // f for a, o, f in zip(at, search.origin, search.factors, strict=True)]
@@ -225,7 +229,7 @@ def seeds_at(search: Search, settings: KineticSettings, at: tuple[int, int, int]
 
 
 def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> list[Scored]:
-    """Outline the regions at full resolution and score them anew, in order."""
+    """Outline the regions at full resolution and score them again, in order."""
     candidates = []
     for n, seed in enumerate(seeds):
         report_progress(n, len(seeds), "Outlining candidates")
@@ -241,7 +245,7 @@ def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> 
 def best_apart(
     candidates: list[Scored], search: Search, settings: KineticSettings, *, by_score: bool
 ) -> list[Scored]:
-    """Return the candidates to show: apart from each other, and not too many."""
+    """Return the candidates to show: separate ones, up to the maximum number."""
     if by_score:
         candidates = sorted(candidates, key=lambda item: -item.value)
     return separate(candidates, settings.candidates, search.scan.shape, _SHARED)
@@ -256,7 +260,7 @@ def _score_regions(
     for n, step in enumerate(_LEVELS):
         report_progress(n, len(_LEVELS), _TEXT)
         mask = enhancing(percent * step, search.found, allowed, search.spacing_mm, settings)
-        # The same progress once more: every call is a place at which the work can be stopped.
+        # The same progress again: each call is a point where the work can be cancelled.
         report_progress(n, len(_LEVELS), _TEXT)
         for region in regions_of(mask, search.found, search.spacing_mm, settings):
             report_progress(n, len(_LEVELS), _TEXT)
@@ -265,13 +269,16 @@ def _score_regions(
 
 
 def _with_pieces(region: Region, search: Search, settings: KineticSettings) -> list[Scored]:
-    """Return a region scored, and if it is not compact its pieces; none that lies in the chest."""
+    """Return a region with its score, plus its parts if it is not compact.
+
+    Regions inside the chest are left out.
+    """
     place = place_of(region, search)
     if place.behind_chest > settings.beyond_percent / 100:
         return []
     features = measured(region, search.found, search.spacing_mm, place)
     scored = [Scored(score(features, settings), region, features)]
-    # A piece has a share below 1 of its region and is not taken apart again.
+    # A part has a share below 1 of its region and is not divided again.
     if features.compactness < _COMPACT and region.share == 1:
         for thickness_mm in (settings.vessel_mm, 2 * settings.vessel_mm):
             for piece in pieces_of(region, thickness_mm, search.spacing_mm, settings):

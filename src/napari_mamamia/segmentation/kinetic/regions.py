@@ -1,4 +1,4 @@
-"""Connected regions that enhance, and the pieces that they fall into."""
+"""Connected regions that enhance, and their parts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from napari_mamamia.segmentation.kinetic.enhancement import Enhancement
 from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
 from napari_mamamia.segmentation.model.morphology import ball_offsets, closed, filled, opened
 
-_LOOKED_AT: Final = 40  # regions of one level that are measured, those with most enhancement first
+_LOOKED_AT: Final = 40  # regions of one level that are measured, strongest enhancement first
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
-_UNCHANGED: Final = 0.9  # of its volume: a region that keeps more has no strands
+_UNCHANGED: Final = 0.9  # share of its volume: a region that keeps more has no strands
 
 Bools = NDArray[np.bool_]
 Spacing = tuple[float, float, float]
@@ -23,9 +23,9 @@ Spacing = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """A connected region: `core` is what enhances, `crop` the same with holes filled.
+    """A connected region: `core` is its enhancing part, `crop` is the core with holes filled.
 
-    `share` is its part, by volume, of the connected region that it was opened out of.
+    `share` is its share, by volume, of the connected region from which it was opened.
     """
 
     box: Box
@@ -43,7 +43,7 @@ def enhancing(
 ) -> Bools:
     """Return the voxels of `allowed` that enhance by at least `level_percent`.
 
-    Thin strands are opened away, and gaps closed.
+    An opening removes thin strands, and gaps are closed.
     """
     mask = allowed & (found.percent >= level_percent)
     mask = opened(mask, ball_offsets(settings.opening_mm, spacing_mm))
@@ -53,9 +53,9 @@ def enhancing(
 def regions_of(
     mask: Bools, found: Enhancement, spacing_mm: Spacing, settings: KineticSettings
 ) -> Iterator[Region]:
-    """Yield the 26-connected regions of `mask`, their holes filled.
+    """Yield the 26-connected regions of `mask` with their holes filled.
 
-    At most 40 regions come, those with the largest sum of PE, in that order.
+    At most 40 regions are returned, in descending order of their sum of PE.
     """
     labels, _ = ndimage.label(mask, structure=_ALL_NEIGHBOURS)
     hit = labels[mask]
@@ -76,9 +76,10 @@ def regions_of(
 def pieces_of(
     whole: Region, thickness_mm: float, spacing_mm: Spacing, settings: KineticSettings
 ) -> Iterator[Region]:
-    """Yield the pieces into which a region falls when strands of `thickness_mm` are opened away.
+    """Yield the parts of a region after an opening that removes strands of `thickness_mm`.
 
-    So a lesion comes free of its vessels. Nothing comes if the region hardly has any strands.
+    This separates a lesion from its vessels. Nothing is returned if the region has hardly any
+    strands.
     """
     rest = opened(whole.crop, ball_offsets(thickness_mm / 2, spacing_mm))
     before = np.count_nonzero(whole.crop)

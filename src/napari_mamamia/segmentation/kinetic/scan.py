@@ -13,10 +13,10 @@ Voxel = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan:
-    """Phase 0, the early and the late phase (None where there is none), and their spacing.
+    """Phase 0, the early and the late phase (None if missing), and their spacing.
 
-    The arrays are views of the case as ``(superior, posterior, left)``, in its own type. `bright`
-    is the 99th percentile of phase 0, by which darkness is judged.
+    The arrays are views of the case as ``(superior, posterior, left)``, in its own data type.
+    `bright` is the 99th percentile of phase 0, the reference for darkness.
     """
 
     pre: NDArray[Any]
@@ -32,13 +32,13 @@ class Scan:
         return (a, b, c)
 
     def cut(self, box: Box) -> Self:
-        """Return the part of the scan in `box`, again as views."""
+        """Return the part of the scan in `box`, as views."""
         late = None if self.late is None else self.late[box.slices]
         return replace(self, pre=self.pre[box.slices], early=self.early[box.slices], late=late)
 
 
 def times(index: Sequence[float], factors: Sequence[int]) -> Voxel:
-    """Return `index` of a pooled grid on the grid that was pooled by `factors`."""
+    """Return an `index` of a grid pooled by `factors` as an index of the original grid."""
     a, b, c = (int(i * f) for i, f in zip(index, factors, strict=True))
     return (a, b, c)
 

@@ -1,4 +1,4 @@
-"""Where the kinetic segmenter looks, and its maps there: the breast, or what a prompt says."""
+"""The region searched by the kinetic segmenter (breast or prompt), with its maps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,10 +19,12 @@ from napari_mamamia.segmentation.kinetic.regions import Region
 from napari_mamamia.segmentation.kinetic.scan import Scan, Voxel, moved, times
 from napari_mamamia.segmentation.model.morphology import ball_offsets, eroded
 
-_MARGIN_MM: Final = 10.0  # around what is searched, for the outlines
-_SURROUNDINGS_MM: Final = 20.0  # around a prompt, for the background
-_AT_CLICK_MM: Final = 5.0  # around a click, for the threshold
-_FINE_VOXELS: Final = 4_000_000  # a prompt with at most so many voxels is searched unpooled
+_MARGIN_MM: Final = 10.0  # margin around the searched region, for the outlines
+_SURROUNDINGS_MM: Final = 20.0  # margin around a prompt, for the background
+_AT_CLICK_MM: Final = 5.0  # radius around a click, for the threshold
+_FINE_VOXELS: Final = (
+    4_000_000  # a prompt with at most this many voxels is searched without pooling
+)
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
@@ -30,16 +32,15 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """A part of the scan, its maps on the search grid, and where regions may lie.
+    """A part of the scan with its maps on the search grid, and the region allowed for candidates.
 
-    `scan` is cut to the part, which begins at voxel `origin` of the whole patient frame; `limit` is
-    the box of it that a mask may fill. `percent` is the PE from which a voxel counts, `rise` how
-    much it must rise besides. `deep` (away from the skin), `before_chest`, `before_wall` (before
-    the chest's surface) and `stands_out` (superior, left: where there is a breast) serve `place_of`
-    and are None for a prompt;
-    `back_row` is the image's posterior end, `top_row` its upper one, both on the search grid.
-    `tissue` is the breast's median signal in the early phase, 0 for a prompt. `brightens` is
-    whether the early phase is brighter than phase 0 at all.
+    `scan` is cropped to the part, which begins at voxel `origin` of the whole patient frame;
+    `limit` is its box that a mask may fill. `percent` is the PE threshold, `rise` the threshold of
+    the rise. `deep` (away from the skin), `before_chest`, `before_wall` (in front of the surface of
+    the chest) and `stands_out` (superior, left: where there is a breast) are used by `place_of` and
+    are None for a prompt; `back_row` is the posterior end of the image and `top_row` its upper end,
+    both on the search grid. `tissue` is the breast's median signal in the early phase, 0 for a
+    prompt. `brightens` is whether the early phase is brighter than phase 0.
     """
 
     scan: Scan
@@ -67,7 +68,7 @@ class Search:
 
 
 def search_breast(scan: Scan, settings: KineticSettings) -> Search:
-    """Find the breast and the maps in it; progress counts to 100."""
+    """Return the breast and its maps; progress counts to 100."""
     factors = pool_factors(scan.spacing_mm, settings.search_grid_mm)
     with part(0, 50, 100):
         pre, early = _two_phases(scan, factors)
@@ -112,11 +113,11 @@ def search_breast(scan: Scan, settings: KineticSettings) -> Search:
 def search_around(
     scan: Scan, target: Box, settings: KineticSettings, at: Voxel | None = None
 ) -> Search:
-    """Find the maps in and around a box of the patient frame.
+    """Return the maps in and around a box of the patient frame.
 
-    The breast is not looked for: the prompt says where to look. The PE threshold is lowered to half
-    of the strongest PE (its 99th percentile) of the box, or within 5 mm of the voxel `at`, but not
-    below `lowest_enhancement_percent`.
+    The breast is not detected, since the prompt gives the position. The PE threshold is lowered to
+    half of the strongest PE (its 99th percentile) of the box, or within 5 mm of the voxel `at`, but
+    not below `lowest_enhancement_percent`.
     """
     margin = [int(_SURROUNDINGS_MM / s) + 1 for s in scan.spacing_mm]
     wide = target.grown(margin, scan.shape)
@@ -153,7 +154,7 @@ def search_around(
 
 
 def touched(box: Box, factors: Factors, shape: Sequence[int]) -> Bools:
-    """Return the voxels of a pooled grid of `shape` that touch a box of the grid below it."""
+    """Return the voxels of a pooled grid of `shape` that touch a box of the original grid."""
     out = np.zeros(tuple(shape), dtype=np.bool_)
     edges = zip(box.start, box.stop, factors, strict=True)
     out[tuple(slice(a // f, -(-b // f)) for a, b, f in edges)] = True
@@ -161,9 +162,9 @@ def touched(box: Box, factors: Factors, shape: Sequence[int]) -> Bools:
 
 
 def place_of(region: Region, search: Search, factors: Factors = (1, 1, 1)) -> Place:
-    """Return where a region lies; the default place under a prompt.
+    """Return the position of a region; the default position for a prompt.
 
-    `factors` is how many voxels of the region's grid make one of the search grid.
+    `factors` is the number of voxels of the region's grid per voxel of the search grid.
     """
     deep, stands_out = search.deep, search.stands_out
     before_chest, before_wall = search.before_chest, search.before_wall
@@ -185,13 +186,13 @@ def place_of(region: Region, search: Search, factors: Factors = (1, 1, 1)) -> Pl
 
 
 def _two_phases(scan: Scan, factors: Factors) -> tuple[Floats, Floats]:
-    """Read phase 0 and the early phase, pooled; a constant phase 0 is a `CaseError`."""
+    """Return phase 0 and the early phase, pooled; raise `CaseError` if phase 0 is constant."""
     with part(0, 50, 100):
         pre = pooled_job(scan.pre, factors, "Reading phase 0")
     if pre.max() <= 0 or pre.max() == pre.min():
         raise CaseError(
-            "phase 0 should show tissue, but all of its voxels that are looked at have the value "
-            f"{pre.flat[0]:g}: check the file, or draw another box"
+            "expected phase 0 to show tissue, but all of the voxels used have the value "
+            f"{pre.flat[0]:g}; check the file, or draw another box"
         )
     with part(50, 100, 100):
         early = pooled_job(scan.early, factors, "Reading the early phase")
@@ -199,14 +200,14 @@ def _two_phases(scan: Scan, factors: Factors) -> tuple[Floats, Floats]:
 
 
 def _cut_to(scan: Scan, box: Box, factors: Factors, pre: Floats) -> Scan:
-    """Return the part of the scan under a box of its pooled grid, and how bright phase 0 is."""
+    """Return the part of the scan under a box of its pooled grid."""
     stop = np.minimum(times(box.stop, factors), scan.shape)
     full = Box(times(box.start, factors), (int(stop[0]), int(stop[1]), int(stop[2])))
     return replace(scan.cut(full), bright=float(np.percentile(pre, 99)))
 
 
 def _is_brightening(found: Enhancement, where: Bools) -> bool:
-    """Return whether tissue becomes brighter: on average, or in its bright tail."""
+    """Return whether tissue becomes brighter, on average or in its brightest voxels."""
     rise = found.rise[where]
     if rise.size == 0:
         return True

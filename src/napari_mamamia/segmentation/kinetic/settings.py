@@ -1,4 +1,4 @@
-"""Settings that explain themselves: default, range, unit, meaning and source in one place."""
+"""Settings with default, range, unit, meaning and source in one place."""
 
 import math
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SettingInfo:
-    """One number a user may change: its default and range in `unit`, what it does, and why."""
+    """A number that a user may change, with default and range in `unit`, effect and source."""
 
     name: str
     default: float
@@ -31,12 +31,12 @@ def setting(default: float, low: float, high: float, unit: str, about: str, sour
 
 
 def described(settings: "DataclassInstance") -> tuple[SettingInfo, ...]:
-    """Return every setting of a settings class, those of nested settings under their own names."""
+    """Return every setting of a settings class; names of nested settings are kept."""
     return tuple(info for info, _ in _walk_settings(settings))
 
 
 def values_of(settings: "DataclassInstance") -> tuple[tuple[str, Setting], ...]:
-    """Return (name, value) of every setting, as provenance keeps them."""
+    """Return (name, value) of every setting, for provenance."""
     return tuple((info.name, value) for info, value in _walk_settings(settings))
 
 
@@ -46,7 +46,7 @@ def checked(settings: "DataclassInstance") -> None:
         if not math.isfinite(value) or not info.low <= value <= info.high:
             unit = f" {info.unit}" if info.unit else ""
             raise ValueError(
-                f"{info.name} must lie in {info.low:g} to {info.high:g}{unit}, got {value:g}"
+                f"expected {info.name} from {info.low:g} to {info.high:g}{unit}, but got {value:g}"
             )
 
 

@@ -1,4 +1,4 @@
-"""Gaussian smoothing measured in mm, and the noise that is left after it."""
+"""Gaussian smoothing in mm, and the noise that remains after it."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 _TRUNCATE: Final = 3.0
-_TO_SD: Final = 1.4826  # median absolute deviation of a normal distribution to standard deviation
+_TO_SD: Final = 1.4826  # standard deviation per median absolute deviation of a normal distribution
 _STATISTICS_VOXELS: Final = 1_000_000
 
 
 def smoothed(
     volume: NDArray[np.float32], sigma_mm: float, spacing_mm: Sequence[float]
 ) -> NDArray[np.float32]:
-    """Return `volume` after a Gaussian of `sigma_mm` along each axis on which it can be felt.
+    """Return `volume` smoothed by a Gaussian of `sigma_mm` along each sufficiently fine axis.
 
-    Axes of a single voxel, and those whose spacing exceeds three sigma, are left alone: the weights
-    beyond the centre vanish there. Beyond the edge the last value goes on.
+    Axes of a single voxel, and those with a spacing above three sigma, are skipped, because all
+    weights except the central one vanish. Values beyond the edge repeat the last value.
     """
     for axis, sigma in _select_axes(volume.shape, sigma_mm, spacing_mm):
         volume = ndimage.gaussian_filter1d(
@@ -33,11 +33,11 @@ def noise_left(
     sigma_mm: float,
     spacing_mm: Sequence[float],
 ) -> float:
-    """Return the standard deviation of the noise that `smoothed` leaves of an unsmoothed `volume`.
+    """Return the standard deviation of the noise of `volume` that remains after `smoothed`.
 
-    The noise is told from anatomy by the differences of neighbours along the axis with the finest
-    spacing, over the voxels `where`, by their median size; it is taken for white. 0 where there
-    are no neighbours.
+    The noise is estimated from the median absolute difference of neighbours along the axis with the
+    finest spacing, over the voxels `where`, which separates it from anatomy; it is assumed to be
+    white. 0 without neighbours.
     """
     axis = min(range(3), key=lambda a: (spacing_mm[a] if volume.shape[a] > 1 else np.inf, a))
     ahead, behind = np.moveaxis(volume, axis, 0)[1:], np.moveaxis(volume, axis, 0)[:-1]

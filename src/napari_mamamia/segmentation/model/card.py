@@ -1,4 +1,4 @@
-"""`ModelCard`: what is known of a model before it is loaded."""
+"""`ModelCard`: the description of a model before it is loaded."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ from napari_mamamia.segmentation.model.network_spec import NetworkSpec
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 
 RECIPE_NAME: Final = "mamamia_model.json"
-"""Name of the recipe beside a model."""
+"""Name of the recipe file next to a model."""
 
 _LICENCE: Final = re.compile(r"^(licen[cs]e|copying)(\.(txt|md|rst))?$", re.IGNORECASE)
 _LICENCE_LENGTH: Final = 20_000
@@ -21,7 +21,7 @@ _LICENCE_LENGTH: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class WeightFile:
-    """A file with weights: its name below the model, bytes, SHA-256 ("" if not computed)."""
+    """A file with weights: name below the model, size in bytes, SHA-256 ("" if not computed)."""
 
     name: str
     n_bytes: int
@@ -30,33 +30,32 @@ class WeightFile:
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """What is known of a model before it is loaded.
+    """The description of a model before it is loaded.
 
     Parameters
     ----------
     path
-        Folder, zip or file, as it was given; `is_zip` says whether it must be unpacked.
+        Folder, zip or file as the user chose it; `is_zip` says whether it must be unpacked.
     kind, name
-        What it is, and a name fit for people and folders.
+        Kind of the model, and a name suitable for people and folders.
     inner
-        Where, below `path`, the trained model's own folder is; "" for `path` itself.
+        The folder of the trained model below `path`; "" for `path` itself.
     configuration, trainer, folds, checkpoints
-        nnU-Net's names; `checkpoints` are the file names that every fold has, best choice first.
+        nnU-Net's names; `checkpoints` are the file names that every fold has, best first.
     channels, labels
-        Inputs by name; labels as (name, values), background left out.
+        Inputs by name; labels as (name, values), without background.
     licence
-        Text of a licence file beside the model, "" if there is none.
+        Text of a licence file next to the model, "" if there is none.
     weights
         Files with weights.
     missing
-        Why it cannot be run, in plain sentences; empty if nothing is known to be missing.
+        Reasons why it cannot be run, in plain sentences; empty if no reason is known.
     facts
         Further (name, value) pairs to show: patch, spacing, network, previous stage.
     has_recipe
-        Whether `RECIPE_NAME` lies beside it.
+        Whether `RECIPE_NAME` is next to it.
     network
-        What a network in a single file takes and gives; None for other kinds, and until a recipe
-        says it.
+        Input and output of a network in a single file; None for other kinds, and without a recipe.
     """
 
     path: Path
@@ -79,9 +78,9 @@ class ModelCard:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the weights: the file's own, or of the list of files' sums in order of name.
+        """SHA-256 of the weight file, or of the checksums of several files in order of name.
 
-        "" where none was computed.
+        The result is "" if no checksum was computed.
         """
         sums = [weight.sha256 for weight in sorted(self.weights, key=lambda item: item.name)]
         if not sums or not all(sums):
@@ -90,26 +89,52 @@ class ModelCard:
 
     @property
     def usable(self) -> bool:
-        """Whether nothing is known to be missing."""
+        """Whether the model can be run, as far as is known."""
         return not self.missing
 
 
 def summed(
     files: ModelFiles, weights: Sequence[tuple[str, int]], checksums: bool
 ) -> Iterator[WeightFile]:
-    """Yield files with weights, with their SHA-256 if `checksums` are wanted."""
+    """Yield files with weights, with their SHA-256 if `checksums` is true.
+
+    Parameters
+    ----------
+    files
+        The files of the model.
+    weights
+        Names and bytes of the files with weights.
+    checksums
+        Whether to compute the SHA-256 of the weights.
+    """
     for name, n_bytes in weights:
         yield WeightFile(name, n_bytes, files.sha256(name) if checksums else "")
 
 
 def licence_text(files: ModelFiles, root: str) -> str:
-    """Return the text of the licence nearest to the model, "" if there is none."""
+    """Return the text of the licence file nearest to the model, or "".
+
+    Parameters
+    ----------
+    files
+        The files of the model.
+    root
+        Folder of the trained model below the path; "" for the path.
+    """
     name = licence_file(files, root)
     return files.text(name)[:_LICENCE_LENGTH] if name else ""
 
 
 def licence_file(files: ModelFiles, root: str) -> str:
-    """Return the name of the licence nearest to the model at `root`, "" if there is none."""
+    """Return the name of the licence file nearest to the model at `root`, or "".
+
+    Parameters
+    ----------
+    files
+        The files of the model.
+    root
+        Folder of the trained model below the path; "" for the path.
+    """
     places = [PurePosixPath(root), *PurePosixPath(root).parents] if root else [PurePosixPath()]
     for place in places:
         for name in files.names:

@@ -1,4 +1,4 @@
-"""Where a network runs: the processor, a graphics card, how many threads. Imports torch late."""
+"""Choice of the device (CPU or GPU) and the number of threads; torch is imported late."""
 
 import importlib.util
 import os
@@ -38,41 +38,39 @@ def require_monai() -> None:
 
 
 def choose_device(wanted: str = "auto") -> str:
-    """Return ``"cuda"``, ``"mps"`` or ``"cpu"``; ``"auto"`` takes the first that is there.
+    """Return ``"cuda"``, ``"mps"`` or ``"cpu"``; ``"auto"`` selects the first available one.
 
     Raises
     ------
     ModelError
-        If a device is asked for by name and is not there, or has no such name.
+        If a device is chosen by name and is not available, or the name is unknown.
     MissingExtraError
         If torch is not installed.
     """
     if wanted not in DEVICES:
-        raise ModelError(
-            f"a device should be one of {', '.join(DEVICES)}, got {wanted!r}: choose one of them"
-        )
+        raise ModelError(f"expected one of the devices {', '.join(DEVICES)}, but got {wanted!r}")
     require_torch()
     present = _list_devices()
     if wanted == "auto":
         return present[0]
     if wanted not in present:
         raise ModelError(
-            f"the device {wanted} was asked for, but torch sees only {', '.join(present)}: "
-            "choose auto or cpu, or install a torch that fits the card and its driver"
+            f"the device {wanted} was chosen, but torch finds only {', '.join(present)}; choose "
+            "auto or cpu, or install a torch version that fits the GPU and its driver"
         )
     return wanted
 
 
 def usual_threads() -> int:
-    """Return how many threads a network uses unless told: every core but one, at least one.
+    """Return the default number of threads of a network: all cores but one, at least one.
 
-    A core is left for the window: with all cores taken, threads that wait for each other spin.
+    One core is left for the window: if all cores are in use, threads that wait for each other spin.
     """
     return max((os.cpu_count() or 1) - 1, 1)
 
 
 def free_bytes(device: str) -> int | None:
-    """Return the free memory of a graphics card in bytes; None where it cannot be asked."""
+    """Return the free memory of a GPU in bytes, or None if it is unknown."""
     if device != "cuda":
         return None
     import torch
@@ -82,13 +80,21 @@ def free_bytes(device: str) -> int | None:
 
 
 def sums_on(device: str, needed_bytes: int) -> str:
-    """Return where sums are kept: on a card if they take less than half of what is free there."""
+    """Return the device for the sums: a GPU if they need less than half of its free memory.
+
+    Parameters
+    ----------
+    device
+        ``"cpu"``, ``"cuda"`` or ``"mps"``.
+    needed_bytes
+        Memory of the sums, bytes.
+    """
     free = free_bytes(device)
     return device if free is not None and needed_bytes < free / 2 else "cpu"
 
 
 def release_memory(device: str) -> None:
-    """Give memory that no tensor uses back to the graphics card; on the processor do nothing."""
+    """Release unused memory of torch on the GPU; do nothing on the CPU."""
     import torch
 
     if device == "cuda":
@@ -99,7 +105,7 @@ def release_memory(device: str) -> None:
 
 @contextmanager
 def threads_set(threads: int | None) -> Iterator[int]:
-    """Set torch's threads for the block (None leaves them), and set them back, whatever happens."""
+    """Set torch's number of threads for the block (None leaves it), and restore it afterwards."""
     import torch
 
     before = int(torch.get_num_threads())

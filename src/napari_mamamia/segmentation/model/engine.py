@@ -1,4 +1,4 @@
-"""`Engine`: a loaded model of any kind, and `EngineInput`, the one case that it is given."""
+"""`Engine`: a loaded model of any kind, and `EngineInput`, its input for one case."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from napari_mamamia.segmentation.model.engine_settings import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EngineInput:
-    """One case as a network takes it.
+    """One case as input of a network.
 
     Parameters
     ----------
     arrays
         One ``(z, y, x)`` volume for each of the model's channels, on `grid`.
     region
-        Box of the case outside which everything becomes background; None for no such box.
+        Box of the case outside which everything becomes background; None for the whole case.
     deadline
         Value of ``time.monotonic()`` at which to stop; None for no limit.
     """
@@ -36,39 +36,39 @@ class EngineInput:
 
 
 class Runner(Protocol):
-    """Anything that runs a network: the engine in this process, or a worker's stand-in."""
+    """Anything that runs a network: the engine in this process, or a worker's client."""
 
     def predict(self, given: EngineInput) -> EngineResult:
-        """Label one case; progress comes with every tile.
+        """Label one case; every tile reports progress.
 
-        Only tiles that reach into the region are computed; inside it the labels are those of the
-        whole volume.
+        Only tiles that overlap the region are computed; inside it the labels are those of the whole
+        volume.
 
         Raises
         ------
         ModelError
-            If the volumes are not as many as the model's channels, or the model cannot run.
+            If the number of volumes differs from the model's channels, or the model cannot run.
         OverLimitError
-            If nothing was whole at the deadline.
+            If no result is complete at the deadline.
         CaseError
             If the volumes are all zero or not finite.
         """
         ...
 
     def close(self) -> None:
-        """Let go of the network, and give a graphics card its memory back."""
+        """Release the network and the memory of a GPU."""
         ...
 
 
 class Engine(Runner, Protocol):
-    """A model loaded once, kept warm, and run on any number of cases."""
+    """A model that is loaded once, stays loaded, and runs on any number of cases."""
 
     settings: EngineSettings
 
     def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
-        """Return what a case on `grid` would cost."""
+        """Return the cost of a case on `grid`."""
         ...
 
     def run_one_tile(self) -> None:
-        """Run the network once on an empty tile, to measure how long it takes."""
+        """Run the network once on an empty tile, to measure its time."""
         ...

@@ -1,4 +1,4 @@
-"""What a model's run is asked to do, and what it then did. No torch here."""
+"""Settings of a model's run, and the record of the run, without torch."""
 
 import math
 import re
@@ -20,32 +20,32 @@ _FILE_NAME: Final = re.compile(r"^\w[\w.-]*$")
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How a model is run; the defaults are nnU-Net's own, so the mask is too.
+    """Settings of a run; with the defaults, settings and mask are those of nnU-Net.
 
     Parameters
     ----------
     folds
-        Names of the folds to average (``"0"`` .. ``"4"``, ``"all"``); empty takes all that are
-        there.
+        Names of the folds to average (``"0"`` .. ``"4"``, ``"all"``); empty for all available ones.
     step
         Distance of tiles as a share of the patch, above 0 and at most 1; nnU-Net's is 0.5.
     mirroring
-        Whether mirrored copies are averaged, along the axes that the checkpoint allows.
+        Whether mirrored copies are averaged along the axes that the checkpoint allows.
     device, backend, precision
         One of `DEVICES`, `BACKENDS`, `PRECISIONS`. For nnU-Net, only torch with fp32 on the
-        processor is exact. "torch" runs a network in a single file with what its format is made
-        for, which for ONNX is ONNX Runtime; "openvino" runs every format with OpenVINO.
+        CPU is exact. "torch" runs a network in a single file with the runtime of its format,
+        which is ONNX Runtime for ONNX; "openvino" runs every format with OpenVINO.
     threads
-        Threads of the processor; None leaves torch's number as it is.
+        Threads of the CPU; None leaves torch's number unchanged.
     checkpoint
-        File name in each fold's folder; empty takes ``checkpoint_final.pth``, else ``_best``.
+        File name in each fold's folder; empty for ``checkpoint_final.pth``, or ``_best`` without
+        it.
     accept_trainer
-        Whether a trainer that nnU-Net does not have is taken to build the plans' own network.
+        Whether a trainer unknown to nnU-Net is assumed to use the network of the plans.
     keep_probability
-        Whether the foreground's probability map is returned too.
+        Whether the probability map of the foreground is also returned.
     most_copies
-        No more mirrored copies than that, the tile itself counted: of the checkpoint's axes the
-        last ones are kept. None takes all; nnU-Net's own.
+        Largest number of mirrored copies, including the tile itself; the last of the checkpoint's
+        axes are used. None uses all, as nnU-Net does.
 
     Raises
     ------
@@ -67,17 +67,17 @@ class EngineSettings:
 
     def __post_init__(self) -> None:
         if not 0 < self.step <= 1:
-            raise ModelError(f"the step must lie above 0 and up to 1, got {self.step}: use 0.5")
-        if self.most_copies is not None and self.most_copies < 1:
             raise ModelError(
-                f"there must be at least 1 copy of a tile, got {self.most_copies}: use 1 or more"
+                f"expected a step above 0 and up to 1, such as 0.5, but got {self.step}"
             )
+        if self.most_copies is not None and self.most_copies < 1:
+            raise ModelError(f"expected at least 1 copy of a tile, but got {self.most_copies}")
         if self.threads is not None and self.threads < 1:
-            raise ModelError(f"threads must be at least 1, got {self.threads}: use 1 or more")
+            raise ModelError(f"expected at least 1 thread, but got {self.threads}")
         if self.checkpoint and not _FILE_NAME.match(self.checkpoint):
             raise ModelError(
-                "a checkpoint should be the name of a file in a fold's folder, such as "
-                f"checkpoint_best.pth, got {self.checkpoint!r}: leave the folders out"
+                "expected the name of a checkpoint file in a fold's folder, such as "
+                f"checkpoint_best.pth, but got {self.checkpoint!r}; leave the folders out"
             )
         for name, value, names in (
             ("device", self.device, DEVICES),
@@ -86,18 +86,18 @@ class EngineSettings:
         ):
             if value not in names:
                 raise ModelError(
-                    f"the {name} should be one of {', '.join(names)}, got {value!r}: choose another"
+                    f"expected one of {', '.join(names)} for the {name}, but got {value!r}"
                 )
 
 
 @dataclass(frozen=True, slots=True)
 class TilePlan:
-    """What a run would cost: `tiles` to compute in each fold, `passes` mirrored copies of each.
+    """The cost of a run: `tiles` per fold, and `passes` mirrored copies of each tile.
 
-    `skipped` tiles lie outside the region. `model_shape` is the volume's shape on the model's grid,
-    and `bytes_needed` what the sums, the data and the largest step of preparing it take, in bytes.
-    `first` is a cascade's first stage; its tiles count by voxels, of which a tile here has
-    `tile_voxels`.
+    `skipped` tiles are outside the region. `model_shape` is the volume's shape on the model's grid,
+    and `bytes_needed` the memory in bytes for the sums, the data and the largest step of
+    preparation. `first` is the first stage of a cascade; its tiles count by voxels, and a tile here
+    has `tile_voxels`.
     """
 
     tiles: int
@@ -111,12 +111,12 @@ class TilePlan:
 
     @property
     def forwards(self) -> int:
-        """How often the network runs, that of a first stage left out."""
+        """Number of runs of the network, excluding a first stage."""
         return self.tiles * self.passes * self.folds
 
     @property
     def work(self) -> float:
-        """How often the network could run in the same time, a first stage counted in.
+        """Cost of the run as the equivalent number of network runs, including a first stage.
 
         Examples
         --------
@@ -131,23 +131,23 @@ class TilePlan:
 
     @property
     def voxels(self) -> int:
-        """Voxels of the volumes on the models' grids, a first stage's among them."""
+        """Voxels of the volumes on the models' grids, including those of a first stage."""
         n_voxels = math.prod(self.model_shape)
         return n_voxels if self.first is None else n_voxels + self.first.voxels
 
     @property
     def first_share(self) -> float:
-        """Share of the work that a first stage is, 0 to 1."""
+        """Share of the first stage in the work, 0 to 1."""
         return (self.work - self.forwards) / self.work if self.work else 0.0
 
     @property
     def text(self) -> str:
-        """Tiles, copies and folds for people."""
+        """Tiles, copies and folds as text."""
         sentence = f"{self.tiles} tiles x {self.passes} copies x {self.folds} folds"
         return sentence if self.first is None else f"{sentence}, first stage {self.first.text}"
 
     def with_folds(self, count: int) -> "TilePlan":
-        """Return the plan with `count` folds; a first stage has no more than that."""
+        """Return the plan with `count` folds; a first stage has at most that many."""
         first = self.first
         if first is not None:
             first = first.with_folds(min(count, first.folds))
@@ -156,7 +156,7 @@ class TilePlan:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a run did. `cut_short` says in plain words what the time limit cost, "" if nothing."""
+    """Record of a run; `cut_short` describes the effect of the time limit, "" for none."""
 
     folds_asked: tuple[str, ...]
     folds_done: tuple[str, ...]
@@ -172,7 +172,7 @@ class Ran:
     seconds: tuple[tuple[str, float], ...] = ()
 
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """Return what provenance keeps of the run."""
+        """Return the values of the run for provenance."""
         return (
             ("folds", ",".join(self.folds_done)),
             ("folds_asked", ",".join(self.folds_asked)),
@@ -192,9 +192,9 @@ class Ran:
 class EngineResult:
     """Labels on the case's grid, ``(z, y, x)`` uint8 (uint16 from 255 labels on).
 
-    `probability` is float16 ``(z, y, x)``, 0 to 1: that a voxel is not background; None unless it
-    was asked for. `peak_memory_bytes` is the highest resident memory of the process that ran it,
-    None where it is this one.
+    `probability` is float16 ``(z, y, x)``, the probability that a voxel is not background; None
+    unless requested. `peak_memory_bytes` is the highest resident memory of the worker process, None
+    if the model ran in this process.
     """
 
     labels: NDArray[Any]

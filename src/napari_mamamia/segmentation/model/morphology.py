@@ -1,7 +1,7 @@
-"""Opening, closing and filling of masks with balls measured in mm, on grids of any spacing.
+"""Opening, closing and filling of masks with balls in mm, on grids of any spacing.
 
 A mask is any bool ``(a, b, c)`` array. A ball holds the voxels whose centre lies within its radius,
-so a radius below a spacing does not reach along that axis: thick slices are left alone.
+so that a radius below a spacing has no effect along that axis: thick slices are not changed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,14 @@ Bools = NDArray[np.bool_]
 
 
 def ball_offsets(radius_mm: float, spacing_mm: Sequence[float]) -> Offsets:
-    """Return the voxel steps from a centre to every voxel of a ball, the centre left out.
+    """Return the voxel offsets from the centre of a ball to all its other voxels.
+
+    Parameters
+    ----------
+    radius_mm
+        Radius of the ball, mm.
+    spacing_mm
+        Spacing along the axes, mm.
 
     Examples
     --------
@@ -45,7 +52,15 @@ def _make_ball(radius_mm: float, spacing_mm: tuple[float, ...]) -> Offsets:
 
 
 def dilated(mask: Bools, offsets: Offsets) -> Bools:
-    """Return every voxel that lies within the ball of a voxel of `mask`."""
+    """Return every voxel that lies within the ball of a voxel of `mask`.
+
+    Parameters
+    ----------
+    mask
+        bool ``(a, b, c)``.
+    offsets
+        The ball, see `ball_offsets`.
+    """
     out = mask.copy()
     for target, source in _list_shifts(mask.shape, offsets):
         out[target] |= mask[source]
@@ -53,9 +68,16 @@ def dilated(mask: Bools, offsets: Offsets) -> Bools:
 
 
 def eroded(mask: Bools, offsets: Offsets) -> Bools:
-    """Return the voxels whose whole ball lies in `mask`; what is beyond the array does not count.
+    """Return the voxels whose whole ball is in `mask`; voxels beyond the array do not count.
 
-    The edge of an image is where the scan ends, not where the tissue ends, so it erodes nothing.
+    Tissue continues beyond the edge of an image, so the edge does not erode the mask.
+
+    Parameters
+    ----------
+    mask
+        bool ``(a, b, c)``.
+    offsets
+        The ball, see `ball_offsets`.
     """
     out = mask.copy()
     for target, source in _list_shifts(mask.shape, offsets):
@@ -64,14 +86,29 @@ def eroded(mask: Bools, offsets: Offsets) -> Bools:
 
 
 def opened(mask: Bools, offsets: Offsets) -> Bools:
-    """Return `mask` without the parts that the ball does not fit into."""
+    """Return `mask` without the parts into which the ball does not fit.
+
+    Parameters
+    ----------
+    mask
+        bool ``(a, b, c)``.
+    offsets
+        The ball, see `ball_offsets`.
+    """
     return dilated(eroded(mask, offsets), offsets)
 
 
 def closed(mask: Bools, offsets: Offsets) -> Bools:
-    """Return `mask` with the gaps filled that the ball does not fit into.
+    """Return `mask` with the gaps filled into which the ball does not fit.
 
     Across an axis of a single voxel the ball is flat.
+
+    Parameters
+    ----------
+    mask
+        bool ``(a, b, c)``.
+    offsets
+        The ball, see `ball_offsets`.
     """
     if not offsets:
         return mask.copy()
@@ -84,15 +121,15 @@ def closed(mask: Bools, offsets: Offsets) -> Bools:
 
 
 def filled(mask: Bools, *, most: float = np.inf) -> Bools:
-    """Return `mask` with its holes filled: closed off in 3-D, or in any plane across an axis.
+    """Return `mask` with its holes filled: holes in 3-D, or in any plane across an axis.
 
     Parameters
     ----------
     mask
         bool ``(a, b, c)``.
     most
-        If the result would hold more than `most` times the voxels of `mask`, its holes are taken
-        for surroundings (a ring of skin around a breast) and a copy of `mask` is returned.
+        If the result would hold more than `most` times the voxels of `mask`, its holes are assumed
+        to be surroundings (a ring of skin around a breast) and a copy of `mask` is returned.
     """
     full: Bools = ndimage.binary_fill_holes(mask)
     for axis in range(3):

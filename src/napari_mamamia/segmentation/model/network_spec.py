@@ -1,4 +1,4 @@
-"""`NetworkSpec`: what a network in a single file takes and gives, which the file cannot say.
+"""`NetworkSpec`: input and output of a single-file network, which its file does not describe.
 
 It is the section ``network`` of a recipe (``mamamia_model.json``). No torch here.
 """
@@ -21,10 +21,10 @@ _MOST_EXTENT: Final = 4096
 
 
 class OutputKind(StrEnum):
-    """What the numbers that a network gives for a voxel are.
+    """Meaning of a network's outputs for a voxel.
 
-    The first two have background as their first output, and the largest wins. In the others each
-    label stands on its own and counts above the threshold.
+    The first two have background as their first output, and the largest output wins. With the other
+    kinds each label is independent and counts above the threshold.
     """
 
     LOGITS = "logits"
@@ -34,7 +34,7 @@ class OutputKind(StrEnum):
 
 
 class TileWeight(StrEnum):
-    """How tiles that overlap are averaged: the middle counts more, or every voxel the same."""
+    """Weights for averaging overlapping tiles: highest in the centre, or equal for every voxel."""
 
     GAUSSIAN = "gaussian"
     CONSTANT = "constant"
@@ -42,28 +42,28 @@ class TileWeight(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NetworkSpec:
-    """What a network takes and gives.
+    """Input and output of a network.
 
     Parameters
     ----------
     channels
-        Names of the inputs, in order. What each gets of a case is the recipe's own ``channels``.
+        Names of the inputs, in order. The recipe's ``channels`` say which image each one gets.
     labels
-        (name, value) of each label above background, in the order of the outputs; 1 to 65535.
+        (name, value) of each label except background, in the order of the outputs; 1 to 65535.
     patch
-        Voxels of a tile along the network's axes: three of them, or two for a network of slices,
-        which then are those across the first axis. Empty: taken from the file, where it says them.
+        Voxels of a tile along the network's axes: three, or two for a network of slices across the
+        first axis. Empty if the file states them.
     output
-        What an output is.
+        Meaning of the outputs.
     threshold
-        Above which a label counts, in probability, 0 to 1; only where labels stand on their own.
-        Of labels that overlap the later one wins.
+        Probability above which a label counts, 0 to 1; only for independent labels. The later of
+        overlapping labels wins.
     weight
-        How tiles are averaged.
+        Weights for averaging tiles.
     orientation
-        Where the three axes of the network's volume point, first axis first, in nibabel's letters:
-        "RAS" for arrays (x, y, z) of files in RAS, as MONAI loads them; "SAR" for (z, y, x) of
-        them. "" leaves the case's array (z, y, x) as it is stored.
+        Directions of the three axes of the network's volume, first axis first, in nibabel's
+        letters: "RAS" for arrays (x, y, z) of files in RAS, as MONAI loads them; "SAR" for their
+        (z, y, x). "" leaves the case's array (z, y, x) as stored.
     mirror_axes
         Axes of a tile (0 is the first) along which mirrored copies are averaged; empty for none.
     architecture
@@ -73,7 +73,7 @@ class NetworkSpec:
     Raises
     ------
     ModelError
-        If a value is missing or out of range, or could not be obeyed.
+        If a value is missing, out of range, or cannot be applied.
     """
 
     channels: tuple[str, ...]
@@ -89,13 +89,13 @@ class NetworkSpec:
     def __post_init__(self) -> None:
         if not self.channels or not 0 < len(self.labels) <= _MOST_LABELS:
             raise ModelError(
-                f"a network should have at least one channel and 1 to {_MOST_LABELS} labels above "
-                f"background, got {len(self.channels)} and {len(self.labels)}: {_REPAIR}"
+                f"expected at least one channel and 1 to {_MOST_LABELS} labels except background, "
+                f"but got {len(self.channels)} and {len(self.labels)}; {_REPAIR}"
             )
         values = [value for _, value in self.labels]
         if len(set(values)) < len(values) or not all(0 < value < 2**16 for value in values):
             raise ModelError(
-                f"labels should have different values of 1 to 65535, got {values}: {_REPAIR}"
+                f"expected labels with different values of 1 to 65535, but got {values}; {_REPAIR}"
             )
         self._require_patch()
         self._require_threshold()
@@ -114,7 +114,7 @@ class NetworkSpec:
 
     @property
     def dtype(self) -> type[np.uint8] | type[np.uint16]:
-        """Type of a label map that holds the labels' values."""
+        """Data type of a label map that holds the labels' values."""
         return np.uint8 if max(value for _, value in self.labels) < 256 else np.uint16
 
     def _require_patch(self) -> None:
@@ -123,25 +123,26 @@ class NetworkSpec:
             len(extents) not in (2, 3) or not all(0 < n <= _MOST_EXTENT for n in extents)
         ):
             raise ModelError(
-                f"a patch should have 2 or 3 extents of 1 to {_MOST_EXTENT} voxels, got "
-                f"{extents}: {_REPAIR}"
+                f"expected a patch of 2 or 3 extents of 1 to {_MOST_EXTENT} voxels, but got "
+                f"{extents}; {_REPAIR}"
             )
         axes, most = self.mirror_axes, len(extents) or 3
         if len(set(axes)) < len(axes) or not all(0 <= axis < most for axis in axes):
             raise ModelError(
-                f"mirror_axes should be different axes of 0 to {most - 1}, got {axes}: {_REPAIR}"
+                f"expected different axes of 0 to {most - 1} for mirror_axes, but got {axes}; "
+                f"{_REPAIR}"
             )
 
     def _require_threshold(self) -> None:
         if not (math.isfinite(self.threshold) and 0 < self.threshold < 1):
             raise ModelError(
-                f"a threshold should lie between 0 and 1, got {self.threshold}: {_REPAIR}"
+                f"expected a threshold between 0 and 1, but got {self.threshold}; {_REPAIR}"
             )
         if self.has_background and self.threshold != 0.5:
             raise ModelError(
-                f"a threshold needs outputs that stand on their own, but {self.output.value!r} has "
-                f"background, and the largest output wins: leave the threshold "
-                f"{self.threshold} out, or choose another output"
+                f"a threshold needs independent outputs, but {self.output.value!r} has "
+                "background, and the largest output wins; leave out the threshold "
+                f"{self.threshold}, or choose another output"
             )
 
 
@@ -162,13 +163,13 @@ NETWORK_LAYOUTS: Final = (
         },
     ),
 )
-"""How the section of a recipe differs from the records."""
+"""Differences between a recipe's section and the records."""
 
 _CODEC: Final = RecordCodec(NetworkSpec, _REPAIR, NETWORK_LAYOUTS, kind=ModelError)
 
 
 def network_from(content: object, where: object) -> NetworkSpec:
-    """Return the network of a recipe's section; `where` names it in messages.
+    """Return the network of a recipe's section; error messages name it as `where`.
 
     Raises
     ------
@@ -188,6 +189,6 @@ def _require_orientation(letters: str) -> None:
     used = sorted(next((k for k, p in enumerate(_PAIRS) if letter in p), -1) for letter in letters)
     if used != [0, 1, 2]:
         raise ModelError(
-            "an orientation should be three letters, one of L or R, one of P or A, one of I or S, "
-            f"got {letters!r}: {_REPAIR}"
+            "expected an orientation of three letters, one of L or R, one of P or A, one of I or "
+            f"S, but got {letters!r}; {_REPAIR}"
         )

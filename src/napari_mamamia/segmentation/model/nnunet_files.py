@@ -1,4 +1,4 @@
-"""Model folders and zips, seen alike; zips are unpacked with every name checked first."""
+"""Model folders and zips with one interface; a zip is checked before it is unpacked."""
 
 import hashlib
 import os
@@ -21,16 +21,18 @@ from napari_mamamia.io.files.zip_files import open_zip
 _MOST_FILES: Final = 20_000
 _DEEPEST: Final = 6
 _MOST_BYTES: Final = 64 * 2**30  # an ensemble of five large networks has about 10 GB
-_MOST_RATIO: Final = 200  # weights hardly shrink; text by a factor of 20
+_MOST_RATIO: Final = 200  # weights hardly compress; text compresses by a factor of 20
 _STORED_RATIO: Final = 4
 _TEXT_BYTES: Final = 64 * 2**20
 _BLOCK: Final = 2**22
 _ENCRYPTED: Final = 0x1
+# An .npz may hold pickled arrays, and a .py is a program.
+_PICKLES: Final = frozenset((".pkl", ".pickle", ".joblib", ".npz", ".py"))
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """The files of a model folder, zip or single file: `sizes` are (relative name, bytes)."""
+    """The files of a model folder, zip or single file; `sizes` are (relative name, bytes)."""
 
     path: Path
     is_zip: bool
@@ -45,7 +47,7 @@ class ModelFiles:
         """Return a small text file, or raise `ModelError`.
 
         A link that leads out of the model is refused: its text would be shown, and copied into a
-        converted model. Links into the cache of huggingface_hub, which is built of them, are read.
+        converted model. Links into the cache of huggingface_hub, which consists of links, are read.
         """
         if not self.is_zip:
             require_own(self._find_path(name))
@@ -54,12 +56,12 @@ class ModelFiles:
                 data = stream.read(_TEXT_BYTES + 1)
         except (OSError, KeyError, zipfile.BadZipFile, RuntimeError) as error:
             raise ModelError(
-                f"{name} of {self.path} should be readable, but {error}: copy the model again"
+                f"cannot read {name} of {self.path}: {error}; copy the model again"
             ) from error
         if len(data) > _TEXT_BYTES:
             raise ModelError(
-                f"{name} of {self.path} should be a small text, but exceeds "
-                f"{_TEXT_BYTES // 2**20} MB: it was not read; copy the model again"
+                f"expected {name} of {self.path} to be a small text, but it exceeds "
+                f"{_TEXT_BYTES // 2**20} MB; it was not read; copy the model again"
             )
         return data.decode("utf-8", errors="replace")
 
@@ -84,26 +86,26 @@ class ModelFiles:
         return digest.hexdigest()
 
     def _find_path(self, name: str) -> Path:
-        """Return where a file is: below the folder, or beside a single file."""
+        """Return the path of a file: below the folder, or next to a single file."""
         return (self.path if self.path.is_dir() else self.path.parent) / name
 
 
-@reads("a readable model", "copy it again from where it came from", ModelError)
+@reads("a readable model", "copy it again from its source", ModelError)
 def open_files(path: Path) -> ModelFiles:
-    """Return the files at `path`: of a folder (at most six levels), of a zip, or the file itself.
+    """Return the files at `path`: a folder (at most six levels), a zip, or a single file.
 
-    A torch checkpoint is a zip too, but is taken as a single file.
+    A torch checkpoint is also a zip, but counts as a single file.
 
     Raises
     ------
     ModelError
-        If nothing is there, or a zip is damaged or has names or sizes that it should not have.
+        If the path does not exist, or a zip is damaged or has names or sizes that are not allowed.
     """
     if path.is_dir():
         return ModelFiles(path, False, tuple(_walk_folder(path)))
     if not path.exists():
         raise ModelError(
-            f"a model should be at {path}, but nothing is there: choose its folder, zip or file"
+            f"expected a model at {path}, but nothing is there; choose its folder, zip or file"
         )
     if path.suffix.lower() == ".zip":
         with _open_archive(path) as archive:
@@ -117,16 +119,16 @@ def model_cache() -> Path:
     return cache_folder()
 
 
-@reads("a whole zip of a model", "copy it again from where it came from", ModelError)
+@reads("a whole zip of a model", "copy it again from its source", ModelError)
 def unpack(path: Path, into: Path) -> Path:
     """Unpack a zip to a folder under `into` named after its SHA-256.
 
-    What is there already is not unpacked again. Pickles other than checkpoints are left out.
+    A zip is unpacked only once. Pickles other than checkpoints are skipped.
 
     Raises
     ------
     ModelError
-        If the zip is damaged, a name leaves the folder, or it is larger than a model can be.
+        If the zip is damaged, a name leads out of the folder, or it is larger than a model can be.
     """
     report_progress(0, 1, "Checking the model")
     target = into / "models" / sha256_of(path)[:32]
@@ -135,40 +137,49 @@ def unpack(path: Path, into: Path) -> Path:
     try:
         with own_folder(target.parent) as folder:
             with _open_archive(path) as archive:
-                names = [name for name, _ in _check_members(archive, path) if not _is_pickle(name)]
+                members = [name for name, _ in _check_members(archive, path)]
+                names = [n for n in members if PurePosixPath(n).suffix.lower() not in _PICKLES]
                 for index, name in enumerate(names):
                     _extract_member(archive, name, folder / name, index, len(names))
             try:
                 place_folder(folder, target)
             except OSError:
-                if not target.is_dir():  # another process was first
+                if not target.is_dir():  # another process was faster
                     raise
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise ModelError(
-            f"{path} should be a whole zip that can be unpacked to {into}, but {error}: "
+            f"expected {path} to be a complete zip that can be unpacked to {into}, but {error}; "
             "copy it again, or make room"
         ) from error
     return target
 
 
 def require_stored(archive: zipfile.ZipFile, path: Path) -> None:
-    """Raise `ModelError` if a file of torch's, which stores without packing, would unpack to more.
+    """Raise `ModelError` if a torch file is compressed, since torch stores files uncompressed.
 
-    A few kilobytes could otherwise fill the memory: torch's readers unpack what is packed.
+    A few kilobytes could otherwise fill the memory: torch's readers decompress.
+
+    Parameters
+    ----------
+    archive
+        The opened zip.
+    path
+        Path of the file or folder.
     """
     total = sum(member.file_size for member in archive.infolist())
     size = path.stat().st_size
     if total > _STORED_RATIO * size + _TEXT_BYTES:
         raise ModelError(
-            f"{path} should hold its numbers as they are, but would unpack to {total / 2**30:.2f} "
-            f"GB from {size / 2**30:.3f} GB: it was not opened; ask its author for a plain file"
+            f"expected {path} to store its numbers uncompressed, but it would unpack to "
+            f"{total / 2**30:.2f} GB from {size / 2**30:.3f} GB; it was not opened; ask its "
+            "author for an uncompressed file"
         )
 
 
 def _extract_member(
     archive: zipfile.ZipFile, name: str, target: Path, done: int, total: int
 ) -> None:
-    """Write one member; it must be as large as the directory of the zip says."""
+    """Write one member; it must have the size that the directory of the zip states."""
     target.parent.mkdir(parents=True, exist_ok=True)
     left = archive.getinfo(name).file_size
     with archive.open(name) as source, target.open("xb") as sink:
@@ -184,15 +195,15 @@ def _extract_member(
 
 def _other_size(archive: zipfile.ZipFile, name: str, which: str) -> ModelError:
     return ModelError(
-        f"{archive.filename} should hold {name} of the size that its directory says, but it is "
-        f"{which}: the zip was not unpacked; copy it again from where it came from"
+        f"expected {archive.filename} to hold {name} with the size that its directory states, but "
+        f"it is {which}; the zip was not unpacked; copy it again from its source"
     )
 
 
 def require_own(file: Path) -> None:
-    """Raise `ModelError` if a file is a link that leads out of its folder.
+    """Raise `ModelError` if a file is a link that points outside its folder.
 
-    Source of the cache's form: huggingface_hub, "Understand caching": snapshots/REVISION/FILE are
+    Source of the cache's layout: huggingface_hub, "Understand caching": snapshots/REVISION/FILE are
     links to blobs/SHA.
     """
     if not file.is_symlink():
@@ -201,8 +212,8 @@ def require_own(file: Path) -> None:
     blobs = [p.parent / "blobs" for p in file.absolute().parents if p.name == "snapshots"]
     if not any(target.is_relative_to(place.resolve()) for place in (file.parent, *blobs)):
         raise ModelError(
-            f"{file} should be a file of the model, but is a link that leads out of its folder: it "
-            "was not read; copy the file itself there"
+            f"expected {file} to be a file of the model, but it is a link that leads out of its "
+            "folder; it was not read; copy the file itself there"
         )
 
 
@@ -214,15 +225,15 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _check_members(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, int]]:
-    """Yield name and size of each file of a zip, after all were looked at."""
+    """Yield name and size of each file of a zip, after a check of all files."""
     members = [member for member in archive.infolist() if not member.is_dir()]
     total = sum(member.file_size for member in members)
     packed = sum(member.compress_size for member in members)
     ratio = total / max(packed, 2**16)
     if len(members) > _MOST_FILES or total > _MOST_BYTES or ratio > _MOST_RATIO:
         raise ModelError(
-            f"{path} should be a model, but would unpack to {len(members)} files of "
-            f"{total / 2**30:.1f} GB from {packed / 2**30:.3f} GB: it was not unpacked"
+            f"expected {path} to be a model, but it would unpack to {len(members)} files of "
+            f"{total / 2**30:.1f} GB from {packed / 2**30:.3f} GB; it was not unpacked"
         )
     seen: set[str] = set()
     for member in members:
@@ -231,8 +242,8 @@ def _check_members(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, 
             reason = "appears twice"
         if reason is not None:
             raise ModelError(
-                f"{path} should hold plain files below one folder, but {member.filename!r} "
-                f"{reason}: it was not unpacked; ask its author for a clean zip"
+                f"expected {path} to hold plain files below one folder, but {member.filename!r} "
+                f"{reason}; it was not unpacked; ask its author for a clean zip"
             )
         seen.add(member.filename.casefold())
     for member in members:
@@ -244,9 +255,9 @@ def _find_objection(member: zipfile.ZipInfo) -> str | None:
     parts = PurePosixPath(name).parts
     windows = PureWindowsPath(name)
     if name.startswith("/") or windows.drive or windows.root or "\\" in name or "\0" in name:
-        return "names an absolute place"
+        return "names an absolute path"
     if ".." in parts or any(part.strip(" .") == "" for part in parts):
-        return "leaves the folder"
+        return "leads out of the folder"
     kind = stat.S_IFMT(member.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
         return "is a link or a device"
@@ -255,17 +266,14 @@ def _find_objection(member: zipfile.ZipInfo) -> str | None:
     return None
 
 
-def _is_pickle(name: str) -> bool:
-    # An .npz may hold pickled arrays, and a .py is a program.
-    return PurePosixPath(name).suffix.lower() in {".pkl", ".pickle", ".joblib", ".npz", ".py"}
-
-
 def _walk_folder(folder: Path) -> Iterator[tuple[str, int]]:
     def refuse(error: OSError) -> NoReturn:
-        """Raise for a folder that cannot be listed: the model would look smaller than it is."""
+        """Raise an error for a folder that cannot be listed.
+
+        Otherwise the model would look smaller than it is.
+        """
         raise ModelError(
-            f"every folder of {folder} should be listed, but {error}: check that it can be read, "
-            "and try again"
+            f"cannot read the folders of {folder}: {error}; check its permissions, and try again"
         ) from error
 
     count = 0

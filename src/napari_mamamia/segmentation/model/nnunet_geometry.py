@@ -1,4 +1,4 @@
-"""How an nnU-Net model sees a case: its axes, spacing, extents and tiles. No torch here."""
+"""The axes, spacing, extents and tiles of a case for an nnU-Net model, without torch."""
 
 import math
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from napari_mamamia.segmentation.model.nnunet_plans import Plans, ReaderKind
 _PIXDIM: Final = slice(80, 92)  # bytes of pixdim[1:4] in a NIfTI-1 header
 _SAME_SPACING: Final = 1e-4
 _MOST_VOXELS: Final = 2**32  # 16 GB a channel; a breast exam at 0.5 mm has 2**28
-_MARGIN: Final = 2  # voxels of the model's grid that interpolation at a region's edge reaches
+_MARGIN: Final = 2  # voxels of the model's grid that interpolation at a region's edge uses
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """How a model sees a case: turned (`display`), then its axes exchanged (`order`).
+    """The transform from a case to a model's axes: reorientation (`display`), then `order`.
 
     `spacing` and `shape` are along the model's axes, before cropping and resampling.
     """
@@ -40,7 +40,7 @@ class Frame:
         return self.display.from_display(array.transpose(np.argsort(self.order)))
 
     def box_to_model(self, box: Box, grid: Grid) -> Box:
-        """Return where a box of the case lies along the model's axes."""
+        """Return a box of the case along the model's axes."""
         ends = [
             self.display.point_to_display(point, grid.shape)
             for point in (box.start, tuple(n - 1 for n in box.stop))
@@ -52,7 +52,15 @@ class Frame:
 
 
 def model_frame(grid: Grid, plans: Plans) -> Frame:
-    """Return how a model sees volumes on `grid`."""
+    """Return the transform to a model's axes for volumes on `grid`.
+
+    Parameters
+    ----------
+    grid
+        The grid of the case.
+    plans
+        The plans of the model.
+    """
     display = DisplayFrame("axial", (0, 1, 2), (False, False, False))
     if plans.reader is ReaderKind.RAS:
         display = _towards_ras(grid)
@@ -68,13 +76,29 @@ def model_frame(grid: Grid, plans: Plans) -> Frame:
 
 
 def model_shape(grid: Grid, plans: Plans) -> tuple[int, int, int]:
-    """Return the extents of a volume on the model's grid, as if it held no empty border."""
+    """Return the extents of a volume on the model's grid, assuming no empty border.
+
+    Parameters
+    ----------
+    grid
+        The grid of the case.
+    plans
+        The plans of the model.
+    """
     frame = model_frame(grid, plans)
     return model_extents(frame.shape, frame.spacing, plans)
 
 
 def wanted_spacing(spacing: Sequence[float], plans: Plans) -> tuple[float, ...]:
-    """Return the model's spacing along three axes; 2d keeps the case's between slices."""
+    """Return the model's spacing along three axes; 2d keeps the case's spacing between slices.
+
+    Parameters
+    ----------
+    spacing
+        Present spacing along three axes, mm.
+    plans
+        The plans of the model.
+    """
     model_spacing = plans.configuration.spacing
     return model_spacing if len(model_spacing) == 3 else (spacing[0], *model_spacing)
 
@@ -82,14 +106,23 @@ def wanted_spacing(spacing: Sequence[float], plans: Plans) -> tuple[float, ...]:
 def model_extents(
     shape: Sequence[int], spacing: Sequence[float], plans: Plans
 ) -> tuple[int, int, int]:
-    """Return the extents of a volume of `shape` and `spacing` mm as the network gets it.
+    """Return the extents of the network's input for a volume of `shape` and `spacing` mm.
 
-    Plans without resampling (nnU-Net's ``no_resampling_hack``) leave it as it is.
+    Plans without resampling (nnU-Net's ``no_resampling_hack``) leave it unchanged.
+
+    Parameters
+    ----------
+    shape
+        Extents of the volume in voxels.
+    spacing
+        Present spacing along three axes, mm.
+    plans
+        The plans of the model.
 
     Raises
     ------
     ModelError
-        If the volume would vanish, or be larger than any computer could hold.
+        If the volume would be empty, or too large for any computer.
     """
     a, b, c = (int(n) for n in shape)
     target = wanted_spacing(spacing, plans)
@@ -98,9 +131,9 @@ def model_extents(
     if min(a, b, c) < 1 or a * b * c > _MOST_VOXELS:
         raise ModelError(
             f"the volume of {' x '.join(map(str, shape))} voxels of "
-            f"{' x '.join(f'{s:g}' for s in spacing)} mm should be of a size for a model of "
-            f"{' x '.join(f'{s:g}' for s in target)} mm, but would have {a} x {b} x {c} voxels: "
-            "correct the spacing of the images, or choose another model"
+            f"{' x '.join(f'{s:g}' for s in spacing)} mm would have {a} x {b} x {c} voxels at the "
+            f"model's spacing of {' x '.join(f'{s:g}' for s in target)} mm; correct the spacing "
+            "of the images, or choose another model"
         )
     return (a, b, c)
 
@@ -109,6 +142,15 @@ def target_shape(
     shape: Sequence[int], spacing: Sequence[float], wanted: Sequence[float]
 ) -> tuple[int, ...]:
     """Return the extents after resampling from `spacing` to the `wanted` one.
+
+    Parameters
+    ----------
+    shape
+        Extents of the volume in voxels.
+    spacing
+        Present spacing along three axes, mm.
+    wanted
+        Spacing of the model along three axes, mm.
 
     Examples
     --------
@@ -119,7 +161,16 @@ def target_shape(
 
 
 def resampled_box(inside: Box, crop: Box, shape: Sequence[int]) -> Box:
-    """Return where a box lies after cropping to `crop` and resampling to `shape`, with a margin.
+    """Return a box after cropping to `crop` and resampling to `shape`, with a margin.
+
+    Parameters
+    ----------
+    inside
+        The box to convert.
+    crop
+        The cropped part of the volume.
+    shape
+        Extents of the volume in voxels.
 
     Examples
     --------
@@ -138,6 +189,15 @@ def resampled_box(inside: Box, crop: Box, shape: Sequence[int]) -> Box:
 def tile_starts(shape: Sequence[int], patch: Sequence[int], step: float) -> list[list[int]]:
     """Return the first index of each tile along each axis; extents are at least the patch's.
 
+    Parameters
+    ----------
+    shape
+        Extents of the volume in voxels.
+    patch
+        Extents of a tile in voxels.
+    step
+        Distance of tiles as a share of the patch.
+
     Examples
     --------
     >>> tile_starts((110,), (64,), 0.5)
@@ -152,7 +212,7 @@ def tile_starts(shape: Sequence[int], patch: Sequence[int], step: float) -> list
 
 
 def _towards_ras(grid: Grid) -> DisplayFrame:
-    """Return the frame of a file turned to RAS.
+    """Return the frame of a file reoriented to RAS.
 
     Slices run to superior, rows to anterior, columns to the patient's right.
 
@@ -170,9 +230,9 @@ def _towards_ras(grid: Grid) -> DisplayFrame:
 def header_spacing(grid: Grid) -> tuple[float, float, float]:
     """Return the spacing (z, y, x) in mm that SimpleITK and nnU-Net read from a case's file.
 
-    These are the header's own numbers where they fit the affine. The norm of an oblique affine's
-    columns differs from them in the last places, enough to change whether 3.0 mm slices at 1.0 mm
-    count as thick, and whether a voxel just at the edge of an image is inside.
+    It consists of the header's own numbers if they fit the affine. The norm of an oblique affine's
+    columns differs from them in the last digits, enough to change whether 3.0 mm slices at 1.0 mm
+    count as thick, and whether a voxel at the very edge of an image is inside.
     """
     header = grid.nifti_header
     if header is None or len(header) != 348:

@@ -1,4 +1,4 @@
-"""What the outputs of an nnU-Net mean: labels, or regions that overlap."""
+"""The outputs of an nnU-Net: labels, or overlapping regions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from napari_mamamia.core.errors import ModelError
 class Labels:
     """The label table of a model.
 
-    `names` are (name, values) in the order of dataset.json, background and ignore left out.
-    With regions each output is one of them on its own, and `region_order` gives the value that each
-    writes, later ones over earlier ones; without regions it is empty and output k is label k.
+    `names` are (name, values) in the order of dataset.json, without background and ignore. With
+    regions each output is one region, and `region_order` gives the value that each writes, later
+    ones over earlier ones; without regions it is empty and output k is label k.
     """
 
     names: tuple[tuple[str, tuple[int, ...]], ...]
@@ -24,12 +24,12 @@ class Labels:
 
     @property
     def has_regions(self) -> bool:
-        """Whether outputs are regions, each with its own yes or no."""
+        """Whether the outputs are regions, which are independent of each other."""
         return bool(self.region_order)
 
     @property
     def foreground(self) -> tuple[int, ...]:
-        """Every value above background, ascending."""
+        """Every value except background, ascending."""
         return tuple(sorted({value for _, values in self.names for value in values if value}))
 
     @property
@@ -39,11 +39,11 @@ class Labels:
 
     @property
     def dtype(self) -> type[np.uint8] | type[np.uint16]:
-        """Type of a label map: uint8, from 255 labels on uint16."""
+        """Data type of a label map: uint8, or uint16 from 255 labels on."""
         return np.uint8 if len(self.foreground) < 255 else np.uint16
 
     def one_hot(self, labels: NDArray[Any]) -> NDArray[np.float32]:
-        """Return a float32 channel for each foreground value: the input of a cascade's stage."""
+        """Return a float32 channel for each foreground value, for a cascade's second stage."""
         return np.stack([(labels == value).astype(np.float32) for value in self.foreground])
 
 
@@ -58,8 +58,8 @@ def read_labels(dataset: Mapping[str, Any], where: str) -> Labels:
     table = dataset.get("labels")
     if not isinstance(table, dict) or table.get("background") != 0:
         raise ModelError(
-            f'{where} should hold "labels" with background 0, got {table!r}: '
-            "restore the dataset.json that came with the model"
+            f'{where} should hold "labels" with background 0, but has {table!r}; restore the '
+            "dataset.json that came with the model"
         )
     try:
         names = tuple(
@@ -69,15 +69,15 @@ def read_labels(dataset: Mapping[str, Any], where: str) -> Labels:
         )
     except (TypeError, ValueError) as error:
         raise ModelError(
-            f"{where}: labels should be whole numbers or lists of them, got {table!r}: "
-            "restore the dataset.json that came with the model"
+            f"{where}: expected labels to be whole numbers or lists of them, but they are "
+            f"{table!r}; restore the dataset.json that came with the model"
         ) from error
     if not any(isinstance(value, list) and len(value) > 1 for value in table.values()):
         return _check_labels(Labels(names), where)
     order = tuple(int(value) for value in dataset.get("regions_class_order") or ())
     if len(order) != len(names):
         raise ModelError(
-            f"{where} has {len(names)} regions, but regions_class_order has {len(order)} entries: "
+            f"{where} has {len(names)} regions, but regions_class_order has {len(order)} entries; "
             "restore the dataset.json that came with the model"
         )
     return Labels(names, order)
@@ -90,7 +90,7 @@ def _read_values(value: Any) -> tuple[int, ...]:
 def _check_labels(labels: Labels, where: str) -> Labels:
     if labels.foreground != tuple(range(1, len(labels.foreground) + 1)):
         raise ModelError(
-            f"{where}: labels should count 1, 2, 3 ... without gaps, got {labels.foreground}: "
-            "restore the dataset.json that came with the model"
+            f"{where}: expected labels to count 1, 2, 3 ... without gaps, but they are "
+            f"{labels.foreground}; restore the dataset.json that came with the model"
         )
     return labels

@@ -1,8 +1,8 @@
-"""What an nnU-Net model wants: plans.json and dataset.json as frozen records. Nothing is executed.
+"""plans.json and dataset.json of an nnU-Net model as frozen records, without executing code.
 
-Names in plans (network, operations, resampling, normalisation, reader) are looked up in tables of
-ours, never imported: a plans file cannot make this software call anything else.
-Source: the format of nnunetv2 2.8.1, utilities/plans_handling/plans_handler.py.
+Names in plans (network, operations, resampling, normalisation, reader) are looked up in our own
+tables, never imported: a plans file cannot make this software call anything else. Source: the
+format of nnunetv2 2.8.1, utilities/plans_handling/plans_handler.py.
 """
 
 import math
@@ -13,13 +13,16 @@ from enum import StrEnum
 from typing import Any, Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.io.files.foreign import explained
 from napari_mamamia.io.files.json_text import parsed_json
 from napari_mamamia.segmentation.model.nnunet_labels import Labels, read_labels
 
 ANISOTROPY: Final = 3.0
-"""Spacings that differ by more than this factor are resampled slice by slice.
-Source: nnunetv2 2.8.1, configuration.py, ANISO_THRESHOLD."""
+"""Ratio of spacings above which a volume is resampled slice by slice.
+
+Source: nnunetv2 2.8.1, configuration.py, ANISO_THRESHOLD.
+"""
 
 _NORMALISATIONS: Final = frozenset(
     f"{name}Normalization" for name in ("ZScore", "CT", "No", "RescaleTo01", "RGBTo01")
@@ -32,13 +35,13 @@ _RESAMPLERS: Final = {
 _PLAIN_NAME: Final = re.compile(r"^\w[\w.-]*$")
 _MOST_EXTENT: Final = 4096
 _MOST_ORDER: Final = 5
-"""Source: SciPy, ndimage: "the order has to be in the range 0-5"."""
-_SPACING_MM: Final = (0.001, 1000.0)  # beyond any scanner's
+"""Largest order of splines. Source: SciPy, ndimage: "the order has to be in the range 0-5"."""
+_SPACING_MM: Final = (0.001, 1000.0)  # beyond those of any scanner
 _RESTORE: Final = "restore the plans.json that came with the model"
 
 
 class ReaderKind(StrEnum):
-    """Which way up the model's volumes were: as stored in the file, or turned to RAS first."""
+    """Orientation of the model's volumes: as stored in the file, or reoriented to RAS first."""
 
     AS_STORED = "as stored"
     RAS = "RAS"
@@ -54,9 +57,10 @@ _READERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ChannelNorm:
-    """How one channel is normalised; `in_mask` over the voxels that are not zero in all channels.
+    """Normalisation of one channel.
 
-    `low`, `high`, `mean`, `std` are those of the training set's foreground, used by CT only.
+    With `in_mask`, only voxels that are not zero in all channels are used. `low`, `high`, `mean`
+    and `std` describe the foreground of the training set; only CT uses them.
     """
 
     scheme: str
@@ -69,10 +73,10 @@ class ChannelNorm:
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """How volumes go from spacing to spacing.
+    """Resampling of volumes between spacings.
 
     `method` is "spline" (of `order`, across thick slices of `order_z`), "torch" (linear) or "none".
-    `separate_z` None decides by `ANISOTROPY`.
+    With `separate_z` None, `ANISOTROPY` decides.
     """
 
     method: str
@@ -84,9 +88,9 @@ class Resampling:
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """The network's class and arguments, as the plans name them.
+    """The network's class and arguments, as named in the plans.
 
-    `imports` are the arguments whose values are names of classes.
+    `imports` are the arguments whose values are class names.
     """
 
     class_name: str
@@ -111,7 +115,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """All that is needed to run one configuration of a model, its weights apart."""
+    """Everything except the weights that is needed to run one configuration of a model."""
 
     dataset: str
     name: str
@@ -124,33 +128,41 @@ class Plans:
 
     @property
     def inputs(self) -> int:
-        """Number of channels that the network takes; a cascade adds one for each label."""
+        """Number of input channels of the network; a cascade adds one for each label."""
         extra = len(self.labels.foreground) if self.configuration.previous_stage else 0
         return len(self.channels) + extra
 
 
 def parsed(text: str, where: str) -> dict[str, Any]:
-    """Return the object of a JSON text, or raise `ModelError`."""
+    """Return the object in a JSON text, or raise `ModelError`.
+
+    Parameters
+    ----------
+    text
+        The text.
+    where
+        Name of the model or file in messages.
+    """
     try:
         content = parsed_json(text)
     except (ValueError, RecursionError) as error:
         raise ModelError(
-            f"{where} should be JSON, but {error}: restore the file that came with the model"
+            f"cannot read {where} as JSON: {error}; restore the file that came with the model"
         ) from error
     if not isinstance(content, dict):
         raise ModelError(
-            f"{where} should be a JSON object, got {type(content).__name__}: {_RESTORE}"
+            f"expected {where} to be a JSON object, but it is {type(content).__name__}; {_RESTORE}"
         )
     return content
 
 
 def read_plans(plans_text: str, dataset_text: str, configuration: str, where: str) -> Plans:
-    """Return the records of one configuration; `where` names the model in messages.
+    """Return the records of one configuration; error messages name the model as `where`.
 
     Raises
     ------
     ModelError
-        If a file is broken, asks for something that is not known, or lacks the configuration.
+        If a file is broken, has an unknown entry, or lacks the configuration.
     """
     plans = parsed(plans_text, f"{where}: plans.json")
     dataset = parsed(dataset_text, f"{where}: dataset.json")
@@ -167,8 +179,8 @@ def _make_plans(
     names = dataset.get("channel_names", dataset.get("modality"))
     if not isinstance(names, dict) or not names:
         raise ModelError(
-            f"{where}: dataset.json should name the channels, got {names!r}: "
-            "restore the dataset.json that came with the model"
+            f"{where}: expected dataset.json to name the channels, but it has {names!r}; restore "
+            "the dataset.json that came with the model"
         )
     channels = tuple(str(names[key]) for key in sorted(names, key=int))
     intensities = plans.get("foreground_intensity_properties_per_channel") or plans.get(
@@ -192,14 +204,15 @@ def _make_plans(
 def _resolve_inheritance(
     configurations: Mapping[str, Any], name: str, where: str
 ) -> dict[str, Any]:
-    """Return a configuration with what it inherits, nearest first."""
+    """Return a configuration with inherited values, nearest first."""
     chain: list[str] = []
     section: dict[str, Any] = {}
     while name:
         if name in chain or name not in configurations:
             raise ModelError(
-                f"{where}: configuration {name!r} should be one of {', '.join(configurations)} and "
-                f"inherit from none that inherits from it (after {chain}): {_RESTORE}"
+                f"{where}: expected configuration {name!r} to be one of "
+                f"{', '.join(configurations)} and not inherit from itself (after {chain}); "
+                f"{_RESTORE}"
             )
         chain.append(name)
         section = {**configurations[name], **section}
@@ -213,8 +226,9 @@ def _read_configuration(
     schemes, masks = found["normalization_schemes"], found["use_mask_for_norm"]
     if len(schemes) != channels or len(masks) != channels:
         raise ModelError(
-            f"{where}: dataset.json names {channels} channel(s), {name} normalises {len(schemes)}: "
-            "plans.json and dataset.json must come from the same model"
+            f"{where}: plans.json and dataset.json must come from the same model, but "
+            f"dataset.json names {count_of(channels, 'channel')} and {name} normalises "
+            f"{len(schemes)}"
         )
     norms = tuple(
         _read_norm(scheme, masks[k], intensities.get(str(k), {}), where)
@@ -226,8 +240,8 @@ def _read_configuration(
     previous = str(found.get("previous_stage") or "")
     if previous and not _PLAIN_NAME.match(previous):
         raise ModelError(
-            f"{where}: previous_stage should be the name of a configuration, got {previous!r}, "
-            f"which could lead to another folder: {_RESTORE}"
+            f"{where}: expected previous_stage to be the name of a configuration, but it is "
+            f"{previous!r}, which could lead to another folder; {_RESTORE}"
         )
     return Configuration(
         name=name,
@@ -243,26 +257,26 @@ def _read_configuration(
 
 
 def _require_extents(patch: tuple[int, ...], spacing: tuple[float, ...], where: str) -> None:
-    """Raise `ModelError` unless tiles and voxels have extents that a network can have."""
+    """Raise `ModelError` unless a network can have these extents of tiles and voxels."""
     if len(patch) not in (2, 3) or not all(0 < n <= _MOST_EXTENT for n in patch):
         raise ModelError(
-            f"{where}: a patch should have 2 or 3 extents of 1 to {_MOST_EXTENT} voxels, got "
-            f"{patch}: {_RESTORE}"
+            f"{where}: expected a patch of 2 or 3 extents of 1 to {_MOST_EXTENT} voxels, but got "
+            f"{patch}; {_RESTORE}"
         )
     low, high = _SPACING_MM
     fits = len(spacing) in (len(patch), 3)
     if not fits or not all(low <= s <= high for s in spacing):
         raise ModelError(
-            f"{where}: the spacing should be {len(patch)} numbers of {low:g} to {high:g} mm, got "
-            f"{spacing}: {_RESTORE}"
+            f"{where}: expected a spacing of {len(patch)} numbers of {low:g} to {high:g} mm, but "
+            f"got {spacing}; {_RESTORE}"
         )
 
 
 def _read_norm(scheme: str, in_mask: Any, known: Mapping[str, Any], where: str) -> ChannelNorm:
     if scheme not in _NORMALISATIONS:
         raise ModelError(
-            f"{where}: a normalisation should be one of {', '.join(sorted(_NORMALISATIONS))}, got "
-            f"{scheme!r}: this model needs code of its own and cannot be run here"
+            f"{where}: expected one of the normalisations {', '.join(sorted(_NORMALISATIONS))}, "
+            f"but got {scheme!r}; this model needs its own code and cannot be run here"
         )
     if scheme != "CTNormalization":
         return ChannelNorm(scheme, bool(in_mask))
@@ -278,8 +292,8 @@ def _read_resampling(found: Mapping[str, Any], what: str, where: str) -> Resampl
     orders = int(options.get("order", 3)), int(options.get("order_z", 0))
     if not all(0 <= order <= _MOST_ORDER for order in orders):
         raise ModelError(
-            f"{where}: splines should be of order 0 to {_MOST_ORDER}, got order {orders[0]} and "
-            f"order_z {orders[1]}: {_RESTORE}"
+            f"{where}: expected splines of order 0 to {_MOST_ORDER}, but got order {orders[0]} "
+            f"and order_z {orders[1]}; {_RESTORE}"
         )
     return Resampling(
         method=method,
@@ -302,7 +316,7 @@ def _read_architecture(found: Mapping[str, Any], where: str) -> Architecture:
 
 
 def _old_architecture(found: Mapping[str, Any]) -> Architecture:
-    """Return the network of plans written before nnU-Net 2.2, which named its parts one by one.
+    """Return the network of plans written before nnU-Net 2.2, which had separate keys.
 
     Source: nnunetv2 2.8.1, plans_handler.py, ConfigurationManager.__init__.
     """
@@ -334,8 +348,8 @@ def _old_architecture(found: Mapping[str, Any]) -> Architecture:
 def _look_up_name(table: Mapping[str, Any], name: Any, what: str, where: str) -> Any:
     if not isinstance(name, str) or name not in table:
         raise ModelError(
-            f"{where}: the {what} should be one of {', '.join(table)}, got {name!r}: "
-            "this model needs code of its own and cannot be run here"
+            f"{where}: expected one of {', '.join(table)} for the {what}, but got {name!r}; this "
+            "model needs its own code and cannot be run here"
         )
     return table[name]
 
@@ -343,7 +357,7 @@ def _look_up_name(table: Mapping[str, Any], name: Any, what: str, where: str) ->
 def _read_permutation(axes: Any, where: str) -> tuple[int, int, int]:
     if sorted(axes) != [0, 1, 2]:
         raise ModelError(
-            f"{where}: axes should be 0, 1 and 2 in some order, got {axes!r}: {_RESTORE}"
+            f"{where}: expected the axes 0, 1 and 2 in some order, but got {axes!r}; {_RESTORE}"
         )
     a, b, c = (int(axis) for axis in axes)
     return (a, b, c)

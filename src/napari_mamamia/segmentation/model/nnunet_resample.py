@@ -1,12 +1,12 @@
-"""Resampling as nnU-Net does it, several times faster, with the same result.
+"""nnU-Net's resampling with the same result, but several times faster.
 
 nnU-Net resizes with scikit-image, which evaluates a tensor product of cubic splines voxel by voxel.
-The product is separable: along each axis the same matrix, made by SciPy's own zoom from unit
-impulses, gives the same sums in another order. Sums run in double precision, so that after rounding
-to single precision the results are those of nnU-Net (but for one voxel in some ten million, by one
-unit in the last place).
-Source: nnunetv2 2.8.1, preprocessing/resampling/default_resampling.py; the idea of the separable
-form: TotalSegmentator, pull request 606.
+The product is separable: along each axis the same matrix, computed by SciPy's zoom from unit
+impulses, gives the same sums in another order. Sums are in double precision, so that after rounding
+to single precision the results equal those of nnU-Net (except for one voxel in about ten million,
+by one unit in the last place). Source: nnunetv2 2.8.1,
+preprocessing/resampling/default_resampling.py; the idea of the separable form: TotalSegmentator,
+pull request 606.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,18 +23,27 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.model.nnunet_plans import Resampling
 
-_NOTHING: Final = 1e-18  # relative weight below a double's last place: cut from the operator
+_NOTHING: Final = 1e-18  # relative weight below a double's last place: removed from the operator
 _ROWS: Final = 64  # output rows that share one band of the operator
-_SLAB: Final = 2**22  # voxels that are in double precision at a time
+_SLAB: Final = 2**22  # voxels in double precision at a time
 
 Shape = Sequence[int]
 
 
 def separate_axis(how: Resampling, spacing: Sequence[float], wanted: Sequence[float]) -> int | None:
-    """Return the axis of thick slices, which are resampled one by one; None for all three at once.
+    """Return the axis of thick slices, which are resampled one by one, or None.
 
-    The present spacing decides if its largest and smallest differ by more than the factor, else
-    the wanted one. Two axes of the largest spacing are no thick slices.
+    The present spacing decides if its largest and smallest differ by more than the factor,
+    otherwise the wanted one. Two axes with the largest spacing are not thick slices.
+
+    Parameters
+    ----------
+    how
+        The resampling of the plans.
+    spacing
+        Present spacing along three axes, mm.
+    wanted
+        Spacing of the model along three axes, mm.
     """
     if how.separate_z is False:
         return None
@@ -53,8 +62,19 @@ def resample_channel(
 ) -> Any:
     """Return one volume on a new grid: a float32 tensor of `shape`.
 
-    `axis` is `separate_axis`'s. Values stay within the range that the volume (or, with thick
-    slices, the slice) had before.
+    `axis` is the result of `separate_axis`. Values stay within the range that the volume (or, with
+    thick slices, the slice) had before.
+
+    Parameters
+    ----------
+    channel
+        One volume, float32.
+    shape
+        Extents of the new grid.
+    how
+        The resampling of the plans.
+    axis
+        Axis of thick slices, see `separate_axis`.
     """
     if tuple(channel.shape) == tuple(shape) or how.method == "none":
         return torch.from_numpy(np.ascontiguousarray(channel))
@@ -72,8 +92,17 @@ def resample_channel(
 def spline_operator(before: int, after: int, order: int) -> Any:
     """Return the matrix, float64 ``(after, before)``, that resamples one axis.
 
-    Its columns are what SciPy's zoom makes of unit impulses: spline of `order`, edges repeated,
-    voxels as blocks rather than points.
+    Its columns are the result of SciPy's zoom on unit impulses: spline of `order`, edges repeated,
+    voxels as blocks and not as points.
+
+    Parameters
+    ----------
+    before
+        Extent of the present axis in voxels.
+    after
+        Extent of the new axis in voxels.
+    order
+        Order of the spline, 0 to 5.
     """
     impulses = np.eye(before)
     columns = [
@@ -84,7 +113,14 @@ def spline_operator(before: int, after: int, order: int) -> Any:
 
 
 def thick_slices(before: int, after: int) -> NDArray[np.intp]:
-    """Return, for each slice of the new grid, the nearest one of the old.
+    """Return, for each slice of the new grid, the nearest slice of the old grid.
+
+    Parameters
+    ----------
+    before
+        Extent of the present axis in voxels.
+    after
+        Extent of the new axis in voxels.
 
     Source: nnunetv2 2.8.1, default_resampling.py (coordinates), SciPy map_coordinates of order 0.
     """
@@ -96,7 +132,19 @@ def thick_slices(before: int, after: int) -> NDArray[np.intp]:
 def resize_as_stock(
     volume: NDArray[Any], shape: Shape, how: Resampling, axis: int | None
 ) -> NDArray[np.float64]:
-    """Return one volume on a new grid by scikit-image itself: slow, for what is rarely asked."""
+    """Return one volume on a new grid by scikit-image: slow, for rare settings.
+
+    Parameters
+    ----------
+    volume
+        One volume.
+    shape
+        Extents of the new grid.
+    how
+        The resampling of the plans.
+    axis
+        Axis of thick slices, see `separate_axis`.
+    """
     extents = np.array(shape)
     as_float = volume.astype(np.float64)
     if axis is None:
@@ -110,25 +158,35 @@ def resize_as_stock(
 def resample_labels(
     labels: NDArray[Any], shape: Shape, how: Resampling, axis: int | None
 ) -> NDArray[Any]:
-    """Return a label map on a new grid, as a cascade's second stage reads the first one's.
+    """Return a label map on a new grid, for the second stage of a cascade.
 
-    Each label's own yes-or-no volume is resized and the largest wins; where two are equal the
-    nearest voxel's label does, else the smaller.
-    Source: batchgenerators 0.25.5, augmentations/utils.py, resize_segmentation; nnunetv2 2.8.1,
-    default_resampling.py.
+    The binary volume of each label is resized and the largest value wins; of equal values the label
+    of the nearest voxel wins, otherwise the smaller label. Source: batchgenerators 0.25.5,
+    augmentations/utils.py, resize_segmentation; nnunetv2 2.8.1, default_resampling.py.
+
+    Parameters
+    ----------
+    labels
+        Label map.
+    shape
+        Extents of the new grid.
+    how
+        The resampling of the plans.
+    axis
+        Axis of thick slices, see `separate_axis`.
 
     Raises
     ------
     ModelError
-        If the plans ask for another way of resampling.
+        If the plans use another resampling.
     """
     if tuple(labels.shape) == tuple(shape) or how.method == "none":
         return labels
     if how.method != "spline" or (axis is not None and how.order_z != 0):
         raise ModelError(
-            "a cascade's first stage should be resampled by nnU-Net's default, got "
-            f"{how.method} of order {how.order} and {how.order_z} across slices: "
-            "run this model with nnU-Net itself"
+            "expected nnU-Net's default resampling for a cascade's first stage, but got "
+            f"{how.method} of order {how.order} and {how.order_z} across slices; run this model "
+            "with nnU-Net itself"
         )
     extents = np.array(shape)
     if axis is None:
@@ -213,7 +271,7 @@ def _in_planes(channel: NDArray[np.float32], rows: int, columns: int, order: int
 
 
 def _apply_operator(operator: Any, lines: Any) -> Any:
-    """Return ``operator @ lines``, leaving out what has no weight: the operator is a band."""
+    """Return ``operator @ lines`` without entries of zero weight: the operator is a band."""
     if operator.shape[0] == operator.shape[1]:
         return lines  # equal extents: the operator is the identity
     out = torch.empty((operator.shape[0], lines.shape[1]), dtype=torch.float64)
@@ -226,7 +284,7 @@ def _apply_operator(operator: Any, lines: Any) -> Any:
 
 
 def _resize_linear(volume: Any, shape: Shape, axis: int | None) -> Any:
-    """Return torch's own linear interpolation, as the "torchres" plans ask for it.
+    """Return torch's own linear interpolation, which "torchres" plans use.
 
     Source: nnunetv2 2.8.1, preprocessing/resampling/resample_torch.py.
     """
@@ -258,7 +316,7 @@ def _along_thick(
 
 
 def _resize_array(array: NDArray[np.float64], shape: Any, order: int) -> NDArray[np.float64]:
-    resized: Callable[..., NDArray[np.float64]] = resize  # scikit-image has no types
+    resized: Callable[..., NDArray[np.float64]] = resize  # scikit-image has no type hints
     return resized(array, shape, order, mode="edge", anti_aliasing=False)
 
 

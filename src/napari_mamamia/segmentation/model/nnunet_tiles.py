@@ -1,8 +1,8 @@
-"""The network over a volume, tile by tile, on nnU-Net's own global grid of tiles.
+"""The network over a volume, tile by tile, on nnU-Net's own grid of tiles.
 
-Tiles overlap; each is weighted by a Gaussian and added to half-precision sums, in nnU-Net's order,
-so that the sums are nnU-Net's to the bit. No thread: cancelled work leaves nothing behind.
-Source: nnunetv2 2.8.1, inference/sliding_window_prediction.py and predict_from_raw_data.py;
+Tiles overlap; each is weighted by a Gaussian and added to half-precision sums in nnU-Net's order,
+so that the sums equal nnU-Net's bit for bit. No thread is used, so cancelled work leaves nothing
+behind. Source: nnunetv2 2.8.1, inference/sliding_window_prediction.py and predict_from_raw_data.py;
 padding: acvl_utils 0.2.6, cropping_and_padding/padding.py.
 """
 
@@ -31,27 +31,29 @@ from napari_mamamia.segmentation.model.nnunet_geometry import (
 from napari_mamamia.segmentation.model.nnunet_plans import Plans
 
 Forward = Callable[[Any], Any]
-"""From a batch of one, ``(1, channel, ...)`` float32, to float32 outputs of the same extents."""
+"""A function from a batch of one, ``(1, channel, ...)`` float32, to float32 outputs of these
+extents.
+"""
 
 Weigh = Callable[[tuple[int, ...], str], Any]
-"""From a patch and a device to the weight of each voxel of a tile."""
+"""A function from a patch and a device to the weight of each voxel of a tile."""
 
 _SIGMA: Final = 1 / 8
 _SCALE: Final = 10
-"""The Gaussian's width as a share of the patch, and its largest value.
-Source: predict_from_raw_data.py, the arguments of compute_gaussian."""
+"""Width of the Gaussian as a fraction of the patch (1/10), and its largest value (10)."""
 
 
 class TimeIsUp(Exception):  # noqa: N818 - an outcome, not a fault
-    """The time limit was reached within a pass; its sums are not whole and are not used."""
+    """The time limit was reached within a pass, whose incomplete sums are not used."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileGrid:
-    """Where tiles lie in a padded volume.
+    """The positions of tiles in a padded volume.
 
-    `shape` is the volume's before padding, `padded` after it, `offset` where it lies within.
-    `places` are the index of each tile to compute, `skipped` how many others there are.
+    `shape` is the volume's shape before padding, `padded` after it, `offset` the position of the
+    volume in the padded one. `places` are the indices of the tiles to compute, `skipped` is the
+    number of others.
     """
 
     shape: tuple[int, int, int]
@@ -71,10 +73,21 @@ class TileGrid:
 def tile_grid(
     shape: Sequence[int], patch: Sequence[int], step: float, region: Box | None = None
 ) -> TileGrid:
-    """Return the tiles of a volume; with `region`, only those that reach into it.
+    """Return the tiles of a volume; with `region`, only those that overlap it.
 
-    The grid is the whole volume's either way, so what is computed inside the region is the same.
-    A patch of two axes goes through the slices of the first.
+    The grid is that of the whole volume in both cases, so that the result inside the region is the
+    same. A patch of two axes goes through the slices of the first.
+
+    Parameters
+    ----------
+    shape
+        Extents of the volume in voxels.
+    patch
+        Extents of a tile in voxels.
+    step
+        Distance of tiles as a share of the patch.
+    region
+        Box to which the result is limited, or None.
     """
     flat = len(patch) == 2
     whole = (1, *patch) if flat else tuple(patch)
@@ -104,10 +117,25 @@ def region_tiles(
     region: Box | None,
     crop: Box | None = None,
 ) -> TileGrid:
-    """Return the tiles of a case on the model's grid that reach into a box of the case.
+    """Return the tiles of a case on the model's grid that overlap a box of the case.
 
     `crop` is the part of the case, along the model's axes, that was resampled to `shape`; None
-    stands for all of it, and without `region` every tile is returned.
+    stands for the whole case. Without `region` every tile is returned.
+
+    Parameters
+    ----------
+    shape
+        Extents of the volume in voxels.
+    plans
+        The plans of the model.
+    step
+        Distance of tiles as a share of the patch.
+    grid
+        The grid of the case.
+    region
+        Box to which the result is limited, or None.
+    crop
+        The cropped part of the case, or None.
     """
     patch = plans.configuration.patch
     if region is None:
@@ -120,9 +148,16 @@ def region_tiles(
 
 
 def flips_of(axes: Sequence[int], most: int | None = None) -> tuple[tuple[int, ...], ...]:
-    """Return the sets of axes of a batch that mirrored copies are flipped along, in order.
+    """Return the sets of batch axes along which mirrored copies are flipped, in order.
 
-    With `most` copies, the tile itself counted, the last axes are kept.
+    With `most` copies, including the tile itself, the last axes are used.
+
+    Parameters
+    ----------
+    axes
+        Axes along which copies may be mirrored.
+    most
+        Largest number of copies, including the tile; None for all.
     """
     n_axes = len(axes) if most is None else min(most.bit_length() - 1, len(axes))
     moved = [axis + 2 for axis in axes[len(axes) - n_axes :]]
@@ -151,22 +186,23 @@ def sum_tiles(
     forward
         The network.
     data
-        ``(channel, a, b, c)`` float32 tensor on the processor.
+        ``(channel, a, b, c)`` float32 tensor on the CPU.
     grid
-        `tile_grid`'s answer for its shape.
+        The result of `tile_grid` for its shape.
     heads
         Number of outputs.
     flips
-        Mirrored copies to average besides the tile itself; see `flips_of`.
+        Mirrored copies to average in addition to the tile; see `flips_of`.
     device, sums_on
-        Where the network runs and where sums are kept. If a card's memory does not suffice, the
-        sums go to the processor and the same tile is tried again.
+        The device of the network and that of the sums. If a card's memory does not suffice, the
+        sums move to the CPU and the same tile is tried again.
     deadline
         Value of ``time.monotonic()`` after which no tile is begun.
     text
-        What progress says, before the number of the tile.
+        Text of the progress before the number of the tile.
     weigh
-        The weight of each voxel of a tile; sums have its precision. None is `gaussian`, in half.
+        The weight of each voxel of a tile; sums have its precision. None stands for `gaussian` in
+        half precision.
 
     Raises
     ------
@@ -193,14 +229,14 @@ def sum_tiles(
                     raise ModelError(_no_memory(device, tile)) from error
                 release_memory(device)
         sums.add(output, place, copies)
-        # After the last tile the pass is whole, and counts however late it is.
+        # After the last tile the pass is complete and counts, however late it is.
         _require_time(deadline if number + 1 < len(grid.places) else None)
     report_progress(total, total, text)
     return sums.mean()
 
 
 class _Sums:
-    """Weighted sums of outputs and of weights, in the weights' own precision."""
+    """Weighted sums of outputs and of weights, in the precision of the weights."""
 
     def __init__(self, grid: TileGrid, heads: int, device: str, weigh: Weigh) -> None:
         self._grid, self._weigh = grid, weigh
@@ -210,7 +246,7 @@ class _Sums:
         self._weights = torch.zeros(grid.padded, dtype=kind, device=device)
 
     def moved_to_processor(self) -> bool:
-        """Move the sums out of a graphics card's memory; False if they are not there."""
+        """Move the sums from GPU memory to the CPU; return False if they are not on the GPU."""
         if self._sums.device.type == "cpu":
             return False
         self._sums, self._weights = self._sums.cpu(), self._weights.cpu()
@@ -218,7 +254,7 @@ class _Sums:
         return True
 
     def add(self, output: Any, place: tuple[Any, ...], copies: int) -> None:
-        """Add the mean of `copies` outputs at a tile's place."""
+        """Add the mean of `copies` outputs at a tile's position."""
         with torch.no_grad():
             if copies > 1:
                 output /= copies
@@ -228,8 +264,8 @@ class _Sums:
             self._weights[place[1:]] += self._importance
 
     def mean(self) -> Any:
-        """Return sums over weights, on the processor and without the padding."""
-        if self._grid.skipped:  # what no tile reached becomes background: every output 0
+        """Return sums over weights, on the CPU and without the padding."""
+        if self._grid.skipped:  # voxels that no tile covers become background: every output 0
             self._weights[self._weights == 0] = 1
         for total in self._sums:
             torch.div(total, self._weights, out=total)
@@ -238,30 +274,38 @@ class _Sums:
 
 
 def require_finite(outputs: Any) -> None:
-    """Raise `ModelError` where outputs are NaN or infinite: no label is made from such numbers.
+    """Raise `ModelError` if outputs are NaN or infinite: such numbers give no labels.
 
-    They would compare as "not above background", so a broken network would find nothing.
+    NaN compares as "not above background", so a broken network would seem to find nothing.
     """
     if bool(torch.isfinite(outputs).all()):
         return
     strange = int((~torch.isfinite(outputs)).sum())
     raise ModelError(
-        f"outputs of the network should be numbers below 65504, but {strange} of {outputs.numel()} "
-        "are NaN or infinite: the weights are damaged, the images are of another kind than those "
-        "it was trained on, or the model needs its own software"
+        f"expected outputs of the network to be numbers below 65504, but {strange} of "
+        f"{outputs.numel()} are NaN or infinite; the weights are damaged, the images differ from "
+        "those of the training, or the model needs its own software"
     )
 
 
 @lru_cache(maxsize=4)
 def gaussian(patch: tuple[int, ...], device: str) -> Any:
-    """Return the weight of each voxel of a tile, half precision, above 0, largest 10."""
+    """Return the half-precision weight of each voxel of a tile, above 0 and at most 10.
+
+    Parameters
+    ----------
+    patch
+        Extents of a tile in voxels.
+    device
+        ``"cpu"``, ``"cuda"`` or ``"mps"``.
+    """
     half = torch.from_numpy(gaussian_peak(patch)).to(device=device, dtype=torch.half)
     half[half == 0] = torch.min(half[half != 0])
     return half
 
 
 def gaussian_peak(patch: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return a Gaussian around the middle of a tile, largest 10, 0 far away."""
+    """Return a Gaussian around the centre of a tile, at most 10, 0 far away."""
     peak = np.zeros(patch)
     peak[tuple(n // 2 for n in patch)] = 1
     weight = gaussian_filter(peak, [n * _SIGMA for n in patch], 0, mode="constant", cval=0)
@@ -277,7 +321,7 @@ def _sum_copies(
     done: Progress,
     deadline: float | None,
 ) -> Any:
-    """Return the sum of a tile's output and its mirrored copies'."""
+    """Return the sum of a tile's output and the outputs of its mirrored copies."""
     forward_progress(done)
     output = forward(tile)
     for number, axes in enumerate(flips, start=1):
@@ -291,9 +335,9 @@ def _no_memory(device: str, tile: Any) -> str:
     free = free_bytes(device)
     left = "an unknown amount" if free is None else f"{free / 1e9:.1f} GB"
     return (
-        f"a tile of {' x '.join(map(str, tile.shape[2:]))} voxels should fit the memory of "
-        f"{device}, of which {left} is free, with the sums moved out already: close other programs "
-        "that use the card, or choose the device cpu"
+        f"a tile of {' x '.join(map(str, tile.shape[2:]))} voxels does not fit into the memory of "
+        f"{device}, of which {left} is free after the sums were moved to the CPU; close other "
+        "programs that use the GPU, or choose the device cpu"
     )
 
 

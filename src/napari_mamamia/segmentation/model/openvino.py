@@ -1,7 +1,8 @@
-"""Networks compiled by OpenVINO for the processor: nnU-Net's, its own files, ONNX's and torch's.
+"""Networks compiled by OpenVINO for the CPU: nnU-Net's, IR files, ONNX files, and torch's.
 
-Faster, and not to the bit torch's: voxels may differ where two outputs lie within two steps of half
-precision. NnU-Net's are kept in the cache, named after weights, patch and versions.
+They are faster and not bit-identical to torch: voxels may differ where two outputs are within two
+steps of half precision. nnU-Net's compiled networks are stored in the cache, named after weights,
+patch and versions.
 """
 
 import hashlib
@@ -30,6 +31,17 @@ def compiled_network(
 ) -> Forward:
     """Return the network, compiled for tiles of the model's patch, as a function of tensors.
 
+    Parameters
+    ----------
+    network
+        The network with its weights.
+    plans
+        The plans of the model.
+    weights_sha256
+        SHA-256 of the weights; "" if unknown.
+    settings
+        Settings of the run.
+
     Raises
     ------
     ModelError
@@ -44,28 +56,28 @@ def compiled_network(
         return compiled_forward(core, model, settings)
     except RuntimeError as error:
         raise ModelError(
-            f"OpenVINO should compile {plans.dataset}, but {str(error).splitlines()[0]}: "
-            "choose the torch backend"
+            f"OpenVINO cannot compile {plans.dataset}: {str(error).splitlines()[0]}; choose the "
+            "torch backend"
         ) from error
 
 
 def computed_precision(asked: str) -> str:
-    """Return the precision that OpenVINO computes in where one is asked for.
+    """Return the precision that OpenVINO uses if `asked` is requested.
 
-    A processor without bf16 computes in single precision, and OpenVINO does not say so.
+    A CPU without bf16 computes in single precision, and OpenVINO does not report it.
     """
     has_bf16 = "BF16" in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     return asked if has_bf16 else "fp32"
 
 
 def core_with_cache() -> tuple[Any, Path]:
-    """Return OpenVINO's core, and the folder where it keeps what it compiled.
+    """Return OpenVINO's core, and the folder for its compiled networks.
 
-    The folder is the empty path if none can be made: nothing is kept then.
+    The path is empty if the folder cannot be created; nothing is stored then.
     """
     folder = model_cache() / "openvino"
     core = ov.Core()
-    core.set_property({"ENABLE_MMAP": False})  # a file that is cut short would end the process
+    core.set_property({"ENABLE_MMAP": False})  # a truncated file would crash the process
     try:
         folder.mkdir(parents=True, exist_ok=True)
         core.set_property({"CACHE_DIR": str(folder)})
@@ -75,7 +87,16 @@ def core_with_cache() -> tuple[Any, Path]:
 
 
 def compiled_forward(core: Any, model: Any, settings: EngineSettings) -> Forward:
-    """Return a network of OpenVINO, compiled for the processor, as a function of tensors.
+    """Return a network of OpenVINO, compiled for the CPU, as a function of tensors.
+
+    Parameters
+    ----------
+    core
+        OpenVINO's core.
+    model
+        OpenVINO's form of the network.
+    settings
+        Settings of the run.
 
     Raises
     ------
@@ -98,7 +119,7 @@ def compiled_forward(core: Any, model: Any, settings: EngineSettings) -> Forward
 def _translate_network(
     network: nn.Module, shape: tuple[int, ...], stored: Path | None, core: Any
 ) -> Any:
-    """Return OpenVINO's form of the network, from the cache if it is there."""
+    """Return OpenVINO's form of the network, from the cache if possible."""
     if stored is not None and stored.is_file() and stored.with_suffix(".bin").is_file():
         return core.read_model(stored)
     example = torch.zeros(shape)
@@ -110,21 +131,21 @@ def _translate_network(
     if stored is not None:
         part = stored.with_name(f".{os.getpid()}-{stored.name}")
         ov.save_model(model, part, compress_to_fp16=False)
-        # The .xml comes last, so that whoever finds it finds its numbers too.
+        # The .xml is written last: a reader that finds it finds its numbers too.
         part.with_suffix(".bin").replace(stored.with_suffix(".bin"))
         part.replace(stored)
     return model
 
 
 def _find_cache_path(folder: Path, weights_sha256: str, shape: tuple[int, ...]) -> Path | None:
-    """Return where a translated network is kept; None without a checksum or a folder."""
+    """Return the path of a translated network; None without a checksum or a folder."""
     if not weights_sha256 or folder == Path():
         return None
     key = f"{weights_sha256} {shape} {ov.__version__} {torch.__version__}"
     return folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.xml"
 
 
-@reads("a network that OpenVINO reads", "copy it again from where it came from", ModelError)
+@reads("a network that OpenVINO reads", "copy it again from its source", ModelError)
 def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) -> Forward:
     """Return an IR (``.xml``) or ONNX file as a function of tiles of `shape`.
 
@@ -141,8 +162,7 @@ def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) ->
         model = core.read_model(path)
     except RuntimeError as error:
         raise ModelError(
-            f"{path} should be a network that OpenVINO {ov.__version__} reads, but "
-            f"{_first_line(error)}: "
+            f"OpenVINO {ov.__version__} cannot read the network {path}: {_first_line(error)}; "
             "copy both its files again, or export it again"
         ) from error
     return _compile_model(core, model, path, shape, settings)
@@ -166,9 +186,8 @@ def translated(
             model = ov.convert_model(network, example_input=example, input=[ov.PartialShape(shape)])
     except RuntimeError as error:
         raise ModelError(
-            f"OpenVINO should translate {path}, but {_first_line(error)}: choose the torch "
-            "backend, or "
-            "export it as ONNX"
+            f"OpenVINO cannot translate {path}: {_first_line(error)}; choose the torch backend, "
+            "or export it as ONNX"
         ) from error
     return _compile_model(core, model, path, shape, settings)
 
@@ -178,14 +197,14 @@ def _compile_model(
 ) -> Forward:
     if len(model.inputs) != 1 or len(model.outputs) != 1:
         raise ModelError(
-            f"{path} should take one volume and give one, but takes {len(model.inputs)} and gives "
-            f"{len(model.outputs)}: export the network without the others"
+            f"expected {path} to have one input and one output, but it has {len(model.inputs)} "
+            f"and {len(model.outputs)}; export the network without the others"
         )
     taken = model.input(0).partial_shape
     if not taken.compatible(ov.PartialShape(shape)):
         raise ModelError(
             f"{path} takes tiles of {taken} (batch, channels, voxels), but its recipe describes "
-            f"{list(shape)}: say that patch and its channels, or export it again"
+            f"{list(shape)}; give that patch and its channels, or export it again"
         )
     try:
         if taken.is_dynamic:
@@ -193,7 +212,7 @@ def _compile_model(
         return compiled_forward(core, model, settings)
     except RuntimeError as error:
         raise ModelError(
-            f"OpenVINO should compile {path}, but {_first_line(error)}: choose another backend, or "
+            f"OpenVINO cannot compile {path}: {_first_line(error)}; choose another backend, or "
             "export it again"
         ) from error
 

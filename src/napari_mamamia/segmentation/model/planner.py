@@ -1,7 +1,8 @@
-"""What a run costs against a time limit, and what is given up to stay within it. No torch here.
+"""Plan a run within a time limit: estimate its cost and reduce it if allowed.
 
-Cost = tiles x mirrored copies x folds x seconds of one, and preparing and export beside it. Nothing
-is given up unless the caller allows the rung; another model is never taken.
+This module does not use torch. Cost = tiles x mirrored copies x folds x seconds of one, plus
+preparation and export. Nothing is reduced unless the caller allows that step; another model is
+never used.
 """
 
 from collections.abc import Callable
@@ -13,18 +14,16 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
 
 WORKING_SHARE: Final = 0.9
-"""Share of a limit that the network may use; the rest is for reading, export and writing. Measured:
-they take 1 to 3 % of a run on a processor (docs/methods/predicting.md, Time plan)."""
+"""Share of a time limit that the network may use; the rest is for reading and writing."""
 
 OTHER_S_PER_MEGAVOXEL: Final = 0.15
-"""Preparing and export, seconds for each million voxels of the model's grid, until measured.
-Source: 160 x 348 x 348 voxels of 3 channels: 1.5 s to resample, 0.2 s to export, 0.7 s else."""
+"""Seconds of preparation and export per million voxels of the model's grid, until measured."""
 
 _WIDE_STEP: Final = 0.75
 
 
 class Rung(StrEnum):
-    """What may be given up, in the order of the ladder."""
+    """A way to save time by reducing the run, in the order of use."""
 
     TILES = "tiles outside the breast"
     PRECISION = "bf16"
@@ -37,16 +36,16 @@ LADDER: Final = tuple(Rung)
 
 
 class OutOfMemoryError(ModelError):
-    """A run did not fit the memory; the message has the numbers."""
+    """A run did not fit into memory; the message has the numbers."""
 
 
 class OverLimitError(ModelError):
-    """A case takes longer than its time limit, and nothing more may be given up for it."""
+    """A case takes longer than its time limit, and no further reduction is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How long one case may take, and what may be given up for it, in the ladder's order.
+    """The time limit of one case, and the allowed reductions in the order of `Rung`.
 
     Raises
     ------
@@ -60,19 +59,19 @@ class Budget:
     def __post_init__(self) -> None:
         if self.limit_s is not None and not self.limit_s > 0:
             raise ModelError(
-                f"a time limit should be above 0 s, got {self.limit_s:g}: give more, or no limit"
+                f"expected a time limit above 0 s, but got {self.limit_s:g}; give more, or no limit"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Seconds of one tile through one network, and of everything else for a million voxels."""
+    """Seconds of one tile through one network, and of all other work per million voxels."""
 
     forward_s: float
     other_s_per_megavoxel: float = OTHER_S_PER_MEGAVOXEL
 
     def seconds(self, tiles: TilePlan) -> float:
-        """Return what a run takes.
+        """Return the seconds of a run.
 
         Examples
         --------
@@ -84,10 +83,10 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """How a case will be run.
+    """The plan for a case.
 
-    `in_breast` says that tiles outside the breast are left out; `seconds` is the estimate and
-    `given_up` what was given up for it, a sentence for each rung taken, with the estimate after it.
+    `in_breast` is true if tiles outside the breast are skipped; `seconds` is the estimate and
+    `given_up` has one sentence for each reduction, with the estimate after it.
     """
 
     settings: EngineSettings
@@ -104,20 +103,21 @@ def plan_run(
     pace_of: Callable[[EngineSettings], Pace],
     budget: Budget,
 ) -> RunPlan:
-    """Return the first run down the ladder that fits, else the cheapest one allowed.
+    """Return the run with the fewest reductions that fits the limit, or the cheapest allowed run.
 
     Parameters
     ----------
     asked
-        What the user and the recipe chose.
+        The settings of the user and the recipe.
     folds
-        Names of the folds that `asked` means.
+        Names of the folds of `asked`.
     tiles_of
-        Tiles of a run with other settings; True leaves out those outside the breast.
+        A function that returns the tiles of a run with other settings; True skips those outside the
+        breast.
     pace_of
-        Pace of other settings; asked only for what is looked at.
+        A function that returns the pace of other settings, called only for the runs compared.
     budget
-        The limit and the rungs that may be taken. Rungs that gain nothing are not taken.
+        The limit and the allowed reductions. Reductions without a gain are not used.
     """
     settings = replace(asked, folds=folds)
     plan = _estimate_plan(settings, False, tiles_of, pace_of, ())
@@ -142,7 +142,16 @@ def plan_run(
 def require_within(plan: RunPlan, budget: Budget, name: str) -> None:
     """Raise `OverLimitError` if the estimate exceeds the limit.
 
-    The limit itself counts here, not the share of it that is aimed at.
+    The full limit counts here, not its `WORKING_SHARE`.
+
+    Parameters
+    ----------
+    plan
+        The plan of the run.
+    budget
+        The time limit and the allowed reductions.
+    name
+        The name of the model.
     """
     if budget.limit_s is None or plan.seconds <= budget.limit_s:
         return
@@ -150,28 +159,35 @@ def require_within(plan: RunPlan, budget: Budget, name: str) -> None:
         remedy = "allow more time, or choose a smaller model"
     else:
         left = ", ".join(rung.value for rung in LADDER if rung not in budget.give_up)
-        remedy = f"allow more time, or let it give something up ({left})"
+        remedy = f"allow more time, or allow a reduction ({left})"
     raise OverLimitError(
-        f"{name} should take at most {duration_text(budget.limit_s)}, but is estimated at "
-        f"{duration_text(plan.seconds)} ({plan.tiles.text}): {remedy}; nothing was computed"
+        f"expected {name} to take at most {duration_text(budget.limit_s)}, but it is estimated at "
+        f"{duration_text(plan.seconds)} ({plan.tiles.text}); {remedy}; nothing was computed"
     )
 
 
 def within_memory(plan: RunPlan, budget: Budget) -> RunPlan | None:
-    """Return the next run after one that did not fit the memory, None if no rung allows one.
+    """Return the next run to try after one that did not fit into memory, or None.
 
-    Only bf16 makes a tile smaller; leaving out tiles or folds does not.
+    Only bf16 makes a tile smaller; skipping tiles or folds does not.
+
+    Parameters
+    ----------
+    plan
+        The plan of the run.
+    budget
+        The time limit and the allowed reductions.
     """
     if Rung.PRECISION not in budget.give_up or plan.settings.precision == "bf16":
         return None
-    sentence = "bf16, because the memory did not suffice"
+    sentence = "bf16, because the memory was not sufficient"
     return replace(
         plan, settings=replace(plan.settings, precision="bf16"), given_up=(*plan.given_up, sentence)
     )
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration for people.
+    """Return a duration as text.
 
     Examples
     --------
@@ -190,10 +206,10 @@ def duration_text(seconds: float) -> str:
 
 
 def _list_choices(rung: Rung, now: RunPlan) -> tuple[tuple[EngineSettings, bool, str], ...]:
-    """Return the steps of one rung, the smallest loss first: settings, in the breast, in words."""
+    """Return the steps of one reduction, smallest loss first: settings, in-breast flag, text."""
     settings, here = now.settings, now.in_breast
     if rung is Rung.TILES:
-        return ((settings, True, "tiles outside the breast left out"),)
+        return ((settings, True, "tiles outside the breast skipped"),)
     if rung is Rung.PRECISION:
         return ((replace(settings, precision="bf16"), here, "bf16"),)
     if rung is Rung.STEP:
@@ -225,6 +241,6 @@ def _estimate_plan(
 
 
 def _drop_sentence(given_up: tuple[str, ...], rung: Rung) -> tuple[str, ...]:
-    """Drop the sentence of an earlier step of the same rung, which the next one replaces."""
+    """Drop the sentence of an earlier step of the same reduction, which the next one replaces."""
     mark = {Rung.FLIPS: " mirrored copies of ", Rung.FOLDS: " folds: "}.get(rung)
     return tuple(sentence for sentence in given_up if mark is None or mark not in sentence)

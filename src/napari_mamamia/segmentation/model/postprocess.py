@@ -1,7 +1,7 @@
-"""Steps after a model, each with a line on what it took away or added. Order is the user's.
+"""Steps after a model, in the user's order, each with a line on the changed voxels.
 
-Of several regions the largest is often the heart, so "largest component" never comes before the
-breast: that order is refused.
+Of several regions the largest is often the heart, so that "largest component" before the breast
+step is refused.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ Bools = NDArray[np.bool_]
 
 
 class PostKind(StrEnum):
-    """What a step does."""
+    """The kind of a step."""
 
     BREAST_MASK = "breast mask"
     BREAST_BOX = "breast box"
@@ -41,7 +41,7 @@ UNITS: Final = {PostKind.MINIMUM: "mm3", PostKind.CLOSE: "mm"}
 
 @dataclass(frozen=True, slots=True)
 class PostStep:
-    """One step; `value` is the smallest volume in mm3, or the closing's radius in mm, else 0.
+    """One step; `value` is a smallest volume in mm3, a closing radius in mm, or 0.
 
     Raises
     ------
@@ -55,14 +55,14 @@ class PostStep:
     def __post_init__(self) -> None:
         if self.kind in UNITS and not 0 < self.value < np.inf:
             raise ModelError(
-                f"the step {self.kind.value} needs a value above 0 {UNITS[self.kind]}, got "
-                f"{self.value}: give one, or leave the step out"
+                f"the step {self.kind.value} needs a value above 0 {UNITS[self.kind]}, but got "
+                f"{self.value}; give one, or leave the step out"
             )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BreastArea:
-    """Where the breast is: a bool ``(z, y, x)`` mask, or only its `box`."""
+    """The breast: a bool ``(z, y, x)`` mask, or only its `box`."""
 
     box: Box
     mask: Bools | None = None
@@ -70,7 +70,7 @@ class BreastArea:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one step did, in voxels and mm3."""
+    """The voxels that one step changed, also in mm3."""
 
     kind: PostKind
     removed: int
@@ -80,7 +80,7 @@ class Change:
 
     @property
     def text(self) -> str:
-        """One line for people."""
+        """The change in one line."""
         if not self.removed and not self.added:
             return f"{self.kind.value}: nothing changed"
         parts = []
@@ -98,26 +98,27 @@ def check_order(steps: Sequence[PostStep]) -> None:
         kind in _BREAST for kind in kinds[kinds.index(PostKind.LARGEST) :]
     ):
         raise ModelError(
-            f"the breast should come before {PostKind.LARGEST.value}, got "
-            f"{', '.join(kind.value for kind in kinds)}: else the heart is kept; change the order"
+            f"the step {PostKind.LARGEST.value} comes before the breast "
+            f"({', '.join(kind.value for kind in kinds)}), so the heart could remain; put the "
+            "breast first"
         )
 
 
 def apply_steps(
     mask: Bools, grid: Grid, steps: Sequence[PostStep], breast: BreastArea | None = None
 ) -> tuple[Bools, tuple[Change, ...]]:
-    """Return a mask after all steps, and what each one did.
+    """Return a mask after all steps, and the change of each step.
 
     Parameters
     ----------
     mask
-        bool ``(z, y, x)``; left as it is.
+        bool ``(z, y, x)``; not changed.
     grid
         Its grid.
     steps
-        In the order to apply.
+        The steps in order of application.
     breast
-        Needed by the two steps that cut to it.
+        The breast, needed by the two steps that crop to it.
 
     Raises
     ------
@@ -126,7 +127,7 @@ def apply_steps(
     """
     check_order(steps)
     if breast is None and any(step.kind in _BREAST for step in steps):
-        raise ModelError("cutting to the breast needs to know where it is: give its mask or box")
+        raise ModelError("cropping to the breast needs its position; give its mask or box")
     current = mask.copy()
     changes = []
     for step in steps:
@@ -171,7 +172,7 @@ def _cut_to_breast(mask: Bools, kind: PostKind, breast: BreastArea) -> Bools:
 
 
 def _keep_components(crop: Bools, smallest: float | None) -> Bools:
-    """Return the largest 26-connected component, or all of at least `smallest` voxels."""
+    """Return the largest 26-connected component, or all with at least `smallest` voxels."""
     labels, count = ndimage.label(crop, structure=_ALL_NEIGHBOURS)
     sizes = np.bincount(labels.ravel(), minlength=count + 1)
     sizes[0] = 0

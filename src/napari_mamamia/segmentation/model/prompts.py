@@ -1,4 +1,4 @@
-"""What a prompt means in the patient frame, and boxes on their way back to the file's order."""
+"""Prompts in the patient frame, and the conversion of boxes to the file's order."""
 
 from collections.abc import Sequence
 
@@ -14,30 +14,39 @@ def clicked_voxel(
 ) -> tuple[int, int, int] | None:
     """Return the clicked voxel in the patient frame, None if the prompt is no click.
 
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    frame
+        The patient frame.
+    prompt
+        A click or a box, or None.
+
     Raises
     ------
     CaseError
-        If it lies outside the image.
+        If it is outside the image.
     """
     if not isinstance(prompt, Click):
         return None
     shape = case.grid.shape
     if not all(0 <= i < n for i, n in zip(prompt.voxel, shape, strict=True)):
         raise CaseError(
-            f"the click at voxel {prompt.voxel} (z, y, x) lies outside {case.case_id}, whose shape "
-            f"is {shape}: click inside the image"
+            f"the click at voxel {prompt.voxel} (z, y, x) is outside {case.case_id}, whose shape "
+            f"is {shape}; click inside the image"
         )
     a, b, c = frame.point_to_display(prompt.voxel, shape)
     return (int(a), int(b), int(c))
 
 
 def prompt_box(case: Case, frame: DisplayFrame, prompt: Prompt, click_region_mm: float) -> Box:
-    """Return the box of the patient frame that a prompt asks to search, cut to the image.
+    """Return the box of the patient frame that a prompt selects, cropped to the image.
 
     Raises
     ------
     CaseError
-        If a box prompt is empty or does not lie inside the image.
+        If a box prompt is empty or not inside the image.
     """
     shape = case.grid.shape
     if isinstance(prompt, Click):
@@ -47,14 +56,24 @@ def prompt_box(case: Case, frame: DisplayFrame, prompt: Prompt, click_region_mm:
     box = prompt.box
     if box.is_empty or any(b > n for b, n in zip(box.stop, shape, strict=True)):
         raise CaseError(
-            f"the box {box.start} to {box.stop} (z, y, x) should hold voxels of {case.case_id}, "
-            f"whose shape is {shape}: draw it inside the image"
+            f"the box {box.start} to {box.stop} (z, y, x) holds no voxels of {case.case_id}, "
+            f"whose shape is {shape}; draw it inside the image"
         )
     return box_to_frame(box, frame, shape)
 
 
 def box_to_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
-    """Return where a box of a (z, y, x) array of `shape` lies in the frame."""
+    """Return a box of a (z, y, x) array of `shape` in the frame.
+
+    Parameters
+    ----------
+    box
+        The box to convert.
+    frame
+        The patient frame.
+    shape
+        Extents of the volume in voxels.
+    """
     return _span_box(
         frame.point_to_display(box.start, shape),
         frame.point_to_display([b - 1 for b in box.stop], shape),
@@ -62,7 +81,17 @@ def box_to_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
 
 
 def box_from_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
-    """Return the box of the (z, y, x) array of `shape` that lies at `box` in the frame."""
+    """Return a box of the frame in the (z, y, x) array of `shape`.
+
+    Parameters
+    ----------
+    box
+        The box to convert.
+    frame
+        The patient frame.
+    shape
+        Extents of the volume in voxels.
+    """
     return _span_box(
         frame.point_from_display(box.start, shape),
         frame.point_from_display([b - 1 for b in box.stop], shape),
@@ -70,7 +99,7 @@ def box_from_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
 
 
 def described(prompt: Prompt | None) -> str:
-    """Return the prompt as provenance keeps it, in voxels (z, y, x); "none" without one."""
+    """Return a text of the prompt for provenance, in voxels (z, y, x); "none" without one."""
     if isinstance(prompt, Click):
         return f"click at {tuple(int(i) for i in prompt.voxel)}"
     if isinstance(prompt, BoxPrompt):

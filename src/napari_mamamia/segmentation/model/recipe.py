@@ -1,7 +1,7 @@
-"""Recipes: what happens around a network, so that a published pipeline gives its own result.
+"""Recipes: the steps around a network, which make a published pipeline reproducible.
 
-A recipe lies beside a model as ``mamamia_model.json``. Without one, channel k is phase k and
-nothing is done before or after the network.
+A recipe is the file ``mamamia_model.json`` next to a model. Without one, channel k is phase k and
+there are no steps before or after the network.
 """
 
 import json
@@ -28,7 +28,7 @@ _REPAIR: Final = "correct the recipe, or remove it to use the model as it is"
 
 
 class Scope(StrEnum):
-    """Whose mean and standard deviation normalise."""
+    """The voxels whose mean and standard deviation are used for normalisation."""
 
     ALL = "all phases"
     PRE = "phase 0"
@@ -36,11 +36,11 @@ class Scope(StrEnum):
 
 
 class RegionKind(StrEnum):
-    """Where the network looks.
+    """The part of the volume that the network gets.
 
-    "breast crop" cuts the volume before the network sees it, as the published pipelines do: its
-    result differs from the whole volume's. "breast tiles" leaves out tiles that do not reach the
-    breast: inside, the result is the whole volume's.
+    "breast crop" crops the volume before the network, as the published pipelines do: its result
+    differs from that of the whole volume. "breast tiles" skips tiles that do not overlap the
+    breast: inside, the result is that of the whole volume.
     """
 
     WHOLE = "whole volume"
@@ -50,10 +50,10 @@ class RegionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Normalise:
-    """Normalising before the network: (value - mean) / standard deviation.
+    """Normalisation before the network: (value - mean) / standard deviation.
 
-    `percentiles` (low, high; 0 to 100) clip each channel first, None leaves it; with `nonzero`
-    they are taken over voxels that are not zero. Mean and deviation shared by all channels are
+    `percentiles` (low, high; 0 to 100) clip each channel first, None does not clip; with `nonzero`
+    they are computed over voxels that are not zero. A mean and deviation shared by all channels are
     those before clipping.
     """
 
@@ -66,41 +66,41 @@ class Normalise:
             low, high = self.percentiles
             if not 0 <= low < high <= 100:
                 raise ModelError(
-                    f"percentiles should lie in 0 to 100, the lower first, got {low} and {high}: "
-                    f"{_REPAIR}"
+                    f"expected percentiles from 0 to 100, the lower first, but got {low} and "
+                    f"{high}; {_REPAIR}"
                 )
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What happens around a network.
+    """The steps around a network.
 
     Parameters
     ----------
     title
-        Shown to people.
+        The name shown to users.
     channels
         One expression for each channel: ``p0`` .. ``p99``, ``first_post``, ``last_post``, a
         difference such as ``p1-p0``, ``pe`` (of the first phase after contrast) or ``pe(p2)`` in
         percent, ``ser``. Empty: channel k is phase k.
     whole_numbers
-        Whether phases are cut to int16 before they are subtracted, as some pipelines do.
+        Whether phases are converted to int16 before subtraction, as some pipelines do.
     normalise
-        Done before the network's own.
+        The normalisation before the network's own.
     spacing_mm
-        Along (z, y, x), or along the network's axes where `network` says their orientation: the
-        volume is resampled to it before the network, and the mask back to the nearest voxel. None
-        leaves the grid.
+        Spacing along (z, y, x), or along the network's axes if `network` gives their orientation.
+        The volume is resampled to it before the network, and the mask back to the nearest voxel.
+        None keeps the grid.
     region, margin_mm
-        Where the network looks, and how far around it.
+        The part of the volume for the network, and a margin around it.
     post
-        Steps after the network.
+        The steps after the network.
     folds, checkpoint, step, mirroring, accept_trainer
-        As in `EngineSettings`; None and "" leave them.
+        As in `EngineSettings`; None and "" do not change them.
     tumour_labels
-        Values that make the mask; empty takes all but background.
+        Values that form the mask; empty for all except background.
     network
-        What a network in a single file takes and gives; None for a model that says it itself.
+        Input and output of a network in a single file; None for a model that states them itself.
 
     Raises
     ------
@@ -128,21 +128,23 @@ class Recipe:
         for expression in self.channels:
             if not _EXPRESSION.match(expression):
                 raise ModelError(
-                    "a channel should be p0, p1 ..., first_post, last_post, a difference such as "
-                    f"p1-p0, pe, pe(p2) or ser, got {expression!r}: {_REPAIR}"
+                    "expected p0, p1 ..., first_post, last_post, a difference such as p1-p0, pe, "
+                    f"pe(p2) or ser for a channel, but got {expression!r}; {_REPAIR}"
                 )
         if self.spacing_mm is not None and not all(0.05 <= s <= 50 for s in self.spacing_mm):
             raise ModelError(
-                f"a spacing should lie in 0.05 to 50 mm, got {self.spacing_mm}: {_REPAIR}"
+                f"expected a spacing of 0.05 to 50 mm, but got {self.spacing_mm}; {_REPAIR}"
             )
         if not 0 <= self.margin_mm <= 200:
-            raise ModelError(f"a margin should lie in 0 to 200 mm, got {self.margin_mm}: {_REPAIR}")
+            raise ModelError(
+                f"expected a margin of 0 to 200 mm, but got {self.margin_mm}; {_REPAIR}"
+            )
         check_order(self.post)
         if self.network is not None:
             self._require_for_network(self.network)
 
     def settings(self, given: EngineSettings) -> EngineSettings:
-        """Return `given` with what the recipe fixes, where `given` has the default."""
+        """Return `given` with the recipe's values, where `given` has the default."""
         default = EngineSettings()
         engine_settings = given
         choices: tuple[tuple[str, Any], ...] = (
@@ -159,7 +161,7 @@ class Recipe:
         return engine_settings
 
     def _require_for_network(self, network: NetworkSpec) -> None:
-        """Raise `ModelError` where something would be passed over in silence."""
+        """Raise `ModelError` for values that the network would otherwise silently ignore."""
         asked = {
             "folds": bool(self.folds),
             "checkpoint": bool(self.checkpoint),
@@ -169,19 +171,19 @@ class Recipe:
         names = ", ".join(name for name, is_asked in asked.items() if is_asked)
         if names:
             raise ModelError(
-                f"a network in a single file has no {names}: {_REPAIR}, mirrored copies are asked "
-                'for by "mirror_axes" in its section "network"'
+                f"a network in a single file has no {names}; {_REPAIR}; mirrored copies are set "
+                'by "mirror_axes" in its section "network"'
             )
         strange = set(self.tumour_labels) - {value for _, value in network.labels}
         if strange:
             raise ModelError(
-                f"tumour_labels should be among the network's labels, got {sorted(strange)}: "
-                f"{_REPAIR}"
+                f"expected tumour_labels to be among the network's labels, but {sorted(strange)} "
+                f"are not; {_REPAIR}"
             )
 
     @property
     def needs_breast(self) -> bool:
-        """Whether it must be known where the breast is."""
+        """Whether the position of the breast is needed."""
         cuts = (PostKind.BREAST_BOX, PostKind.BREAST_MASK)
         return self.region is not RegionKind.WHOLE or any(s.kind in cuts for s in self.post)
 
@@ -245,10 +247,10 @@ def presets() -> tuple[tuple[str, Recipe], ...]:
 
 
 def preset(name: str) -> Recipe:
-    """Return the preset called `name`, or raise `ModelError` that lists them."""
+    """Return the preset called `name`, or raise a `ModelError` that lists all presets."""
     recipes = dict(presets())
     if name not in recipes:
-        raise ModelError(f"no recipe is called {name!r}: choose one of {', '.join(recipes)}")
+        raise ModelError(f"expected one of the recipes {', '.join(recipes)}, but got {name!r}")
     return recipes[name]
 
 
@@ -259,26 +261,33 @@ def read_recipe(path: Path) -> Recipe:
         with open_plain(path) as stream:
             text = stream.read().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path} should be a readable recipe, but {error}: {_REPAIR}") from error
+        raise ModelError(f"cannot read the recipe {path}: {error}; {_REPAIR}") from error
     return recipe_from(text, str(path))
 
 
 def recipe_from(text: str, where: str) -> Recipe:
-    """Return the recipe of a JSON text; `where` names it in messages.
+    """Return the recipe of a JSON text; error messages name it as `where`.
+
+    Parameters
+    ----------
+    text
+        The text.
+    where
+        Name of the model or file in messages.
 
     Raises
     ------
     ModelError
-        If it is no recipe, of a later version, or holds an unknown key or value.
+        If it is not a recipe, has a later version, or holds an unknown key or value.
     """
     with explained(where, "a recipe", _REPAIR, ModelError):
         content = parsed_json(text)
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
-            raise ModelError(f'{where} should have "format": "{_FORMAT}": {_REPAIR}')
+            raise ModelError(f'{where} should have "format": "{_FORMAT}"; {_REPAIR}')
         if content.get("version") != _VERSION:
             raise ModelError(
-                f"{where} should be version {_VERSION}, got {content.get('version')!r}: update "
-                "napari-mamamia, or correct the recipe"
+                f"expected {where} to have version {_VERSION}, but it has "
+                f"{content.get('version')!r}; update napari-mamamia, or correct the recipe"
             )
         return _CODEC.record(
             {key: value for key, value in content.items() if key not in ("format", "version")},
@@ -293,12 +302,22 @@ def recipe_text(recipe: Recipe) -> str:
 
 
 def write_recipe(recipe: Recipe, path: Path, *, overwrite: bool = False) -> None:
-    """Write a recipe beside a model; raises `SaveConflictError` or `SaveError`."""
+    """Write a recipe next to a model; raise `SaveConflictError` or `SaveError`.
+
+    Parameters
+    ----------
+    recipe
+        The recipe of the model.
+    path
+        Path of the file or folder.
+    overwrite
+        Whether to replace an existing file.
+    """
     write_text_atomically(path, recipe_text(recipe), overwrite=overwrite)
 
 
 def _read_channels(items: Any) -> tuple[str, ...]:
-    """Return expressions as people write them: "p1 - p0" is "p1-p0"."""
+    """Return channel expressions without spaces: "p1 - p0" becomes "p1-p0"."""
     return tuple(str(item).replace(" ", "") for item in items)
 
 
@@ -307,7 +326,7 @@ def _plain_folds(folds: tuple[str, ...] | None) -> list[str] | None:
 
 
 def _read_folds(items: Any) -> tuple[str, ...] | None:
-    """Return the names of folds, which people write as numbers too."""
+    """Return the names of folds; numbers are accepted as names."""
     return None if items is None else tuple(str(item) for item in items)
 
 

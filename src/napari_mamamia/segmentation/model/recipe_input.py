@@ -1,4 +1,4 @@
-"""A case as a model's recipe wants it: channels, normalising, cropping, resampling, and back."""
+"""Convert a case to the input of a model's recipe, and labels back to the case."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.timing import choose_image_phases
 from napari_mamamia.kinetics.voxel_maps import percent_enhancement, ratio_recipe
@@ -20,12 +21,15 @@ from napari_mamamia.segmentation.model.nnunet_geometry import header_spacing
 from napari_mamamia.segmentation.model.postprocess import BreastArea
 from napari_mamamia.segmentation.model.recipe import Normalise, Recipe, RegionKind, Scope
 
-_LOOKED_AT: Final = 1_000_000  # voxels that the check of the phases' order reads
+_LOOKED_AT: Final = 1_000_000  # voxels used to check the order of phases
 _SLAB: Final = 8
 _SPLINE: Final = 3
 _EXTENT_TOLERANCE_MM: Final = 1e-5
-"""Source: VICTORIA-project/MAMA-MIA_Challenge 7f3619f, preprocessing/src/preprocessing.py,
-resample_sitk (`tol`), which has it from the data set's repository."""
+"""Tolerance in mm that is added to extents before rounding.
+
+Source: VICTORIA-project/MAMA-MIA_Challenge 7f3619f, preprocessing/src/preprocessing.py,
+resample_sitk (`tol`), which is taken from the data set's repository.
+"""
 _AXIS_OF: Final = dict(zip("LRPAIS", (0, 0, 1, 1, 2, 2), strict=True))
 
 Volumes = tuple[NDArray[Any], ...]
@@ -35,11 +39,11 @@ Respacing = tuple[tuple[float, ...], tuple[float, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelInput:
-    """What a network gets of a case: `arrays` on `grid`, which is the part `crop` of the case's.
+    """The input of a network for a case: `arrays` on `grid`, and `crop`, its part of the case.
 
-    `region` is the box of `grid` that the network looks at, None for all of it. `notes` are shown.
-    `spacing_mm` are the case's and `grid`'s along (z, y, x) where the recipe resamples, as files
-    say them.
+    `region` is the box of `grid` that the network uses, None for the whole grid. `notes` are shown.
+    `spacing_mm` is the spacing of the case and of `grid` along (z, y, x) if the recipe resamples,
+    as in the files.
     """
 
     arrays: Volumes
@@ -51,7 +55,14 @@ class ModelInput:
 
 
 def channel_names(recipe: Recipe, channels: int) -> tuple[str, ...]:
-    """Return the expression of each channel; without a recipe's own, channel k is phase k.
+    """Return the expression of each channel; by default channel k is phase k.
+
+    Parameters
+    ----------
+    recipe
+        The recipe of the model.
+    channels
+        Number of channels of the model.
 
     Raises
     ------
@@ -62,8 +73,9 @@ def channel_names(recipe: Recipe, channels: int) -> tuple[str, ...]:
         return tuple(f"p{k}" for k in range(channels))
     if len(recipe.channels) != channels:
         raise ModelError(
-            f"the model takes {channels} channel(s), its recipe makes {len(recipe.channels)} "
-            f"({', '.join(recipe.channels)}): correct the recipe"
+            f"the model has {count_of(channels, 'channel')}, but its recipe makes "
+            f"{len(recipe.channels)} "
+            f"({', '.join(recipe.channels)}); correct the recipe"
         )
     return recipe.channels
 
@@ -75,20 +87,20 @@ def model_input(
     breast: BreastArea | None = None,
     look_in: Box | None = None,
 ) -> ModelInput:
-    """Make a model's input of a case.
+    """Return the input of a model for a case.
 
     Parameters
     ----------
     case
-        All its phases read.
+        The case with all its phases.
     recipe
-        The model's.
+        The recipe of the model.
     channels
-        How many the network takes.
+        Number of channels of the network.
     breast
-        Needed if the recipe looks at the breast only.
+        The breast, needed if the recipe uses the breast only.
     look_in
-        A box of the case that alone is asked for; it takes the breast's place.
+        A box of the case to which the result is limited; it replaces the breast.
 
     Raises
     ------
@@ -107,7 +119,7 @@ def model_input(
     region = look_in
     if recipe.region is not RegionKind.WHOLE:
         if breast is None:
-            raise ModelError("the recipe looks at the breast only: give its mask or box")
+            raise ModelError("the recipe uses the breast only; give its mask or box")
         reach = [round(recipe.margin_mm / s) for s in case.grid.spacing_mm]
         around = breast.box.grown(reach, case.grid.shape)
         if recipe.region is RegionKind.CROP:
@@ -131,9 +143,18 @@ def model_input(
 
 
 def input_grid(grid: Grid, recipe: Recipe, breast: Box | None = None) -> tuple[Grid, Box | None]:
-    """Return the grid that a model gets of a case, and the box of it that it looks at.
+    """Return the grid of a model's input for a case, and the box that the network uses.
 
-    `model_input` gives the same; without `breast` the whole volume is meant.
+    `model_input` gives the same; without `breast` the whole volume is used.
+
+    Parameters
+    ----------
+    grid
+        The grid of the case.
+    recipe
+        The recipe of the model.
+    breast
+        Box of the breast, or None.
     """
     box, region = Box.whole(grid.shape), None
     if breast is not None and recipe.region is not RegionKind.WHOLE:
@@ -154,9 +175,9 @@ def input_grid(grid: Grid, recipe: Recipe, breast: Box | None = None) -> tuple[G
 def labels_on_case(labels: NDArray[Any], made: ModelInput, grid: Grid) -> NDArray[Any]:
     """Return labels ``(z, y, x)`` on the case's `grid`, each voxel from the nearest one.
 
-    Where the labels' last voxel ends before the case's, the rest is background.
-    Source: ITK's nearest-neighbour interpolation, which rounds halves up and knows an image to half
-    a voxel beyond its outermost centres.
+    Beyond the last voxel of the labels everything is background. Source: ITK's nearest-neighbour
+    interpolation, which rounds halves up and extends an image by half a voxel beyond its outermost
+    centres.
     """
     if made.spacing_mm is not None:
         crop_labels = np.zeros(made.crop.shape, dtype=labels.dtype)
@@ -177,9 +198,10 @@ def labels_on_case(labels: NDArray[Any], made: ModelInput, grid: Grid) -> NDArra
 
 
 def phase_order_warning(case: Case) -> str:
-    """Return a sentence if phase 1 is not brighter than phase 0 on average, else "".
+    """Return a sentence if phase 1 is not brighter than phase 0 on average, otherwise "".
 
-    Contrast agent brightens tissue; with phases reversed a trained model silently finds nothing.
+    Contrast agent brightens tissue; with phases in reverse order a trained model silently finds
+    nothing.
     """
     if len(case.phases) < 2:
         return ""
@@ -189,12 +211,20 @@ def phase_order_warning(case: Case) -> str:
         return ""
     return (
         f"phase 1 is not brighter than phase 0 (mean {after:.4g} and {before:.4g}): phases may be "
-        "in the wrong order, and a trained model then finds nothing"
+        "in the wrong order, with which a trained model finds nothing"
     )
 
 
 def phases_needed(names: Sequence[str], recipe: Recipe) -> int:
-    """Return how many phases a case must have for channels of these expressions."""
+    """Return the number of phases that a case needs for channels of these expressions.
+
+    Parameters
+    ----------
+    names
+        The expressions of the channels.
+    recipe
+        The recipe of the model.
+    """
     needed = 1 if recipe.normalise is None else 2
     for name in names:
         for number in re.findall(r"p(\d+)", name):
@@ -218,10 +248,10 @@ def channel_image(case: Case, name: str, whole_numbers: bool = False) -> NDArray
     Parameters
     ----------
     case
-        Each voxel is computed from its own phases only, so that a part of a case gives that part.
+        The case or a part of it: each voxel depends only on its own phases.
     name
         An expression as in `Recipe.channels`; PE in percent, the others in the signal's own unit.
-        Where PE or SER are undefined the channel is 0.
+        Undefined PE and SER become 0.
     whole_numbers
         As in `Recipe`.
     """
@@ -260,7 +290,7 @@ def _compute_statistics(values: NDArray[Any]) -> tuple[float, float]:
     std = float(values.std(dtype=np.float64))
     if not std > 0:
         raise CaseError(
-            f"the images should vary, but every voxel is {mean:g}: open the images of the case"
+            f"every voxel of the images has the value {mean:g}; open the images of the case"
         )
     return mean, std
 
@@ -284,7 +314,7 @@ def _part_of(grid: Grid, box: Box) -> Grid:
 
 
 def _find_respacing(grid: Grid, recipe: Recipe) -> Respacing | None:
-    """Return the case's spacing and the recipe's along the case's axes; None if it has none."""
+    """Return the spacing of the case and of the recipe along the case's axes; None without one."""
     spacing = recipe.spacing_mm
     axes = "" if recipe.network is None else recipe.network.orientation
     if spacing is None:
@@ -299,8 +329,8 @@ def _find_respacing(grid: Grid, recipe: Recipe) -> Respacing | None:
 def _respace_grid(grid: Grid, spacing_mm: Respacing) -> Grid:
     """Return the grid of another spacing that starts at the same voxel centre.
 
-    Extents are rounded with a hundredth of a micrometre added to each voxel, as the MAMA-MIA
-    data set's own preprocessing does.
+    Extents are rounded after adding a hundredth of a micrometre to each voxel, as the preprocessing
+    of the MAMA-MIA data set does.
     """
     shape = [
         max(round(n * (s + _EXTENT_TOLERANCE_MM) / t), 1)
@@ -315,9 +345,9 @@ def _respace_grid(grid: Grid, spacing_mm: Respacing) -> Grid:
 def _resample_array(
     array: NDArray[Any], shape: Sequence[int], spacing_mm: Respacing
 ) -> NDArray[np.float32]:
-    """Return cubic B-spline values at the voxel centres of the new spacing, the edges mirrored.
+    """Return cubic B-spline values at the voxel centres of the new spacing, with mirrored edges.
 
-    Centres half a voxel or more outside the volume become 0, as ITK's resampling fills them.
+    Centres half a voxel or more outside the volume become 0, as in ITK's resampling.
     """
     report_progress(0, shape[0], "Resampling to the recipe's spacing")
     knots = ndimage.spline_filter(array.astype(np.float32), _SPLINE, np.float32, mode="mirror")
@@ -344,9 +374,10 @@ def _resample_array(
 
 
 def _places_within(n: int, among: int, step_mm: float, spacing_mm: float) -> NDArray[np.float64]:
-    """Return where, in voxels of `spacing_mm`, centres every `step_mm` lie, within `among` voxels.
+    """Return the positions, in voxels of `spacing_mm`, of centres that are `step_mm` apart.
 
-    At most `n` are asked for; the first lies on the first voxel's centre.
+    The positions lie within `among` voxels. At most `n` positions are returned; the first is the
+    centre of the first voxel.
     """
     places: NDArray[np.float64] = np.arange(n, dtype=np.float64) * step_mm / spacing_mm
     return places[places < among - 0.5]

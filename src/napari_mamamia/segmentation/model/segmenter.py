@@ -1,4 +1,4 @@
-"""The `Segmenter` protocol: one adapter for each kind of model."""
+"""The `Segmenter` protocol, with one adapter for each kind of model."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,19 +8,20 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Mask
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.provenance import Setting
 
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """A voxel (z, y, x) that lies in the tumour."""
+    """A prompt: a voxel (z, y, x) inside the tumour."""
 
     voxel: tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class BoxPrompt:
-    """A box that holds the tumour; nothing outside it is searched."""
+    """A prompt: a box that contains the tumour; only the box is searched."""
 
     box: Box
 
@@ -33,7 +34,7 @@ class Candidate:
     """One region that may be the tumour.
 
     `crop` is bool and of `box`'s shape. `score` orders candidates and has no unit. `reasons` are
-    plain sentences with numbers and units that say why it was ranked so.
+    plain sentences with numbers and units that explain the rank.
     """
 
     rank: int
@@ -44,7 +45,7 @@ class Candidate:
     reasons: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Return rank, size and place."""
+        """Return rank, size and position."""
         return (
             f"Candidate({self.rank}, {self.volume_mm3 / 1000:.3f} ml, {self.box.start} to "
             f"{self.box.stop})"
@@ -53,16 +54,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """A segmenter's answer for one case.
+    """The result of a segmenter for one case.
 
-    `mask` is the best candidate's, on the case's own grid, and may be empty. `candidates` are
-    ranked from 1. `parameters` go into the provenance; `notes` are shown to the user. `device` says
-    what computed; `peak_memory_bytes` is that of the process which did, None where it is this one.
-    `probability` is float16 ``(z, y, x)``, 0 to 1, None unless the model was asked for it; what the
-    model's own last steps took away is 0, what they added is 1. Of several models it is their mean:
-    of their probabilities, or of their masks. `variance` is that of their probabilities about the
-    mean, float16, 0 to 0.25; None for one model. `unsure` says why the first candidate may not be
-    the tumour, "" where nothing says so.
+    `mask` is that of the best candidate, on the case's own grid, and may be empty. `candidates` are
+    ranked from 1. `parameters` go into the provenance; `notes` are shown to the user. `device` is
+    the computing device; `peak_memory_bytes` is the peak of the computing process, None if it is
+    this one. `probability` is float16 ``(z, y, x)``, 0 to 1, None unless requested; voxels removed
+    by the model's own last steps are 0, voxels added by them are 1. For several models,
+    `probability` is the mean of their probabilities or of their masks. `variance` is the variance
+    of their probabilities, float16, 0 to 0.25; None for one model. `unsure` says why the first
+    candidate may not be the tumour, "" without doubts.
     """
 
     case_id: str
@@ -78,23 +79,23 @@ class Prediction:
     unsure: str = ""
 
     def __repr__(self) -> str:
-        """Return what was found in a line: arrays of millions of voxels tell nothing."""
+        """Return the result in one line, without its arrays of millions of voxels."""
         return (
-            f"Prediction({self.case_id!r}, {self.mask!r}, {len(self.candidates)} candidate(s), "
+            f"Prediction({self.case_id!r}, {self.mask!r}, "
+            f"{count_of(len(self.candidates), 'candidate')}, "
             f"{self.seconds:.1f} s)"
         )
 
 
 class Segmenter(Protocol):
-    """Anything that turns a case into a prediction.
+    """Protocol of everything that makes a prediction from a case.
 
-    `name` is used for folders and files; `title` is shown; `note` must stand wherever a result is
-    shown.
+    `name` is used for folders and files; `title` is shown; `note` must be shown with every result.
     """
 
     @property
     def name(self) -> str:
-        """Short name, fit for a folder."""
+        """Short name, suitable for a folder."""
         ...
 
     @property
@@ -104,9 +105,9 @@ class Segmenter(Protocol):
 
     @property
     def note(self) -> str:
-        """What a reader of the result must know, in one line."""
+        """The caveat that is shown with every result, in one line."""
         ...
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
-        """Segment `case`; it raises `CaseError` or `ModelError`."""
+        """Segment `case`; raise `CaseError` or `ModelError`."""
         ...

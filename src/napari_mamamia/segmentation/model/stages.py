@@ -1,4 +1,4 @@
-"""How long each stage of longer work took."""
+"""Times of the stages of longer work."""
 
 import time
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Laps:
-    """Seconds between stages; `done` are the (name, seconds) so far."""
+    """Seconds of each stage; `done` lists finished stages as (name, seconds)."""
 
     last: float = field(default_factory=time.perf_counter)
     done: list[tuple[str, float]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a network in one file is before it is loaded: its card, and what a recipe says of it."""
+"""The card of a single-file network before it is loaded, with its recipe."""
 
 from dataclasses import replace
 
@@ -19,7 +19,17 @@ from napari_mamamia.segmentation.network.shapes import own_spec
 
 
 def network_card(files: ModelFiles, kind: ModelKind, checksums: bool) -> ModelCard:
-    """Return the card of a network in one file, with what the recipe beside it says."""
+    """Return the card of a single-file network, completed by the recipe next to it.
+
+    Parameters
+    ----------
+    files
+        The files of the model.
+    kind
+        The kind of model.
+    checksums
+        Whether to compute the SHA-256 of the weights.
+    """
     network_files = find_network(files, kind)
     card = ModelCard(
         path=files.path,
@@ -45,19 +55,26 @@ def network_card(files: ModelFiles, kind: ModelKind, checksums: bool) -> ModelCa
 
 
 def with_network(card: ModelCard, spec: NetworkSpec | None) -> ModelCard:
-    """Return the card of a network for which a recipe gives `spec`; None keeps what is known.
+    """Return the card of a network with the `spec` of a recipe; None keeps the card unchanged.
+
+    Parameters
+    ----------
+    card
+        The card of the model.
+    spec
+        Input and output of the network, or None.
 
     Raises
     ------
     ModelError
-        If the recipe contradicts the file, or the kind of model says itself what it takes.
+        If the recipe contradicts the file, or this kind of model states its input itself.
     """
     if spec is None:
         return card
     if card.kind not in NETWORK_KINDS:
         raise ModelError(
-            f"{card.path} is of the kind {card.kind.value}, which says itself what it takes and "
-            'gives: leave the section "network" out of its recipe'
+            f"{card.path} is of the kind {card.kind.value}, which states its input and output "
+            'itself; leave the section "network" out of its recipe'
         )
     missing = tuple(
         reason for reason in card.missing if reason != without_recipe(card.path, card.kind)

@@ -1,4 +1,4 @@
-"""Which choices a network in a single file can obey; the others are refused, never passed over."""
+"""The settings that a single-file network supports; other settings are refused."""
 
 from collections.abc import Sequence
 
@@ -10,17 +10,24 @@ from napari_mamamia.segmentation.model.planner import Rung
 
 
 def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
-    """Raise `ModelError` where a network could not do what is asked; other kinds pass.
+    """Raise `ModelError` for settings that a network does not support; other kinds pass.
+
+    Parameters
+    ----------
+    card
+        The card of the model.
+    settings
+        Settings of the run.
 
     Raises
     ------
     ModelError
-        If folds, a checkpoint or a trainer are chosen, or bf16 for a format that has it not.
+        If folds, a checkpoint or a trainer are chosen, or bf16 for a format without it.
     """
     if card.kind not in NETWORK_KINDS:
         return
     asked = {
-        f"fold(s) {', '.join(settings.folds)}": bool(settings.folds),
+        f"folds {', '.join(settings.folds)}": bool(settings.folds),
         f"the checkpoint {settings.checkpoint}": bool(settings.checkpoint),
         "accept_trainer": settings.accept_trainer,
     }
@@ -28,17 +35,27 @@ def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
     if choices:
         raise ModelError(
             f"{card.name} is one network in a file ({card.kind.value}), which has no folds, "
-            f"checkpoints or trainers, but {choices} was asked for: leave it out"
+            f"checkpoints or trainers, but got {choices}; leave it out"
         )
     if settings.precision == "bf16" and not _has_bf16(card, settings):
         raise ModelError(
-            f"{card.name} should run in bf16, which ONNX Runtime has not on a processor: choose "
-            "the backend openvino, or leave bf16 out"
+            f"{card.name} cannot run in bf16, because ONNX Runtime does not have it on a "
+            "CPU; choose the backend openvino, or leave bf16 out"
         )
 
 
 def rungs_of(card: ModelCard, settings: EngineSettings, rungs: Sequence[Rung]) -> tuple[Rung, ...]:
-    """Return those of `rungs` that a model can take to stay within a limit."""
+    """Return the reductions among `rungs` that a model supports.
+
+    Parameters
+    ----------
+    card
+        The card of the model.
+    settings
+        Settings of the run.
+    rungs
+        The reductions to filter.
+    """
     return tuple(r for r in rungs if r is not Rung.PRECISION or _has_bf16(card, settings))
 
 

@@ -1,4 +1,4 @@
-"""How a network in one file sees a case, and what a run would cost; nothing is loaded. No torch."""
+"""The grid and cost of a single-file network, without loading it and without torch."""
 
 import math
 from typing import Final
@@ -14,7 +14,15 @@ _OPPOSITE: Final = dict(zip("LRPAIS", "RLAPSI", strict=True))
 
 
 def network_frame(grid: Grid, orientation: str) -> Frame:
-    """Return how a network sees volumes on `grid`; "" leaves them as they are stored."""
+    """Return the transform from volumes on `grid` to the network's axes; "" keeps them as stored.
+
+    Parameters
+    ----------
+    grid
+        The grid of the case.
+    orientation
+        Directions of the network's axes, such as ``"RAS"``; "" as stored.
+    """
     letters = grid.orientation[::-1]  # along (z, y, x)
     axes = orientation or letters
     order, flips = [], []
@@ -30,17 +38,36 @@ def network_frame(grid: Grid, orientation: str) -> Frame:
 
 
 def network_bytes(numbers: int, padded: tuple[int, ...], grid: Grid) -> int:
-    """Return what a run's volumes take: `numbers` float32 for each voxel, and the case's labels."""
+    """Return the memory of a run: `numbers` float32 for each voxel, and the labels of the case.
+
+    Parameters
+    ----------
+    numbers
+        Numbers for each voxel.
+    padded
+        Extents of the padded volume.
+    grid
+        The grid of the case.
+    """
     return 4 * numbers * math.prod(padded) + 12 * math.prod(grid.shape)
 
 
 def tiles_of_network(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
-    """Return the tiles of a whole case on `grid`; None where no recipe says them.
+    """Return the tiles of a whole case on `grid`; None without a recipe.
+
+    Parameters
+    ----------
+    card
+        The card of the model.
+    settings
+        Settings of the run.
+    grid
+        The grid of the case.
 
     Raises
     ------
     ModelError
-        If the network cannot do what `settings` ask.
+        If the network does not support the `settings`.
     """
     spec = card.network
     if spec is None or card.missing:

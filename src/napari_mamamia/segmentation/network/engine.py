@@ -1,7 +1,7 @@
 """`NetworkEngine`: a network in a single file, loaded once and run tile by tile.
 
-Tiles lie on nnU-Net's global grid and are averaged as nnU-Net does, but in single precision. Before
-and after it happens what the recipe says, and nothing else.
+Tiles are on nnU-Net's grid of tiles and are averaged as in nnU-Net, but in single precision. The
+recipe defines all steps before and after.
 """
 
 import math
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.device import release_memory, sums_on, threads_set
@@ -43,7 +44,7 @@ from napari_mamamia.segmentation.network.cost import network_bytes, network_fram
 from napari_mamamia.segmentation.network.files import network_path
 from napari_mamamia.segmentation.network.runtime import NetworkRuntime, open_network
 
-# From a network's averaged outputs to labels and to the probability of foreground.
+# Labels and the probability of foreground from a network's averaged outputs.
 
 _SLICES: Final = 16
 
@@ -52,6 +53,15 @@ def labels_of(outputs: Any, spec: NetworkSpec, region: Box | None = None) -> NDA
     """Return labels ``(a, b, c)`` of float32 outputs ``(heads, a, b, c)``.
 
     Outside `region` everything is background.
+
+    Parameters
+    ----------
+    outputs
+        Outputs of the network, ``(heads, a, b, c)``.
+    spec
+        Input and output of the network.
+    region
+        Box to which the result is limited, or None.
     """
     labels = np.zeros(tuple(outputs.shape[1:]), dtype=spec.dtype)
     where = (slice(None),) * 3 if region is None else region.slices
@@ -65,7 +75,17 @@ def labels_of(outputs: Any, spec: NetworkSpec, region: Box | None = None) -> NDA
 def probability_of(
     outputs: Any, spec: NetworkSpec, region: Box | None = None
 ) -> NDArray[np.float16]:
-    """Return the probability that a voxel is not background; 0 outside `region`."""
+    """Return the probability that a voxel is not background; 0 outside `region`.
+
+    Parameters
+    ----------
+    outputs
+        Outputs of the network, ``(heads, a, b, c)``.
+    spec
+        Input and output of the network.
+    region
+        Box to which the result is limited, or None.
+    """
     probability = np.zeros(tuple(outputs.shape[1:]), dtype=np.float16)
     where = (slice(None),) * 3 if region is None else region.slices
     source, target = outputs[(slice(None), *where)], probability[where]
@@ -78,8 +98,15 @@ def probability_of(
 def decided(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
     """Return the label of each voxel.
 
-    With background the largest output wins, of equal ones the first. Labels on their own count
-    above the threshold, later ones over earlier ones.
+    With background the largest output wins, the first of equal ones. Independent labels count above
+    the threshold, later ones over earlier ones.
+
+    Parameters
+    ----------
+    outputs
+        Outputs of the network, ``(heads, a, b, c)``.
+    spec
+        Input and output of the network.
     """
     values = [value for _, value in spec.labels]
     if spec.has_background:
@@ -94,7 +121,15 @@ def decided(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
 
 
 def foreground(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
-    """Return 1 - the probability of background, or the largest of labels on their own; 0 to 1."""
+    """Return 1 - the probability of background, or the largest of the independent labels.
+
+    Parameters
+    ----------
+    outputs
+        Outputs of the network, ``(heads, a, b, c)``.
+    spec
+        Input and output of the network.
+    """
     if spec.output is OutputKind.LOGITS:
         probability = 1 - torch.softmax(outputs, dim=0)[0]
     elif spec.output is OutputKind.PROBABILITIES:
@@ -107,42 +142,54 @@ def foreground(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
     return clipped
 
 
-# A case's volumes as a network sees them: turned, in single precision, one tensor.
+# The volumes of a case as a network sees them: reoriented, in single precision, one tensor.
 
 
 def volumes_of(arrays: Sequence[NDArray[Any]], grid: Grid, frame: Frame, spec: NetworkSpec) -> Any:
-    """Return the channels as one float32 tensor ``(channel, a, b, c)``, axes turned.
+    """Return the channels as one float32 tensor ``(channel, a, b, c)``, reoriented.
+
+    Parameters
+    ----------
+    arrays
+        One ``(z, y, x)`` volume for each channel.
+    grid
+        The grid of the case.
+    frame
+        How the network sees the case.
+    spec
+        Input and output of the network.
 
     Raises
     ------
     ModelError
-        If their number or a shape differs from what the recipe and the case say.
+        If their number or a shape differs from the recipe or the case.
     CaseError
         If every voxel is zero, or one is not finite.
     """
     if len(arrays) != len(spec.channels):
         raise ModelError(
-            f"the network takes {len(spec.channels)} channel(s) ({', '.join(spec.channels)}), got "
-            f"{len(arrays)}: choose one image for each channel"
+            f"the network has {count_of(len(spec.channels), 'channel')} "
+            f"({', '.join(spec.channels)}), but got "
+            f"{len(arrays)}; choose one image for each channel"
         )
     data = torch.empty((len(arrays), *frame.shape), dtype=torch.float32)
     for index, (name, array) in enumerate(zip(spec.channels, arrays, strict=True)):
         report_progress(index, len(arrays), "Preparing")
         if array.shape != grid.shape:
             raise ModelError(
-                f"channel {name} has shape {array.shape}, the case has {grid.shape} (z, y, x): "
-                "every channel must lie on the case's own grid"
+                f"channel {name} has shape {array.shape}, but the case has {grid.shape} (z, y, "
+                "x); every channel must be on the case's own grid"
             )
         data[index] = torch.from_numpy(
             np.ascontiguousarray(frame.to_model(array), dtype=np.float32)
         )
         if not bool(torch.isfinite(data[index]).all()):
             raise CaseError(
-                f"channel {name} should be finite everywhere, but holds NaN or infinity: export "
-                "the images again"
+                f"expected channel {name} to be finite everywhere, but it holds NaN or infinity; "
+                "export the images again"
             )
     if not bool(data.any()):
-        raise CaseError("every voxel of the input is zero: open the images that belong to the case")
+        raise CaseError("every voxel of the input is zero; open the images that belong to the case")
     return data
 
 
@@ -153,7 +200,7 @@ _PREDICTED = 970
 
 @dataclass(slots=True, eq=False)
 class NetworkEngine:
-    """A loaded network. Make it with `load_network`; let go of it with `close`."""
+    """A loaded network. Create it with `load_network`; release it with `close`."""
 
     card: ModelCard
     spec: NetworkSpec
@@ -162,12 +209,12 @@ class NetworkEngine:
 
     @property
     def flips(self) -> tuple[tuple[int, ...], ...]:
-        """Mirrored copies beside the tile itself, as sets of axes of a batch."""
+        """Mirrored copies in addition to the tile, as sets of batch axes."""
         axes = self.spec.mirror_axes if self.settings.mirroring else ()
         return flips_of(axes, self.settings.most_copies)
 
     def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
-        """Return what a case on `grid` would cost."""
+        """Return the cost of a case on `grid`."""
         tiles = self._make_tiles(grid, region)
         numbers = len(self.spec.channels) + self.spec.heads + 1
         return TilePlan(
@@ -180,7 +227,7 @@ class NetworkEngine:
         )
 
     def predict(self, given: EngineInput) -> EngineResult:
-        """Label one case, as `Engine.predict`; at the deadline the pass must be whole.
+        """Label one case, as `Engine.predict`; the pass must be complete at the deadline.
 
         Raises
         ------
@@ -193,19 +240,19 @@ class NetworkEngine:
             return self._predict_case(given, threads)
 
     def run_one_tile(self) -> None:
-        """Run the network once on an empty tile, to measure how long it takes."""
+        """Run the network once on an empty tile, to measure its time."""
         runtime = self._require_runtime()
         shape = (1, len(self.spec.channels), *self.spec.patch)
         with threads_set(self.settings.threads):
             output = runtime.forward(torch.zeros(shape, device=runtime.tiles_on))
-            output.flatten()[:1].cpu()  # a graphics card answers before it is done
+            output.flatten()[:1].cpu()  # a GPU returns before it has finished
 
     def close(self) -> None:
-        """Let go of the network, and give a graphics card its memory back."""
+        """Release the network and the memory of a GPU."""
         runtime, self.runtime = self.runtime, None
         if runtime is not None:
             on = runtime.tiles_on
-            # This name too would keep the network in the card's memory.
+            # This name would also keep the network in the card's memory.
             del runtime
             release_memory(on)
 
@@ -236,7 +283,7 @@ class NetworkEngine:
     def _average_tiles(
         self, runtime: NetworkRuntime, data: Any, tiles: TileGrid, deadline: float | None
     ) -> Any:
-        """Return the mean output of the tiles, float32 on the processor."""
+        """Return the mean output of the tiles, float32 on the CPU."""
         needed = 4 * (self.spec.heads + 1) * math.prod(tiles.padded)
         weigh = _make_gaussian if self.spec.weight is TileWeight.GAUSSIAN else _make_constant
         try:
@@ -253,9 +300,9 @@ class NetworkEngine:
             )
         except TimeIsUp as stop:
             raise OverLimitError(
-                f"{self.card.name} should be done within the time limit, but its "
-                f"{len(tiles.places)} tiles x {len(self.flips) + 1} copies took longer: allow more "
-                "time, choose a larger step, or a region"
+                f"expected {self.card.name} to finish within the time limit, but its "
+                f"{len(tiles.places)} tiles x {len(self.flips) + 1} copies took longer; allow "
+                "more time, choose a larger step, or a region"
             ) from stop
 
     def _make_tiles(self, grid: Grid, region: Box | None) -> TileGrid:
@@ -265,7 +312,7 @@ class NetworkEngine:
 
     def _require_runtime(self) -> NetworkRuntime:
         if self.runtime is None:
-            raise ModelError(f"{self.card.name} was closed: load it again")
+            raise ModelError(f"{self.card.name} was closed; load it again")
         return self.runtime
 
     def _describe_run(
@@ -293,16 +340,23 @@ class NetworkEngine:
 def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
     """Load a network from its file; see `network_runtime`.
 
+    Parameters
+    ----------
+    card
+        The card of the model.
+    settings
+        Settings of the run.
+
     Raises
     ------
     ModelError
-        If no recipe describes it, a choice cannot be obeyed, the file is damaged, wants to run
-        something, or contradicts the recipe.
+        If no recipe describes it, a setting is not supported, or the file is damaged, contains
+        forbidden code, or contradicts the recipe.
     MissingExtraError
-        If what runs it is not installed.
+        If the runtime is not installed.
     """
     if card.missing or card.network is None:
-        reason = f"no recipe describes {card.path}: write {card.name}'s recipe beside it"
+        reason = f"no recipe describes {card.path}; write {card.name}'s recipe next to it"
         raise ModelError("; ".join(card.missing) or reason)
     require_network_choices(card, settings)
     report_progress(0, 1, "Loading the network")
@@ -313,7 +367,7 @@ def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
 
 
 def _make_gaussian(patch: tuple[int, ...], device: str) -> Any:
-    """Return nnU-Net's weight of each voxel of a tile, in single precision."""
+    """Return nnU-Net's weight of each voxel of a tile in single precision."""
     weight = torch.from_numpy(gaussian_peak(patch)).to(device=device, dtype=torch.float32)
     weight[weight == 0] = torch.min(weight[weight != 0])
     return weight

@@ -1,10 +1,10 @@
-"""Networks of torch.export (``.pt2``), run step by step from what the file says.
+"""Networks of torch.export (``.pt2``), run step by step from the contents of the file.
 
 torch's own loader is not used: it unpickles sample inputs and constants, evaluates expressions and
-guards, looks names up by dots below ``torch`` and writes Python code that holds the file's names,
-so that a file can run any program. Here the graph is read as JSON, weights as bytes, and each step
-calls one operator of ATen. Sample inputs, guards and metadata are not read at all.
-Source: torch 2.13, _export/serde/schema.py (version 8) and export/pt2_archive.
+guards, looks up dotted names below ``torch`` and writes Python code with the file's names, so that
+a file can run any program. Here the graph is read as JSON, weights as bytes, and each step calls
+one operator of ATen. Sample inputs, guards and metadata are not read. Source: torch 2.13,
+_export/serde/schema.py (version 8) and export/pt2_archive.
 """
 
 import operator
@@ -22,9 +22,8 @@ from napari_mamamia.io.files.json_text import parsed_json
 from napari_mamamia.io.files.zip_files import open_zip
 from napari_mamamia.segmentation.model.nnunet_files import require_stored
 
-# Arguments and results of the steps of a torch.export graph, as its JSON writes them.
-#
-# Source: torch 2.13, _export/serde/schema.py, Argument, ScalarType, MemoryFormat and Layout.
+# Arguments and results of the steps of a torch.export graph, as in its JSON. Source: torch 2.13,
+# _export/serde/schema.py, Argument, ScalarType, MemoryFormat and Layout.
 
 TYPES: Final = {
     1: torch.uint8, 2: torch.int8, 3: torch.int16, 4: torch.int32, 5: torch.int64,
@@ -53,7 +52,7 @@ def names_in(value: Mapping[str, Any]) -> set[str]:
 
 
 def filled(value: Mapping[str, Any], values: Mapping[str, Any], tile: Any) -> Any:
-    """Return an argument as a value that an operator takes."""
+    """Return an argument as a value for an operator."""
     ((kind, content),) = value.items()
     if kind in ("as_none", "as_layout"):
         if kind == "as_layout" and content != _STRIDED:
@@ -73,7 +72,7 @@ def filled(value: Mapping[str, Any], values: Mapping[str, Any], tile: Any) -> An
 
 
 def _read_numbers(said: Any, values: Mapping[str, Any]) -> Any:
-    """Return a number that may depend on the input's extents, or a list of such."""
+    """Return a number, or a list of numbers, that may depend on the extents of the input."""
     if isinstance(said, list):
         return [_read_numbers(item, values) for item in said]
     return values[said["as_name"]] if "as_name" in said else next(iter(said.values()))
@@ -84,7 +83,7 @@ def _read_plain(kind: str, said: Any, tile: Any) -> Any:
         return TYPES[said]
     if kind == "as_memory_format":
         return _MEMORY[said]
-    if kind == "as_device":  # wherever it was exported, it runs where the tile is
+    if kind == "as_device":  # whatever device it was exported on, it runs on that of the tile
         return tile.device
     if kind in ("as_int", "as_ints", "as_float", "as_floats", "as_bool", "as_bools", "as_string"):
         return said
@@ -92,7 +91,7 @@ def _read_plain(kind: str, said: Any, tile: Any) -> Any:
 
 
 def keep(result: Any, outputs: Sequence[Mapping[str, Any]], values: dict[str, Any]) -> None:
-    """Store what a step gives under the names that the file has for it."""
+    """Store the results of a step under their names in the file."""
     if len(outputs) != 1:
         for output, one in zip(outputs, result, strict=True):
             keep(one, [output], values)
@@ -111,7 +110,10 @@ def keep(result: Any, outputs: Sequence[Mapping[str, Any]], values: dict[str, An
 _SCHEMA: Final = 8
 _ATEN: Final = "torch.ops.aten."
 _TOUCH_FILES: Final = frozenset(("from_file", "save"))
-"""Source: every operator of torch 2.13 was searched for arguments that name a file."""
+"""Operators that touch files.
+
+Source: every operator of torch 2.13 was searched for arguments that name a file.
+"""
 
 _ON_NUMBERS: Final[Mapping[str, Callable[..., Any]]] = {
     f"_operator.{name}": getattr(operator, name)
@@ -131,7 +133,7 @@ Step = tuple[
 class ExportedNetwork(nn.Module):  # type: ignore[misc]  # torch is Any to mypy
     """A graph of ATen operators with its weights; make it with `read_exported`.
 
-    `input_shape` has None where an extent may vary; `forward` takes one tensor and gives one.
+    `input_shape` has None for a variable extent; `forward` takes one tensor and returns one.
     """
 
     def __init__(
@@ -145,13 +147,17 @@ class ExportedNetwork(nn.Module):  # type: ignore[misc]  # torch is Any to mypy
         self._steps = tuple(steps)
         self._names = tuple(weights)
         for number, value in enumerate(weights.values()):
-            # By number: the file's names may hold dots, which torch allows in no buffer's name.
+            # By number: the file's names may hold dots, which torch does not allow in a buffer's
+            # name.
             self.register_buffer(f"weight_{number}", value)
         self._input, self._output = given
         self.input_shape = input_shape
 
     def forward(self, tile: Any) -> Any:
-        """Return the output for a batch; what no later step needs is let go of at once."""
+        """Return the output for a batch.
+
+        Values are released after the last step that needs them.
+        """
         values = {name: getattr(self, f"weight_{n}") for n, name in enumerate(self._names)}
         values[self._input] = tile
         for call, arguments, outputs, spent in self._steps:
@@ -165,7 +171,7 @@ class ExportedNetwork(nn.Module):  # type: ignore[misc]  # torch is Any to mypy
         return values[self._output]
 
 
-@reads("a whole file of torch.export", "copy it again from where it came from", ModelError)
+@reads("a whole file of torch.export", "copy it again from its source", ModelError)
 def read_exported(path: Path) -> ExportedNetwork:
     """Return the network of a ``.pt2`` file; nothing of the file is executed.
 
@@ -173,7 +179,7 @@ def read_exported(path: Path) -> ExportedNetwork:
     ------
     ModelError
         If the file is damaged or of another version, holds pickled objects, or has a step that is
-        no operator of ATen.
+        not an operator of ATen.
     """
     try:
         with open_zip(path) as archive:
@@ -187,8 +193,8 @@ def read_exported(path: Path) -> ExportedNetwork:
             raise
         reason = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
         raise ModelError(
-            f"{path} should be a whole file of torch.export, but it cannot be read ({reason}): "
-            f"copy it again, or {_AGAIN}"
+            f"expected {path} to be a complete file of torch.export, but it cannot be read "
+            f"({reason}); copy it again, or {_AGAIN}"
         ) from error
 
 
@@ -198,8 +204,8 @@ def _read_network(archive: zipfile.ZipFile, path: Path) -> ExportedNetwork:
     model = _read_json(archive, f"{top}/models/model.json", path)
     if model["schema_version"]["major"] != _SCHEMA:
         raise ModelError(
-            f"{path} should have version {_SCHEMA} of torch.export's form, got "
-            f"{model['schema_version']['major']}: {_AGAIN}"
+            f"expected {path} to have version {_SCHEMA} of torch.export's format, but it has "
+            f"{model['schema_version']['major']}; {_AGAIN}"
         )
     graph, signature = model["graph_module"]["graph"], model["graph_module"]["signature"]
     stored = {
@@ -213,8 +219,9 @@ def _read_network(archive: zipfile.ZipFile, path: Path) -> ExportedNetwork:
     )
     if refused:
         raise ModelError(
-            f"{path} should be made of ATen operators only, but has the step(s) "
-            f"{', '.join(map(repr, refused[:5]))}: nothing was run; export the network without them"
+            f"expected {path} to consist of ATen operators only, but it has "
+            f"{', '.join(map(repr, refused[:5]))}; nothing was run; export the network without "
+            "them"
         )
     sizes = graph["tensor_values"][user]["sizes"]
     shape = tuple(int(n["as_int"]) if "as_int" in n else None for n in sizes)
@@ -224,7 +231,7 @@ def _read_network(archive: zipfile.ZipFile, path: Path) -> ExportedNetwork:
 def _read_inputs(
     specs: Sequence[Mapping[str, Any]], stored: Mapping[str, Any], path: Path
 ) -> tuple[dict[str, Any], str]:
-    """Return the weights under the graph's names, and the name of the one input."""
+    """Return the weights by name in the graph, and the name of the only input."""
     keys = {
         "parameter": "parameter_name",
         "buffer": "buffer_name",
@@ -239,10 +246,11 @@ def _read_inputs(
             users.append(str(content["arg"]["as_tensor"]["name"]))
         else:
             raise ModelError(
-                f"{path} should need tensors only, but needs a {kind}: nothing was read; {_AGAIN}"
+                f"expected {path} to need tensors only, but it needs a {kind}; nothing was read; "
+                f"{_AGAIN}"
             )
     if len(users) != 1:
-        raise ModelError(f"{path} should take one tensor, got {len(users)}: {_AGAIN}")
+        raise ModelError(f"expected {path} to take one tensor, but it takes {len(users)}; {_AGAIN}")
     return weights, users[0]
 
 
@@ -250,8 +258,8 @@ def _find_output(specs: Sequence[Mapping[str, Any]], path: Path) -> str:
     kinds = [next(iter(spec)) for spec in specs]
     if kinds != ["user_output"]:
         raise ModelError(
-            f"{path} should give one tensor and change nothing, but gives {', '.join(kinds)}: "
-            f"{_AGAIN}"
+            f"expected {path} to return one tensor and change nothing, but it returns "
+            f"{', '.join(kinds)}; {_AGAIN}"
         )
     return str(specs[0]["user_output"]["arg"]["as_tensor"]["name"])
 
@@ -265,13 +273,13 @@ def _read_tensors(archive: zipfile.ZipFile, folder: str, what: str, path: Path) 
         file = str(entry["path_name"])
         if entry["use_pickle"] or not file.startswith(("weight_", "tensor_")):
             raise ModelError(
-                f"{path} should hold numbers only, but {name!r} is a pickled object ({file}), "
-                f"which could run any program: it was not opened; {_AGAIN}"
+                f"expected {path} to hold numbers only, but {name!r} is a pickled object "
+                f"({file}), which could run any program; it was not opened; {_AGAIN}"
             )
         meta = entry["tensor_meta"]
         kind = TYPES[meta["dtype"]]
         if file not in files:
-            # torch wants memory that could be written to, which bytes are not.
+            # torch needs writable memory, which bytes are not.
             data = bytearray(archive.read(f"{folder}/{file}"))
             files[file] = torch.frombuffer(data, dtype=kind) if data else torch.zeros(0, dtype=kind)
         sizes, strides = ([int(n["as_int"]) for n in meta[key]] for key in ("sizes", "strides"))
@@ -281,7 +289,7 @@ def _read_tensors(archive: zipfile.ZipFile, folder: str, what: str, path: Path) 
 
 
 def _read_steps(nodes: Sequence[Mapping[str, Any]], output: str) -> list[Step]:
-    """Return the graph's steps, each with the names that no later one needs."""
+    """Return the steps of the graph, each with the names that are not used later."""
     steps: list[Step] = []
     needed = {output}
     for node in reversed(nodes):
@@ -297,7 +305,7 @@ def _read_steps(nodes: Sequence[Mapping[str, Any]], output: str) -> list[Step]:
 
 
 def _find_operator(target: str) -> Callable[..., Any] | None:
-    """Return the operator that a step names; None unless it is one of ATen's, or of numbers."""
+    """Return the operator of a step, or None unless it is an ATen or number operator."""
     if target in _ON_NUMBERS:
         return _ON_NUMBERS[target]
     parts = target.removeprefix(_ATEN).split(".")
@@ -312,7 +320,7 @@ def _find_operator(target: str) -> Callable[..., Any] | None:
 def _read_json(archive: zipfile.ZipFile, name: str, path: Path) -> dict[str, Any]:
     if name not in archive.namelist():
         raise ModelError(
-            f"{path} should hold {name.partition('/')[2]}, as recent versions of torch save it: "
-            f"{_AGAIN}"
+            f"expected {path} to hold {name.partition('/')[2]}, as recent versions of torch save "
+            f"it; {_AGAIN}"
         )
     return dict(parsed_json(archive.read(name).decode("utf-8")))

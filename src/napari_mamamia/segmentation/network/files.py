@@ -1,6 +1,6 @@
-"""A network in one file on the disk: which files belong to it, and what it says of itself.
+"""The files of a single-file network, and the descriptions in them.
 
-Everything is read as data: nothing is built and nothing is run, and no torch is needed.
+Everything is read as data: nothing is built or run, and torch is not needed.
 """
 
 from dataclasses import dataclass, replace
@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.names import count_of
 from napari_mamamia.segmentation.model.kinds import ModelKind, network_names
 from napari_mamamia.segmentation.model.network_spec import NetworkSpec
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
@@ -23,10 +24,10 @@ _EXAMPLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class NetworkFiles:
-    """The network's own file and what belongs to it, as (name, bytes), its own first.
+    """The files of a network as (name, bytes), with its main file first.
 
-    `missing` says in plain words why it cannot be run, as `ModelCard.missing` does, and
-    `has_recipe` whether a recipe lies beside it.
+    `missing` are the reasons in plain words why it cannot be run, as in `ModelCard.missing`, and
+    `has_recipe` says whether a recipe is next to it.
     """
 
     sizes: tuple[tuple[str, int], ...]
@@ -35,19 +36,27 @@ class NetworkFiles:
 
 
 def find_network(files: ModelFiles, kind: ModelKind) -> NetworkFiles:
-    """Return the files of a network of `kind` at a path."""
+    """Return the files of a network of `kind` at a path.
+
+    Parameters
+    ----------
+    files
+        The files of the model.
+    kind
+        The kind of model.
+    """
     if files.is_zip:
         message = (
-            f"{files.path} holds a network ({kind.value}): unpack the zip and choose its folder"
+            f"{files.path} holds a network ({kind.value}); unpack the zip and choose its folder"
         )
         return NetworkFiles((), (message,))
     names = network_names(files)
     folder = files.path if files.path.is_dir() else files.path.parent
     if len(names) > 1:
         message = (
-            f"one network should be in {files.path}, but there are {len(names)}: "
-            f"{', '.join(names[:5])}. Choose one of these files, each with its recipe in a folder "
-            "of its own"
+            f"expected one network in {files.path}, but found {len(names)}: "
+            f"{', '.join(names[:5])}. Choose one of these files; each needs its own folder for "
+            "its recipe"
         )
         return NetworkFiles(tuple(s for s in files.sizes if s[0] in names), (message,))
     path = folder / names[0]
@@ -64,17 +73,34 @@ def find_network(files: ModelFiles, kind: ModelKind) -> NetworkFiles:
 
 
 def network_path(path: Path, name: str) -> Path:
-    """Return where a file of a model is; `path` is the model's folder, or the file itself."""
+    """Return the path of a file of a model; `path` is the model's folder, or the file itself.
+
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    name
+        The name of the model.
+    """
     return path / name if path.is_dir() else path.parent / name
 
 
 def fitted_spec(spec: NetworkSpec, path: Path, kind: ModelKind) -> NetworkSpec:
-    """Return what a recipe says, made whole with what the file itself says.
+    """Return the spec of a recipe, completed by the file itself.
+
+    Parameters
+    ----------
+    spec
+        Input and output of the network.
+    path
+        Path of the file or folder.
+    kind
+        The kind of model.
 
     Raises
     ------
     ModelError
-        If the two contradict each other, or neither says the patch.
+        If the two contradict each other, or neither gives the patch.
     """
     taken, given = shapes_of(path, kind)
     _require_channels(spec, taken, given, path)
@@ -84,8 +110,8 @@ def fitted_spec(spec: NetworkSpec, path: Path, kind: ModelKind) -> NetworkSpec:
         sizes = tuple(n for n in extents if n is not None)
         if len(sizes) != len(extents) or len(sizes) not in (2, 3):
             raise ModelError(
-                f"{path} leaves open how many voxels a tile has (it takes {shape_text(taken)}): "
-                'say "patch" in the section "network" of its recipe'
+                f"{path} does not define the voxels of a tile (it takes {shape_text(taken)}); "
+                'give "patch" in the section "network" of its recipe'
             )
         return replace(spec, patch=sizes)
     if extents and (
@@ -93,27 +119,36 @@ def fitted_spec(spec: NetworkSpec, path: Path, kind: ModelKind) -> NetworkSpec:
     ):
         raise ModelError(
             f"the recipe's patch is {' x '.join(map(str, patch))} voxels, but {path} takes "
-            f"{shape_text(extents)} (fixed when it was exported): say that patch, or export it "
-            "with extents that may vary"
+            f"{shape_text(extents)} (fixed when it was exported); give that patch, or export it "
+            "with variable extents"
         )
     if kind is ModelKind.SAFETENSORS and spec.architecture is None:
         raise ModelError(
-            f"{path} holds weights without a network: say its class and arguments as "
-            '"architecture" in the section "network" of the recipe, as nnU-Net\'s plans.json has it'
+            f"{path} holds weights without a network; give its class and arguments as "
+            '"architecture" in the section "network" of the recipe, as in nnU-Net\'s '
+            "plans.json"
         )
     if kind is not ModelKind.SAFETENSORS and spec.architecture is not None:
-        raise ModelError(f'{path} holds the network itself: leave "architecture" out of its recipe')
+        raise ModelError(f'{path} holds the network itself; leave "architecture" out of its recipe')
     return spec
 
 
 def without_recipe(path: Path, kind: ModelKind) -> str:
-    """Return the sentence that says what a recipe must say."""
-    built = ', and "architecture" as nnU-Net\'s plans have it' if _is_bare(kind) else ""
+    """Return a sentence on the information that a recipe must provide.
+
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    kind
+        The kind of model.
+    """
+    built = ', and "architecture" as in nnU-Net\'s plans' if _is_bare(kind) else ""
     return (
-        f"{path} is a network ({kind.value}) that does not say what it takes and gives: write a "
-        f'recipe ({_RECIPE}) beside it with the section "network": names of the channels, labels '
-        f"with their values, voxels of a tile, and what the outputs are{built}, for example "
-        f"{_EXAMPLE}"
+        f"{path} is a network ({kind.value}) that does not state its input and output; write a "
+        f'recipe ({_RECIPE}) next to it with the section "network": names of the channels, '
+        f"labels with their values, voxels of a tile, and the meaning of the outputs{built}, for "
+        f"example {_EXAMPLE}"
     )
 
 
@@ -122,7 +157,7 @@ def _is_bare(kind: ModelKind) -> bool:
 
 
 def _has_recipe(files: ModelFiles, folder: Path) -> bool:
-    """Whether a recipe beside the network is meant for it: the only network of its folder."""
+    """Return whether a recipe is next to the network, and no other network shares its folder."""
     if files.path.is_dir():
         return _RECIPE in files.names
     if not (folder / _RECIPE).is_file():
@@ -132,21 +167,20 @@ def _has_recipe(files: ModelFiles, folder: Path) -> bool:
     others = set(network_names(beside)) - {files.path.name}
     if others:
         raise ModelError(
-            f"a recipe lies beside {files.path}, and so do other networks "
-            f"({', '.join(sorted(others)[:3])}), so that it is not clear whose it is: put each "
-            "network with its recipe in a folder of its own"
+            f"{files.path} shares its folder and a recipe with other networks "
+            f"({', '.join(sorted(others)[:3])}), so that it is not clear which one the recipe "
+            "describes; put each network with its recipe in its own folder"
         )
     return True
 
 
 def _list_weight_files(path: Path, kind: ModelKind) -> list[str]:
-    """Return the names of the files beside a network that hold its weights."""
+    """Return the names of the files next to a network that hold its weights."""
     if kind is ModelKind.OPENVINO:
         weights = path.with_suffix(".bin")
         if not weights.is_file():
             raise ModelError(
-                f"the weights of {path} should lie beside it as {weights.name}, but are not "
-                "there: copy that file too"
+                f"the weights {weights.name} of {path} are missing next to it; copy that file too"
             )
         return [weights.name]
     if kind is not ModelKind.ONNX:
@@ -154,8 +188,8 @@ def _list_weight_files(path: Path, kind: ModelKind) -> list[str]:
     facts = read_onnx(path)
     if facts.domains:
         raise ModelError(
-            f"{path} should use operators of ONNX only, but some are of {', '.join(facts.domains)},"
-            " which need a program of their own: it was not opened; export it without them"
+            f"{path} uses operators of {', '.join(facts.domains)}, which need their own program; "
+            "it was not opened; export it with ONNX operators only"
         )
     for name in facts.external:
         _require_beside(path, name)
@@ -163,38 +197,39 @@ def _list_weight_files(path: Path, kind: ModelKind) -> list[str]:
 
 
 def _require_beside(path: Path, name: str) -> None:
-    """Raise `ModelError` unless a file that a network names lies in its own folder."""
+    """Raise `ModelError` unless a file named by a network is in its own folder."""
     posix_path = PurePosixPath(name)
     plain = (
         name and not posix_path.is_absolute() and ".." not in posix_path.parts and "\\" not in name
     )
     if not plain or ":" in name:
         raise ModelError(
-            f"{path} should keep its weights beside it, but names {name!r}, which leaves its "
-            "folder: it was not opened; ask its author for a clean file"
+            f"{path} names {name!r} as its weights, which is outside its folder; it was not "
+            "opened; ask its author for a clean file"
         )
     file = path.parent / name
     if not file.is_file():
-        raise ModelError(f"{path} keeps its weights in {name!r}, which is not there: copy it too")
+        raise ModelError(f"{path} keeps its weights in {name!r}, which is not there; copy it too")
     if not file.resolve().is_relative_to(path.parent.resolve()):
         raise ModelError(
-            f"{path} should keep its weights beside it, but {name!r} is a link that leaves the "
-            "folder: it was not opened; copy the file itself there"
+            f"the weights {name!r} of {path} are a link that points outside the folder; it was "
+            "not opened; copy the file itself there"
         )
 
 
 def _require_channels(spec: NetworkSpec, taken: Shape, given: Shape, path: Path) -> None:
     if taken and (len(taken) not in (4, 5) or taken[0] not in (None, 1)):
         raise ModelError(
-            f"{path} should take one tile at a time, as 1 x channels x voxels, but takes "
-            f"{shape_text(taken)}: export it for a batch of one"
+            f"expected {path} to take one tile at a time, as 1 x channels x voxels, but it takes "
+            f"{shape_text(taken)}; export it for a batch of one"
         )
     for what, shape, count in (
-        ("channel(s)", taken, len(spec.channels)),
-        ("output(s)", given, spec.heads),
+        ("channel", taken, len(spec.channels)),
+        ("output", given, spec.heads),
     ):
         if len(shape) > 1 and shape[1] not in (None, count):
             raise ModelError(
-                f"the recipe of {path} describes {count} {what}, but the network has {shape[1]}: "
+                f"the recipe of {path} describes {count_of(count, what)}, but the network has "
+                f"{shape[1]}; "
                 'correct channels, labels or output in its section "network"'
             )

@@ -1,8 +1,8 @@
-"""What an ONNX file says of itself, read from its bytes: nothing is built and nothing is run.
+"""Read the description of an ONNX file from its bytes; nothing is built or run.
 
-Only the few fields that are needed are looked at; tensors are stepped over.
-Source: the message numbers of onnx.proto (ONNX 1.19, IR version 11) and the wire format of Protocol
-Buffers (types 0 varint, 1 eight bytes, 2 length and bytes, 5 four bytes).
+Only the few fields that are needed are read; tensors are skipped. Source: the message numbers of
+onnx.proto (ONNX 1.19, IR version 11) and the wire format of Protocol Buffers (types 0 varint, 1
+eight bytes, 2 length and bytes, 5 four bytes).
 """
 
 import os
@@ -15,10 +15,10 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.io.files.foreign import open_plain, reads
 
 Shape = tuple[int | None, ...]
-"""Extents of an input or output, None where they may vary."""
+"""Extents of an input or output, None if variable."""
 
 _BUILT_IN: Final = frozenset(("", "ai.onnx", "ai.onnx.ml", "com.microsoft"))
-"""Domains whose operators ONNX Runtime has itself. Source: onnxruntime, docs/ContribOperators.md"""
+"""Domains of the operators in ONNX Runtime. Source: onnxruntime, docs/ContribOperators.md"""
 
 _VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
 _DEEPEST: Final = 16
@@ -29,7 +29,11 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class OnnxFacts:
-    """Inputs and outputs as (name, shape), foreign operators' domains, files with tensors."""
+    """Facts about an ONNX model.
+
+    Inputs and outputs are (name, shape); further fields are the domains of foreign operators, and
+    the files with tensors.
+    """
 
     inputs: tuple[tuple[str, Shape], ...]
     outputs: tuple[tuple[str, Shape], ...]
@@ -37,26 +41,26 @@ class OnnxFacts:
     external: tuple[str, ...]
 
 
-@reads("a whole ONNX model", "copy it again from where it came from", ModelError)
+@reads("a whole ONNX model", "copy it again from its source", ModelError)
 def read_onnx(path: Path) -> OnnxFacts:
-    """Return what an ONNX file says of itself.
+    """Return the description in an ONNX file.
 
     Raises
     ------
     ModelError
-        If the file is no ONNX model, or is cut off.
+        If the file is not an ONNX model, or is truncated.
     """
     try:
         with open_plain(path) as stream:
             return _Reader(stream).facts()
     except (OSError, ValueError, IndexError) as error:
         raise ModelError(
-            f"{path} should be a whole ONNX model, but it cannot be read ({error}): {_COPY}"
+            f"expected {path} to be a complete ONNX model, but it cannot be read ({error}); {_COPY}"
         ) from error
 
 
 class _Reader:
-    """Walks the messages of a file; it is read where they are, not mapped."""
+    """A reader of the messages of a file, which is read and not mapped."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -115,7 +119,7 @@ class _Reader:
         self._domains.add(domain)
 
     def _read_attribute(self, span: Span, depth: int) -> None:
-        """Look into an attribute: a tensor, or the body of a loop or a branch."""
+        """Read an attribute: a tensor, or the body of a loop or a branch."""
         if depth > _DEEPEST:
             raise ValueError("its graphs are nested too deeply")
         for field, part in self._list_fields(span):
@@ -157,7 +161,7 @@ class _Reader:
         return name, tuple(shape)
 
     def _find_below(self, span: Span, *fields: int) -> Iterator[Span]:
-        """Yield the messages that a chain of field numbers leads to."""
+        """Yield the messages at a chain of field numbers."""
         for field, part in self._list_fields(span):
             if field == fields[0]:
                 if len(fields) == 1:
@@ -166,7 +170,7 @@ class _Reader:
                     yield from self._find_below(part, *fields[1:])
 
     def _list_fields(self, span: Span) -> Iterator[tuple[int, Span]]:
-        """Yield each field's number and where its bytes are; for a number (its value, 0)."""
+        """Yield the field number and byte span of each field; numbers are given as (value, 0)."""
         at, stop = span
         while at < stop:
             key, at = self._read_number(at)

@@ -1,4 +1,4 @@
-"""What runs a network in a single file: one function for each format, all giving a `Forward`."""
+"""Runtimes of single-file networks: one function for each format, which returns a `Forward`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from napari_mamamia.segmentation.model.network_spec import NetworkSpec, OutputKi
 from napari_mamamia.segmentation.model.nnunet_tiles import Forward
 from napari_mamamia.segmentation.network.onnx import read_onnx
 
-_ROUNDING: Final = 1e-3  # a sum of half-precision shares may be that far above 1
+_ROUNDING: Final = 1e-3  # a sum of half-precision shares may exceed 1 by this much
 _FLOATS: Final = {"tensor(float)": torch.float32, "tensor(float16)": torch.float16}
 _CUDA: Final = "CUDAExecutionProvider"
-# ONNX Runtime's errors have no base class in common below Exception.
+# ONNX Runtime's errors have no common base class below Exception.
 _ORT_ERRORS: Final = (
     "EPFail", "Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "ModelLoaded",
     "NoModel", "NoSuchFile", "NotImplemented", "RuntimeException",
@@ -29,10 +29,10 @@ _ORT_ERRORS: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NetworkRuntime:
-    """A network as a function of tiles, what runs it and where.
+    """A network as a function of tiles, with its runtime and device.
 
-    `tiles_on` is where tiles are handed over; `threads` is None where torch's own number holds.
-    `precision` is the one computed in, "" for the one asked for.
+    `tiles_on` is the device of the tiles; `threads` is None if torch's own number applies.
+    `precision` is the one used, "" for the requested one.
     """
 
     forward: Forward
@@ -46,14 +46,27 @@ class NetworkRuntime:
 def open_network(
     kind: ModelKind, path: Path, spec: NetworkSpec, settings: EngineSettings
 ) -> NetworkRuntime:
-    """Return a network ready to run; outputs of another shape, or not finite, raise `ModelError`.
+    """Return a network ready to run.
+
+    The `Forward` raises `ModelError` for outputs of another shape or not finite.
+
+    Parameters
+    ----------
+    kind
+        The kind of model.
+    path
+        Path of the file or folder.
+    spec
+        Input and output of the network.
+    settings
+        Settings of the run.
 
     Raises
     ------
     ModelError
         If the file is damaged, cannot be run safely, or does not fit the recipe.
     MissingExtraError
-        If what runs it is not installed.
+        If the runtime is not installed.
     """
     if kind is ModelKind.OPENVINO or settings.backend == "openvino":
         runtime = _with_openvino(kind, path, spec, settings)
@@ -82,7 +95,7 @@ def _torch_module(kind: ModelKind, path: Path, spec: NetworkSpec, device: str) -
 
 
 def _read_weights(path: Path, spec: NetworkSpec) -> nn.Module:
-    """Return the network that a recipe names, with the weights of a safetensors file.
+    """Return the network of a recipe with the weights of a safetensors file.
 
     Raises
     ------
@@ -94,7 +107,7 @@ def _read_weights(path: Path, spec: NetworkSpec) -> nn.Module:
     from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint, read_tensors
 
     if spec.architecture is None:
-        raise ModelError(f'{path} holds weights only: say "architecture" in its recipe')
+        raise ModelError(f'{path} holds weights only; give "architecture" in its recipe')
     weights, _ = read_tensors(path)
     network = build_network(spec.architecture, len(spec.channels), spec.heads, "", str(path))
     put_weights(network, Checkpoint(path, _add_shared(network, weights), "", "", ()))
@@ -102,7 +115,7 @@ def _read_weights(path: Path, spec: NetworkSpec) -> nn.Module:
 
 
 def _add_shared(network: nn.Module, weights: dict[str, Any]) -> dict[str, Any]:
-    """Return weights also under the further names that the network has for the same tensor."""
+    """Return the weights with all names that the network has for the same tensor."""
     stored = {
         value.data_ptr(): weights[name]
         for name, value in network.state_dict().items()
@@ -129,7 +142,7 @@ def _torch_forward(module: nn.Module, device: str, precision: str) -> Forward:
 
 
 def _with_onnxruntime(path: Path, spec: NetworkSpec, settings: EngineSettings) -> NetworkRuntime:
-    """Run an ONNX file with ONNX Runtime, on the processor or on a graphics card of NVIDIA."""
+    """Run an ONNX file with ONNX Runtime on the CPU or an NVIDIA GPU."""
     require_onnx()
     import onnxruntime
     from onnxruntime.capi import onnxruntime_pybind11_state as state
@@ -145,26 +158,28 @@ def _with_onnxruntime(path: Path, spec: NetworkSpec, settings: EngineSettings) -
         with open_plain(path.parent / name) as stream:
             weights[name] = stream.read()
     give = getattr(options, "add_external_initializers_from_files_in_memory", None)
-    if weights and give is not None:  # else it maps them: one that is cut short ends the process
+    if (
+        weights and give is not None
+    ):  # otherwise it maps the file, and a truncated file crashes the process
         give(list(weights), list(weights.values()), [len(content) for content in weights.values()])
     providers = [_CUDA, "CPUExecutionProvider"] if device == "cuda" else ["CPUExecutionProvider"]
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=providers)
     except (*errors, RuntimeError, ValueError) as error:
         raise ModelError(
-            f"ONNX Runtime {onnxruntime.__version__} should open {path}, but cannot "
-            f"({_first_line(error)}): copy it again, or export it for this version"
+            f"ONNX Runtime {onnxruntime.__version__} cannot open {path} ({_first_line(error)}); "
+            "copy it again, or export it for this version"
         ) from error
     if device == "cuda" and _CUDA not in session.get_providers():
         raise ModelError(
-            f"ONNX Runtime should run {path.name} on the graphics card, but could not use it: "
-            "choose the device cpu, or install CUDA libraries that fit this onnxruntime"
+            f"ONNX Runtime cannot use the GPU for {path.name}; choose the device cpu, or install "
+            "CUDA libraries that fit this onnxruntime"
         )
     taken = session.get_inputs()[0]
     if taken.type not in _FLOATS:
         raise ModelError(
-            f"{path} should take numbers of single or half precision, but takes {taken.type}: "
-            "export it for float32"
+            f"expected {path} to take numbers of single or half precision, but it takes "
+            f"{taken.type}; export it for float32"
         )
 
     def forward(tile: Any) -> Any:
@@ -183,15 +198,15 @@ def _onnx_device(wanted: str, providers: list[str]) -> str:
     if wanted == "cpu" or (wanted == "cuda" and _CUDA in providers):
         return wanted
     raise ModelError(
-        f"the device {wanted} was asked for, but this ONNX Runtime has only "
-        f"{', '.join(providers)}: choose auto or cpu, or install onnxruntime-gpu"
+        f"the device {wanted} was chosen, but this ONNX Runtime has only {', '.join(providers)}; "
+        "choose auto or cpu, or install onnxruntime-gpu"
     )
 
 
 def _with_openvino(
     kind: ModelKind, path: Path, spec: NetworkSpec, settings: EngineSettings
 ) -> NetworkRuntime:
-    """Run a file with OpenVINO on the processor; networks of torch are translated first."""
+    """Run a file with OpenVINO on the CPU; networks of torch are translated first."""
     from napari_mamamia.segmentation.model.device import require_openvino
 
     require_openvino()
@@ -203,7 +218,7 @@ def _with_openvino(
 
     if settings.device not in ("auto", "cpu"):
         raise ModelError(
-            f"OpenVINO runs on the processor here, but the device {settings.device} was asked for: "
+            f"OpenVINO runs on the CPU here, but the device {settings.device} was chosen; "
             "choose auto or cpu, or a format that torch runs"
         )
     shape = (1, len(spec.channels), *spec.patch)
@@ -216,7 +231,7 @@ def _with_openvino(
 
 
 def _check_outputs(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:
-    """Return `forward` with every output looked at before it is used."""
+    """Return `forward` with a check of every output."""
     shape = (1, spec.heads, *spec.patch)
 
     def looked_at(tile: Any) -> Any:
@@ -224,21 +239,21 @@ def _check_outputs(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:
         if isinstance(output, tuple | list | dict) or not torch.is_tensor(output):
             many = f"{len(output)} results" if hasattr(output, "__len__") else type(output).__name__
             raise ModelError(
-                f"{path} should give one tensor for a tile, but gives {many}: export the network "
-                "so that it gives its last output only"
+                f"expected {path} to return one tensor for a tile, but it returns {many}; export "
+                "the network with its last output only"
             )
         if tuple(output.shape) != shape:
             raise ModelError(
-                f"{path} should give {' x '.join(map(str, shape))} numbers for a tile (batch, "
-                f"outputs, voxels), as its recipe says, but gives "
-                f"{' x '.join(map(str, output.shape))}: correct labels, output or patch in the "
+                f"{path} should return {' x '.join(map(str, shape))} numbers for a tile (batch, "
+                "outputs, voxels), as in its recipe, but returns "
+                f"{' x '.join(map(str, output.shape))}; correct labels, output or patch in the "
                 'section "network"'
             )
         output = output.float()
         if not bool(torch.isfinite(output).all()):
             raise ModelError(
-                f"{path} should give finite numbers, but some are NaN or infinite: the weights are "
-                "damaged, or the input must be normalised as in its training (recipe: normalise)"
+                f"some outputs of {path} are NaN or infinite; the weights are damaged, or the "
+                "input must be normalised as in its training (recipe: normalise)"
             )
         _require_shares(output, spec, path)
         return output
@@ -247,22 +262,22 @@ def _check_outputs(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:
 
 
 def _require_shares(found: Any, spec: NetworkSpec, path: Path) -> None:
-    """Raise `ModelError` if outputs that should be probabilities cannot be."""
+    """Raise `ModelError` if outputs declared as probabilities are outside 0 to 1."""
     if spec.output not in (OutputKind.PROBABILITIES, OutputKind.LABEL_PROBABILITIES):
         return
     low, high = float(found.min()), float(found.max())
     if low < -_ROUNDING or high > 1 + _ROUNDING:
         logits = OutputKind.LOGITS if spec.has_background else OutputKind.LABEL_LOGITS
         raise ModelError(
-            f"{path} should give probabilities of 0 to 1, as its recipe says, but gives {low:.3g} "
-            f'to {high:.3g}: say "output": "{logits.value}" if these are logits'
+            f"{path} should return probabilities of 0 to 1, as in its recipe, but returns "
+            f'{low:.3g} to {high:.3g}; give "output": "{logits.value}" if these are logits'
         )
 
 
 def _run_forward(forward: Callable[[Any], Any], tile: Any, path: Path) -> Any:
     try:
         return forward(tile)
-    # Not said here: `sum_tiles` makes room on the card and tries again.
+    # Not reported here: `sum_tiles` frees memory on the card and tries again.
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, ValueError, TypeError, KeyError, IndexError, AssertionError) as error:
@@ -270,13 +285,13 @@ def _run_forward(forward: Callable[[Any], Any], tile: Any, path: Path) -> Any:
             raise
         raise ModelError(
             f"{path} should compute a tile of {' x '.join(map(str, tile.shape[1:]))} (channels, "
-            f"voxels), but {_first_line(error)}: say the patch and channels that it was exported "
-            'for in the section "network" of its recipe'
+            f"voxels), but {_first_line(error)}; give the patch and channels of its export in the "
+            'section "network" of its recipe'
         ) from error
 
 
 def _first_line(error: Exception) -> str:
-    """Return the line of an error that says most: of TorchScript's long ones the last."""
+    """Return the most informative line of an error, which is the last one for TorchScript."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

@@ -1,10 +1,10 @@
-"""TorchScript files, looked at before torch opens them.
+"""TorchScript files, checked before torch opens them.
 
-TorchScript is a language of its own: loading and running it runs no Python. Of what it can do, the
-two operators that touch files are looked for in its text first, and operators and classes outside
-torch's own; a file that names one is not opened. The text is taken out by torch's own reader, which
-finds it under names in upper case and under double names too, as loading does. What is not
-promised: that torch's reader and its operators have no faults.
+TorchScript is a separate language: loading and running it executes no Python. Its text is first
+searched for the two operators that touch files, and for operators and classes outside torch's own;
+a file with one of them is not opened. The text is extracted by torch's own reader, which finds it
+under names in upper case and under duplicate names too, as loading does. There is no guarantee that
+torch's reader and its operators are free of faults.
 """
 
 import re
@@ -23,49 +23,63 @@ from napari_mamamia.io.files.zip_files import open_zip
 from napari_mamamia.segmentation.model.nnunet_files import require_stored
 
 _TOUCHES_FILES: Final = re.compile(r"\b(save|from_file)\b")
-"""Source: every operator of torch 2.13 was searched for arguments that name a file."""
+"""Operators that touch files.
+
+Source: every operator of torch 2.13 was searched for arguments that name a file.
+"""
 
 _OPERATORS: Final = re.compile(r"\bops\s*\.\s*(\w+)\s*\.")
 _KNOWN: Final = frozenset(("aten", "prim", "prims", "quantized", "prepacked", "mkldnn_prepacked"))
 _CLASSES: Final = re.compile(r"\btorch\s*\.\s*classes\s*\.\s*(\w+)")
 _NUMBERS: Final = frozenset(("quantized", "rnn", "sparse", "mkldnn"))
-"""Namespaces of torch's compiled classes that hold weights. Others are processes, other programs'
-graphs, measurements. Source: torch._C._jit_get_custom_class_schemas() of torch 2.13."""
+"""Namespaces of torch's compiled classes that hold weights.
+
+Other namespaces hold processes, graphs of other programs, and measurements. Source:
+torch._C._jit_get_custom_class_schemas() of torch 2.13.
+"""
 
 _COMMENT: Final = re.compile(r"#[^\n]*")
 _OLD_FORM: Final = "model.json"
-_COPY: Final = "copy it again from where the model came from"
+_COPY: Final = "copy it again from its source"
 
 
-@reads("a whole TorchScript file", "copy it again from where it came from", ModelError)
+@reads("a whole TorchScript file", "copy it again from its source", ModelError)
 def read_script(path: Path, device: str = "cpu") -> nn.Module:
-    """Return the network of a TorchScript file, its text looked at first.
+    """Return the network of a TorchScript file after a check of its text.
+
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    device
+        ``"cpu"``, ``"cuda"`` or ``"mps"``.
 
     Raises
     ------
     ModelError
-        If the file is damaged, names an operator that touches files, or one that torch lacks.
+        If the file is damaged, calls an operator that touches files, or one that torch does not
+        have.
     """
     refused = _find_refused(path)
     if refused:
         raise ModelError(
-            f"{path} should compute only, but calls {', '.join(refused)}: it was not opened and "
-            "nothing was run; ask its author for a network without them"
+            f"expected {path} to compute only, but it calls {', '.join(refused)}; it was not "
+            "opened and nothing was run; ask its author for a network without them"
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that torch advises torch.export instead
+            warnings.simplefilter("ignore")  # torch's advice to use torch.export instead
             network = torch.jit.load(str(path), map_location=device)
     except (RuntimeError, ValueError, OSError) as error:
         raise _make_damage_error(path, error) from error
-    if hasattr(network, "training"):  # frozen networks have no such thing
+    if hasattr(network, "training"):  # frozen networks have none
         network.eval()
     loaded: nn.Module = network
     return loaded
 
 
 def _find_refused(path: Path) -> list[str]:
-    """Return what a TorchScript file calls and should not, read from its text."""
+    """Return the forbidden calls of a TorchScript file, read from its text."""
     try:
         calls = {call for text in _read_texts(path) for call in _find_calls(text)}
     except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError) as error:
@@ -84,16 +98,17 @@ def _read_texts(path: Path) -> Iterator[str]:
         low = name.casefold()
         if low == _OLD_FORM:
             raise ModelError(
-                f"{path} has the form of torch before 1.1, whose text may lie anywhere: it was not "
-                "opened; save it again with torch.jit.save of a recent torch"
+                f"{path} has the format of torch before 1.1, whose text may be anywhere; it was "
+                "not opened; save it again with torch.jit.save of a recent torch"
             )
         if low.endswith((".py", ".pkl")):
             yield bytes(reader.get_record(name)).decode("latin-1")
 
 
 def _find_calls(text: str) -> Iterator[str]:
-    """Yield what one record calls and should not; a comment may stand between any two words."""
-    # Also as it is: a # inside a text begins no comment, and what stands behind it counts.
+    """Yield the forbidden calls of one record; a comment may come between any two words."""
+    # Also without removing comments: a # inside a string does not begin a comment, and the text
+    # after it counts.
     for one in (text, _COMMENT.sub(" ", text)):
         yield from (f"torch.{name}" for name in _TOUCHES_FILES.findall(one))
         spaces = set(_OPERATORS.findall(one)) - _KNOWN
@@ -106,6 +121,6 @@ def _make_damage_error(path: Path, error: Exception) -> ModelError:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     reason = lines[-1] if lines else type(error).__name__
     return ModelError(
-        f"{path} should be a whole TorchScript file, but torch {torch.__version__} cannot open it "
-        f"({reason}): {_COPY}, or export it with this version of torch"
+        f"expected {path} to be a complete TorchScript file, but torch {torch.__version__} cannot "
+        f"open it ({reason}); {_COPY}, or export it with this version of torch"
     )

@@ -1,6 +1,6 @@
-"""What a network's file says of itself: shapes of its input and output, a recipe's section.
+"""Read the shapes and the recipe section in a network's file.
 
-Read as data: JSON, XML and the bytes of ONNX; nothing is built and nothing is run.
+The file is read as data: JSON, XML and the bytes of ONNX; nothing is built and nothing is run.
 """
 
 import re
@@ -22,21 +22,29 @@ _METADATA_KEY: Final = "mamamia_network"
 _PARAMETER: Final = re.compile(r'<layer\b[^>]*type="Parameter"[^>]*>\s*<data\b[^>]*shape="([^"]*)"')
 
 
-@reads("a readable network", "copy it again from where it came from", ModelError)
+@reads("a readable network", "copy it again from its source", ModelError)
 def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
-    """Return the shapes that a network takes and gives, () where its file does not say them.
+    """Return the shapes of a network's input and output, () if its file does not state them.
+
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    kind
+        The kind of model.
 
     Raises
     ------
     ModelError
-        If an ONNX file is damaged, or takes or gives more than one tensor.
+        If an ONNX file is damaged, or has more than one input or output.
     """
     if kind is ModelKind.ONNX:
         facts = read_onnx(path)
         if len(facts.inputs) != 1 or len(facts.outputs) != 1:
             raise ModelError(
-                f"{path} should take one volume and give one, but takes {len(facts.inputs)} and "
-                f"gives {len(facts.outputs)}: export the network without the others"
+                f"expected {path} to have one input and one output, but it has "
+                f"{len(facts.inputs)} and {len(facts.outputs)}; export the network without the "
+                "others"
             )
         return facts.inputs[0][1], facts.outputs[0][1]
     if kind is ModelKind.OPENVINO:
@@ -49,14 +57,21 @@ def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
     return (), ()
 
 
-@reads("a readable network", "copy it again from where it came from", ModelError)
+@reads("a readable network", "copy it again from its source", ModelError)
 def own_spec(path: Path, kind: ModelKind) -> NetworkSpec | None:
-    """Return what a safetensors file's own header says of its network, None where it is silent.
+    """Return the spec in the header of a safetensors file, None if it has none.
+
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    kind
+        The kind of model.
 
     Raises
     ------
     ModelError
-        If it says something that cannot be used, or the header is damaged.
+        If the spec is invalid, or the header is damaged.
     """
     if kind is not ModelKind.SAFETENSORS:
         return None
@@ -67,14 +82,14 @@ def own_spec(path: Path, kind: ModelKind) -> NetworkSpec | None:
         content = parsed_json(text)
     except (ValueError, RecursionError) as error:
         raise ModelError(
-            f"{path}: {_METADATA_KEY} of its header should be the section of a recipe, but "
-            f"{error}: write a recipe beside it"
+            f"{path}: expected {_METADATA_KEY} of its header to be the section of a recipe, but "
+            f"{error}; write a recipe next to it"
         ) from error
     return network_from(content, f"{_METADATA_KEY} of {path}")
 
 
 def shape_text(shape: Shape | None) -> str:
-    """Return a shape for people, such as "1 x 2 x any x any x any"."""
+    """Return a shape as text, such as "1 x 2 x any x any x any"."""
     return " x ".join("any" if n is None else str(n) for n in shape) if shape else "any shape"
 
 
@@ -98,7 +113,7 @@ def _exported_shape(path: Path) -> Shape:
         zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError, IndexError, StopIteration,
         RecursionError, NotImplementedError,
     ):  # fmt: skip
-        return ()  # the reader says what is wrong when the network is loaded
+        return ()  # the reader reports the error when the network is loaded
 
 
 def _read_header(path: Path) -> dict[str, Any]:
@@ -109,9 +124,9 @@ def _read_header(path: Path) -> dict[str, Any]:
             header = parsed_json(stream.read(min(length, _HEADER_BYTES)).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
-            f"{path} should be a whole safetensors file, but its header cannot be read ({error}): "
-            "copy it again"
+            f"expected {path} to be a complete safetensors file, but its header cannot be read "
+            f"({error}); copy it again"
         ) from error
     if not isinstance(header, dict) or not isinstance(header.get("__metadata__", {}), dict):
-        raise ModelError(f"{path} should have a table as its header: copy the file again")
+        raise ModelError(f"expected {path} to have a table as its header; copy the file again")
     return header

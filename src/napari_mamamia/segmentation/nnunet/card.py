@@ -1,4 +1,4 @@
-"""What an nnU-Net v2 model on the disk is: its trained folders, folds, channels, labels."""
+"""The description of an nnU-Net v2 model on the disk: trained folders, folds, channels, labels."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _FOLD: Final = re.compile(r"^fold_(all|\d+)$")
 
 
 def trained_folders(files: ModelFiles) -> Iterator[str]:
-    """Yield every folder that has plans.json and, beside it, dataset.json or a fold."""
+    """Yield every folder that has plans.json with dataset.json or a fold next to it."""
     names = set(files.names)
     with_folds = {
         str(PurePosixPath(name).parent.parent)
@@ -38,7 +38,7 @@ def trained_folders(files: ModelFiles) -> Iterator[str]:
 
 
 def last_stages(files: ModelFiles, roots: Sequence[str]) -> list[str]:
-    """Return `roots` without those that only prepare another one's input."""
+    """Return `roots` without the models that only prepare the input of another model."""
     first_stages = set()
     for root in roots:
         trainer, plans_name, configuration = _split_name(root or files.path.name)
@@ -53,9 +53,18 @@ def last_stages(files: ModelFiles, roots: Sequence[str]) -> list[str]:
 
 
 def find_nnunet(files: ModelFiles, inner: str | None, checksums: bool) -> ModelCard | None:
-    """Return the card of the one nnU-Net model of a path, None where it holds none.
+    """Return the card of the only nnU-Net model at a path, or None without a model.
 
-    `inner` names one of several trained folders.
+    `inner` selects one of several trained folders.
+
+    Parameters
+    ----------
+    files
+        The files of the model.
+    inner
+        The folder of one of several models.
+    checksums
+        Whether to compute the SHA-256 of the weights.
 
     Raises
     ------
@@ -68,7 +77,7 @@ def find_nnunet(files: ModelFiles, inner: str | None, checksums: bool) -> ModelC
     roots = last_stages(files, roots)
     if len(roots) > 1:
         raise ModelError(
-            f"one model should be at {files.path}, but there are {len(roots)}: {', '.join(roots)}. "
+            f"expected one model at {files.path}, but found {len(roots)}: {', '.join(roots)}. "
             "Choose the folder of one of them"
         )
     return nnunet_card(files, roots[0], checksums) if roots else None
@@ -77,22 +86,41 @@ def find_nnunet(files: ModelFiles, inner: str | None, checksums: bool) -> ModelC
 def nnunet_card_at(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
     """Return the card of the model in `root`, which must be one of the trained folders.
 
+    Parameters
+    ----------
+    files
+        The files of the model.
+    root
+        Folder of the trained model below the path; "" for the path.
+    checksums
+        Whether to compute the SHA-256 of the weights.
+
     Raises
     ------
     ModelError
-        If it is none, or its texts cannot be read.
+        If it is not one of them, or its texts cannot be read.
     """
     roots = list(trained_folders(files))
     if root not in roots:
         there = ", ".join(roots) or "none"
         raise ModelError(
-            f"{files.path} should hold a model at {root!r}, but has {there}: choose one"
+            f"expected {files.path} to hold a model at {root!r}, but it has {there}; choose one "
+            "of these"
         )
     return nnunet_card(files, root, checksums)
 
 
 def nnunet_card(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
     """Return the card of the model in the trained folder `root`, "" for the path itself.
+
+    Parameters
+    ----------
+    files
+        The files of the model.
+    root
+        Folder of the trained model below the path; "" for the path.
+    checksums
+        Whether to compute the SHA-256 of the weights.
 
     Raises
     ------
@@ -107,12 +135,12 @@ def nnunet_card(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
     dataset_name = _join_path(root, "dataset.json")
     plans: Plans | None = None
     if dataset_name not in files.names:
-        missing.append(f"dataset.json is not in {where}: copy it from the training's result folder")
+        missing.append(f"dataset.json is not in {where}; copy it from the training's result folder")
     elif configuration:
         plans = read_plans(plans_text, files.text(dataset_name), configuration, where)
     folds, checkpoints, weights = _find_folds(files, root)
     if not folds:
-        missing.append(f"no fold of {where} has a checkpoint: copy fold_0/checkpoint_final.pth")
+        missing.append(f"no fold of {where} has a checkpoint; copy fold_0/checkpoint_final.pth")
     if plans is not None and plans.configuration.previous_stage:
         missing.extend(_without_first_stage(files, root, plans))
     dataset = plans.dataset if plans else _folder_name(files, root)
@@ -150,7 +178,7 @@ def _list_facts(plans: Plans) -> Iterator[tuple[str, Setting]]:
 def _find_folds(
     files: ModelFiles, root: str
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[str, int]]]:
-    """Return folds, checkpoint names that all of them have, and the files with weights."""
+    """Return the folds, the names of their common checkpoints, and the weight files."""
     names_by_fold: dict[str, list[str]] = {}
     weights = []
     for name, n_bytes in files.sizes:
@@ -179,13 +207,13 @@ def _without_first_stage(files: ModelFiles, root: str, plans: Plans) -> Iterator
         there = str(parent / before / "plans.json") in files.names
     if not there:
         yield (
-            f"{plans.configuration.name} refines the result of {before}, which does not lie beside "
-            "it: copy that folder too"
+            f"{plans.configuration.name} refines the result of {before}, which is not next to it; "
+            "copy that folder too"
         )
 
 
 def _only_configuration(plans_text: str, where: str) -> str:
-    """Return the one configuration of a renamed folder's plans, "" if there are several."""
+    """Return the only configuration in a renamed folder's plans, or "" if there are several."""
     configurations = parsed(plans_text, f"{where}: plans.json").get("configurations")
     return (
         next(iter(configurations))
@@ -199,7 +227,7 @@ def _folder_name(files: ModelFiles, root: str) -> str:
 
 
 def _split_name(root: str) -> tuple[str, str, str]:
-    """Return trainer, plans and configuration of a folder's name, "" where it has another form."""
+    """Return trainer, plans and configuration from a folder's name; "" if absent."""
     parts = PurePosixPath(root).name.split("__")
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else ("", "", "")
 

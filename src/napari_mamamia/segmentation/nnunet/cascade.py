@@ -1,4 +1,4 @@
-"""The first stage of a cascade, counted into the plan and the record of the second one."""
+"""The first stage of a cascade, added to the plan and the record of the second stage."""
 
 import math
 from dataclasses import replace
@@ -9,11 +9,22 @@ from napari_mamamia.segmentation.model.engine_settings import Ran, TilePlan
 
 
 def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> TilePlan:
-    """Return the plan of a stage with that of the one before it.
+    """Return the plan of a second stage combined with the plan of the first stage.
 
-    They run one after the other: the larger one's volumes count, the second's with the first's
-    labels (a byte for each voxel of the case). Both networks stay loaded; the weights of the second
-    are counted by whoever has its card, those of the first (`card`) here.
+    The stages run one after the other: the larger volumes count, and the second stage also holds
+    the labels of the first (a byte for each voxel of the case). Both networks stay loaded; the
+    caller counts the weights of the second, those of the first (`card`) are counted here.
+
+    Parameters
+    ----------
+    own
+        Plan of the second stage.
+    first
+        Plan of the first stage.
+    card
+        The card of the model.
+    grid
+        The grid of the case.
     """
     volumes = max(own.bytes_needed + math.prod(grid.shape), first.bytes_needed)
     weights = sum(weight.n_bytes for weight in card.weights)
@@ -21,7 +32,17 @@ def after_stage(own: TilePlan, first: TilePlan, card: ModelCard, grid: Grid) -> 
 
 
 def after_first(ran: Ran, first: Ran, seconds: float) -> Ran:
-    """Return what a cascade's second stage did, with what the first one took and left out."""
+    """Return the record of a cascade's second stage combined with that of the first stage.
+
+    Parameters
+    ----------
+    ran
+        Record of the second stage.
+    first
+        Record of the first stage.
+    seconds
+        Seconds of the first stage.
+    """
     cut = [f"first stage: {first.cut_short}"] if first.cut_short else []
     cut += [ran.cut_short] if ran.cut_short else []
     laps = (("first stage", round(seconds, 3)), *ran.seconds)

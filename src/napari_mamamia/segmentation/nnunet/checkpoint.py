@@ -1,9 +1,9 @@
-"""nnU-Net checkpoints, read as data. A checkpoint that wants to run anything is refused.
+"""nnU-Net checkpoints, read as data; a checkpoint that contains code is refused.
 
-A ``.pth`` file is a pickle: read the usual way it can run any program. Here torch's restricted
-reader is used, with the few extra types that nnU-Net itself stores.
-Source of the list: what a real checkpoint of nnunetv2 2.8.1 holds beside tensors (its log and best
-score are numpy scalars, its arguments hold a torch.device).
+A ``.pth`` file is a pickle: unpickling it can run any program. Here torch's restricted reader is
+used, with the few additional types that nnU-Net itself stores. Source of the list: the contents of
+a real checkpoint of nnunetv2 2.8.1 besides tensors (its log and best score are numpy scalars, its
+arguments hold a torch.device).
 """
 
 import codecs
@@ -29,7 +29,7 @@ from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint, read_safe
 _SCALAR: Final = np._core.multiarray.scalar  # type: ignore[attr-defined]
 _ALLOWED: Final[list[Any]] = [
     _SCALAR,
-    # A checkpoint names the place of whichever numpy wrote it, 1 or 2.
+    # A checkpoint names the module of the numpy that wrote it, version 1 or 2.
     (_SCALAR, "numpy.core.multiarray.scalar"),
     (_SCALAR, "numpy._core.multiarray.scalar"),
     np.dtype,
@@ -37,24 +37,24 @@ _ALLOWED: Final[list[Any]] = [
     np.dtypes.Float32DType,
     np.dtypes.Float64DType,
     np.dtypes.Int64DType,
-    # How Python's older pickles write bytes, such as those of a numpy scalar.
+    # How older pickles of Python store bytes, such as those of a numpy scalar.
     (codecs.encode, "_codecs.encode"),
 ]
 _KEYS: Final = ("network_weights", "trainer_name", "init_args")
 _MOST_AXES: Final = 3
-_COPY: Final = "copy the file again from where the model came from"
+_COPY: Final = "copy the file again from its source"
 
 DAMAGE: Final = (
     RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, TypeError,
     AssertionError, ArithmeticError, struct.error,
 )  # fmt: skip
-"""What torch's restricted reader raises at files that are damaged, or are no checkpoints."""
+"""Exceptions of torch's restricted reader for files that are damaged or not checkpoints."""
 
 SAFE_SUFFIX: Final = ".safetensors"
 
 
 def checkpoint_file(fold: Path, name: str) -> Path:
-    """Return where a fold's checkpoint is; a converted one stands for a pickle that is not there.
+    """Return the path of a fold's checkpoint, or of the converted file that replaces it.
 
     Recipes and settings name ``checkpoint_best.pth`` for the converted model too.
     """
@@ -63,16 +63,16 @@ def checkpoint_file(fold: Path, name: str) -> Path:
     return converted if converted.is_file() and not path.is_file() else path
 
 
-@reads("a whole checkpoint", "copy it again from where it came from", ModelError)
+@reads("a whole checkpoint", "copy it again from its source", ModelError)
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Return a checkpoint; it is read, not mapped, as `read_tensors` does.
+    """Return a checkpoint; the file is read, not memory-mapped, as in `read_tensors`.
 
     Raises
     ------
     ModelError
-        If the file is missing, cut off, or no nnU-Net checkpoint.
+        If the file is missing, truncated, or not an nnU-Net checkpoint.
     RefusedCheckpointError
-        If it wants to run something; the message lists what.
+        If it contains code; the message lists the calls.
     """
     if path.suffix == SAFE_SUFFIX and path.is_file():
         return read_safetensors(path)
@@ -80,17 +80,17 @@ def load_checkpoint(path: Path) -> Checkpoint:
     if not isinstance(content, dict) or any(key not in content for key in _KEYS):
         has = ", ".join(map(str, content)) if isinstance(content, dict) else type(content).__name__
         raise ModelError(
-            f"{path} should hold {', '.join(_KEYS)}, as nnU-Net v2 saves them, but has {has}: "
-            "choose the checkpoint that nnU-Net wrote, or use the model's own format"
+            f"expected {path} to hold {', '.join(_KEYS)}, as nnU-Net v2 saves them, but it has "
+            f"{has}; choose the checkpoint that nnU-Net wrote, or use the model's own format"
         )
     weights, arguments = content["network_weights"], content["init_args"]
     if not isinstance(weights, dict) or not all(torch.is_tensor(v) for v in weights.values()):
-        raise ModelError(f"{path}: network_weights should be a table of tensors: {_COPY}")
+        raise ModelError(f"{path}: expected network_weights to be a table of tensors; {_COPY}")
     axes = content.get("inference_allowed_mirroring_axes") or ()
     if not isinstance(arguments, dict) or not all(axis in range(_MOST_AXES) for axis in axes):
         raise ModelError(
-            f"{path} should say its configuration and mirroring axes 0 to 2, got axes {axes!r}: "
-            f"{_COPY}"
+            f"expected {path} to name its configuration and mirroring axes 0 to 2, but it has "
+            f"axes {axes!r}; {_COPY}"
         )
     return Checkpoint(
         path=path,
@@ -101,9 +101,9 @@ def load_checkpoint(path: Path) -> Checkpoint:
     )
 
 
-@reads("a whole checkpoint", "copy it again from where it came from", ModelError)
+@reads("a whole checkpoint", "copy it again from its source", ModelError)
 def unsafe_globals(path: Path) -> tuple[str, ...]:
-    """Return the names that a checkpoint would call beyond the allowed ones; runs none of them."""
+    """Return the forbidden names that loading a checkpoint would call, without running them."""
     with torch.serialization.safe_globals(_ALLOWED):
         try:
             with open_plain(path) as stream:
@@ -113,7 +113,7 @@ def unsafe_globals(path: Path) -> tuple[str, ...]:
 
 
 def require_plain_zip(path: Path) -> None:
-    """Raise `ModelError` if a checkpoint would unpack to much more than it is."""
+    """Raise `ModelError` if a checkpoint would unpack to much more than its size."""
     if is_zip(path):
         with suppress(zipfile.BadZipFile), open_zip(path) as archive:
             require_stored(archive, path)
@@ -122,37 +122,39 @@ def require_plain_zip(path: Path) -> None:
 def _load_file(path: Path) -> Any:
     if not path.is_file():
         raise ModelError(
-            f"a checkpoint should be at {path}, but there is no file: choose a fold and a "
+            f"expected a checkpoint at {path}, but there is no file; choose a fold and a "
             "checkpoint that the model has, or copy the missing file"
         )
     require_plain_zip(path)
     try:
         with torch.serialization.safe_globals(_ALLOWED), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about pickle's version: refused or read, both said
+            warnings.simplefilter(
+                "ignore"
+            )  # warnings about pickle's version: the file is refused or read anyway
             with open_plain(path) as stream:
                 return torch.load(stream, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         names = unsafe_globals(path)
         if not names:
             raise ModelError(
-                f"{path} should be a checkpoint, but it cannot be read as data "
-                f"({_first_line(error)}): {_COPY}"
+                f"expected {path} to be a checkpoint, but it cannot be read as data "
+                f"({_first_line(error)}); {_COPY}"
             ) from error
         raise RefusedCheckpointError(
-            f"{path} should hold numbers only, but loading it would call {', '.join(names)}: "
-            "it was not opened and nothing was run. Ask its author for a clean file, or convert it "
-            "in a sandbox, which takes out the numbers only",
+            f"expected {path} to hold numbers only, but loading it would call {', '.join(names)}; "
+            "it was not opened and nothing was run. Ask its author for a clean file, or convert "
+            "it in a sandbox, which extracts the numbers only",
             remedies=(Remedy(command="models convert", values=(str(path.parent.parent),)),),
         ) from error
     except DAMAGE as error:
         raise ModelError(
-            f"{path} should be a whole checkpoint, but it is damaged or cut off "
-            f"({_first_line(error)}): {_COPY}"
+            f"expected {path} to be a complete checkpoint, but it is damaged or truncated "
+            f"({_first_line(error)}); {_COPY}"
         ) from error
 
 
 def _globals_of_pickle(path: Path) -> Iterator[str]:
-    """Yield the names that a bare pickle would import, read from its opcodes without running it."""
+    """Yield the names that a bare pickle would import, read from its opcodes without running."""
     texts: list[str] = []
     memo: list[str] = []
     with suppress(*DAMAGE), open_bounded(path) as stream:
@@ -161,7 +163,7 @@ def _globals_of_pickle(path: Path) -> Iterator[str]:
                 yield str(argument).replace(" ", ".")
             elif opcode.name == "STACK_GLOBAL":
                 yield ".".join(texts[-2:])
-                # What it leaves on the stack is no text, but may be remembered like one.
+                # The value on the stack is not text, but may be memoised like text.
                 texts.append("")
             elif opcode.name == "MEMOIZE":
                 memo.append(texts[-1] if texts else "")

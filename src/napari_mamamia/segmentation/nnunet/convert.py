@@ -1,4 +1,4 @@
-"""One checkpoint written again as a safetensors file, checked against the network of its plans."""
+"""Conversion of a checkpoint to a safetensors file, checked against the plans' network."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,11 +13,11 @@ from napari_mamamia.segmentation.nnunet.safetensors import write_safetensors
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """What is written again.
+    """The input of a conversion.
 
-    `source` is the checkpoint (or what a closed room made of it, then `given` is the checkpoint
-    itself), `target` the new file; `plans` and `dataset` are the texts of the model's files,
-    `configuration` the one of the model's folder, "" if its name does not tell.
+    `source` is the checkpoint (or the file that a sandbox made of it, and `given` is then the
+    checkpoint), `target` the new file; `plans` and `dataset` are the texts of the model's files,
+    `configuration` that of the model's folder, "" if its name does not give it.
     """
 
     source: Path
@@ -30,22 +30,22 @@ class Rewriting:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """How many tensors the new file holds, and the SHA-256 of the checkpoint."""
+    """Number of tensors in the new file, and the SHA-256 of the checkpoint."""
 
     tensors: int
     source_sha256: str
 
 
 def rewrite(wanted: Rewriting) -> Rewritten:
-    """Write a checkpoint again.
+    """Convert a checkpoint to safetensors.
 
-    Names and shapes must be those of the plans' network, and what was written is read again and
-    compared to the bit. It takes about a second for each 100 MB.
+    Names and shapes must be those of the plans' network. The new file is read again and compared
+    bit for bit. It takes about a second for each 100 MB.
 
     Raises
     ------
     RefusedCheckpointError
-        If opening it would run something.
+        If opening it would run code.
     ModelError
         If it is damaged, or does not fit the plans.
     SaveError
@@ -54,8 +54,9 @@ def rewrite(wanted: Rewriting) -> Rewritten:
     content = replace(load_checkpoint(wanted.source), path=wanted.given)
     if wanted.configuration and content.configuration not in ("", wanted.configuration):
         raise ModelError(
-            f"{wanted.given} should be of the configuration {wanted.configuration}, as its folder "
-            f"is called, but says {content.configuration}: copy it to the folder that it belongs to"
+            f"expected {wanted.given} to have the configuration {wanted.configuration} of its "
+            f"folder's name, but it has {content.configuration}; copy it to the folder to which "
+            "it belongs"
         )
     configuration = content.configuration or wanted.configuration
     plans = read_plans(wanted.plans, wanted.dataset, configuration, str(wanted.given.parents[1]))

@@ -1,4 +1,4 @@
-"""What an nnU-Net run would cost, read from its plans: no network is loaded. No torch here."""
+"""The cost of an nnU-Net run, computed from its plans without loading a network."""
 
 import math
 from collections.abc import Sequence
@@ -17,10 +17,19 @@ from napari_mamamia.segmentation.nnunet.cascade import after_stage
 
 
 def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
-    """Return the tiles of a case on `grid`, at most; None for another kind of model.
+    """Return an upper limit of the tiles of a case on `grid`, or None for another kind of model.
 
-    Which axes are mirrored stands in the checkpoint, which is not opened: all are counted, so that
-    the engine's own plan has as many copies or fewer.
+    The mirrored axes are stored in the checkpoint, which is not opened: all axes are counted, so
+    that the engine's own plan has at most as many copies.
+
+    Parameters
+    ----------
+    card
+        The card of the model.
+    settings
+        Settings of the run.
+    grid
+        The grid of the case.
 
     Raises
     ------
@@ -52,7 +61,17 @@ def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> T
 
 
 def stage_bytes(plans: Plans, padded: Sequence[int], grid: Grid) -> int:
-    """Return what one stage's volumes take: data, half-precision sums, and resampling."""
+    """Return the memory of one stage's volumes: data, half-precision sums, and resampling.
+
+    Parameters
+    ----------
+    plans
+        The plans of the model.
+    padded
+        Extents of the padded volume.
+    grid
+        The grid of the case.
+    """
     voxels, largest = math.prod(padded), max(math.prod(padded), math.prod(grid.shape))
     return voxels * (4 * plans.inputs + 2 * (plans.labels.heads + 1)) + 12 * largest
 
@@ -63,6 +82,15 @@ def tiles_at_most(
     """Return the number of tiles of a whole volume, and its extents padded to one patch.
 
     A patch of two axes goes through the slices of the first.
+
+    Parameters
+    ----------
+    shape
+        Extents of the volume in voxels.
+    patch
+        Extents of a tile in voxels.
+    step
+        Distance of tiles as a share of the patch.
 
     Examples
     --------
@@ -77,14 +105,21 @@ def tiles_at_most(
 
 
 def copies_at_most(axes: int, most: int | None) -> int:
-    """Return how many mirrored copies there are along `axes`, the tile itself counted.
+    """Return the number of mirrored copies along `axes`, including the tile itself.
+
+    Parameters
+    ----------
+    axes
+        Number of mirrored axes.
+    most
+        Largest number of copies, including the tile; None for all.
 
     Examples
     --------
     >>> copies_at_most(3, None), copies_at_most(3, 3), copies_at_most(1, 8)
     (8, 2, 2)
     """
-    # Copies come in powers of two: the largest one that is not above `most`.
+    # Copies come in powers of two: the largest power that is not above `most`.
     n_axes = axes if most is None else min(most.bit_length() - 1, axes)
     return int(2**n_axes)
 
@@ -92,12 +127,21 @@ def copies_at_most(axes: int, most: int | None) -> int:
 def first_stage_of(card: ModelCard, plans: Plans, checksums: bool = False) -> ModelCard:
     """Return the card of the model whose labels a cascade's second stage refines.
 
-    It lies beside it, under the same name with its own configuration.
+    That model is next to the second stage's folder, under the same name with its own configuration.
+
+    Parameters
+    ----------
+    card
+        The card of the model.
+    plans
+        The plans of the model.
+    checksums
+        Whether to compute the SHA-256 of the weights.
 
     Raises
     ------
     ModelError
-        If it is not there.
+        If it does not exist.
     """
     root = PurePosixPath(card.inner) if card.inner else None
     folder_name = root.name if root else card.path.name

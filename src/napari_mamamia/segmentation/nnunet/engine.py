@@ -1,8 +1,8 @@
-"""The nnU-Net engine: loaded once (checkpoints, plans, network), kept warm, run on many cases.
+"""The nnU-Net engine: checkpoints, plans and network are loaded once for many cases.
 
-Weights are read as data. A cascade brings the engine of its first stage, which lies beside it.
-With torch in single precision on the processor its labels are those of nnunetv2's own predictor,
-voxel for voxel, in the same process and with the same number of threads.
+Weights are read as data. A cascade also loads the engine of its first stage, from the neighbouring
+folder. With torch in single precision on the CPU its labels are those of nnunetv2's own
+predictor, voxel for voxel, in the same process and with the same number of threads.
 """
 
 import math
@@ -59,13 +59,22 @@ from napari_mamamia.segmentation.nnunet.network import build_network, put_weight
 from napari_mamamia.segmentation.nnunet.prepare import Prepared, prepare
 from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint
 
-# One fold's network as a function of tiles, in the precision that its device computes in.
+# One fold's network as a function of tiles, in the precision of its device.
 
 
 def torch_forward(network: nn.Module, device: str, precision: str) -> Forward:
-    """Return the network as a function, with the precision that nnU-Net uses on a device.
+    """Return the network as a function, in the precision that nnU-Net uses on a device.
 
-    On CUDA that is torch's own mixed precision. bf16 on the processor is asked for by name only.
+    On CUDA that is torch's mixed precision. bf16 on the CPU is used only if chosen by name.
+
+    Parameters
+    ----------
+    network
+        The network with its weights.
+    device
+        ``"cpu"``, ``"cuda"`` or ``"mps"``.
+    precision
+        Precision of the computation.
     """
 
     def plain(tile: Any) -> Any:
@@ -82,7 +91,15 @@ def torch_forward(network: nn.Module, device: str, precision: str) -> Forward:
 
 
 def precision_text(settings: EngineSettings, device: str) -> str:
-    """Return the precision computed in: torch's own mixed one on CUDA."""
+    """Return the precision of the computation: torch's mixed precision on CUDA.
+
+    Parameters
+    ----------
+    settings
+        Settings of the run.
+    device
+        ``"cpu"``, ``"cuda"`` or ``"mps"``.
+    """
     if device == "cuda" and settings.precision == "fp32":
         return "fp16 autocast"
     if settings.backend == "openvino":
@@ -99,7 +116,7 @@ _PREDICTED: Final = 960
 
 @dataclass(slots=True, eq=False)
 class NnUNetEngine:
-    """A loaded model. Make it with `load_nnunet`; let go of it with `close`."""
+    """A loaded model. Create it with `load_nnunet`; release it with `close`."""
 
     card: ModelCard
     plans: Plans
@@ -113,20 +130,20 @@ class NnUNetEngine:
 
     @property
     def folds(self) -> tuple[str, ...]:
-        """Names of the folds that are averaged."""
+        """Names of the averaged folds."""
         return tuple(fold for fold, _ in self.checkpoints)
 
     @property
     def flips(self) -> tuple[tuple[int, ...], ...]:
-        """Mirrored copies, as sets of axes of a batch; none where mirroring is off."""
+        """Mirrored copies as sets of batch axes; empty if mirroring is off."""
         if not self.settings.mirroring:
             return ()
         return flips_of(self.checkpoints[0][1].mirror_axes, self.settings.most_copies)
 
     def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
-        """Return what a case on `grid` would cost, as if it held no empty border.
+        """Return the cost of a case on `grid`, assuming no empty border.
 
-        A cascade's first stage, which always sees the whole volume, is counted too.
+        The first stage of a cascade, which always uses the whole volume, is included.
         """
         shape, step = model_shape(grid, self.plans), self.settings.step
         tiles = region_tiles(shape, self.plans, step, grid, region)
@@ -147,17 +164,17 @@ class NnUNetEngine:
         )
 
     def predict(self, given: EngineInput) -> EngineResult:
-        """Label one case; progress comes with every tile and mirrored copy.
+        """Label one case; every tile and mirrored copy reports progress.
 
-        As `Engine.predict`. At the deadline the folds that are whole
-        are averaged, and `Ran.cut_short` says what is missing.
+        As `Engine.predict`. At the deadline the complete folds are averaged, and `Ran.cut_short`
+        names the missing ones.
 
         Raises
         ------
         ModelError
             If the channels do not fit the model.
         OverLimitError
-            If not one fold was whole at the deadline.
+            If no fold was complete at the deadline.
         CaseError
             If the volumes are all zero or not finite.
         """
@@ -165,17 +182,17 @@ class NnUNetEngine:
             return self._predict_case(given, threads)
 
     def run_one_tile(self) -> None:
-        """Run the first fold's network once on an empty tile, to measure how long it takes."""
+        """Run the first fold's network once on an empty tile, to measure its time."""
         fold, checkpoint = self.checkpoints[0]
         with threads_set(self.settings.threads):
             tile = torch.zeros(
                 (1, self.plans.inputs, *self.plans.configuration.patch), device=self.device
             )
             output = self._make_forward(fold, checkpoint)(tile)
-            output.flatten()[:1].cpu()  # a graphics card answers before it is done
+            output.flatten()[:1].cpu()  # a GPU returns before it has finished
 
     def close(self) -> None:
-        """Let go of the networks, and give a graphics card its memory back."""
+        """Release the networks and the memory of a GPU."""
         if self.first_stage is not None:
             self.first_stage.close()
         self._compiled.clear()
@@ -184,10 +201,10 @@ class NnUNetEngine:
         release_memory(self.device)
 
     def _predict_case(self, given: EngineInput, threads: int) -> EngineResult:
-        """Run both stages of a cascade, or the only one.
+        """Run both stages of a cascade, or the only stage.
 
-        The first stage's share of progress and time is what its tiles cost beside the second's. Its
-        first fold may take longer, since nothing comes of the second stage without it.
+        The first stage has the share of progress and time that its tiles have in the total cost.
+        Its first fold may take longer, since the second stage needs it.
         """
         if self.first_stage is None:
             return self._one_stage(given, threads)
@@ -219,7 +236,7 @@ class NnUNetEngine:
         tiles = region_tiles(shape, self.plans, step, grid, region, prepared.box)
         with part(_PREPARED, _PREDICTED, _TOTAL):
             logits, folds = self._average_folds(prepared, tiles, given.deadline, folds_until)
-        # The network's input is as large as the outputs, and is not needed any more.
+        # The network's input is as large as the outputs, and is no longer needed.
         prepared = replace(prepared, data=None)
         watch.add("predict")
         inside = None if region is None else prepared.frame.box_to_model(region, grid)
@@ -242,9 +259,9 @@ class NnUNetEngine:
         deadline: float | None,
         folds_until: float | None = None,
     ) -> tuple[Any, tuple[str, ...]]:
-        """Return the mean output of the folds, in half precision, and which folds are in it.
+        """Return the mean output of the folds in half precision, and the names of these folds.
 
-        The first fold may take until `deadline`, all others until `folds_until` if that is given.
+        The first fold may take until `deadline`, all others until `folds_until` if it is set.
         """
         total: Any = None
         folds: list[str] = []
@@ -274,8 +291,8 @@ class NnUNetEngine:
                 if folds:
                     break
                 raise OverLimitError(
-                    f"{self.card.name} should finish one fold within the time limit, but its "
-                    f"{len(tiles.places)} tiles x {len(self.flips) + 1} copies took longer: allow "
+                    f"expected {self.card.name} to finish one fold within the time limit, but its "
+                    f"{len(tiles.places)} tiles x {len(self.flips) + 1} copies took longer; allow "
                     "more time, choose fewer mirrored copies or a larger step, or a region"
                 ) from stop
             total = logits if total is None else total.add_(logits)
@@ -313,7 +330,7 @@ class NnUNetEngine:
     ) -> Ran:
         cut = ""
         if len(done) < len(self.checkpoints):
-            cut = f"the time limit came after {len(done)} of {len(self.checkpoints)} folds"
+            cut = f"the time limit was reached after {len(done)} of {len(self.checkpoints)} folds"
         return Ran(
             folds_asked=self.folds,
             folds_done=done,
@@ -331,19 +348,26 @@ class NnUNetEngine:
 
 
 def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUNetEngine:
-    """Load a model: unpack a zip, read weights as data, build the network.
+    """Load a model: unpack its zip, read weights as data, build the network.
+
+    Parameters
+    ----------
+    card
+        The card of the model.
+    settings
+        Settings of the run; None for the defaults.
 
     Raises
     ------
     ModelError
         If the card is of another kind of model, a fold or checkpoint is missing, the file is
-        damaged or wants to run something, the trainer is unknown, or the weights do not fit.
+        damaged or contains code, the trainer is unknown, or the weights do not fit.
     MissingExtraError
         If the backend is not installed.
     """
     settings = settings or EngineSettings()
     if card.kind is not ModelKind.NNUNET or card.missing:
-        kind = f"{card.path} should be an nnU-Net v2 model, but is {card.kind.value}"
+        kind = f"expected {card.path} to be an nnU-Net v2 model, but it is {card.kind.value}"
         raise ModelError("; ".join(card.missing) or f"{kind}: choose another")
     device = choose_device("cpu" if settings.backend == "openvino" else settings.device)
     folder = card.path
@@ -356,8 +380,8 @@ def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUN
     if not trainer_known(trainer) and not settings.accept_trainer:
         raise ModelError(
             f"{card.name} should come from one of nnU-Net's own trainers, but was made by "
-            f"{trainer!r}, whose code is not at hand: if it uses the network of the plans, accept "
-            'the trainer ("accept_trainer": true in the recipe)'
+            f"{trainer!r}, whose code is not available; if it uses the network of the plans, "
+            'accept the trainer ("accept_trainer": true in the recipe)'
         )
     plans = _load_plans(root, checkpoints[0][1].configuration or card.configuration)
     report_progress(1, 2, "Loading the model")
@@ -376,7 +400,7 @@ def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUN
 
 
 def _first_stage(card: ModelCard, plans: Plans, settings: EngineSettings) -> NnUNetEngine:
-    """Load the model whose labels a cascade's second stage refines; it lies beside it."""
+    """Load the first stage of a cascade from the folder next to it."""
     before = first_stage_of(card, plans, checksums=bool(card.sha256))
     folds = tuple(fold for fold in settings.folds if fold in before.folds)
     stage_settings = replace(settings, folds=folds, checkpoint="", keep_probability=False)
@@ -390,14 +414,14 @@ def _load_checkpoints(
     absent = [fold for fold in folds if fold not in card.folds]
     if absent:
         raise ModelError(
-            f"{card.name} should have fold(s) {', '.join(folds)}, but {', '.join(absent)} is not "
-            f"there; it has {', '.join(card.folds)}: choose among these, or copy the missing folder"
+            f"{card.name} has the folds {', '.join(card.folds)}, but not {', '.join(absent)}; "
+            "choose among these, or copy the missing folder"
         )
     name = settings.checkpoint or next(iter(card.checkpoints), "")
     if not name:
         raise ModelError(
-            f"the folds of {card.name} should share a checkpoint of one name, but have none in "
-            "common: name one with the checkpoint setting"
+            f"expected the folds of {card.name} to share a checkpoint of one name, but they have "
+            "none in common; choose one with the checkpoint setting"
         )
     files = {fold: checkpoint_file(root / f"fold_{fold}", name) for fold in folds}
     return [(fold, load_checkpoint(file)) for fold, file in files.items()]
@@ -411,6 +435,6 @@ def _load_plans(root: Path, configuration: str) -> Plans:
                 texts.append(stream.read().decode("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             raise ModelError(
-                f"{root / name} should be readable, but {error}: copy the model again"
+                f"expected {root / name} to be readable, but {error}; copy the model again"
             ) from error
     return read_plans(texts[0], texts[1], configuration, str(root))

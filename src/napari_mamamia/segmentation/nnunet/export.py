@@ -1,11 +1,12 @@
-"""From the network's outputs to labels on the case's own grid: nnU-Net's, several times faster.
+"""Convert the network's outputs to labels on the case's own grid, as nnU-Net but faster.
 
-A voxel can only become foreground where, among the model voxels that it is interpolated from, some
-foreground output is above background's (for regions: above 0), since weights of linear
-interpolation are not negative and floating-point sums keep order. So only the box of those voxels
-is resampled; everything else is background. Inside the box the same products and sums are formed in
-the same order as by SciPy, and rounded to half precision as nnU-Net does, so that ties fall alike.
-Source: nnunetv2 2.8.1, inference/export_prediction.py; SciPy 1.17, ndimage, NI_ZoomShift.
+A voxel can become foreground only if, among the model voxels from which it is interpolated, some
+foreground output is above that of background (for regions: above 0), since the weights of linear
+interpolation are not negative and floating-point sums keep order. Therefore only the box of those
+voxels is resampled; everything else is background. Inside the box the same products and sums are
+computed in the same order as in SciPy, and rounded to half precision as in nnU-Net, so that ties
+are resolved equally. Source: nnunetv2 2.8.1, inference/export_prediction.py; SciPy 1.17, ndimage,
+NI_ZoomShift.
 """
 
 from collections.abc import Sequence
@@ -53,11 +54,11 @@ def export_labels(
     Parameters
     ----------
     logits
-        ``(heads, a, b, c)`` half tensor on the processor, on the model's grid.
+        ``(heads, a, b, c)`` half tensor on the CPU, on the model's grid.
     prepared
-        What `prepare` returned for the case.
+        The result of `prepare` for the case.
     plans
-        The model's.
+        The plans of the model.
     region
         Box of the case's grid along the model's axes; outside it everything becomes background.
     """
@@ -70,9 +71,9 @@ def export_labels(
         cropped = _export_direct(logits, plans.labels)
     elif how.method == "none":
         raise ModelError(
-            f"outputs of {tuple(logits.shape[1:])} voxels should be brought to {shape}, but the "
-            "plans resample the input and not the outputs (nnU-Net itself fails here): restore the "
-            "plans.json that came with the model"
+            f"expected outputs of {tuple(logits.shape[1:])} voxels to be resampled to {shape}, "
+            "but the plans resample the input and not the outputs (nnU-Net itself fails here); "
+            "restore the plans.json that came with the model"
         )
     elif how.method == "spline" and how.order == 1 and (axis is None or how.order_z == 0):
         cropped = _in_box(logits, shape, axis, plans.labels)
@@ -89,8 +90,17 @@ def export_labels(
 def export_probability(logits: Any, prepared: Prepared, plans: Plans) -> NDArray[np.float16]:
     """Return the probability that a voxel is not background, float16 ``(z, y, x)``.
 
-    It is taken on the model's grid (1 minus softmax of background; the largest sigmoid with
-    regions) and interpolated linearly; no label is made from it.
+    It is computed on the model's grid (1 minus softmax of background; the largest sigmoid with
+    regions) and interpolated linearly; no label depends on it.
+
+    Parameters
+    ----------
+    logits
+        Outputs of the network, ``(heads, a, b, c)``.
+    prepared
+        Input of the network, with the way back.
+    plans
+        The plans of the model.
     """
     whole = np.zeros(prepared.frame.shape, dtype=np.float16)
     shares = torch.empty(logits.shape[1:], dtype=torch.float32)
@@ -109,7 +119,15 @@ def export_probability(logits: Any, prepared: Prepared, plans: Plans) -> NDArray
 
 
 def foreground_box(logits: Any, labels: Labels) -> Box:
-    """Return the box of model voxels where some foreground output wins; empty if none does."""
+    """Return the box of model voxels where a foreground output wins; empty if there is none.
+
+    Parameters
+    ----------
+    logits
+        Outputs of the network, ``(heads, a, b, c)``.
+    labels
+        The label table.
+    """
     hit = np.zeros(tuple(logits.shape[1:]), dtype=np.bool_)
     for plane, row in zip(logits.movedim(1, 0), hit, strict=True):
         values = plane.float()
@@ -119,7 +137,14 @@ def foreground_box(logits: Any, labels: Labels) -> Box:
 
 
 def linear_places(before: int, after: int) -> _Line:
-    """Return how one axis of `after` voxels is interpolated from `before` ones, edges repeated.
+    """Return the interpolation of one axis from `before` to `after` voxels, with repeated edges.
+
+    Parameters
+    ----------
+    before
+        Extent of the present axis in voxels.
+    after
+        Extent of the new axis in voxels.
 
     Source: SciPy ndimage, NI_ZoomShift with grid_mode, order 1, mode nearest.
     """
@@ -143,7 +168,7 @@ def _export_direct(logits: Any, labels: Labels) -> NDArray[Any]:
 
 
 def _in_box(logits: Any, shape: Sequence[int], axis: int | None, labels: Labels) -> NDArray[Any]:
-    """Return labels of `shape`, interpolated within the box that can be foreground."""
+    """Return labels of `shape`, interpolated within the box of possible foreground."""
     out = np.zeros(tuple(shape), dtype=labels.dtype)
     box = foreground_box(logits, labels)
     if box.is_empty:
@@ -161,7 +186,7 @@ def _in_box(logits: Any, shape: Sequence[int], axis: int | None, labels: Labels)
         _find_span(line, box.start[k], box.stop[k]) for line, k in zip(lines, turn, strict=True)
     ]
     if any(first == stop for first, stop in spans):
-        return out  # all foreground lies between the voxels that coarser ones are taken from
+        return out  # all foreground is between the voxels from which coarser ones are interpolated
     (z0, z1), (y0, y1), (x0, x1) = spans
     down, across = lines[1].cut(y0, y1), lines[2].cut(x0, x1)
     for z in range(z0, z1):
@@ -195,7 +220,7 @@ def _blend_slice(
                 term = lines[:, torch.from_numpy(columns - x0)]
                 term *= torch.from_numpy(column_weight)
                 total = term if total is None else total.add_(term)
-    # NumPy rounds double to half once; torch would round to single precision in between
+    # NumPy rounds double to half in one step; torch would round to single precision in between
     half: NDArray[np.float16] = total.numpy().astype(np.float16)
     return half
 
@@ -203,7 +228,7 @@ def _blend_slice(
 def _export_slowly(
     logits: Any, shape: Sequence[int], how: Resampling, axis: int | None, labels: Labels
 ) -> NDArray[Any]:
-    """Return labels by resampling every output whole, for plans that ask for unusual ways."""
+    """Return labels by resampling every output completely, for plans with unusual settings."""
     heads = []
     for index, head in enumerate(logits):
         report_progress(index, len(logits), "Writing labels")
@@ -221,7 +246,8 @@ def _export_slowly(
 def _decide_labels(values: NDArray[Any], labels: Labels) -> NDArray[Any]:
     """Return the label of each pixel from ``(heads, ...)`` outputs; ties go to the smaller label.
 
-    With regions each output counts where its sigmoid exceeds one half, later ones over earlier.
+    With regions each output counts where its sigmoid exceeds one half, later ones over earlier
+    ones.
     """
     out = np.zeros(values.shape[1:], dtype=labels.dtype)
     if labels.has_regions:
@@ -245,6 +271,6 @@ def _make_nearest(before: int, after: int) -> _Line:
 
 
 def _find_span(line: _Line, first: int, stop: int) -> tuple[int, int]:
-    """Return the voxels of the new axis that are interpolated from ``first .. stop - 1``."""
+    """Return the voxels of the new axis that depend on ``first .. stop - 1``."""
     touched = np.flatnonzero((line.high >= first) & (line.low < stop))
     return (int(touched[0]), int(touched[-1]) + 1) if touched.size else (0, 0)

@@ -1,7 +1,7 @@
-"""Taking the numbers out of a refused checkpoint: it is opened in a closed room, never here.
+"""Extract the numbers of a refused checkpoint, which is opened only in a sandbox.
 
-Whatever the file runs finds no network, a read-only system with no person's files, one fresh
-folder to write to, and limits of time and memory. Only a safetensors file is taken out.
+Code in the file has no network, a read-only system without personal files, one fresh folder to
+write to, and limits of time and memory. Only a safetensors file leaves the sandbox.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from napari_mamamia.segmentation.sandbox.run import run_in_sandbox
 from napari_mamamia.segmentation.sandbox.sandbox import find_interpreter, lay_out_module
 
 _MODULE: Final = Path(__file__).with_name("unpickle.py")
-_RESULT: Final = "weights.safetensors"  # nnunet_unpickle.RESULT; importing it would import torch
+_RESULT: Final = "weights.safetensors"  # unpickle.RESULT; importing it would import torch
 _TORCH_BYTES: Final = 2 * 10**9  # torch alone takes 0.3 to 1 GB
 _PER_BYTE: Final = 5  # the file, its pickled half and its copy are in memory at once
 _SCRATCH_BYTES: Final = 64 * 2**20
@@ -32,13 +32,13 @@ _PROGRAM: Final = "opening the checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """What opening one checkpoint may take: seconds, and bytes of memory (0: by its size)."""
+    """Limits for opening one checkpoint: seconds, and bytes of memory (0: from the file size)."""
 
     seconds: float = 120.0
     memory_bytes: int = 0
 
     def for_file(self, checkpoint: Path) -> RunLimits:
-        """Return the limits of a run; what it may write follows from the file's size too."""
+        """Return the limits of a run, with an output limit that depends on the file size."""
         size = checkpoint.stat().st_size
         usual = min(_TORCH_BYTES + _PER_BYTE * size, usual_memory_bytes())
         return RunLimits(
@@ -50,52 +50,54 @@ class SandboxLimits:
 
 
 def sandbox(*, as_root: bool = False) -> Isolation:
-    """Return what makes a closed room on this computer.
+    """Return the sandbox of this computer.
 
     Raises
     ------
     ModelError
-        If nothing does; the message says why, and there is no way around it. Or if this is root,
-        unless `as_root` allows that.
+        If this computer has no sandbox, with the reason, or if the user is root, unless `as_root`
+        allows it.
     """
     require_no_root(as_root=as_root)
     check = find_isolation((IsolationKind.BUBBLEWRAP,))
     if check.usable:
         return check.usable[0]
     raise ModelError(
-        "a checkpoint that wants to run something is only opened in a closed room, but this "
-        f"computer has none ({'; '.join(check.reasons)}): convert it on a computer that has one, "
-        "or ask the model's author for a clean file"
+        "a checkpoint that contains code is only opened in a sandbox, but this computer has none "
+        f"({'; '.join(check.reasons)}); convert it on a computer with a sandbox, or ask the "
+        "model's author for a clean file"
     )
 
 
 def taken_out(
     checkpoint: Path, isolation: Isolation, work: Path, limits: SandboxLimits | None = None
 ) -> Path:
-    """Open a checkpoint in a closed room and return what came out of it.
+    """Open a checkpoint in a sandbox and return the extracted file.
 
-    The file that is returned lies in `work`, is plain and of a possible size; nothing else of it
-    has been looked at, see `nnunet_convert`.
+    The returned file is in `work`, is a plain file and has a possible size; its content is not
+    checked here, see `convert`.
 
     Parameters
     ----------
     checkpoint
-        The file.
+        The checkpoint file.
     isolation
         From `sandbox`.
     work
-        An empty folder that nothing else uses; the caller removes it.
+        An empty folder for this run alone; the caller removes it.
     limits
-        None takes the usual ones.
+        The limits of the run; None for the default limits.
 
     Raises
     ------
     ModelError
-        If there is no room, a limit was reached, or the file could not be opened; with the reason.
+        If there is no sandbox, a limit was reached, or the file could not be opened; with the
+        reason.
     """
     if not isolation.is_closed:
         raise ModelError(
-            f"{checkpoint} is opened in a closed room only, got none: install bubblewrap"
+            f"{checkpoint} can only be opened in a sandbox, but this computer has none; install "
+            "bubblewrap"
         )
     allowed = (limits or SandboxLimits()).for_file(checkpoint)
     layout = lay_out_module(_MODULE, checkpoint, {}, work, find_interpreter())
@@ -103,7 +105,7 @@ def taken_out(
     log = work / "log.txt"
     run = run_in_sandbox(layout, isolation, allowed, work, log, wording)
     if run.ending is not Ending.FINISHED:
-        raise ModelError(f"{checkpoint} could not be opened in the closed room: {run.reason}")
+        raise ModelError(f"{checkpoint} could not be opened in the sandbox: {run.reason}")
     result = layout.output[0] / _RESULT
     require_plain_file(result, allowed.output_bytes)
     return result

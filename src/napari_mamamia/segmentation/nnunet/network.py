@@ -1,4 +1,4 @@
-"""Networks of nnU-Net models, built from names that are looked up in tables, never imported."""
+"""Networks of nnU-Net models, built from names in tables that are never imported."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -47,7 +47,7 @@ _ARGUMENTS: Final = frozenset(
 )
 _BATCH_NORM_TRAINER: Final = "nnUNetTrainerBN"
 
-# Trainers of nnunetv2 2.8.1 whose network is the plans' own; of others it cannot be known.
+# Trainers of nnunetv2 2.8.1 that use the network of the plans; for other trainers it is unknown.
 _TRAINER_ENDINGS: Final = """
 Adam Adam1en3 Adam3en4 Adan Adan1en1 Adan1en3 Adan3en4 AdanCosAnneal BN Benchmark_5epochs
 Benchmark_5epochs_noDataLoading CELoss CELoss_5epochs CosAnneal DA5 DA5Segord0 DA5_10epochs
@@ -66,7 +66,7 @@ _TRAINERS: Final = frozenset(
 
 
 def trainer_known(name: str) -> bool:
-    """Whether a trainer is one of nnU-Net's own that builds the network of the plans."""
+    """Return whether a trainer is an nnU-Net trainer that builds the network of the plans."""
     return name in _TRAINERS
 
 
@@ -78,17 +78,17 @@ def build_network(
     Raises
     ------
     ModelError
-        If class, operation or argument is not on the lists above; nothing is imported then.
+        If a class, operation or argument is not on the lists above; nothing is imported then.
     """
     package, _, name = architecture.class_name.rpartition(".")
     if name not in _NETWORKS or not f"{package}.".startswith(_PACKAGE):
         raise ModelError(
-            f"{where}: the network should be one of {', '.join(_NETWORKS)} of nnU-Net's "
-            f"{_PACKAGE.rstrip('.')}, got {architecture.class_name!r}: nothing was imported; a "
-            "model with a network of its own can only be run in isolation"
+            f"{where}: expected one of the networks {', '.join(_NETWORKS)} of nnU-Net's "
+            f"{_PACKAGE.rstrip('.')}, but got {architecture.class_name!r}; nothing was imported; "
+            "a model with its own network can only be run in isolation"
         )
     arguments = _read_arguments(architecture, where)
-    if trainer == _BATCH_NORM_TRAINER:  # this trainer exchanges the plans' instance normalisation
+    if trainer == _BATCH_NORM_TRAINER:  # this trainer replaces the plans' instance normalisation
         dimensions = 2 if arguments["conv_op"] is nn.Conv2d else 3
         arguments["norm_op"] = _OPERATIONS[f"BatchNorm{dimensions}d"]
         arguments["norm_op_kwargs"] = {"eps": 1e-5, "affine": True}
@@ -98,20 +98,27 @@ def build_network(
         )
     except (TypeError, ValueError, AssertionError, RuntimeError, IndexError, KeyError) as error:
         raise ModelError(
-            f"{where}: {name} cannot be built from the plans ({error}): "
-            "restore the plans.json that came with the model"
+            f"{where}: {name} cannot be built from the plans ({error}); restore the plans.json "
+            "that came with the model"
         ) from error
     built: nn.Module = network.eval().requires_grad_(False)
     return built
 
 
 def put_weights(network: nn.Module, checkpoint: Checkpoint) -> None:
-    """Fill `network` with a checkpoint's weights; every one must fit.
+    """Load a checkpoint's weights into `network`; every tensor must fit.
+
+    Parameters
+    ----------
+    network
+        The network with its weights.
+    checkpoint
+        Weights and settings of a fold.
 
     Raises
     ------
     ModelError
-        If names or shapes differ; the message has the first ones.
+        If names or shapes differ; the message has the first differences.
     """
     state, given = network.state_dict(), checkpoint.weights
     absent = [name for name in state if name not in given]
@@ -128,8 +135,8 @@ def put_weights(network: nn.Module, checkpoint: Checkpoint) -> None:
             if names
         )
         raise ModelError(
-            f"{checkpoint.path} should fit the network of the plans, but it {what} "
-            f"({len(absent) + len(extra) + len(odd)} differences): plans.json, dataset.json and "
+            f"expected {checkpoint.path} to fit the network of the plans, but it {what} "
+            f"({len(absent) + len(extra) + len(odd)} differences); plans.json, dataset.json and "
             "checkpoint must come from the same training"
         )
     with torch.no_grad():
@@ -143,15 +150,15 @@ def _read_arguments(architecture: Architecture, where: str) -> dict[str, Any]:
     )
     if strange:
         raise ModelError(
-            f"{where}: the network's arguments should be among nnU-Net's own, got "
-            f"{', '.join(map(repr, strange))}: this model cannot be built here"
+            f"{where}: expected arguments of nnU-Net's own networks, but got "
+            f"{', '.join(map(repr, strange))}; this model cannot be built here"
         )
     return {
         name: _find_operation(value, where)
         if (name in architecture.imports or name.endswith("_op") or name == "nonlin") and value
         else value
         for name, value in arguments.items()
-        if name != "deep_supervision"  # only training has outputs of coarser levels
+        if name != "deep_supervision"  # only training uses outputs of coarser levels
     }
 
 
@@ -159,7 +166,7 @@ def _find_operation(name: Any, where: str) -> Any:
     package, _, last = str(name).rpartition(".")
     if last not in _OPERATIONS or not f"{package}.".startswith("torch.nn."):
         raise ModelError(
-            f"{where}: an operation should be one of torch.nn's {', '.join(_OPERATIONS)}, got "
-            f"{name!r}: nothing was imported; this model can only be run in isolation"
+            f"{where}: expected one of torch.nn's operations {', '.join(_OPERATIONS)}, but got "
+            f"{name!r}; nothing was imported; this model can only be run in isolation"
         )
     return _OPERATIONS[last]

@@ -1,8 +1,9 @@
-"""From a case's volumes to the network's input, as nnU-Net prepares it, one channel at a time.
+"""Convert a case's volumes to the network's input, as nnU-Net prepares it.
 
-Order of steps: turn, crop to what is not zero, normalise, resample. Normalising works on float32
-with the memory order that nnU-Net's own arrays have, since a mean of float32 values depends on it.
-Source: nnunetv2 2.8.1, preprocessing/preprocessors/default_preprocessor.py, preprocessing/cropping,
+Channels are processed one at a time. Order of steps: reorient, crop to voxels that are not zero,
+normalise, resample. Normalisation works on float32 with the memory order of nnU-Net's own arrays,
+since a mean of float32 values depends on it. Source: nnunetv2 2.8.1,
+preprocessing/preprocessors/default_preprocessor.py, preprocessing/cropping,
 preprocessing/normalization/default_normalization_schemes.py.
 """
 
@@ -18,6 +19,7 @@ from scipy import ndimage
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.model.nnunet_geometry import (
     Frame,
@@ -32,14 +34,14 @@ from napari_mamamia.segmentation.model.nnunet_resample import (
     separate_axis,
 )
 
-_STEPS: Final = 1000  # of a channel
+_STEPS: Final = 1000  # voxels of a channel at a time
 _EPSILON: Final = 1e-8
 """Smallest divisor. Source: default_normalization_schemes.py, for float32."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """The network's input and the way back.
+    """The network's input, and the data for the way back to the case's grid.
 
     `data` is a float32 tensor ``(channel, a, b, c)`` on the model's grid; `box` is the crop, along
     the model's axes at the case's own spacing; `wanted` is the spacing of the model's grid.
@@ -57,7 +59,7 @@ def prepare(
     plans: Plans,
     previous: NDArray[Any] | None = None,
 ) -> Prepared:
-    """Make the network's input of a case.
+    """Return the network's input for a case.
 
     Parameters
     ----------
@@ -66,14 +68,15 @@ def prepare(
     grid
         Their grid.
     plans
-        The model's.
+        The plans of the model.
     previous
-        Labels ``(z, y, x)`` of a cascade's first stage; needed by its second.
+        Labels ``(z, y, x)`` of a cascade's first stage, needed by its second stage.
 
     Raises
     ------
     ModelError
-        If the number of channels differs from the model's, or the first stage is missing.
+        If the number of channels differs from the model's, or the labels of the first stage are
+        missing.
     CaseError
         If every voxel is zero, or a voxel is not finite.
     """
@@ -86,7 +89,7 @@ def prepare(
         nonzero |= volume != 0
     box = Box.around(nonzero)
     if box.is_empty:
-        raise CaseError("every voxel of the input is zero: open the images that belong to the case")
+        raise CaseError("every voxel of the input is zero; open the images that belong to the case")
     first = None if previous is None else frame.to_model(previous)[box.slices]
     mask = _norm_mask(nonzero[box.slices], first, plans)
     del nonzero
@@ -107,9 +110,9 @@ def prepare(
         labels = resample_labels(_mark_outside(first, mask), shape, seg, axis)
         if labels.shape != shape:
             raise ModelError(
-                f"a first stage's labels of {labels.shape} voxels should be brought to {shape}, "
-                "but the plans resample images and not labels: restore the plans.json that came "
-                "with the model"
+                f"a first stage's labels of {labels.shape} voxels need resampling to {shape}, but "
+                "the plans resample images and not labels; restore the plans.json that came with "
+                "the model"
             )
         data[len(seen) :] = torch.from_numpy(plans.labels.one_hot(labels))
     return Prepared(data, frame, box, target)
@@ -120,31 +123,32 @@ def _require_inputs(
 ) -> None:
     if len(arrays) != len(plans.channels):
         raise ModelError(
-            f"{plans.dataset} takes {len(plans.channels)} channel(s) ({', '.join(plans.channels)}),"
-            f" got {len(arrays)}: choose the phases that it was trained on, one for each channel"
+            f"{plans.dataset} has {count_of(len(plans.channels), 'channel')} "
+            f"({', '.join(plans.channels)}), "
+            f"but got {len(arrays)}; choose the phases of its training, one for each channel"
         )
     for name, array in zip(plans.channels, arrays, strict=True):
         if array.shape != grid.shape:
             raise ModelError(
-                f"channel {name} has shape {array.shape}, the case has {grid.shape} (z, y, x): "
-                "every channel must lie on the case's own grid"
+                f"channel {name} has shape {array.shape}, but the case has {grid.shape} (z, y, "
+                "x); every channel must be on the case's own grid"
             )
         if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
             raise CaseError(
-                f"channel {name} should be finite everywhere, but holds NaN or infinity: "
+                f"expected channel {name} to be finite everywhere, but it holds NaN or infinity; "
                 "export the images again"
             )
     if plans.configuration.previous_stage and previous is None:
         raise ModelError(
             f"{plans.configuration.name} refines the result of "
-            f"{plans.configuration.previous_stage}, which was not given: run that stage first"
+            f"{plans.configuration.previous_stage}, which is missing; run that stage first"
         )
 
 
 def _norm_mask(
     nonzero: NDArray[np.bool_], previous: NDArray[Any] | None, plans: Plans
 ) -> NDArray[np.bool_] | None:
-    """Return the voxels that normalising looks at; None if no channel asks for a mask."""
+    """Return the voxels used for normalisation, or None if no channel uses a mask."""
     if previous is None and not any(norm.in_mask for norm in plans.configuration.norms):
         return None
     mask: NDArray[np.bool_] = ndimage.binary_fill_holes(nonzero)
@@ -152,7 +156,7 @@ def _norm_mask(
 
 
 def _mark_outside(previous: NDArray[Any], mask: NDArray[np.bool_] | None) -> NDArray[np.int16]:
-    """Return a first stage's labels with -1 outside the mask, as nnU-Net marks it."""
+    """Return the labels of a first stage with -1 outside the mask, as in nnU-Net."""
     labels = previous.astype(np.int16)
     if mask is not None:
         labels[~mask] = -1
@@ -176,8 +180,8 @@ def _normalise_channel(
     elif norm.scheme == "RGBTo01Normalization":
         if image.min() < 0 or image.max() > 255:
             raise ModelError(
-                f"a colour channel should lie in 0 to 255, got {image.min():g} to "
-                f"{image.max():g}: this model was made for colour images"
+                "expected a colour channel to have values of 0 to 255, but it has "
+                f"{image.min():g} to {image.max():g}; this model was made for colour images"
             )
         image /= 255.0
     return image

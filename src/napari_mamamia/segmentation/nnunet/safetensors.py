@@ -1,8 +1,8 @@
-"""nnU-Net checkpoints as safetensors files: numbers and a short text, nothing that could run.
+"""nnU-Net checkpoints as safetensors files: numbers and a short text, no code.
 
-Tensors that share their numbers are stored once; the header says under which further names they
-appear, the trainer, the configuration, the mirroring axes, and the SHA-256 of the file that it was
-made from. Source of the format: huggingface/safetensors, README.md, "Format".
+Tensors that share their numbers are stored once. The header holds their further names, the trainer,
+the configuration, the mirroring axes, and the SHA-256 of the original checkpoint. Source of the
+format: huggingface/safetensors, README.md, "Format".
 """
 
 from collections.abc import Mapping
@@ -23,15 +23,15 @@ from napari_mamamia.segmentation.sandbox.external import printable
 
 _AXES: Final = (0, 1, 2)
 _NAME_LENGTH: Final = 200
-_COPY: Final = "convert the model again, or copy the file again from where it came from"
+_COPY: Final = "convert the model again, or copy the file again from its source"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """What a run needs of a checkpoint.
+    """The contents of a checkpoint that a run needs.
 
-    `mirror_axes` are the axes that mirrored copies may be made along (0 is the first of the
-    model's), empty where the trainer did not mirror.
+    `mirror_axes` are the axes along which mirrored copies may be made (0 is the first of the
+    model's), empty if the trainer did not mirror.
     """
 
     path: Path
@@ -41,16 +41,17 @@ class Checkpoint:
     mirror_axes: tuple[int, ...]
 
 
-@reads("a whole safetensors file", "copy it again from where it came from", ModelError)
+@reads("a whole safetensors file", "copy it again from its source", ModelError)
 def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the tensors of a safetensors file by name, and the texts of its header.
 
-    They are read, not mapped: a mapped file that is cut short meanwhile ends the process.
+    The file is read, not memory-mapped: the process would crash if a mapped file were truncated
+    meanwhile.
 
     Raises
     ------
     ModelError
-        If the file is damaged or cut off.
+        If the file is damaged or truncated.
     """
     with open_plain(path) as stream:
         content = stream.read()
@@ -58,31 +59,34 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         tensors: dict[str, Any] = load(content)
     except (SafetensorError, OSError, ValueError, RuntimeError) as error:
         raise ModelError(
-            f"{path} should be a whole safetensors file, but it is damaged or cut off "
-            f"({printable(str(error))}): {_COPY}"
+            f"expected {path} to be a complete safetensors file, but it is damaged or truncated "
+            f"({printable(str(error))}); {_COPY}"
         ) from error
     header = parsed_json(content[8 : 8 + int.from_bytes(content[:8], "little")].decode("utf-8"))
     return tensors, header.get("__metadata__") or {}
 
 
-@reads("a whole safetensors file", "copy it again from where it came from", ModelError)
+@reads("a whole safetensors file", "copy it again from its source", ModelError)
 def read_safetensors(path: Path) -> Checkpoint:
-    """Return a checkpoint from a safetensors file; nothing can run while it is read.
+    """Return a checkpoint from a safetensors file; reading it cannot run code.
 
     Raises
     ------
     ModelError
-        If the file is damaged, or is no checkpoint that this software wrote.
+        If the file is damaged, or not a checkpoint that this software wrote.
     """
     weights, texts = read_tensors(path)
     if texts.get("format") != FORMAT:
         raise ModelError(
-            f"{path} should be a checkpoint that  mamamia models convert  wrote, but its header "
-            f"says {printable(texts.get('format', 'nothing'), 60)!r}: choose the model's own format"
+            f"expected {path} to be a converted checkpoint of this software, but the format in "
+            f"its header is {printable(texts.get('format', 'nothing'), 60)!r}; choose the model's "
+            "own format"
         )
     for name, first in _read_same(texts, path).items():
         if first not in weights:
-            raise ModelError(f"{path}: {name} should equal {first}, which is not there: {_COPY}")
+            raise ModelError(
+                f"{path}: expected {name} to equal {first}, which is not there; {_COPY}"
+            )
         weights[name] = weights[first]
     return Checkpoint(
         path=path,
@@ -94,14 +98,23 @@ def read_safetensors(path: Path) -> Checkpoint:
 
 
 def write_safetensors(checkpoint: Checkpoint, path: Path, source_sha256: str) -> int:
-    """Write a checkpoint, read it again and compare; return how many tensors are stored.
+    """Write a checkpoint, read it again and compare; return the number of tensors.
+
+    Parameters
+    ----------
+    checkpoint
+        Weights and settings of a fold.
+    path
+        Path of the file or folder.
+    source_sha256
+        SHA-256 of the original checkpoint.
 
     Raises
     ------
     SaveConflictError
-        If there is a file at `path`.
+        If a file exists at `path`.
     SaveError
-        If the system refuses to write, or what was read differs.
+        If the system refuses to write, or the file differs when read again.
     """
     tensors, same = distinct(checkpoint.weights)
     text = header(
@@ -116,20 +129,20 @@ def write_safetensors(checkpoint: Checkpoint, path: Path, source_sha256: str) ->
             save_file(tensors, temporary, text)
         except SafetensorError as error:
             raise SaveError(
-                f"{path.name} should be written to {path.parent}, but {error}: make room, or "
-                "choose another folder"
+                f"cannot write {path.name} to {path.parent}: {error}; make room, or choose "
+                "another folder"
             ) from error
-        temporary.chmod(0o644)  # the package's own is for its writer alone
+        temporary.chmod(0o644)  # the permissions of the package's own file allow its writer alone
         if not _is_equal(checkpoint, read_safetensors(temporary)):
             raise SaveError(
-                f"{path} should hold the numbers of {checkpoint.path}, but what was read again "
-                "differs from what was written: check the disk and convert again"
+                f"expected {path} to hold the numbers of {checkpoint.path}, but it differs from "
+                "them when read again; check the disk and convert again"
             )
     return len(tensors)
 
 
 def _is_equal(one: Checkpoint, other: Checkpoint) -> bool:
-    """Whether two checkpoints are the same to the last bit, NaN too."""
+    """Return whether two checkpoints are bit-identical, including NaN."""
     facts = [(c.trainer, c.configuration, c.mirror_axes, set(c.weights)) for c in (one, other)]
     return facts[0] == facts[1] and all(
         _same_bits(value, other.weights[name]) for name, value in one.weights.items()
@@ -148,7 +161,9 @@ def _read_same(texts: Mapping[str, str], path: Path) -> dict[str, str]:
     if not isinstance(same_names, dict) or not all(
         isinstance(same_name, str) for same_name in same_names.values()
     ):
-        raise ModelError(f"{path}: its header should say which tensors are the same: {_COPY}")
+        raise ModelError(
+            f"{path}: expected its header to list the tensors that share numbers; {_COPY}"
+        )
     return same_names
 
 
@@ -156,8 +171,8 @@ def _read_axes(texts: Mapping[str, str], path: Path) -> tuple[int, ...]:
     axes = _parse_entry(texts, "mirror_axes", path)
     if not isinstance(axes, list) or any(type(a) is not int or a not in _AXES for a in axes):
         raise ModelError(
-            f"{path}: the mirroring axes should be among 0, 1, 2, got "
-            f"{printable(str(axes), 60)}: {_COPY}"
+            f"{path}: expected the mirroring axes to be among 0, 1, 2, but they are "
+            f"{printable(str(axes), 60)}; {_COPY}"
         )
     return tuple(axes)
 
@@ -166,4 +181,4 @@ def _parse_entry(texts: Mapping[str, str], key: str, path: Path) -> Any:
     try:
         return parsed_json(texts.get(key, "null"))
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: {key} of its header cannot be read: {_COPY}") from error
+        raise ModelError(f"{path}: {key} of its header cannot be read; {_COPY}") from error

@@ -1,9 +1,9 @@
-"""The program that opens a refused checkpoint, inside the closed room and nowhere else.
+"""The program that opens a refused checkpoint inside the sandbox.
 
-Opening such a file the usual way can run any program, which is what the room is for. This module
-is laid into it as a file and called by `external_runner`, in a Python that has torch and
-safetensors; nothing of napari_mamamia is imported. What leaves the room is one file of plain
-numbers, which is not trusted either: see `nnunet_isolated`.
+Unpickling such a file can run any program, which is why the sandbox exists. This module is copied
+into it as a file and called by `external_runner`, in a Python with torch and safetensors; it
+imports nothing of napari_mamamia. One file of plain numbers leaves the sandbox, and it is not
+trusted either: see `convert`.
 """
 
 import json
@@ -19,35 +19,35 @@ from safetensors.torch import save_file
 FORMAT: Final = "napari-mamamia nnU-Net checkpoint"
 """Value of ``format`` in the header of a checkpoint's safetensors file."""
 RESULT: Final = "weights.safetensors"
-"""Name of the file that is written in the room's output folder."""
+"""Name of the file that is written to the output folder of the sandbox."""
 
 
 class _StandIn:
-    """Takes the place of what is not installed here, or whose own code failed."""
+    """A replacement for classes that are not installed, or whose own code failed."""
 
     def __init__(self, *given: object, **named: object) -> None:
-        """Take whatever the file gives."""
+        """Accept any arguments of the file."""
 
     def __setstate__(self, state: object) -> None:
-        """Forget whatever the file gives."""
+        """Ignore any state of the file."""
 
 
-# Not the one written in C, whose single steps cannot be replaced.
+# Not the reader written in C, whose methods cannot be overridden.
 class _Unpickler(pickle._Unpickler):
-    """Python's own reader, which calls what the file says and goes on where a call fails."""
+    """Python's unpickler, which calls the functions that a file names, and continues on failure."""
 
     stack: list[Any]
     dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what the file names, a stand-in where it is not there."""
+        """Return the object that the file names, or a stand-in if it is not installed."""
         try:
             return super().find_class(module, name)
         except (ImportError, AttributeError):
             return _StandIn
 
     def load_reduce(self) -> None:
-        """Call a function of the file's choice, as the format has it."""
+        """Call a function that the file chooses, as in the pickle format."""
         arguments, function = self.stack.pop(), self.stack[-1]
         try:
             self.stack[-1] = function(*arguments)
@@ -59,13 +59,15 @@ class _Unpickler(pickle._Unpickler):
 
 def main(order: Mapping[str, Any]) -> None:
     """Write the numbers of the checkpoint ``order["given"]`` to the folder ``order["output"]``."""
-    # All that torch takes from a pickle module.
+    # Everything that torch needs from a pickle module.
     reader = SimpleNamespace(Unpickler=_Unpickler, load=pickle.load, __name__="pickle")
     state = torch.load(order["given"], map_location="cpu", weights_only=False, pickle_module=reader)
     weights = state["network_weights"]
     odd = [str(name) for name, value in weights.items() if not torch.is_tensor(value)]
     if odd or not weights:
-        raise TypeError(f"network_weights should hold tensors only, but {odd[:3]} are none")
+        raise TypeError(
+            f"expected network_weights to hold tensors only, but {odd[:3]} are not tensors"
+        )
     tensors, same = distinct(weights)
     arguments = state.get("init_args")
     configuration = arguments.get("configuration", "") if isinstance(arguments, dict) else ""
@@ -75,10 +77,10 @@ def main(order: Mapping[str, Any]) -> None:
 
 
 def distinct(weights: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the tensors that do not share their numbers, and further names of each.
+    """Return the tensors without duplicates, and the further names of each tensor.
 
-    nnU-Net's networks list most of their weights two or three times. Names are taken in the
-    table's own order; the second result is from a further name to the first.
+    nnU-Net's networks list most of their weights two or three times. Names are in the order of the
+    table; the second result maps each further name to the first.
     """
     tensors: dict[str, Any] = {}
     same: dict[str, str] = {}
@@ -96,7 +98,7 @@ def distinct(weights: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]
 def header(
     trainer: str, configuration: str, axes: tuple[Any, ...], same: Mapping[str, str], **more: str
 ) -> dict[str, str]:
-    """Return a file's header, texts by name, as the safetensors format has it."""
+    """Return a file's header, texts by name, in the safetensors format."""
     return {
         "format": FORMAT,
         "version": "1",

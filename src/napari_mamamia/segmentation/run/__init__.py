@@ -1,6 +1,7 @@
-"""A model chosen, planned, kept loaded and run.
+"""Choice, planning, loading and running of models.
 
-`weights` says what a model on the disk is, executing nothing; `registry` holds those that were
-added; `engines` loads any kind; `trained` is it behind the `Segmenter` protocol; `planned` keeps to
-time and memory with remembered `paces`; `engine_host` keeps it loaded, here or in the worker.
+`weights` describes a model on the disk without executing anything; `registry` holds the added
+models; `engines` loads any kind; `trained` wraps a model in the `Segmenter` protocol; `planned`
+keeps limits of time and memory with the measured `paces`; `engine_host` keeps a model loaded, in
+this process or in the worker.
 """

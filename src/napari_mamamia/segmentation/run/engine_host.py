@@ -1,4 +1,4 @@
-"""Keeps one model loaded and runs it: in this process, or behind the worker's pipe."""
+"""Keeps one model loaded and runs it, in this process or through the worker."""
 
 import sys
 import time
@@ -20,16 +20,16 @@ _LOADED: Final = 30  # of 1000 steps
 
 
 class Host(Protocol):
-    """Where models run. One is loaded at a time and kept for the next case."""
+    """Protocol of a place where models run; one model is loaded at a time and kept."""
 
     def plan(
         self, card: ModelCard, settings: EngineSettings, grid: Grid, region: Box | None
     ) -> TilePlan:
-        """Say what a case on `grid` would cost."""
+        """Return the cost of a case on `grid`."""
         ...
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
-        """Measure one tile through one network, in seconds."""
+        """Return the time of one tile through one network, in seconds."""
         ...
 
     def predict(
@@ -40,17 +40,17 @@ class Host(Protocol):
         *,
         kill_at: float | None = None,
     ) -> EngineResult:
-        """Label one case; `kill_at` is when it is ended whatever it does."""
+        """Label one case; the run is ended at `kill_at` in any state."""
         ...
 
     def close(self) -> None:
-        """Let go of the model, and of the process where there is one."""
+        """Release the model, and the process if there is one."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class EngineHost:
-    """Runs models in this process. `kill_at` has no meaning here: only a process can be ended."""
+    """Runs models in this process, where `kill_at` has no effect."""
 
     _engine: Engine | None = field(default=None, repr=False)
     _key: tuple[Any, ...] = field(default=(), repr=False)
@@ -58,12 +58,12 @@ class EngineHost:
     def plan(
         self, card: ModelCard, settings: EngineSettings, grid: Grid, region: Box | None
     ) -> TilePlan:
-        """Say what a case on `grid` would cost."""
+        """Return the cost of a case on `grid`."""
         engine = self._prepare_engine(card, settings)
         return engine.plan(grid, region)
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
-        """Measure one tile: the second of two, since the first one warms up."""
+        """Return the time of one tile: the second of two, since the first one warms up."""
         engine = self._prepare_engine(card, settings)
         for turn in range(2):
             report_progress(turn, 2, "Measuring a tile")
@@ -84,7 +84,7 @@ class EngineHost:
         Raises
         ------
         OutOfMemoryError
-            If it does not fit the memory; other errors are the engine's.
+            If it does not fit into the memory; the engine raises the other errors.
         """
         with part(0, _LOADED, 1000):
             engine = self._prepare_engine(card, settings)
@@ -94,17 +94,17 @@ class EngineHost:
         except (ModelError, MemoryError, RuntimeError) as error:
             if not _is_memory(error):
                 raise
-            reason = str(error) or "the memory did not suffice"
+            reason = str(error) or "there was not enough memory"
             raise OutOfMemoryError(reason) from error
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Release the model."""
         if self._engine is not None:
             self._engine.close()
         self._engine, self._key = None, ()
 
     def _prepare_engine(self, card: ModelCard, settings: EngineSettings) -> Engine:
-        """Return the engine for `settings`, loaded anew only where the network itself differs."""
+        """Return the engine for `settings`, loaded again only if the network itself differs."""
         key = _make_key(card, settings)
         if self._engine is None or self._key != key:
             self.close()
@@ -118,9 +118,9 @@ class EngineHost:
 
 @dataclass(slots=True, eq=False)
 class HostedRunner:
-    """A `Runner` for one model and its settings on a host that others use too.
+    """A `Runner` for one model and its settings on a shared host.
 
-    `last` is the latest result, for its pace.
+    `last` is the latest result, which gives the pace.
     """
 
     host: Host
@@ -136,11 +136,11 @@ class HostedRunner:
         return self.last
 
     def close(self) -> None:
-        """Leave the host as it is: it is closed by whoever made it."""
+        """Do nothing: the host is closed by its creator."""
 
 
 def _make_key(card: ModelCard, settings: EngineSettings) -> tuple[Any, ...]:
-    """Return what of the settings a loaded network depends on."""
+    """Return the settings on which a loaded network depends."""
     fixed = replace(settings, step=0.5, mirroring=True, most_copies=None, keep_probability=False)
     if settings.backend == "torch" and card.kind not in NETWORK_KINDS:
         fixed = replace(fixed, precision="fp32", threads=None)
@@ -148,8 +148,8 @@ def _make_key(card: ModelCard, settings: EngineSettings) -> tuple[Any, ...]:
 
 
 def _is_memory(error: BaseException) -> bool:
-    """Whether an error, or what it was raised from, says that memory did not suffice."""
-    torch = sys.modules.get("torch")  # a kind that runs without it need not have it
+    """Return whether an error, or its cause, means that memory was insufficient."""
+    torch = sys.modules.get("torch")  # kinds that run without it do not need it installed
     kinds = (MemoryError,) if torch is None else (MemoryError, torch.OutOfMemoryError)
     cause: BaseException | None = error
     while cause is not None:

@@ -1,7 +1,7 @@
-"""The kinds of models that can be run: one table of how each is described, planned and loaded.
+"""The table of model kinds: how each kind is described, planned and loaded.
 
 A new kind is its name and how it is recognised in `model/kinds.py`, a module with its card and
-engine, and its entry in `MODEL_KINDS`. What needs torch or MONAI is imported by the one that runs.
+engine, and its entry in `MODEL_KINDS`. torch or MONAI are imported only by kinds that need them.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,25 +37,26 @@ class KindSpec:
     Parameters
     ----------
     extras
-        The extras of this software that it needs.
+        The extras of this software that the kind needs.
     given
-        What a person gives, for the documentation.
+        What the user selects, for the documentation.
     suffixes
-        What its files end in, for the window's dialog.
+        Suffixes of its files, for the window's dialog.
     is_folder
-        Whether a person may give its folder.
+        Whether the user may select its folder.
     require
-        Raises `MissingExtraError` unless what runs it is installed.
+        A function that raises `MissingExtraError` unless the runtime is installed.
     tiles
-        What a case would cost, told without loading it; None where that is not told.
+        A function that returns the cost of a case without loading the model; None if unknown.
     load
-        Loads it; its weights are read as data.
+        A function that loads the model; its weights are read as data.
     card
-        What it is before it is loaded; None for nnU-Net, of which a folder may hold several.
+        A function that returns the card; None for nnU-Net, of which a folder may hold several
+        models.
     rungs
-        What may be given up of it to stay within a time limit.
+        The reductions with which it can meet a time limit.
     backends
-        The backends that may be asked for by name; "auto" always may.
+        The backends that may be chosen by name, in addition to "auto".
     """
 
     extras: tuple[str, ...]
@@ -83,7 +84,7 @@ def _require_onnx_file(settings: EngineSettings) -> None:
 
 
 def _require_openvino_file(settings: EngineSettings) -> None:
-    del settings  # whatever is chosen, nothing else reads it
+    del settings  # always this backend: no other one reads the format
     require_torch()
     require_openvino()
 
@@ -159,7 +160,7 @@ MODEL_KINDS: Final[Mapping[ModelKind, KindSpec]] = MappingProxyType(
             load=_load_bundle,
             card=bundle_card,
             is_folder=True,
-            rungs=(Rung.TILES,),  # it says itself how it is run
+            rungs=(Rung.TILES,),  # a bundle defines how it is run
         ),
         ModelKind.TORCHSCRIPT: replace(_NETWORK, suffixes=(".pt", ".ts")),
         ModelKind.EXPORTED: replace(_NETWORK, suffixes=(".pt2",)),
@@ -183,30 +184,30 @@ MODEL_KINDS: Final[Mapping[ModelKind, KindSpec]] = MappingProxyType(
 
 
 def require_installed(card: ModelCard, settings: EngineSettings) -> None:
-    """Raise `MissingExtraError` unless what runs such a model is installed; nothing is loaded."""
+    """Raise `MissingExtraError` unless the runtime of the model is installed; nothing is loaded."""
     spec = MODEL_KINDS.get(card.kind)
     if spec is not None:
         spec.require(settings)
 
 
-@reads("a model that can be run", "copy it again from where it came from", ModelError)
+@reads("a model that can be run", "copy it again from its source", ModelError)
 def load_engine(card: ModelCard, settings: EngineSettings) -> Engine:
-    """Load a model of any kind that can be run; its weights are read as data.
+    """Load a model of any supported kind; its weights are read as data.
 
     Raises
     ------
     ModelError
         If the kind cannot be run, or the model cannot be loaded; the message says why.
     MissingExtraError
-        If what runs it is not installed.
+        If the runtime is not installed.
     """
     if card.missing:
         raise ModelError("; ".join(card.missing))
     spec = MODEL_KINDS.get(card.kind)
     if spec is None:
         raise ModelError(
-            f"{card.path} should be a model that can be run, but is {card.kind.value}: choose "
-            "another"
+            f"expected {card.path} to be a model that can be run, but it is {card.kind.value}; "
+            "choose another"
         )
     spec.require(settings)
     return spec.load(card, settings)

@@ -1,4 +1,4 @@
-"""How fast each model ran on this computer, remembered between sessions in the cache folder."""
+"""The measured speed of each model on this computer, stored in the cache folder."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def known_pace(card: ModelCard, settings: EngineSettings) -> Pace | None:
-    """Return what was measured last for a model on a device, None if it never ran here so."""
+    """Return the last measured pace of a model on a device, or None if it was never measured."""
     entry = _read_paces(_find_path()).get(_make_key(card, settings))
     if not isinstance(entry, list) or len(entry) != 2:
         return None
@@ -33,28 +33,28 @@ def known_pace(card: ModelCard, settings: EngineSettings) -> Pace | None:
 
 
 def remember_pace(card: ModelCard, settings: EngineSettings, pace: Pace) -> None:
-    """Keep a measurement; where the cache cannot be written it is measured again next time."""
+    """Store a measured pace; if the cache is not writable, the pace is measured again next time."""
     paces = _read_paces(_find_path())
     key = _make_key(card, settings)
-    # So that it is put in again as the latest: the oldest are let go.
+    # Inserted again as the latest entry: the oldest entries are dropped.
     paces.pop(key, None)
     entries = dict(list(paces.items())[-(_MOST - 1) :])
     entries[key] = [round(pace.forward_s, 6), round(pace.other_s_per_megavoxel, 6)]
     try:
         write_text_atomically(_find_path(), json.dumps(entries, indent=1) + "\n", overwrite=True)
     except MamamiaError as error:
-        _log.warning("the pace of %s is not remembered: %s", card.name, error)
+        _log.warning("the pace of %s could not be stored: %s", card.name, error)
 
 
 def pace_of_run(ran: Ran, voxels: int) -> Pace | None:
-    """Return the pace of a run that is over; None where it did not say enough.
+    """Return the pace of a finished run; None if its record is incomplete.
 
     Parameters
     ----------
     ran
-        What it did.
+        The record of the run.
     voxels
-        Of the case's grid; the model's has about as many.
+        Number of voxels of the case's grid; the model's grid has about as many.
     """
     seconds = dict(ran.seconds)
     forwards = ran.tiles * ran.passes * max(len(ran.folds_done), 1)  # other kinds have no folds

@@ -1,4 +1,4 @@
-"""`PlannedSegmenter`: a trained model that is estimated first and kept within a time limit."""
+"""`PlannedSegmenter`: a trained model with an estimate of its cost and a time limit."""
 
 import time
 from collections.abc import Iterator
@@ -42,9 +42,9 @@ _PLANNED: Final = 60  # of 1000 steps
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a case would take: the plan, memory in bytes (None: unknown), and whether it fits.
+    """The estimate for a case: plan, memory in bytes (None if unknown), and whether it fits.
 
-    `measured` says whether the pace is this computer's own; else it was not asked for.
+    `measured` says whether the pace was measured on this computer.
     """
 
     plan: RunPlan
@@ -54,7 +54,7 @@ class Estimate:
 
     @property
     def text(self) -> str:
-        """One line for people."""
+        """The estimate in one line."""
         took = f"about {duration_text(self.plan.seconds)}" if self.measured else "time not known"
         free = "" if self.free_bytes is None else f" of {self.free_bytes / 1e9:.1f} GB free"
         return f"{took} ({self.plan.tiles.text}), volumes {self.needed_bytes / 1e9:.2f} GB{free}"
@@ -69,10 +69,9 @@ class PlannedSegmenter:
     card, settings, recipe
         As in `TrainedSegmenter`.
     host
-        Where it runs: a `Worker`, or this process.
+        The host of the model: a `Worker`, or this process.
     budget
-        The limit for one case, and what may be given up for it. Without a limit nothing is
-        estimated beforehand.
+        The limit for one case, and the allowed reductions. Without a limit nothing is estimated.
     """
 
     card: ModelCard
@@ -83,7 +82,7 @@ class PlannedSegmenter:
 
     @property
     def name(self) -> str:
-        """Short name, fit for a folder."""
+        """Short name, suitable for a folder."""
         return self._make_segmenter().name
 
     @property
@@ -93,18 +92,18 @@ class PlannedSegmenter:
 
     @property
     def note(self) -> str:
-        """What a reader of the result must know."""
+        """The caveat that is shown with every result."""
         return self._make_segmenter().note
 
     def channels(self) -> tuple[tuple[str, str], ...]:
-        """Return each input's name and what it gets of the case: ("DCE_pre", "p0")."""
+        """Return the name and the source image of each input, such as ("DCE_pre", "p0")."""
         names = channel_names(self.recipe, len(self.card.channels))
         return tuple(zip(self.card.channels, names, strict=True))
 
     def estimate(self, case: Case, *, measure: bool = False) -> Estimate:
-        """Say what `case` would take.
+        """Return the estimate for `case`.
 
-        Without `measure`, a model that never ran here is not timed and its time is not known.
+        Without `measure`, a model that never ran here is not timed and its time is unknown.
         """
         pace = known_pace(self.card, self._resolve_settings())
         is_known = pace is not None
@@ -124,7 +123,7 @@ class PlannedSegmenter:
         Raises
         ------
         ModelError
-            If the estimate is over the limit and nothing more may be given up, or the limit is
+            If the estimate exceeds the limit and no further reduction is allowed, or the limit is
             reached; see also `TrainedSegmenter.predict`.
         """
         started = time.monotonic()
@@ -146,7 +145,7 @@ class PlannedSegmenter:
                     raise
 
     def close(self) -> None:
-        """Let go of the model."""
+        """Release the model."""
         self.host.close()
 
     # ----------------------------------------------------------------------- running
@@ -183,13 +182,13 @@ class PlannedSegmenter:
         )
 
     def _require_whole(self, runner: HostedRunner) -> None:
-        """Refuse what the limit left unfinished, unless something may be given up."""
+        """Raise an error if the time limit made the result incomplete and this is not allowed."""
         cut = runner.last.ran.cut_short if runner.last is not None else ""
         if cut and not self.budget.give_up:
             limit_s = self.budget.limit_s or 0.0
             raise OverLimitError(
-                f"{self.card.name} should be done within {duration_text(limit_s)}, but {cut}: "
-                "allow more time, choose fewer folds, or let it give something up"
+                f"expected {self.card.name} to finish within {duration_text(limit_s)}, but {cut}; "
+                "allow more time, choose fewer folds, or allow a reduction"
             )
 
     def _list_parameters(
@@ -212,7 +211,7 @@ class PlannedSegmenter:
     # ---------------------------------------------------------------------- planning
 
     def _make_plan(self, case: Case, prompt: Prompt | None) -> tuple[RunPlan, BreastArea | None]:
-        """Return how to run `case`, and where the breast is if that had to be found."""
+        """Return the plan for `case`, and the breast if it was detected."""
         asked = self._resolve_settings()
         areas: list[BreastArea] = []
 
@@ -236,7 +235,7 @@ class PlannedSegmenter:
         return RunPlan(self._resolve_settings(), tiles, pace.seconds(tiles))
 
     def _plan_tiles(self, settings: EngineSettings, grid: Grid, region: Box | None) -> TilePlan:
-        """Return the tiles; the number of folds needs no loading of others."""
+        """Return the tiles of a run; another number of folds needs no further loading."""
         loaded = replace(
             settings, folds=self._list_folds(), precision=self._resolve_settings().precision
         )
@@ -244,7 +243,7 @@ class PlannedSegmenter:
         return tiles.with_folds(max(len(settings.folds or self._list_folds()), 1))
 
     def _find_pace(self, settings: EngineSettings) -> Pace:
-        """Return the pace that is remembered, else measured now."""
+        """Return the stored pace, or measure the pace."""
         pace = known_pace(self.card, settings)
         if pace is None:
             loaded = replace(settings, folds=self._list_folds())
@@ -253,7 +252,7 @@ class PlannedSegmenter:
         return pace
 
     def _limit_budget(self) -> Budget:
-        """Return the budget with those rungs only that this kind of model has."""
+        """Return the budget with only the reductions that this kind of model supports."""
         spec = MODEL_KINDS.get(self.card.kind)
         has = LADDER if spec is None else spec.rungs
         rungs = tuple(rung for rung in self.budget.give_up if rung in has)
@@ -270,7 +269,7 @@ class PlannedSegmenter:
 
 
 def _find_area(case: Case, recipe: Recipe) -> BreastArea:
-    """Return the breast that the recipe cuts to; else both, outside of which tiles are left out."""
+    """Return the breast of the recipe, or else both breasts, outside which tiles are skipped."""
     area, _ = breast_area(case, recipe)
     if area is None:
         area, _ = find_breast_area(case)

@@ -1,7 +1,6 @@
-"""The models that a person added: a folder of small JSON files, one for each name.
+"""The models that a user added: a folder with one small JSON file for each name.
 
-The models themselves stay where they are, also on a disk that cannot be written to. Nothing is ever
-fetched from a network.
+The models themselves stay where they are, even on a read-only disk. Nothing is ever downloaded.
 """
 
 import json
@@ -42,12 +41,12 @@ from napari_mamamia.segmentation.run.weights import recognise_model
 _FORMAT: Final = "napari-mamamia model"
 _VERSION: Final = 1
 _OWN_NAMES: Final = ("kinetic",)
-"""Names that are taken by models which need no file."""
+"""Names of built-in models, which need no file."""
 
 
 @dataclass(frozen=True, slots=True)
 class _AddedModel:
-    """The file of a model that was added; `weights` are (name, bytes, SHA-256)."""
+    """The file of an added model; `weights` are (name, bytes, SHA-256)."""
 
     format: str
     version: int
@@ -64,10 +63,10 @@ _CODEC: Final = RecordCodec(_AddedModel, "add the model again", kind=ModelError)
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """A model that was added: its name here, and its card.
+    """An added model: its name here, and its card.
 
-    `recipe` is what the user chose for it, None for the one beside the model, or none at all.
-    `problem` says why it cannot be used now, such as a disk that is not there.
+    `recipe` is the user's choice, None for the recipe next to the model, or for none. `problem`
+    says why the model cannot be used now, such as a missing disk.
     """
 
     name: str
@@ -79,14 +78,14 @@ class ModelEntry:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What a check of a model's files found: each file with "" or what is wrong."""
+    """Result of a check of a model's files: each file with its problem, or ""."""
 
     name: str
     files: tuple[tuple[str, str], ...]
 
     @property
     def is_whole(self) -> bool:
-        """Whether every file is as it was when the model was added."""
+        """Whether every file is unchanged since the model was added."""
         return not any(problem for _, problem in self.files)
 
 
@@ -98,21 +97,21 @@ def default_registry() -> Path:
 
 
 def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> ModelEntry:
-    """Recognise the model at `path` and keep it under a name.
+    """Recognise the model at `path` and store it under a name.
 
-    `recipe` is a preset's name or a file; what it says is kept as the user's own recipe. "" leaves
-    the model its own.
+    `recipe` is a preset's name or a file; its contents are stored as the user's recipe. "" uses the
+    model's own recipe.
 
     Raises
     ------
     ModelError
-        If it is no model that can be run, or the recipe does not fit it; nothing is kept then.
+        If it is not a model that can be run, or the recipe does not fit it; nothing is stored then.
     SaveConflictError
-        If another model has the name.
+        If the name is taken by another model.
     SaveError
         If the registry cannot be written.
     """
-    report_progress(0, 2, "Looking at the model and computing its checksums")
+    report_progress(0, 2, "Inspecting the model and computing its checksums")
     card = recognise_model(_make_absolute(path))
     chosen_recipe = model_recipe(ModelEntry(card.name, card), recipe) if recipe else None
     if chosen_recipe is not None:
@@ -126,14 +125,16 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> M
     by_name = {model.name.casefold(): model for model in list_models(registry)}
     same = by_name.get(entry.name.casefold())
     if entry.name.casefold() in _OWN_NAMES:
-        raise SaveConflictError(f"{entry.name!r} is this software's own model: give another name")
+        raise SaveConflictError(
+            f"{entry.name!r} is the name of a built-in model; give another name"
+        )
     if same is not None and (same.card.path, same.card.inner) != (card.path, card.inner):
         raise SaveConflictError(
-            f"a model called {same.name!r} was added already, from {same.card.path}: give this one "
-            "another name",
+            f"the name {same.name!r} is taken by the model at {same.card.path}; choose another "
+            "name",
             remedies=(Remedy("name", ("NAME",)),),
         )
-    report_progress(1, 2, "Keeping the model")
+    report_progress(1, 2, "Storing the model")
     _write_entry(entry, registry)
     return entry
 
@@ -147,32 +148,32 @@ def require_runnable(card: ModelCard) -> None:
         )
     if card.kind not in MODEL_KINDS:
         raise ModelError(
-            f"{card.path} should be a model that can be run here, but is a {card.kind.value}: for "
-            "a submission use  mamamia run-submission, else choose another"
+            f"expected {card.path} to be a model that can be run here, but it is a "
+            f"{card.kind.value}; choose another"
         )
 
 
 def _require_fits(recipe: Recipe, card: ModelCard) -> None:
-    """Raise `ModelError` unless a model has the channels and folds that a recipe speaks of."""
+    """Raise `ModelError` unless a model has the channels and folds of a recipe."""
     channel_names(recipe, len(card.channels))
     settings = recipe.settings(EngineSettings())
     require_network_choices(card, settings)
     absent = [fold for fold in settings.folds if fold not in card.folds]
     if absent:
         raise ModelError(
-            f"{card.name} should have the recipe's fold(s) {', '.join(settings.folds)}, but "
-            f"{', '.join(absent)} is not there; it has {', '.join(card.folds) or 'none'}: choose "
-            "another recipe"
+            f"{card.name} has the folds {', '.join(card.folds) or 'none'}, but not "
+            f"{', '.join(absent)} of the recipe's {', '.join(settings.folds)}; choose another "
+            "recipe"
         )
 
 
 def list_models(registry: Path) -> tuple[ModelEntry, ...]:
-    """Return the models that were added, by name; one that is broken has a `problem`.
+    """Return the added models by name; a broken one has a `problem`.
 
     Raises
     ------
     ModelError
-        If the folder cannot be listed: no model would look like none added.
+        If the folder cannot be listed: an empty result would look as if no model had been added.
     """
     try:
         names = sorted(os.listdir(registry), key=str.casefold)  # noqa: PTH208 - glob hides errors
@@ -180,21 +181,21 @@ def list_models(registry: Path) -> tuple[ModelEntry, ...]:
         return ()
     except OSError as error:
         raise ModelError(
-            f"the folder of added models, {registry}, should be listed, but "
-            f"{error.strerror or error}: check that it can be read, and try again"
+            f"cannot read the folder of added models, {registry}: {error.strerror or error}; "
+            "check its permissions, and try again"
         ) from error
     return tuple(_read_entry(registry / name) for name in names if name.endswith(".json"))
 
 
 def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
-    """Return the model of a name that was added, or at a path.
+    """Return an added model by name, or the model at a path.
 
-    `recipe` is a choice as in `model_recipe`; what it says of a network is in the card.
+    `recipe` is a choice as in `model_recipe`; its section on a network is included in the card.
 
     Raises
     ------
     ModelError
-        If there is neither, or it cannot be run.
+        If there is no such model, or it cannot be run.
     """
     entries = list_models(registry)
     for entry in entries:
@@ -206,7 +207,7 @@ def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
     if not path.exists():
         names = ", ".join((*_OWN_NAMES, *(entry.name for entry in entries)))
         raise ModelError(
-            f"no model is called {wanted!r} and nothing is at that path: choose one of {names}, "
+            f"no model is called {wanted!r} and nothing is at that path; choose one of {names}, "
             "or the path of a model"
         )
     card = recognise_model(_make_absolute(path))
@@ -216,15 +217,15 @@ def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
 def model_recipe(entry: ModelEntry, chosen: str = "") -> Recipe:
     """Return the recipe of a model.
 
-    `chosen` is a preset's name, a file, or "" for the user's own, else the one beside the model,
-    else none: channel k is phase k.
+    `chosen` is a preset's name, a file, or "" for the first of: the user's recipe, the recipe next
+    to the model, none (channel k is phase k).
     """
     if chosen:
         names = [name for name, _ in presets()]
         if chosen not in names and not Path(chosen).exists():
             raise ModelError(
-                f"a recipe should be one of {', '.join(names)}, or a file, but {chosen!r} is "
-                "neither: choose among these, or give the path of a mamamia_model.json"
+                f"expected one of the recipes {', '.join(names)}, or a file, but got {chosen!r}; "
+                "choose among these, or give the path of a mamamia_model.json"
             )
         return preset(chosen) if chosen in names else read_recipe(Path(chosen))
     if entry.recipe is not None:
@@ -237,7 +238,7 @@ def model_recipe(entry: ModelEntry, chosen: str = "") -> Recipe:
 
 
 def set_recipe(entry: ModelEntry, recipe: Recipe | None, registry: Path) -> ModelEntry:
-    """Keep the user's recipe for an added model; None goes back to the model's own."""
+    """Store the user's recipe for an added model; None restores the model's own."""
     card = with_network(entry.card, None if recipe is None else recipe.network)
     changed = replace(entry, recipe=recipe, card=card)
     _write_entry(changed, registry)
@@ -245,7 +246,7 @@ def set_recipe(entry: ModelEntry, recipe: Recipe | None, registry: Path) -> Mode
 
 
 def forget_model(name: str, registry: Path) -> None:
-    """Take a model off the list; its own files stay."""
+    """Remove a model from the list; its own files stay."""
     (registry / f"{file_name(name)}.json").unlink(missing_ok=True)
 
 
@@ -261,7 +262,7 @@ def verify_model(entry: ModelEntry) -> Verified:
 
 
 def _describe_entry(entry: ModelEntry, recipe: str) -> ModelEntry:
-    """Return a model with what a recipe says of its network; it can be run then."""
+    """Return a model completed by the network of its recipe; it can then be run."""
     network = model_recipe(entry, recipe).network
     described = replace(entry, card=with_network(entry.card, network))
     require_runnable(described.card)
@@ -278,7 +279,10 @@ def _compare_weight(card: ModelCard, weight: WeightFile) -> str:
     except (ModelError, OSError, KeyError) as error:
         return f"cannot be read: {error}"
     if now != weight.sha256:
-        return f"has changed: sha256 {now[:12]}…, was {weight.sha256[:12]}… when it was added"
+        return (
+            f"has changed: its sha256 is {now[:12]}…, but was {weight.sha256[:12]}… when it "
+            "was added"
+        )
     return ""
 
 
@@ -298,7 +302,7 @@ def _write_entry(entry: ModelEntry, registry: Path) -> None:
 
 
 def _read_entry(file: Path) -> ModelEntry:
-    """Return an entry; the model's own files are looked at, their sums are those of the adding."""
+    """Return an entry; files are inspected, checksums are those stored when it was added."""
     path = file
     try:
         with explained(file, "a model that was added", "add the model again", ModelError):
@@ -312,7 +316,7 @@ def _read_entry(file: Path) -> ModelEntry:
 
 def _make_entry(added: _AddedModel, file: Path) -> ModelEntry:
     if added.format != _FORMAT:
-        raise ModelError(f"{file} should be a model that was added: add the model again")
+        raise ModelError(f"expected {file} to be an added model; add the model again")
     weights = tuple(WeightFile(*weight) for weight in added.weights)
     card = recognise_model(added.path, inner=added.inner, checksums=False)
     card = replace(card, weights=weights)

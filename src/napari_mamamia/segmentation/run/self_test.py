@@ -1,9 +1,9 @@
-"""A tiny network with fixed weights, run by the engine and, apart from it, step by step in torch.
+"""Run a tiny network with fixed weights by the engine and, as a reference, directly in torch.
 
-The expected result is computed here from the network's published definition with torch's own
-functions; nothing of the engine takes part in it. The two must name the same voxels, but for those
-whose two outputs are so close that half precision cannot part them.
-Source of the network: dynamic_network_architectures, PlainConvUNet; of the format: nnunetv2 2.8.1.
+The expected result is computed from the network's published definition with torch's own functions,
+without the engine. The two results must have the same labels, except for voxels whose two outputs
+are too close for half precision. Source of the network: dynamic_network_architectures,
+PlainConvUNet; of the format: nnunetv2 2.8.1.
 """
 
 import json
@@ -32,14 +32,14 @@ from napari_mamamia.segmentation.run.engines import load_engine
 from napari_mamamia.segmentation.run.weights import recognise_model
 
 BLOCK: Final = (16, 32, 32)
-"""Voxels (z, y, x) of the block that is tried, which is the network's patch: one tile."""
+"""Voxels (z, y, x) of the tested block, which is the network's patch: one tile."""
 
 _SEED: Final = 2026
 _FEATURES: Final = (4, 6)
-_NEAR_STEPS: Final = 4  # of half precision, in which nnU-Net adds up and writes its outputs
-_SIGMA: Final = 1 / 8  # of the tile's length
+_NEAR_STEPS: Final = 4  # bits of half precision, in which nnU-Net sums and writes its outputs
+_SIGMA: Final = 1 / 8  # share of the tile's length
 _WEIGHT: Final = 10.0
-_MOST_DIFFERING: Final = 0.05  # 0.023 seen on a processor: the tile's corners, see `_half_steps`
+_MOST_DIFFERING: Final = 0.05  # 0.023 measured on a CPU: the tile's corners, see `_half_steps`
 _CONV: Final = "torch.nn.modules.conv.Conv3d"
 _NORM: Final = "torch.nn.modules.instancenorm.InstanceNorm3d"
 _NETWORK: Final = "dynamic_network_architectures.architectures.unet.PlainConvUNet"
@@ -47,10 +47,10 @@ _NETWORK: Final = "dynamic_network_architectures.architectures.unet.PlainConvUNe
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """How the engine's result compares with the expected one.
+    """Comparison of the engine's result with the expected one.
 
-    `expected` and `got` count tumour voxels, `differing` those that are not the same, of which
-    `near` could fall either way.
+    `expected` and `got` count tumour voxels, `differing` counts voxels that differ, and `near`
+    counts the differing voxels that rounding can explain.
     """
 
     device: str
@@ -63,16 +63,16 @@ class SelfTest:
 
     @property
     def passed(self) -> bool:
-        """Whether few voxels differ, and on the processor only those that may.
+        """Whether few voxels differ, and on the CPU only voxels that rounding can explain.
 
-        On a graphics card half precision is used throughout, so others may differ too.
+        A GPU uses half precision throughout, so that others may differ too.
         """
         few = self.differing <= _MOST_DIFFERING * self.voxels
         return few and (self.device != "cpu" or self.differing == self.near)
 
 
 def run_test_block(case: Case, device: str = "cpu") -> SelfTest:
-    """Run the test network on the middle of a case's first two phases.
+    """Run the test network on the central block of a case's first two phases.
 
     Raises
     ------
@@ -138,10 +138,10 @@ def expected_outputs(
 
 
 def _half_steps(outputs: NDArray[Any]) -> NDArray[Any]:
-    """Return how much the way through half precision may change outputs, for each voxel.
+    """Return the possible effect of half-precision rounding on the outputs of each voxel.
 
-    nnU-Net adds up outputs times a Gaussian weight in half precision and divides by the weight,
-    which is tiny in a tile's corners. Source: nnunetv2 2.8.1, inference/sliding_window_prediction:
+    nnU-Net sums outputs times a Gaussian weight in half precision and divides by the weight, which
+    is tiny in a tile's corners. Source: nnunetv2 2.8.1, inference/sliding_window_prediction:
     standard deviation 1/8 of the tile, highest weight 10, zeros replaced by the lowest weight.
     """
     middle = np.zeros(BLOCK)
@@ -154,11 +154,11 @@ def _half_steps(outputs: NDArray[Any]) -> NDArray[Any]:
 
 
 def _cut_middle(case: Case, phase: int) -> NDArray[Any]:
-    """Return the middle block of a phase, shifted above 0 so that nothing of it is cut off."""
+    """Return the central block of a phase, shifted above 0 so that cropping removes nothing."""
     if any(n < length for n, length in zip(case.grid.shape, BLOCK, strict=True)):
         raise CaseError(
-            f"the test needs a case of at least {BLOCK} voxels (z, y, x), got {case.grid.shape}: "
-            "choose another case"
+            f"the test needs a case of at least {BLOCK} voxels (z, y, x), but got "
+            f"{case.grid.shape}; choose another case"
         )
     starts = [(n - length) // 2 for n, length in zip(case.grid.shape, BLOCK, strict=True)]
     cut = tuple(slice(a, a + n) for a, n in zip(starts, BLOCK, strict=True))
@@ -181,7 +181,7 @@ def _write_model(folder: Path) -> tuple[Path, Mapping[str, Any]]:
         for _, values in sorted(network.named_parameters()):
             drawn = rng.normal(0.0, 0.3, tuple(values.shape)).astype(np.float32)
             values.copy_(torch.from_numpy(drawn))
-        # the last layer's offsets are left away, so that both labels are frequent
+        # without the last layer's offsets, so that both labels are frequent
         dict(network.named_parameters())["decoder.seg_layers.0.bias"].zero_()
     weights = network.state_dict()
     content = {

@@ -1,4 +1,4 @@
-"""`TrainedSegmenter`: a trained network behind the `Segmenter` protocol; torch is loaded late."""
+"""`TrainedSegmenter`: a trained network as a `Segmenter`; torch is imported late."""
 
 import json
 import time
@@ -40,23 +40,23 @@ _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 @dataclass(slots=True, eq=False)
 class TrainedSegmenter:
-    """A trained model of any kind; its network is loaded at the first case and kept.
+    """A trained model of any kind; its network is loaded for the first case and kept.
 
     Parameters
     ----------
     card
-        `recognise_model`'s answer.
+        The result of `recognise_model`.
     settings
-        How it is run.
+        Settings of the run.
     recipe
-        What happens around the network; the default does nothing.
+        The steps around the network; by default none.
     time_limit_s
-        Seconds for one case; None for no limit. Folds that are whole by then make the mask, and
-        `notes` say so.
+        Seconds for one case; None for no limit. The folds that are complete by then form the mask,
+        and `notes` say so.
     runner
-        What runs the network; None loads the engine in this process.
+        The runner of the network; None loads the engine in this process.
     breast
-        Where the breast is, if it is known already; None looks for it where the recipe asks.
+        The breast, if it is already known; None detects it if the recipe needs it.
     """
 
     card: ModelCard
@@ -68,7 +68,7 @@ class TrainedSegmenter:
 
     @property
     def name(self) -> str:
-        """Short name, fit for a folder."""
+        """Short name, suitable for a folder."""
         return "".join(c if c.isalnum() or c in "-_." else "_" for c in self.card.name)
 
     @property
@@ -78,7 +78,7 @@ class TrainedSegmenter:
 
     @property
     def note(self) -> str:
-        """What a reader of the result must know."""
+        """The caveat that is shown with every result."""
         licence = "its licence is in the model's folder" if self.card.licence else "licence unknown"
         return (
             f"{self.card.kind.value} model {self.card.name}, weights {self.card.sha256[:12]}, "
@@ -88,15 +88,16 @@ class TrainedSegmenter:
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
         """Segment `case`; progress counts to 1000.
 
-        With a `BoxPrompt` only tiles that reach into the box are computed and nothing outside it is
+        With a `BoxPrompt` only tiles that overlap the box are computed and nothing outside it is
         kept; with a `Click` the region at or nearest to the click is the mask.
 
         Raises
         ------
         CaseError
-            If the case has too few phases, or the prompt lies outside.
+            If the case has too few phases, or the prompt is outside the image.
         ModelError
-            If model, recipe and case do not fit each other, or the time limit left nothing whole.
+            If model, recipe and case do not fit each other, or no result was complete at the time
+            limit.
         MissingExtraError
             If torch is not installed.
         """
@@ -140,7 +141,7 @@ class TrainedSegmenter:
         )
 
     def close(self) -> None:
-        """Let go of the network; the next case loads it again."""
+        """Release the network; the next case loads it again."""
         if self.runner is not None:
             self.runner.close()
             self.runner = None
@@ -196,9 +197,9 @@ def _on_case(result: EngineResult, made: ModelInput, grid: Grid) -> NDArray[np.f
 def _as_left(
     probability: NDArray[np.float16] | None, found: NDArray[np.bool_], mask: NDArray[np.bool_]
 ) -> NDArray[np.float16] | None:
-    """Return a probability that agrees with what became of the network's foreground.
+    """Return a probability that agrees with the final mask.
 
-    The network's is that of all its labels, before steps and prompt.
+    The network's own probability is that of all its labels, before the later steps and the prompt.
     """
     if probability is None:
         return None
@@ -213,7 +214,7 @@ def _list_notes(
 ) -> Iterator[str]:
     ran = result.ran
     if ran.cut_short:
-        yield f"{ran.cut_short}: the mask is that of fold(s) {', '.join(ran.folds_done)}"
+        yield f"{ran.cut_short}; the mask is the result of the folds {', '.join(ran.folds_done)}"
     is_network = card.network is not None
     if ran.precision == "bf16" or (ran.backend == "openvino" and not is_network):
         reference = (
@@ -229,7 +230,10 @@ def _list_notes(
 
 
 def _check_prompt(case: Case, prompt: Prompt | None) -> Box | None:
-    """Return the box of a `BoxPrompt`, checked to lie inside the case; check a click likewise."""
+    """Return the box of a `BoxPrompt` after a check that it is inside the case.
+
+    A click is checked as well.
+    """
     if isinstance(prompt, Click):
         clicked_voxel(case, case.grid.display_frame("axial"), prompt)
         return None
@@ -238,8 +242,8 @@ def _check_prompt(case: Case, prompt: Prompt | None) -> Box | None:
     box = prompt.box
     if box.is_empty or any(b > n for b, n in zip(box.stop, case.grid.shape, strict=True)):
         raise CaseError(
-            f"the box {box.start} to {box.stop} (z, y, x) should hold voxels of {case.case_id}, "
-            f"whose shape is {case.grid.shape}: draw it inside the image"
+            f"the box {box.start} to {box.stop} (z, y, x) holds no voxels of {case.case_id}, "
+            f"whose shape is {case.grid.shape}; draw it inside the image"
         )
     return box
 
@@ -270,12 +274,12 @@ def candidates_of(
             crop=labels[where] == label,
             volume_mm3=volume,
             score=volume,
-            reasons=(f"{100 * sizes[label] / sizes.sum():.0f} % of what the model marked",),
+            reasons=(f"{100 * sizes[label] / sizes.sum():.0f} % of the model's foreground",),
         )
 
 
 def _find_nearest(labels: NDArray[Any], voxel: Sequence[int], around: Box, grid: Grid) -> int:
-    """Return the region whose nearest voxel lies closest, in mm, to a clicked one."""
+    """Return the region whose nearest voxel is closest, in mm, to a clicked voxel."""
     spots = np.argwhere(labels)
     away = (spots + np.array(around.start) - np.array(voxel)) @ grid.matrix_mm.T
     closest = spots[int(np.argmin((away**2).sum(axis=1)))]
@@ -289,7 +293,7 @@ def _cut_to_box(mask: NDArray[np.bool_], box: Box) -> NDArray[np.bool_]:
 
 
 def mask_of(candidate: Candidate, shape: Sequence[int]) -> NDArray[np.bool_]:
-    """Return the mask that holds one candidate alone."""
+    """Return the mask of one candidate."""
     mask = np.zeros(tuple(shape), dtype=np.bool_)
     mask[candidate.box.slices] = candidate.crop
     return mask

@@ -1,4 +1,4 @@
-"""What a model on the disk is, found out from names and small texts; nothing of it is executed."""
+"""Recognise and describe a model on the disk by names and small texts; no code is executed."""
 
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -13,41 +13,41 @@ from napari_mamamia.segmentation.run.engines import MODEL_KINDS
 
 _WHY_NOT: Final = {
     ModelKind.NNUNET_V1: (
-        "{path} is a model of nnU-Net v1 (plans.pkl): a pickle can run any program and v1's "
-        "networks differ. Train or convert it with nnU-Net v2"
+        "{path} is a model of nnU-Net v1 (plans.pkl): a pickle can run any program, and the "
+        "networks of v1 differ. Train or convert it with nnU-Net v2"
     ),
     ModelKind.CHECKPOINT: (
-        "{path} holds weights or objects that torch.save wrote, not a network: what computes with "
-        "them is in its author's program. Export the network there (ONNX, torch.export or "
+        "{path} holds weights or objects that torch.save wrote, not a network: the network's code "
+        "is in its author's program. Export the network there (ONNX, torch.export or "
         "TorchScript), or store its weights as safetensors if it is one of nnU-Net's networks"
     ),
     ModelKind.UNKNOWN: (
-        "{path} should be a model (an nnU-Net v2 folder with plans.json, dataset.json and "
+        "expected a model at {path} (an nnU-Net v2 folder with plans.json, dataset.json and "
         "fold_0/checkpoint_final.pth, its zip, a MONAI bundle, TorchScript, torch.export, ONNX or "
-        "safetensors file), but none was recognised: choose another folder or file"
+        "safetensors file), but none was recognised; choose another folder or file"
     ),
 }
-"""Why a kind that is not in `MODEL_KINDS` cannot be run."""
+"""Reasons why a kind that is not in `MODEL_KINDS` cannot be run."""
 
 
-@reads("a readable model", "copy it again from where it came from", ModelError)
+@reads("a readable model", "copy it again from its source", ModelError)
 def recognise_model(path: Path, *, inner: str | None = None, checksums: bool = True) -> ModelCard:
-    """Return what the model at `path` is.
+    """Return the card of the model at `path`.
 
     Parameters
     ----------
     path
         A folder, a zip or a single file.
     inner
-        Which of several models below `path`, by its folder's relative name with ``/``.
+        The folder of one of several models below `path`, as a relative name with ``/``.
     checksums
-        Whether the weights' SHA-256 are computed; it takes about a second for each GB.
+        Whether to compute the SHA-256 of the weights, about a second for each GB.
 
     Raises
     ------
     ModelError
-        If nothing is there, a zip is refused, a text is broken, or several models are below `path`
-        and `inner` names none of them.
+        If the path does not exist, a zip is refused, a text is broken, or several models are below
+        `path` and `inner` selects none of them.
     """
     files = open_files(path)
     return find_nnunet(files, inner, checksums) or _describe_other(files, checksums)

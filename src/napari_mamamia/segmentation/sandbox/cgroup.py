@@ -1,4 +1,4 @@
-"""A control group for a sandbox, in which the kernel counts its processes and memory.
+"""A control group for a sandbox: the kernel counts its processes and memory.
 
 Version 2 counts both, including kernel memory; it is available to root, and to accounts with
 delegated groups (systemd: a service or scope of the user). Version 1 is used only for processes, by
@@ -22,8 +22,7 @@ from napari_mamamia.core.program.system import is_root
 _ROOT: Final = Path("/sys/fs/cgroup")
 _OWN: Final = Path("/proc/self/cgroup")
 _SLACK: Final = 32
-"""Processes allowed above the limit, so that our own count sees the limit exceeded and reports it.
-"""
+"""Extra processes allowed by the kernel, so that our own count reports an exceeded limit."""
 _GONE_S: Final = 3.0
 _ENTER: Final = 'echo 0 > "$0" && exec "$@"'  # 0 is the shell itself, which becomes the program.
 
@@ -116,7 +115,7 @@ def _list_parents() -> Iterator[Path]:
 
 
 def _write(file: Path, number: int) -> bool:
-    """Write to a file of a group if it exists; return whether that worked."""
+    """Write to a file of a group if it exists, and return whether this succeeded."""
     with suppress(OSError), file.open("r+", encoding="ascii") as stream:
         stream.write(str(number))
         return True
@@ -124,7 +123,7 @@ def _write(file: Path, number: int) -> bool:
 
 
 def _sweep_groups(root: Path) -> None:
-    """Remove groups left by killed processes of ours; the kernel keeps those in use."""
+    """Remove control groups left behind by killed processes; the kernel keeps groups in use."""
     for folder in root.glob("mamamia-*-*"):
         if not Path("/proc", folder.name.split("-")[1]).exists():
             with suppress(OSError):

@@ -1,7 +1,7 @@
-"""Run CUDA requests on the processor: placed in a sandbox as its ``sitecustomize``.
+"""Redirect CUDA requests to the CPU; placed in a sandbox as its ``sitecustomize``.
 
 Python imports it at start-up, in the program and in its child processes. Once torch is imported,
-each call that names a CUDA device gets the processor instead; ``torch.cuda.is_available`` still
+each call that names a CUDA device gets the CPU instead; ``torch.cuda.is_available`` still
 returns the true answer. Only the standard library is used, and nothing of napari_mamamia is
 imported.
 """
@@ -21,12 +21,12 @@ _UNKNOWN_MEMORY = 8 * 10**9
 
 
 class _AfterTorch(importlib.abc.MetaPathFinder):
-    """Finds torch as Python does, and patches it once it is loaded."""
+    """Import hook that finds torch and patches it once it is loaded."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return torch's own spec with a loader that patches it for the processor."""
+        """Return torch's own spec with a loader that patches it for the CPU."""
         if fullname != "torch":
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
@@ -45,7 +45,7 @@ class _AfterTorch(importlib.abc.MetaPathFinder):
 
 
 def put_on_processor(torch: Any) -> None:
-    """Patch torch so that each call in any thread that names a CUDA device gets the processor."""
+    """Patch torch so that every call that names a CUDA device uses the CPU."""
     from torch.overrides import TorchFunctionMode
 
     def is_device(value: Any) -> bool:
@@ -85,7 +85,7 @@ def put_on_processor(torch: Any) -> None:
 
 
 def _open_on_processor(torch: Any, processor: Any) -> None:
-    """Patch torch to load tensors saved on a card onto the processor."""
+    """Patch torch to load tensors saved on a GPU onto the CPU."""
     for owner in (torch, torch.jit):
         owner.load = _map_load(owner.load, processor)
 
@@ -103,7 +103,7 @@ def _map_load(load: Any, processor: Any) -> Any:
 
 
 def _answer_for_no_card(cuda: Any) -> None:
-    """Patch queries about the card to answer for the processor, and commands to do nothing."""
+    """Patch GPU queries to answer for the CPU, and GPU commands to do nothing."""
     memory = _UNKNOWN_MEMORY
     if hasattr(os, "sysconf"):  # not on Windows
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -28,9 +28,9 @@ _ARGUMENTS: Final = ("device", "map_location")
 
 
 def cuda_by_name(files: Iterable[tuple[Path, str]]) -> str:
-    r"""Return where the first of some Python files uses a CUDA device unconditionally, or "".
+    r"""Return the first unconditional use of a CUDA device in some Python files, or "".
 
-    That is ``"cuda"``, or a name or attribute with that value, as the first argument of a call of
+    A use is ``"cuda"``, or a name or attribute with that value, as the first argument of a call of
     ``device``, ``to`` or ``load`` or as the argument ``device`` or ``map_location``; or
     ``x.cuda()``. A file that checks whether there is a card is assumed to run without one.
 
@@ -57,7 +57,7 @@ def cuda_by_name(files: Iterable[tuple[Path, str]]) -> str:
 
 
 def _names_for_cuda(node: ast.AST) -> Iterator[str]:
-    """Yield the names and attributes that a node sets to a CUDA device."""
+    """Yield the names and attributes to which a node assigns a CUDA device."""
     if isinstance(node, ast.Assign) and _is_cuda(node.value, set()):
         yield from (_read_name(target) for target in node.targets if _read_name(target))
 
@@ -147,14 +147,14 @@ class Submission:
         return printable(next((line for line in lines if line), "no licence file"), 120)
 
     def entries(self) -> Iterator[Path]:
-        """Yield the entries directly in the folder, without links that lead out of it."""
+        """Yield the direct entries of the folder, without links that point outside it."""
         for entry in sorted(self.folder.iterdir()):
             if entry.name != "__pycache__" and _is_inside(entry, self.folder):
                 yield entry
 
 
 def read_submission(path: Path) -> Submission:
-    """Return the facts about a submission folder. Nothing of it is executed.
+    """Return the facts about a submission folder without executing its code.
 
     The folder itself holds ``model.py``, or exactly one folder in it does.
 
@@ -217,7 +217,7 @@ def printable(text: str, most: int = 500) -> str:
 
 
 def require_plain_file(path: Path, most: int | None = None) -> None:
-    """Raise `ModelError` unless an untrusted file is regular and not too large; follows no link.
+    """Raise `ModelError` unless an untrusted file is regular and not too large; links are refused.
 
     Parameters
     ----------
@@ -235,8 +235,8 @@ def require_plain_file(path: Path, most: int | None = None) -> None:
         ) from error
     if not stat.S_ISREG(status.st_mode):
         raise ModelError(
-            f"expected {name} to be a regular file, but the program made a link or something else "
-            "of it: it was not opened"
+            f"expected {name} to be a regular file, but the program made it a link or another "
+            "kind of file; it was not opened"
         )
     if most is not None and status.st_size > most:
         raise ModelError(

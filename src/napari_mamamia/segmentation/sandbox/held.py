@@ -1,4 +1,4 @@
-"""Count, in small steps, what the processes of a sandbox hold open, mapped and locked.
+"""Count in small steps the resources that the processes of a sandbox hold.
 
 The status of a process gives its memory use. Resources held by handles have to be counted one by
 one: pipes, deleted files, anonymous shared memory, locks. Linux only.
@@ -36,7 +36,7 @@ _MEMFD: Final = "/memfd:"
 
 @dataclass(slots=True)
 class Held:
-    """The counts so far; a lock and an epoll watch count as handles.
+    """The counts so far; locks and epoll watches count as handles.
 
     `shared` has the bytes of each piece of anonymous shared memory, `nameless` those of each
     deleted file of the output folder. `written` are the bytes that the processes wrote to any disk,
@@ -59,13 +59,16 @@ class Held:
         }
 
     def output(self, named_bytes: int) -> int:
-        """Return the bytes it may have in the output folder, of which `named_bytes` have names."""
+        """Return the bytes that the processes may have in the output folder.
+
+        Of these, `named_bytes` belong to files with a name.
+        """
         seen = named_bytes + sum(self.nameless.values())
         return max(seen, self.written) if self.is_out_of_sight else seen
 
 
 class Inventory:
-    """Counts repeatedly what a process and its descendants hold.
+    """Repeated count of the resources held by a process and its descendants.
 
     Parameters
     ----------
@@ -88,7 +91,7 @@ class Inventory:
         self.counts = Held(), Held()
 
     def go_on(self, seconds: float) -> None:
-        """Count for this many seconds of processor time, or until everything was counted once.
+        """Count for this many seconds of CPU time, or until everything was counted once.
 
         `counts` are the last complete count and the current one.
         """

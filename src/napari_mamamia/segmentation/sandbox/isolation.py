@@ -1,4 +1,4 @@
-"""Sandboxes for untrusted programs: find out by trial which ones this computer offers.
+"""Sandboxes for untrusted programs, tested by trial runs on this computer.
 
 A sandbox has no network, sees its input files read-only, and can write to one folder.
 """
@@ -30,7 +30,7 @@ _DEVICES: Final = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm*", "nvidia-modeset",
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """A way to run a program in a sandbox; `image` is a container's.
+    """A way to run a program in a sandbox; `image` is a container image.
 
     `has_filter` is whether bubblewrap gets a filter of system calls, `holds_processes` whether the
     kernel counts its processes, `holds_memory` whether the kernel counts its memory too; containers
@@ -65,7 +65,7 @@ class Isolation:
 
 @dataclass(frozen=True, slots=True)
 class IsolationCheck:
-    """The result of the trials: what works, best first, and why the rest does not."""
+    """The result of the trial runs: working sandboxes, best first, and why others fail."""
 
     usable: tuple[Isolation, ...]
     reasons: tuple[str, ...]
@@ -88,9 +88,10 @@ class Sandbox:
 
 
 def require_no_root(*, as_root: bool) -> None:
-    """Raise `ModelError` if root would run an untrusted program without allowing it.
+    """Raise `ModelError` if root would run an untrusted program without permission.
 
-    To the kernel, a sandboxed program has the user of its parent: what escapes from root's is root.
+    For the kernel, a sandboxed program runs as the user of its parent. A program that escapes from
+    root's sandbox is therefore root.
     """
     if is_root() and not as_root:
         raise ModelError(
@@ -101,14 +102,14 @@ def require_no_root(*, as_root: bool) -> None:
 
 
 def has_graphics_card() -> bool:
-    """Return whether there is a graphics card to mount in a sandbox."""
+    """Return whether there is a GPU to mount in a sandbox."""
     return any(True for pattern in _DEVICES for _ in Path("/dev").glob(pattern))
 
 
 def find_isolation(
     kinds: Sequence[IsolationKind] = tuple(IsolationKind)[:-1], image: str = CHALLENGE_IMAGE
 ) -> IsolationCheck:
-    """Return which of `kinds` work here; each is tested by a trial run.
+    """Return which of `kinds` work here, tested by a trial run of each.
 
     Parameters
     ----------
@@ -137,7 +138,7 @@ def bubblewrap_command(
     `filter_file` is the number of the open file that holds a filter of system calls.
 
     The sandbox's root is empty except for ``/usr`` with its libraries, five entries of ``/etc``,
-    graphics cards, and the files of `sandbox`. Source of the options: bwrap(1), 0.8.
+    GPUs, and the files of `sandbox`. Source of the options: bwrap(1), 0.8.
 
     Parameters
     ----------
@@ -278,7 +279,7 @@ def _try_bubblewrap() -> Isolation | str:
 
 
 def _tried_room(program: str, content: bytes | None) -> str | None:
-    """Return None if a small sandbox can be made with a filter, otherwise bubblewrap's error."""
+    """Return None if a small sandbox with a filter can be made, otherwise bubblewrap's error."""
     with nullcontext() if content is None else filter_file(content) as number:
         sandbox = (
             *_list_system_options(),
@@ -317,7 +318,10 @@ def _try_container(kind: IsolationKind, image: str) -> Isolation | str:
 def _try_command(
     command: Sequence[str], *, wanted: bool = False, kept_files: Sequence[int] = ()
 ) -> str | None:
-    """Return None if a command succeeds, else its error in one line; if `wanted`, its output."""
+    """Return None if a command succeeds, otherwise its error in one line.
+
+    With `wanted`, a successful command returns its output.
+    """
     answer = answer_of(command, _TRY_SECONDS, kept_files)
     if wanted:
         return None if answer.problem else answer.said.strip()

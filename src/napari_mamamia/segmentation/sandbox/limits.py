@@ -1,4 +1,4 @@
-"""Limits of a submission, and the ways its run can end."""
+"""Limits of a submission, and the possible ends of its run."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ _MEMORY_SHARE: Final = 0.75
 
 
 def usual_memory_bytes() -> int:
-    """Return three quarters of this computer's memory in bytes, 8 GB if it is unknown."""
+    """Return three quarters of this computer's memory in bytes, or 8 GB if it is unknown."""
     total = total_memory_bytes()
     return 8 * GIGABYTE if total is None else int(total * _MEMORY_SHARE)
 
@@ -63,7 +63,7 @@ class RunLimits:
         ):
             if not getattr(self, name) > 0:
                 raise ValueError(
-                    f"expected the limit {name} to be above 0, but found {getattr(self, name)}"
+                    f"expected the limit {name} to be above 0, but got {getattr(self, name)}"
                 )
 
 
@@ -84,7 +84,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunOfSubmission:
-    """How a run ended, the reason ("" if it finished), and what it used.
+    """The end of a run, its reason ("" if it finished), and the resources used.
 
     `peak_bytes` is the largest memory counted for all its processes together, None if unknown.
     `dropped_bytes` of its prints are not in the log.

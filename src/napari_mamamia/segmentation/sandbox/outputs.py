@@ -1,6 +1,6 @@
 """Check the masks of a submission before they are used or shown; they are untrusted.
 
-A link instead of a file could lead out of the submission's folder, a pipe could block for ever, and
+A link instead of a file could lead out of the submission's folder, a pipe could block forever, and
 a small file could unpack to a huge one: each is refused.
 """
 
@@ -133,7 +133,7 @@ def _mask_text(case_id: str, expected: str, came: str) -> str:
 
 @contextmanager
 def _as_breach(case_id: str, folder: Path) -> Iterator[None]:
-    """Report a mask that cannot be read as a contract violation, without the path of `folder`."""
+    """Report an unreadable mask as a contract violation, without the path of `folder`."""
     try:
         yield
     except MamamiaError as error:

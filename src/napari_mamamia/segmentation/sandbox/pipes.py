@@ -1,4 +1,4 @@
-"""The output of a sandbox: prints, of which a part is kept, and events of the runner."""
+"""The output of a sandbox: printed text, partly kept, and events of the runner."""
 
 import json
 import os
@@ -39,7 +39,7 @@ class Wording:
 
 
 class LogPipe(threading.Thread):
-    """Reads the prints of the submission, keeps the first bytes in a file and counts the rest."""
+    """Reads the printed output of the submission, keeps its first bytes and counts the rest."""
 
     def __init__(self, stream: IO[bytes], path: Path, most: int) -> None:
         super().__init__(daemon=True)
@@ -94,7 +94,7 @@ def verdict(
     wording: Wording,
     largest: str = "",
 ) -> tuple[Ending, str]:
-    """Return how the run ended and the reason in three parts.
+    """Return how the run ended, and the reason in three parts.
 
     `largest` names the kind of memory with the largest use.
 
@@ -146,6 +146,4 @@ def _cuda_advice(error: str) -> str:
     """Return advice on an error that torch raises for lack of a card. Source: torch 2.x."""
     if not any(part in error for part in _NO_CARD):
         return ""
-    return (
-        "; it needs CUDA: use a computer with an NVIDIA graphics card, or run it on the processor"
-    )
+    return "; it needs CUDA: use a computer with an NVIDIA GPU, or run it on the CPU"

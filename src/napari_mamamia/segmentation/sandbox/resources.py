@@ -1,4 +1,4 @@
-"""The resources that an untrusted program can hold, and how each is kept within its limit.
+"""The resources that an untrusted program can hold, and how each is limited.
 
 The filter (`seccomp`), the counts (`watch`, `held`) and the limits that the runner sets follow this
 list; docs/security.md shows it.
@@ -21,19 +21,19 @@ EMPTY_FILE_BYTES: Final = 1536  # in a folder in memory: its inode and its name
 
 
 class Hold(StrEnum):
-    """How a kind of resource is kept within its limit."""
+    """Method that keeps a kind of resource within its limit."""
 
     DENIED = "denied"
-    """By the filter of system calls: in bubblewrap, on x86_64 and aarch64."""
+    """Denied by the filter of system calls: in bubblewrap, on x86_64 and aarch64."""
     COUNTED = "counted"
-    """Counted ten times a second, or as often as 5 % of a core allows: on Linux."""
+    """Counted on Linux, ten times a second or as often as 5 % of a core allows."""
     LIMITED = "limited"
-    """By the kernel."""
+    """Limited by the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind of resource; `calls` are those that the filter refuses for it."""
+    """A kind of resource; `calls` are the system calls that the filter refuses for it."""
 
     name: str
     hold: Hold
@@ -51,7 +51,7 @@ RESOURCES: Final = (
     Resource("pipes, terminals, open files", Hold.COUNTED, "memory: 64, 128, 2 KiB each"),
     Resource("mappings", Hold.COUNTED, "memory: 384 bytes each"),
     Resource("shared memory without a name", Hold.COUNTED, "memory: as mapped"),
-    Resource("memfd", Hold.DENIED, "with a graphics card: counted", ("memfd_create",)),
+    Resource("memfd", Hold.DENIED, "with a GPU: counted", ("memfd_create",)),
     Resource(
         "System V and POSIX message queues, semaphores, shared memory",
         Hold.DENIED,

@@ -1,6 +1,7 @@
-"""Run an untrusted program in its sandbox: supervised, limited, and ended with all its processes.
+"""Run an untrusted program in its sandbox, supervised and limited.
 
-A submission and the opening of a refused checkpoint are both run by `run_in_sandbox`.
+At its end, all its processes are killed. A submission and the opening of a refused checkpoint are
+both run by `run_in_sandbox`.
 """
 
 import json
@@ -64,7 +65,7 @@ _LEAST_BYTES: Final = 64 * 2**10
 
 @dataclass(slots=True)
 class _Seen:
-    """Observations of a process: the limit that it exceeded, None if it ended by itself.
+    """Observations of a process, including the limit that it exceeded (None without one).
 
     `peak_bytes` is the largest memory counted, 0 if unknown, `largest` the kind of memory with the
     largest use; `output_bytes` are those of files with a name.
@@ -79,7 +80,7 @@ class _Seen:
 def _guard(
     process: Process, isolation: Isolation, limits: RunLimits, layout: Layout, n_masks: int
 ) -> _Seen:
-    """Wait until a process ends or exceeds a limit. Nothing is ended here.
+    """Wait until a process ends or exceeds a limit; the process is not killed here.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ def _use_of(pid: int, seconds: float, isolation: Isolation) -> TreeUse:
 
 
 def _judge_use(use: TreeUse, held: Held, seen: _Seen, limits: RunLimits) -> Ending | None:
-    """Record the current use and return the first limit that is exceeded."""
+    """Record the current use of resources, and return the first exceeded limit."""
     memory = {**use.held_bytes, **held.memory(use.shared_bytes)}
     if (total := sum(memory.values())) > seen.peak_bytes:
         seen.peak_bytes, seen.largest = total, max(memory, key=lambda kind: memory[kind])
@@ -168,7 +169,7 @@ def _n_masks(output: Path) -> int:
 
 
 def _folder_bytes(folder: Path, most: int) -> int:
-    """Return the total size of a folder's entries, however deep, in bytes; links are not followed.
+    """Return the total size of a folder's entries at any depth in bytes, without following links.
 
     Each entry counts as some bytes at least, so that the number of empty files is limited too.
     Counting stops above `most`. A folder that cannot be read, or is nested too deeply, counts as
@@ -210,7 +211,7 @@ def run_submission_once(
     *,
     cuda_on_processor: bool = False,
 ) -> RunOfSubmission:
-    """Run a submission once on these patients; its results are in work/output.
+    """Run a submission once on these patients; its results are written to work/output.
 
     Cancelling ends the submission and all its processes. Its results are not checked yet: see
     `outputs`.
@@ -337,7 +338,7 @@ def _start_room(
 
 
 def _hold_room(isolation: Isolation, limits: RunLimits) -> AbstractContextManager[Group]:
-    """Return the control group of a sandbox; a container has its own."""
+    """Return the control group of a sandbox; containers have their own control groups."""
     if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
         return nullcontext(Group())
     return control_group(limits.processes, limits.memory_bytes)

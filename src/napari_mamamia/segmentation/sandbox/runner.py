@@ -1,4 +1,4 @@
-"""The program inside the sandbox: it loads a submission and calls it as the challenge does.
+"""The program inside the sandbox, which loads and calls a submission as the challenge does.
 
 It is run by its path in the submission's own Python, where this software may not be installed: only
 the standard library is used, and nothing of napari_mamamia is imported.
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 OWN_TASK: Final = "own"
-"""The task of a module of this software: its ``main`` gets the order."""
+"""Task name for a module of this software, whose ``main`` gets the order."""
 
 PROCESS_HANDLES: Final = 8192
 """Largest number of open files of one process, which also limits those in transit in sockets."""
@@ -38,7 +38,7 @@ _KEPT_TEXT: Final = 2000
 
 
 class RestrictedDataset:
-    """The data that a submission gets: case ids, paths of the phases, facts about the cases."""
+    """The data given to a submission: case ids, paths of the phases, facts about the cases."""
 
     def __init__(self, patients: Sequence[Mapping[str, Any]]) -> None:
         self._patients = {str(patient["id"]): patient for patient in patients}
@@ -58,7 +58,7 @@ class RestrictedDataset:
 
 
 def main() -> None:
-    """Run the order read from the standard input, and leave no process running."""
+    """Run the order from standard input, and leave no process running."""
     order = json.loads(sys.stdin.buffer.readline())
     events = os.fdopen(os.dup(1), "w", encoding="utf-8", closefd=True)
     os.dup2(2, 1)  # Prints of a submission must not mix with the events.
@@ -157,7 +157,7 @@ def _write_table(returned: object, step: str, output: Path) -> None:
 
 
 def _set_limits(order: Mapping[str, Any]) -> None:
-    """Limit file size, processes, open files, and the kernel's queues of messages and signals.
+    """Limit file sizes, processes, open files, and the kernel's message and signal queues.
 
     A lower limit of the account is kept.
     """
@@ -183,7 +183,7 @@ def _set_limits(order: Mapping[str, Any]) -> None:
 
 
 def _end_when_alone() -> None:
-    """End everything when the standard input ends, which means that the parent is gone."""
+    """Exit when standard input ends, which means that the parent process has ended."""
     while os.read(0, 4096):
         pass
     if hasattr(os, "fork"):
@@ -192,7 +192,7 @@ def _end_when_alone() -> None:
 
 
 def _end_children() -> None:
-    """Kill the children until there are none; their orphans become children and are killed too."""
+    """Kill all child processes, including orphans that become children."""
     while True:
         for pid in _list_children():
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Lay out the sandbox: the paths of Python, the submission, the images and the output in it."""
+"""The layout of a sandbox: paths of Python, the submission, the images and the output."""
 
 import json
 import os
@@ -44,7 +44,7 @@ class Patient:
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A Python and the folders it needs; `program` is its path, also in the sandbox."""
+    """A Python interpreter and the folders it needs; `program` is also its path in the sandbox."""
 
     program: str
     folders: tuple[Path, ...]
@@ -65,7 +65,7 @@ class Layout:
 
 
 def find_interpreter(python: Path | None = None) -> Interpreter:
-    """Return the Python at a path with its folders; None is the one that runs this software.
+    """Return the Python at a path with its folders; None means the current Python.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def _why_none(answer: Answer) -> str:
 
 
 def environment(home: str) -> dict[str, str]:
-    """Return the few environment variables of a submission; none of the user's own."""
+    """Return the few environment variables of a submission, without those of the user."""
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {
         **passed,
@@ -139,7 +139,7 @@ def lay_out(
     closed: bool,
     cuda_on_processor: bool = False,
 ) -> Layout:
-    """Return the layout of a sandbox for these patients; makes folders in `work`, which is empty.
+    """Return the layout of a sandbox for these patients, and make folders in the empty `work`.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def lay_out(
         Whether there is a sandbox. If not, the images are copied, so that no submission can reach
         the data set through its paths, and it sees its own folder.
     cuda_on_processor
-        Whether CUDA requests are run on the processor; see `cuda`.
+        Whether CUDA requests are run on the CPU; see `cuda`.
     """
     output = work / "output"
     output.mkdir(parents=True)
@@ -278,7 +278,7 @@ def _copy_phases(patient: Patient, folder: Path) -> Iterator[str]:
             shutil.copyfile(phase, target)
         except OSError as error:
             raise SaveError(
-                f"expected to copy {phase} for the submission, but {error.strerror or error}: free "
-                "some space and check that the file can be read"
+                f"cannot copy {phase} for the submission: {error.strerror or error}; free some "
+                "space, and check that the file can be read"
             ) from error
         yield str(target)

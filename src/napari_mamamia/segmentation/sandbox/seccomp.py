@@ -1,4 +1,4 @@
-"""The filter of system calls in bubblewrap's sandbox, as a BPF program that the kernel runs.
+"""The filter of system calls in bubblewrap's sandbox, as a BPF program for the kernel.
 
 The sandbox hides files and the network; the kernel itself remains. No submission needs to mount,
 trace, load modules, make namespaces of its own, or communicate past the network (``AF_VSOCK``
@@ -41,12 +41,12 @@ _LACKING: Final = """
     sendfile 40 71, inotify_init 253 -, inotify_init1 294 26, landlock_create_ruleset 444 444,
     seccomp 317 277
 """
-"""As `_FORBIDDEN`, but reported as missing; programs have an alternative on such systems."""
+"""System calls as in `_FORBIDDEN`, but reported as missing; programs have alternatives."""
 
 _NEW_ROOMS: Final = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET of linux/sched.h."""
 _FAMILIES: Final = (1, 2, 10)
-"""AF_UNIX, AF_INET and AF_INET6: what libraries use within a computer."""
+"""AF_UNIX, AF_INET and AF_INET6, which libraries use within a computer."""
 _OWN_PERSONALITIES: Final = (0, 0xFFFFFFFF)
 _THREAD: Final = 0x00010000
 _SHARES_FILES: Final = 0x00000400
@@ -61,14 +61,16 @@ _BUFFERS: Final = {7: EPERM, 8: EPERM, 60: EPERM}
 """SO_SNDBUF, SO_RCVBUF and SO_ZEROCOPY. Source: asm-generic/socket.h."""
 _SOCKET_LEVEL: Final = 1
 _OF_ITSELF: Final = {4: EPERM, 22: EINVAL}
-"""PR_SET_DUMPABLE: without it other processes cannot see a process's open files; PR_SET_SECCOMP:
-filters of its own, in kernel memory. Source: prctl(2).
+"""Options of prctl that are refused: PR_SET_DUMPABLE and PR_SET_SECCOMP.
+
+PR_SET_DUMPABLE would hide a process's open files from other processes; PR_SET_SECCOMP would add
+filters in kernel memory. Source: prctl(2).
 """
 _X32: Final = 0x40000000
 """Bit of the calls of x86_64 with 32-bit pointers, which have other numbers."""
 
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
-"""Offsets in struct seccomp_data; of arguments the lower half, little endian."""
+"""Offsets in struct seccomp_data; for arguments, the offset of the lower half, little-endian."""
 _LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _JUMP_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW: Final = 0x7FFF0000
 _ERROR: Final = 0x00050000
@@ -99,7 +101,7 @@ _MACHINES: Final = {
 
 
 def call_filter(machine: str = "", spared: Sequence[str] = ()) -> bytes | None:
-    """Return the filter for an architecture (default: this one's), None if there is none for it.
+    """Return the filter for an architecture (default: this machine's), or None if unsupported.
 
     Refused calls return an error, as on a system that lacks them; nothing is killed. The calls in
     `spared` are allowed.
@@ -213,5 +215,5 @@ def _match_call(number: int, *steps: bytes) -> Iterator[bytes]:
 
 
 def _make_step(code: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:
-    """Return a struct sock_filter; `then` and `otherwise` are numbers of steps to jump over."""
+    """Return a struct sock_filter; `then` and `otherwise` are the numbers of steps to skip."""
     return struct.pack("=HBBI", code, then, otherwise, value)

@@ -1,4 +1,4 @@
-"""Measure the resources of a process and its descendants, and end them. Linux only, from /proc."""
+"""Measure the resources of a process and its descendants, and kill them (Linux /proc only)."""
 
 import os
 from collections import Counter
@@ -53,7 +53,7 @@ def can_watch() -> bool:
 
 
 def tree_use(pid: int, in_memory: Sequence[str] = ()) -> TreeUse:
-    """Return the current resources of a process and its descendants; nothing if it is gone.
+    """Return the current resources of a process and its descendants; zeros if it has ended.
 
     Source: proc(5), status.
 
@@ -83,8 +83,8 @@ def tree_use(pid: int, in_memory: Sequence[str] = ()) -> TreeUse:
 def _read_status(pid: int) -> dict[str, int]:
     """Return the memory of a process, in KiB, and its number of threads.
 
-    A process continues while one of its threads runs, but after its first thread has ended, that
-    reports no memory any more: then another thread is read.
+    A process continues while one of its threads runs. If its first thread has ended, that thread
+    reports no memory, so another thread is read.
     """
     facts: dict[str, int] = {}
     with suppress(OSError, IndexError, ValueError):
@@ -107,7 +107,7 @@ def _read_facts(file: Path) -> dict[str, int]:
 
 
 def _find_room(tree: Sequence[int]) -> Path | None:
-    """Return the folder of /proc of a process in the sandbox, None if none is accessible."""
+    """Return the /proc folder of a process in the sandbox, or None if none is accessible."""
     for member in reversed(tree):  # Processes in the sandbox come last.
         with suppress(OSError):
             if not (_PROC / str(member) / "root").samefile("/"):
@@ -162,7 +162,7 @@ def _read_size(name: str) -> int:
 
 
 def offer_to_end(pid: int) -> None:
-    """Make a process and its descendants the first that the kernel ends when memory runs out.
+    """Make a process and its descendants the first choice of the kernel's out-of-memory killer.
 
     Source: proc(5), oom_score_adj.
     """
@@ -172,7 +172,7 @@ def offer_to_end(pid: int) -> None:
 
 
 def own_threads() -> int:
-    """Return the number of threads that this user runs now, 0 if unknown.
+    """Return the number of threads that this user runs now; 0 if unknown.
 
     A limit on processes counts all of the user's on older kernels. Source: getrlimit(2),
     RLIMIT_NPROC.
@@ -255,5 +255,5 @@ def _list_parents() -> Iterator[tuple[int, int, bool]]:
 
 
 def _runs(fields: Sequence[str]) -> bool:
-    """Return whether a process runs, by the fields of its stat after its name."""
+    """Return whether a process runs, from the fields after the name in its stat."""
     return fields[0] != "Z" or int(fields[17]) > 1

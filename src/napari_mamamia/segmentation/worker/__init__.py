@@ -1,1 +1,1 @@
-"""The process that holds torch, its caller's side (`client`), and what they say (`wire`)."""
+"""The worker process that runs torch, its client (`client`), and their messages (`wire`)."""

@@ -1,6 +1,6 @@
-"""`Worker`: the model's process, started when needed, spoken to in lines, ended for certain.
+"""`Worker`: the client that starts the model's process on demand and always ends it.
 
-It is the process as its caller sees it: torch never comes into this one.
+torch is never imported in the client's process.
 """
 
 import json
@@ -41,18 +41,18 @@ from napari_mamamia.segmentation.worker.shared_arrays import (
 _MODULE: Final = "napari_mamamia.segmentation.worker.worker"
 _START_LIMIT_S: Final = 120.0
 _CANCEL_S: Final = 1.0
-"""How long a tile may take to end after a cancel; then the process is ended."""
-_KILLED: Final = 9  # SIGKILL: what the system's own out-of-memory killer sends
+"""Seconds that a tile may continue after a cancellation before the process is killed."""
+_KILLED: Final = 9  # SIGKILL, which the system's out-of-memory killer sends
 
 Message = dict[str, Any]
 
 
 class IdleEndError(ModelError):
-    """The process ended for lack of work at the very moment when it was asked again."""
+    """The idle process ended just as it received a request."""
 
 
 class WorkerProcess:
-    """One process at a time; `peak` is the highest memory in bytes that it told of.
+    """One process at a time; `peak` is the highest memory in bytes that it reported.
 
     It ends by itself after `idle_s` seconds without a request.
     """
@@ -66,17 +66,17 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        """Number of the process, None while there is none."""
+        """Process id, None without a process."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
     def started(self) -> None:
-        """Start the process unless it runs."""
+        """Start the process unless it is running."""
         if self.pid is not None:
             return
         self.close()
         sweep_temporary()
-        # A new queue: the last process's thread may still put its end into the old one.
+        # A new queue: the thread of the last process may still put its end into the old one.
         self._events, self.peak = SimpleQueue(), None
         self._said.clear()
         self._process = start(python_command(_MODULE, str(self._idle_s)))
@@ -94,12 +94,12 @@ class WorkerProcess:
             if time.monotonic() > end:
                 self.close()
                 raise ModelError(
-                    f"the model's process should start within {_START_LIMIT_S:g} s, but did not: "
-                    "close other programs and try again"
+                    f"the model's process did not start within {_START_LIMIT_S:g} s; close other "
+                    "programs and try again"
                 )
 
     def send(self, message: Message) -> None:
-        """Send one request; `ModelError` if the process is gone."""
+        """Send one request; raise `ModelError` if the process has ended."""
         process = self._process
         try:
             if process is None or process.stdin is None:
@@ -110,7 +110,7 @@ class WorkerProcess:
             raise self._explain_end() from error
 
     def next(self, wait_s: float) -> Message | None:
-        """Return the next event, None if there is none in time; raise if the process is gone."""
+        """Return the next event, None after `wait_s`; raise if the process has ended."""
         try:
             event = self._events.get(timeout=wait_s)
         except Empty:
@@ -120,29 +120,29 @@ class WorkerProcess:
         return event
 
     def _explain_end(self) -> ModelError:
-        """Return what became of the process, with the numbers of the memory."""
+        """Return an error that explains the end of the process, with the memory figures."""
         process, self._process = self._process, None
         code = None if process is None else end_silent(process)
         if code == 0:
-            return IdleEndError("the model's process ended for lack of work: try again")
+            return IdleEndError("the model's process ended because it was idle; try again")
         memory = _describe_memory(self.peak)
         if code == -_KILLED:
             return OutOfMemoryError(
-                "the model's process should have answered, but was ended by the system, most "
-                f"likely for lack of memory ({memory}): close other programs, or choose fewer "
-                "voxels (a box) or another model; nothing was changed"
+                "the model's process was ended by the system, most likely for lack of memory "
+                f"({memory}); close other programs, or choose fewer voxels (a box) or another "
+                "model; nothing was changed"
             )
         how = "it had to be ended"
         if code is not None:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        last = f"; it last said: {self._said[-1]}" if self._said else ""
+        last = f"; its last message was: {self._said[-1]}" if self._said else ""
         return ModelError(
-            f"the model's process should have answered, but ended ({how}; {memory}){last}: try "
-            "again; if it happens again, choose the device cpu"
+            f"the model's process ended without an answer ({how}; {memory}){last}; try again; if "
+            "it happens again, choose the device cpu"
         )
 
     def stop(self, number: int) -> None:
-        """Cancel a request; end the process if it does not answer at once."""
+        """Cancel a request; kill the process if it does not respond in time."""
         with suppress(ModelError):
             self.send({"do": "cancel", "id": number})
             end = time.monotonic() + _CANCEL_S
@@ -153,14 +153,14 @@ class WorkerProcess:
         self.close()
 
     def close(self) -> None:
-        """End the process and wait until it is gone; it can be started again."""
+        """End the process and wait for its end; it can be started again."""
         process, self._process = self._process, None
         if process is not None:
             end_group(process)
 
 
 def _pass_on(stream: IO[bytes], events: "SimpleQueue[Message | None]") -> None:
-    """Move events into a queue; a line that is none (something printed too early) is dropped."""
+    """Move events into a queue; lines that are not events are dropped."""
     with suppress(OSError, ValueError):
         for line in stream:
             with suppress(json.JSONDecodeError, UnicodeDecodeError):
@@ -175,24 +175,24 @@ def _keep_lines(stream: IO[bytes], said: "deque[str]") -> None:
 
 
 def _describe_memory(peak_bytes: int | None) -> str:
-    """Return what a process had at its peak and what is free, as far as it is known."""
+    """Return the peak memory of a process and the free memory, as far as they are known."""
     free, total = free_memory_bytes(), total_memory_bytes()
     parts = []
     if peak_bytes is not None:
         parts.append(f"it had {peak_bytes / 1e9:.1f} GB at its peak")
     if free is not None and total is not None:
         parts.append(f"{free / 1e9:.1f} of {total / 1e9:.1f} GB are free now")
-    return ", ".join(parts) or "its memory is not known"
+    return ", ".join(parts) or "its memory use is unknown"
 
 
 _IDLE_S: Final = 600.0
 
 
 class Worker:
-    """A process of its own for models; implements `engine_host.Host`.
+    """A separate process for models; implements `engine_host.Host`.
 
-    It is started at the first request, serves one at a time, ends after `idle_s` seconds without
-    work, and is started again when it is needed. Its methods may be called from any thread.
+    It is started at the first request, serves one request at a time, ends after `idle_s` seconds
+    without work, and is started again on demand. Its methods may be called from any thread.
     """
 
     def __init__(self, idle_s: float = _IDLE_S) -> None:
@@ -202,13 +202,13 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """Number of the process, None while there is none."""
+        """Process id, None without a process."""
         return self._process.pid
 
     def plan(
         self, card: ModelCard, settings: EngineSettings, grid: Grid, region: Box | None
     ) -> TilePlan:
-        """Say what a case on `grid` would cost."""
+        """Return the cost of a case on `grid`."""
         request = {
             "do": "plan",
             "grid": wire.grid_on_wire(grid),
@@ -218,7 +218,7 @@ class Worker:
         return wire.TILES.record(answer["tiles"], wire.OTHER)
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
-        """Measure one tile through one network, in seconds."""
+        """Return the time of one tile through one network, in seconds."""
         answer = self._ask_process(card, settings, {"do": "time"})
         return float(answer["seconds"])
 
@@ -230,24 +230,24 @@ class Worker:
         *,
         kill_at: float | None = None,
     ) -> EngineResult:
-        """Label one case, as `Engine.predict` does.
+        """Label one case, as `Engine.predict`.
 
         Raises
         ------
         ModelError
-            Also if the process ends.
+            As `Engine.predict`; also if the process ends.
         OverLimitError
-            If it has no answer at `kill_at`: it is ended then.
+            If there is no answer at `kill_at`, when the process is killed.
         OutOfMemoryError
-            If it does not fit the memory.
+            If it does not fit into the memory.
         """
         arrays, deadline = given.arrays, given.deadline
         voxels = int(np.prod(given.grid.shape))
-        # Of the answer: labels of at most two bytes for each voxel, and a probability of two.
+        # The answer holds labels of at most two bytes for each voxel, and a probability of two.
         with shared_folder(sum(array.nbytes for array in arrays) + 4 * voxels) as folder:
             sent = []
             for number, array in enumerate(arrays):
-                report_progress(number, len(arrays), "Handing the images over")
+                report_progress(number, len(arrays), "Sending the images")
                 sent.append(share(folder, f"in{number}", array))
             request = {
                 "do": "predict",
@@ -270,7 +270,7 @@ class Worker:
         )
 
     def close(self) -> None:
-        """End the process and wait until it is gone; another request starts a new one."""
+        """End the process and wait for its end; another request starts a new one."""
         self._process.close()
 
     # ------------------------------------------------------------------- a request
@@ -301,7 +301,7 @@ class Worker:
             self._busy.release()
 
     def _serve_request(self, message: Message, kill_at: float | None) -> Message:
-        """Send a request and pass its progress on; whatever happens, no request stays behind."""
+        """Send a request and report its progress; a failed request is always cancelled."""
         self._number += 1
         answer: Message | None = None
         try:
@@ -318,8 +318,8 @@ class Worker:
                         answer = event
                 elif kill_at is not None and time.monotonic() > kill_at:
                     raise OverLimitError(
-                        f"the model should answer within its time limit, but was still busy "
-                        f"({now.text}): it was ended; allow more time, or let it give something up"
+                        f"the model was still busy at its time limit ({now.text}) and was ended; "
+                        "allow more time, or allow a reduction"
                     )
         finally:
             if answer is None:

@@ -1,7 +1,8 @@
-"""Arrays handed to another process of this machine, in files that the system keeps in memory.
+"""Arrays shared with another process of this computer through files in memory.
 
-A folder of such files belongs to one request and goes with it. Not `multiprocessing.shared_memory`:
-up to Python 3.12 its tracker in the second process removes and reports what the first one owns.
+A folder of such files belongs to one request and is removed with it.
+`multiprocessing.shared_memory` is not used: up to Python 3.12 its tracker in the second process
+removes and reports what the first one owns.
 """
 
 import os
@@ -23,7 +24,7 @@ _BLOCK: Final = 2**25
 
 @dataclass(frozen=True, slots=True)
 class SharedArray:
-    """Where an array is: file name in the request's folder, NumPy type, shape."""
+    """Location of an array: file name in the request's folder, NumPy type, shape."""
 
     name: str
     dtype: str
@@ -32,16 +33,16 @@ class SharedArray:
 
 @contextmanager
 def shared_folder(n_bytes: int) -> Iterator[Path]:
-    """Give a folder for arrays of `n_bytes` in all; it is removed with all that is in it.
+    """Create a folder for arrays of `n_bytes` in all, and remove it afterwards with its contents.
 
-    It lies in shared memory where that has room, else in the folder for temporary files.
+    It is in shared memory if that has room, otherwise in the folder for temporary files.
     """
     places = temporary_places()
     place = next((place for place in places if _has_room(place, n_bytes)), None)
     if place is None:
         raise SaveError(
-            f"handing {n_bytes / 1e9:.2f} GB to the model's process needs room in "
-            f"{' or '.join(map(str, places))}, which have less: free some space"
+            f"passing {n_bytes / 1e9:.2f} GB to the model's process needs room in "
+            f"{' or '.join(map(str, places))}, which have less; free some space"
         )
     with own_folder(place) as folder:
         yield folder
@@ -60,26 +61,26 @@ def share(folder: Path, name: str, array: NDArray[Any]) -> SharedArray:
     try:
         with path.open("xb") as stream:
             if hasattr(os, "posix_fallocate") and whole.nbytes:
-                os.posix_fallocate(stream.fileno(), 0, whole.nbytes)  # memory that is not there
-            view = whole.reshape(-1).view(np.uint8).data  # would else end the process
+                os.posix_fallocate(stream.fileno(), 0, whole.nbytes)  # memory that does not exist
+            view = whole.reshape(-1).view(np.uint8).data  # would otherwise crash the process
             for first in range(0, whole.nbytes, _BLOCK):
                 stream.write(view[first : first + _BLOCK])
     except OSError as error:
         raise SaveError(
-            f"handing {whole.nbytes / 1e6:.0f} MB to the model's process failed at {folder.parent} "
-            f"({error.strerror or error}): free some memory or space"
+            f"passing {whole.nbytes / 1e6:.0f} MB to the model's process failed at "
+            f"{folder.parent} ({error.strerror or error}); free some memory or space"
         ) from error
     return SharedArray(name, whole.dtype.str, whole.shape)
 
 
 def fetch(folder: Path, shared: SharedArray) -> NDArray[Any]:
-    """Return an array of a request's folder, copied on write; its file name is gone at once.
+    """Return an array of a request's folder (copy-on-write); its file is unlinked at once.
 
-    Where the system allows it the memory is freed with the array, whatever becomes of a process.
+    Where the system allows it, the memory is freed with the array, even if a process crashes.
     """
     path = folder / shared.name
     array: NDArray[Any] = np.memmap(path, dtype=shared.dtype, mode="c", shape=shared.shape)
-    with suppress(OSError):  # Windows keeps a mapped file; the folder's owner removes it later
+    with suppress(OSError):  # Windows keeps a mapped file; the owner of the folder removes it later
         path.unlink()
     return array.view(np.ndarray)
 

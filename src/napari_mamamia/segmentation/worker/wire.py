@@ -1,4 +1,4 @@
-"""What the window and the model's process say to each other: records as lines of JSON."""
+"""Messages between the window and the model's process, as lines of JSON."""
 
 import json
 from dataclasses import replace
@@ -33,7 +33,7 @@ TILES: Final = RecordCodec(TilePlan, _REMEDY, kind=ModelError)
 RAN: Final = RecordCodec(Ran, _REMEDY, kind=ModelError)
 SHARED: Final = RecordCodec(SharedArray, _REMEDY, kind=ModelError)
 OTHER: Final = "a message of the model's process"
-"""What errors name."""
+"""Name of the messages in error texts."""
 
 _ERRORS: Final[dict[str, type[MamamiaError]]] = {
     kind.__name__: kind
@@ -55,7 +55,7 @@ def line_of(message: dict[str, Any]) -> str:
 
 
 def card_on_wire(card: ModelCard) -> dict[str, Any]:
-    """Return what the other process needs to find the same model; sums are not computed again."""
+    """Return the data by which the other process finds the model, without checksums."""
     return {
         "path": str(card.path.absolute()),
         "inner": card.inner,
@@ -65,7 +65,7 @@ def card_on_wire(card: ModelCard) -> dict[str, Any]:
 
 
 def card_from(found: dict[str, Any]) -> ModelCard:
-    """Return the card of the model that is meant, recognised anew."""
+    """Return the card of the model, recognised again."""
     card = recognise_model(Path(found["path"]), inner=found["inner"], checksums=False)
     network = found["network"]
     card = with_network(card, None if network is None else network_from(network, OTHER))
@@ -73,7 +73,7 @@ def card_from(found: dict[str, Any]) -> ModelCard:
 
 
 def grid_on_wire(grid: Grid) -> dict[str, Any]:
-    """Return a grid's shape, affine and header: nnU-Net's spacing is the header's own."""
+    """Return a grid's shape, affine and header, since nnU-Net uses the header's spacing."""
     header = None if grid.nifti_header is None else grid.nifti_header.hex()
     return {
         "shape": list(grid.shape),
@@ -83,7 +83,7 @@ def grid_on_wire(grid: Grid) -> dict[str, Any]:
 
 
 def grid_from(found: dict[str, Any]) -> Grid:
-    """Return the grid, equal to the bit: JSON keeps every float64."""
+    """Return the grid, bit-identical: JSON keeps every float64."""
     z, y, x = found["shape"]
     header = found["header"]
     affine = np.array(found["affine"], dtype=np.float64)
@@ -91,12 +91,12 @@ def grid_from(found: dict[str, Any]) -> Grid:
 
 
 def region_on_wire(region: Box | None) -> list[list[int]] | None:
-    """Return a box's ends."""
+    """Return the ends of a box."""
     return None if region is None else [list(map(int, region.start)), list(map(int, region.stop))]
 
 
 def region_from(found: list[list[int]] | None) -> Box | None:
-    """Return the box."""
+    """Return the box with these ends."""
     if found is None:
         return None
     (a, b, c), (d, e, f) = found
@@ -104,7 +104,7 @@ def region_from(found: list[list[int]] | None) -> Box | None:
 
 
 def error_on_wire(error: Exception) -> dict[str, Any]:
-    """Return an error as a message; one that nobody foresaw says its type."""
+    """Return an error as a message; an unexpected error includes its type."""
     if isinstance(error, MissingExtraError):
         return {"event": "error", "kind": "missing", "package": error.package, "extra": error.extra}
     is_known = type(error).__name__ in _ERRORS
@@ -113,7 +113,7 @@ def error_on_wire(error: Exception) -> dict[str, Any]:
 
 
 def error_from(found: dict[str, Any]) -> MamamiaError:
-    """Return the error that a message stands for."""
+    """Return the error of a message."""
     if found["kind"] == "missing":
         return MissingExtraError(found["package"], found["extra"])
     return _ERRORS.get(found["kind"], ModelError)(found["text"])

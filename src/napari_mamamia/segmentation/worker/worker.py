@@ -1,10 +1,10 @@
-"""The process that holds torch and a model.
+"""The process that runs torch and a model.
 
-Started by ``python -m napari_mamamia.segmentation.worker.worker``.
+It is started by ``python -m napari_mamamia.segmentation.worker.worker``.
 
-It reads requests as lines of JSON and answers with events as lines of JSON on a pipe of their own;
-what libraries print goes to the error stream. It ends with its parent, and after a while without
-work, which is also what gives a graphics card its memory back for certain.
+It reads requests as lines of JSON and answers with events as lines of JSON on a separate pipe;
+output of libraries goes to the error stream. It ends with its parent, and after some time without
+work, which also releases the memory of a GPU reliably.
 """
 
 import json
@@ -33,7 +33,7 @@ _SWEEPS: Final = 20
 
 @dataclass(slots=True)
 class _State:
-    """What the listening thread and the working one share."""
+    """State shared by the listening thread and the working thread."""
 
     requests: "SimpleQueue[dict[str, Any]]" = field(default_factory=SimpleQueue)
     cancelled: int = 0
@@ -41,9 +41,9 @@ class _State:
 
 
 def main() -> None:
-    """Serve requests until the parent ends, or nothing was asked for `argv[1]` seconds."""
+    """Serve requests until the parent ends, or there was no request for `argv[1]` seconds."""
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints must not get between the events
+    os.dup2(2, 1)  # output of libraries must not mix with the events
     idle_s = float(sys.argv[1]) if len(sys.argv) > 1 else None
     state = _State()
     threading.Thread(target=_queue_requests, args=(sys.stdin.buffer, state), daemon=True).start()
@@ -58,17 +58,20 @@ def main() -> None:
 
 
 def _queue_requests(stream: IO[bytes], state: _State) -> None:
-    """Queue the requests; the end of the pipe is the parent's end, also in the midst of a tile."""
+    """Queue the requests until the pipe ends, which means that the parent has ended."""
     try:
         for line in stream:
             message = json.loads(line)
             if message["do"] == "cancel":
-                # Numbers ascend, so that a late cancel of an earlier request stops no later one.
+                # Numbers ascend, so that a late cancellation of an earlier request stops no later
+                # one.
                 state.cancelled = max(state.cancelled, message["id"])
             else:
                 state.requests.put(message)
     finally:
-        for _ in range(_SWEEPS if state.folder else 0):  # an answer may be written meanwhile
+        for _ in range(
+            _SWEEPS if state.folder else 0
+        ):  # an answer may be being written at this moment
             shutil.rmtree(state.folder, ignore_errors=True)
             if not Path(state.folder).exists():
                 break
@@ -78,7 +81,7 @@ def _queue_requests(stream: IO[bytes], state: _State) -> None:
 def _serve_request(
     host: EngineHost, request: dict[str, Any], state: _State, events: TextIO
 ) -> None:
-    """Answer one request with exactly one last event: result, error or cancelled."""
+    """Answer one request with exactly one final event: result, error or cancelled."""
     state.folder = request.get("folder", "")
     try:
         with listening(_make_reporter(request["id"], state, events)):
@@ -92,7 +95,7 @@ def _serve_request(
 
 
 def _make_reporter(number: int, state: _State, events: TextIO) -> Callable[[Progress], None]:
-    """Return what passes a request's progress on, and stops it when it is cancelled."""
+    """Return a function that reports a request's progress, and stops it when it is cancelled."""
     spoken, text = 0.0, ""
 
     def tell(progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Work on many cases: the failure of one case costs one row, not the run.
+"""Process many cases; the failure of a case does not stop the others.
 
 `for_each_case` works in this process, one after the other. `run_batch` runs a `CaseWork` in this
 process, in worker processes or on a cluster, and stores each result as it arrives.
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BatchResult(Generic[T]):
-    """Results in the order of the cases, and a failure for each case without one.
+    """The results in the order of the cases, and a failure for each case without a result.
 
     `n_reused` results come from an earlier run.
     """
@@ -55,7 +55,7 @@ class BatchResult(Generic[T]):
 def for_each_case(case_ids: Sequence[str], work: Callable[[str], T]) -> BatchResult[T]:
     """Run ``work(case_id)`` for each case and continue after a failure.
 
-    Progress counts a thousand steps for each case, so that work inside a case is visible.
+    Progress counts a thousand steps for each case, so that it also advances within a case.
     """
     results: list[T] = []
     failures: list[CaseFailure] = []
@@ -87,25 +87,25 @@ def run_batch(
     here: Callable[[CaseInputs], T] | None = None,
     still_holds: Callable[[T], bool] | None = None,
 ) -> BatchResult[T]:
-    """Do `work` with each case at `place`; progress counts finished cases.
+    """Run `work` for each case at `place`; progress counts finished cases.
 
     Parameters
     ----------
     cases
-        Each id once. Files are given as absolute paths if `place` is a cluster.
+        The cases, each id once. Their files have absolute paths if `place` is a cluster.
     work
-        The definition of the work, the same for every place.
+        The function to run and its settings, the same for every place.
     place
-        None is this process, without a time limit.
+        Where the cases run; None for this process, without a time limit.
     store
         File that stores each outcome as it arrives; None stores none. It survives the end
         of this process, of workers, and of the scheduler.
     existing
-        With RESUME, results in `store` are used again if neither the case's files nor the work
-        changed.
+        What to do with an existing `store`. With RESUME, its results are used again if neither the
+        case's files nor the work changed.
     here
-        Does the same as `work`, with objects of this process, such as a loaded model; used
-        if `place` is this process. Progress then shows the steps within a case.
+        A function that does the same as `work` with objects of this process, such as a loaded
+        model; used if `place` is this process. Progress then shows the steps within a case.
     still_holds
         Whether a result of `store` may be used again, for example because its file still exists.
 
@@ -117,11 +117,11 @@ def run_batch(
         If the scheduler of `place` cannot be reached, or its workers cannot be started.
     MissingExtraError
         If `place` is a cluster and dask is not installed, or a case's files need a package that is
-        missing: that is not the case's failure. Earlier results stay.
+        missing. Earlier results stay.
     SaveConflictError
         If `store` exists and `existing` is REFUSE, or another run is writing it.
     SaveError
-        If a result cannot be stored, such as on a full disk; the run ends, earlier results stay.
+        If a result cannot be stored, such as on a full disk. The run ends; earlier results stay.
     """
     _require_unique(cases)
     if store is None:
@@ -189,9 +189,9 @@ def _gather_outcomes(
     waiting: Callable[[str], AbstractContextManager[None]],
     within: Callable[[str], AbstractContextManager[None]],
 ) -> Generator[Outcome[T] | None, None, None]:
-    """Yield each case's outcome, and None while waiting for a cluster's.
+    """Yield each case's outcome, and None while waiting for the cluster.
 
-    Reports of a case go through `within` if `here` does it, else through `waiting`.
+    A case's progress goes through `within` if `here` runs the case, otherwise through `waiting`.
     """
     if not cases:
         return

@@ -1,8 +1,8 @@
-"""A process for one case at a time, which can be killed if a case takes too long.
+"""A process that runs one case at a time and can be killed if a case takes too long.
 
-Run as a program it is that process: it reads pickled requests from its input, answers on its
-output, and ends when its parent does. Not a `multiprocessing` process, because a dask worker may
-not have any.
+Run as a program, this module is that process: it reads pickled requests from its input, answers on
+its output, and ends when its parent does. It is not a `multiprocessing` process, because a dask
+worker may not start any.
 """
 
 import os
@@ -42,11 +42,11 @@ class _Ended(Exception):  # noqa: N818 - an outcome, caught in this module
 
 
 class _TooLong(Exception):  # noqa: N818 - an outcome, caught in this module
-    """There was no answer within the limit."""
+    """The child did not answer within the time limit."""
 
 
 class Child:
-    """A killable process, started at first use and used again for the next case."""
+    """A process that can be killed, started at first use and used again for the next case."""
 
     def __init__(self) -> None:
         self._process: Process | None = None
@@ -55,18 +55,19 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """Id of the running process, None while there is none."""
+        """The id of the running process, None if no process is running."""
         return None if self._process is None else self._process.pid
 
     def ask(self, work: CaseWork[R], inputs: CaseInputs, limit_s: float) -> Outcome[R]:
-        """Return the child's answer; reports while waiting, at least every `POLL_S`.
+        """Return the child's answer, and report progress at least every `POLL_S` while waiting.
 
         Raises
         ------
         _Ended
             If the process ended before it answered.
         _TooLong
-            If it took longer than `limit_s`, not counting its start; it is killed then.
+            If the case took longer than `limit_s`, not counting the process's start. The process is
+            killed then.
         """
         if self._process is None:
             self._start_process()
@@ -92,7 +93,7 @@ class Child:
             end_group(process)
 
     def close(self) -> None:
-        """End the process for good: no other one will be started."""
+        """End the process for good; no new process is started afterwards."""
         self._is_closed = True
         self.kill()
 
@@ -137,7 +138,7 @@ class Child:
 def attempt_in_child(
     child: Child, work: CaseWork[R], inputs: CaseInputs, limit_s: float | None
 ) -> Outcome[R]:
-    """Return the outcome of `work` in `child`; reports while waiting, at least every 0.1 s.
+    """Return the outcome of `work` in `child`, and report at least every 0.1 s while waiting.
 
     A case that takes longer than `limit_s` is ended and fails. If the process dies, the case is
     tried once more in a new one.
@@ -159,7 +160,7 @@ def attempt_in_child(
 
 
 class _AbsolutePickler(pickle.Pickler):
-    """Pickles absolute paths: a child starts in another folder than this process."""
+    """A pickler that makes paths absolute, since a child starts in another folder."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Path) and not obj.is_absolute():
@@ -174,7 +175,7 @@ def _pack_request(work: CaseWork[Any], inputs: CaseInputs) -> bytes:
 
 
 def _pass_on(stream: IO[bytes], answers: "SimpleQueue[Any]") -> None:
-    """Move the child's output into a queue, on which one can wait with a limit on every system."""
+    """Move the child's output into a queue, whose waiting can be limited on every system."""
     with suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):
         while True:
             answers.put(pickle.load(stream))  # noqa: S301 - our own child's pipe
@@ -199,7 +200,7 @@ def _answer_all() -> None:
 
 
 def _queue_requests(stream: IO[bytes], requests: "SimpleQueue[bytes]") -> None:
-    """Queue the requests; a closed pipe means the parent's end, even in the middle of a case."""
+    """Queue the requests; end this process when the pipe closes, even in the middle of a case."""
     try:
         while True:
             requests.put(pickle.load(stream))  # noqa: S301 - our own parent's pipe

@@ -1,14 +1,14 @@
-"""Cases on a dask cluster: processes of this machine, or workers of a scheduler's address.
+"""Run cases on a dask cluster: processes of this machine, or the workers of a scheduler.
 
-Only this module uses dask: the run, joining and leaving a cluster, and the code that runs in its
-workers. Results travel to this process, which alone writes them. A worker that dies is replaced or
-left out by dask and its cases are done again elsewhere; if the scheduler or all workers are lost,
-the unfinished cases become failures.
+Only this module uses dask. It connects to the cluster, sends the cases, and holds the code that
+runs in the workers. Results are sent to this process, which alone writes them. If a worker dies,
+dask replaces it or continues without it, and its cases run again elsewhere. If the scheduler or all
+workers are lost, the unfinished cases become failures.
 
-Short cases travel together: sending one costs this process 6 ms, half of the time to score it. A
+Short cases are sent together, because sending a case takes 6 ms, half of the time to score it. A
 task has as many cases as take a quarter of a second, so that progress and cancelling stay
-responsive. If the worker of a task dies, dask does not say which case caused it, and it blames the
-next waiting task as well: at the end each case of both is tried alone.
+responsive. If the worker of a task dies, dask does not report which case caused it, and also counts
+the failure for the next waiting task. At the end each case of both tasks is run alone.
 """
 
 import logging
@@ -51,7 +51,7 @@ _CONNECT_S: Final = 10.0
 _CLOSE_S: Final = 1.0
 _HOLD_S: Final = 1.0
 _DEATHS_FORGIVEN: Final = 1
-"""Workers that may die during a task before it is given up, and its cases are tried alone."""
+"""Number of workers that may die during a task before its cases are run alone."""
 _LOOK_EVERY_S: Final = 2.0
 _SHORT_S: Final = 0.01
 _AHEAD_PER_THREAD: Final = 4
@@ -77,8 +77,9 @@ def on_cluster(
 ) -> Generator[Outcome[R] | None, None, None]:
     """Yield each case's outcome as it arrives, and None at least every 0.2 s in between.
 
-    Closing the generator ends local workers with all their processes at once. On a foreign cluster,
-    waiting cases are withdrawn and those with a time limit ended; others run to their end.
+    Closing the generator ends local workers with all their processes at once. On a remote cluster,
+    waiting cases are withdrawn and running cases with a time limit are ended; others run to their
+    end.
 
     Raises
     ------
@@ -154,10 +155,11 @@ class _Run(Generic[R]):
                 time.sleep(_SHORT_S)
 
     def _collect_answers(self) -> dict[Future[Any], Any]:
-        """Return the finished tasks with their results, each once.
+        """Return each finished task once, with its result.
 
         If the worker of a finished task dies before its result is fetched, `as_completed` may never
-        return it, although dask repeats it: after a while without answers it is requested again.
+        return it, although dask repeats it: after a while without answers the result is requested
+        again.
         """
         now = time.monotonic()
         answers = dict(self._done.next_batch(block=False))
@@ -172,7 +174,7 @@ class _Run(Generic[R]):
         return answers
 
     def _sort_answer(self, future: Future[Any], answer: Any) -> tuple[Outcome[R], ...]:
-        """Return the outcomes of a task; cases without one wait again."""
+        """Return the outcomes of a task; cases without an outcome wait again."""
         task, is_trial = self._sent.pop(future), future is self._trial
         if isinstance(answer, TaskAnswer):
             self._case_s = (self._case_s + answer.seconds / len(answer.outcomes)) / 2
@@ -203,7 +205,7 @@ class _Run(Generic[R]):
         return future
 
     def _find_problem(self) -> str:
-        """Return why the unfinished cases cannot be done, "" if they can."""
+        """Return why the unfinished cases cannot be run, "" if they can."""
         if self._is_lost or self._client.status != "running":
             return (
                 f"the scheduler {self._place.scheduler or 'of the local workers'} was lost before "
@@ -255,7 +257,7 @@ def _fail_cases(cases: Sequence[CaseInputs], reason: str) -> Iterator[Outcome[An
 
 @contextmanager
 def connection(place: Place) -> Iterator[LocalFuture[Client]]:
-    """Yield the pending client; at the end, leave the cluster, or end it if it is ours.
+    """Yield the pending client; at the end, disconnect, or end a cluster that was started here.
 
     The future holds a `ClusterError` if the scheduler cannot be reached.
     """
@@ -319,9 +321,9 @@ def _start_workers(workers: int, folder: Path) -> Client:
 
 
 def _key_of_this_run() -> Security:
-    """Return a new certificate for these workers alone, so that nobody else can connect.
+    """Return a new certificate for the workers of this run, so that nobody else can connect.
 
-    A scheduler without one runs any code that an account of this machine sends.
+    A scheduler without a certificate runs any code that a user of this machine sends.
     """
     try:
         return Security.temporary()
@@ -335,7 +337,7 @@ def _close_opened(opening: LocalFuture[Client]) -> None:
 
 
 def _close_client(client: Client) -> None:
-    """Disconnect from the cluster within seconds, even if it does not answer any more."""
+    """Disconnect from the cluster within seconds, even if it no longer answers."""
     cluster = client.cluster
     nannies = list(cluster.workers.values()) if cluster is not None else []
     closing = aside(lambda: _say_goodbye(client))
@@ -365,7 +367,7 @@ def _kill_worker(pid: int | None) -> None:
 
 
 class _Children(WorkerPlugin):
-    """Gives each thread of a worker a process that can be killed, and ends them with the worker."""
+    """A dask plug-in that gives each thread of a worker a process and ends it with the worker."""
 
     name = _PLUGIN
 
@@ -399,10 +401,10 @@ class TaskAnswer(Generic[R]):
 def work_there(
     work: CaseWork[R], cases: Sequence[CaseInputs], limit_s: float | None
 ) -> TaskAnswer[R]:
-    """Do cases, one after the other; this runs in a worker.
+    """Run cases one after the other; this function runs in a worker.
 
-    After a second it stops early, so that slow cases do not delay finished ones: the sender submits
-    cases without an outcome again.
+    It stops after a second, so that slow cases do not delay finished ones. The sender submits cases
+    without an outcome again.
     """
     start, outcomes = time.monotonic(), []
     for inputs in cases:

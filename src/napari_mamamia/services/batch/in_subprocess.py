@@ -1,4 +1,4 @@
-"""Run work that would block a window in a subprocess.
+"""Run work that would block the window in a subprocess.
 
 Matplotlib and pyarrow hold the interpreter's lock for up to 0.3 s while loading and working, and
 cannot be split into smaller steps: even in a thread they would block the window.
@@ -30,8 +30,8 @@ def drawing_place() -> Iterator[Draw]:
     """Yield a function that draws figures: in the main thread here, else in a subprocess.
 
     Work in another thread than the main one belongs to a window, which must not wait for
-    Matplotlib. The process is started with the first figure and ended with the block in any case;
-    it also ends by itself with this process.
+    Matplotlib. The subprocess starts with the first figure and ends with the block, or when this
+    process ends.
     """
     if current_thread() is main_thread():
         yield draw_here
@@ -56,9 +56,9 @@ def _drawn_beside(child: Child, known: dict[bytes, Drawn], drawing: Drawing) -> 
 
 
 def write_parquet(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = False) -> None:
-    """Write ``case_scores.parquet`` beside the same table as .csv.
+    """Write ``case_scores.parquet`` beside the table ``case_scores.csv``.
 
-    Outside the main thread a subprocess makes it from `csv`.
+    Outside the main thread a subprocess converts `csv`.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def run_in_subprocess(
     Raises
     ------
     SaveError
-        If that process fails, with its reason.
+        If the subprocess fails, with its reason.
     """
     work = CaseWork(text, function, argument, result)
     with saying(text):

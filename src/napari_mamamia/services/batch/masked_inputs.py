@@ -1,4 +1,4 @@
-"""Inputs of a batch that works on images and one mask each, in a form that workers can receive."""
+"""Inputs of a batch over cases with one mask each, in a form that workers can receive."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +14,10 @@ from napari_mamamia.services.case.data_set import OpenDataSet
 
 @dataclass(frozen=True, slots=True)
 class MaskedInputs(CaseInputs):
-    """One case with its mask: `files` are all that its numbers depend on, the mask is the last.
+    """One case with its mask; `files` are all files that its numbers depend on, the mask last.
 
-    For a case without a mask `no_mask` names the files that carry its name; "" if there are none.
+    For a case without a mask, `no_mask` lists the files whose names resemble the case's; "" if
+    there are none.
     """
 
     sources: CaseFiles | None = None
@@ -30,7 +31,7 @@ def masked_inputs(
     case_ids: Sequence[str],
     further: Sequence[str] = (),
 ) -> tuple[MaskedInputs, ...]:
-    """Return each case with its mask: its reference, or one from a folder.
+    """Return each case with its mask: its reference, or the mask in a folder.
 
     `further` are folders of other masks that its numbers depend on, such as of a vessel; "" is
     none.

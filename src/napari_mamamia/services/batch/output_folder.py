@@ -1,4 +1,4 @@
-"""Claim an output folder: results of another run are never mixed in or overwritten silently."""
+"""Claim an output folder, so that results of two runs are never mixed or silently overwritten."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -54,16 +54,16 @@ def claim_folder(
     A new or empty folder is always accepted. One with content is accepted with OVERWRITE (files of
     the same names are replaced, others stay) and with RESUME if its ``run.json`` names the same
     command and parameters. Unfinished files of a killed run are removed from it first. With ADD it
-    is accepted too, and stays the folder of the run that made it: the command refuses each file
-    that exists. `read` are the folders of the run's inputs: none may be inside `folder` in any
-    mode, so that no run replaces an expert's masks by its own.
+    is accepted and its ``run.json`` stays; the command refuses to replace any existing file. `read`
+    are the folders of the run's inputs: none may be inside `folder` in any mode, so that no run
+    replaces an expert's masks by its own.
 
     Raises
     ------
     SaveConflictError
         If the folder holds other results, or the run's inputs.
     SaveError
-        If it cannot be made or written.
+        If the folder cannot be made or written.
     """
     _require_apart(folder, read)
     try:
@@ -96,7 +96,7 @@ def claim_folder(
 
 
 def run_in(folder: Path) -> str | None:
-    """Return the command of the run that claimed a folder; None if unknown."""
+    """Return the command of the run that claimed a folder, None if unknown."""
     try:
         run = read_json(folder / RUN_FILE)
         return str(run["command"]) if run["software"] and run["started"] else None
@@ -107,8 +107,8 @@ def run_in(folder: Path) -> str | None:
 def take_back(folder: Path, written: Iterable[Path] = (), *, was_there: bool = False) -> None:
     """Remove the files of a stopped run from a folder that was empty: `written`, then ``run.json``.
 
-    Other files stay, and then the folder with its ``run.json``. A folder that `was_there` before
-    the run stays too.
+    If the folder holds other files, the folder, these files and ``run.json`` stay. A folder that
+    existed before the run (`was_there`) stays too.
     """
     with suppress(OSError):
         for path in written:

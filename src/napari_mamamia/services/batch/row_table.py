@@ -1,4 +1,4 @@
-"""A table with rows for each case: columns with definitions, and the batch that fills it.
+"""A table of cases: the definitions of its columns, and the batch that fills it.
 
 A command that measures cases consists of a row (a flat dataclass), a function from files to that
 row, and `rows_of_batch`.
@@ -57,7 +57,7 @@ def definitions_of(row: type[Any]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class RowSummary(Generic[Row]):
-    """The result of a run: the rows of each case, including failed ones, and their table."""
+    """The result of a run: the rows of all cases, including failed ones, and the table's path."""
 
     rows: tuple[Row, ...]
     failures: tuple[CaseFailure, ...]
@@ -84,21 +84,21 @@ def rows_of_batch(
     existing: Existing = Existing.REFUSE,
     still_holds: Callable[[Result], bool] | None = None,
 ) -> RowSummary[Row]:
-    """Do `work` with each case and write `table` as .csv and .xlsx.
+    """Run `work` for each case and write `table` as .csv and .xlsx.
 
-    The folder of the table becomes the run's: claimed for `parameters`, with every result stored in
-    it as it arrives.
+    The folder of the table is claimed for `parameters`, and every result is stored in it as it
+    arrives.
 
     Parameters
     ----------
     row
         The dataclass of a row; its first columns are case_id, status and reason.
     read
-        Folders of the run's inputs, none of which may be inside its own.
+        Folders of the run's inputs, none of which may be inside the output folder.
     failed
         Further values in the row of a case that failed.
     rows_of
-        The rows of a case's result, in order; None if the result is the only row.
+        A function that returns the rows of a case's result; None if the result is the only row.
     place, existing, still_holds
         As in `run_batch`.
 
@@ -147,7 +147,7 @@ def write_definitions(
     existing: Existing,
     further: Mapping[str, object] = NOTHING,
 ) -> None:
-    """Write the definitions of a table's columns and the settings as JSON of its name."""
+    """Write the definitions of the columns and the settings as JSON, named like the table."""
     content = {
         "software": software_version(),
         "created": now_utc(),

@@ -1,8 +1,8 @@
 """Results of a batch, stored case by case as they arrive, so that the next run can reuse them.
 
-One file of checked lines, written by the process that drives the batch, wherever the cases run. A
-result is reused if the work's key and the fingerprints of all its files are the same; failures are
-recorded too, but tried again.
+The store is one file of lines with checksums, written by the process that starts the batch. A
+result is reused if the work's key and the fingerprints of all its files are the same; failed cases
+are recorded too, but run again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ STORE_NAME: Final = "case_results.jsonl"
 
 
 class ResultStore(Generic[R]):
-    """The store at `path`, open for one run of `work`.
+    """The result store at `path`, open for one run of `work`.
 
     Raises
     ------
@@ -58,7 +58,7 @@ class ResultStore(Generic[R]):
         return results
 
     def add(self, outcome: Outcome[R]) -> None:
-        """Store one outcome; `SaveError` if it cannot be written, earlier ones stay."""
+        """Store one outcome; raise `SaveError` if it cannot be written."""
         entry: dict[str, Any] = {"case_id": outcome.case_id, "key": self._key}
         if outcome.result is None:
             entry["reason"] = outcome.reason
@@ -68,11 +68,11 @@ class ResultStore(Generic[R]):
         self._lines.add(entry)
 
     def sync(self) -> None:
-        """Force lines to the disk that have waited for a second."""
+        """Flush lines to the disk that have waited for a second."""
         self._lines.sync()
 
     def close(self) -> None:
-        """Force everything to the disk and close the file."""
+        """Flush everything to the disk and close the file."""
         self._lines.close()
 
 

@@ -1,4 +1,4 @@
-"""The work of a batch on a case, its files, and where it runs: one definition for every place."""
+"""Definition of a batch: the work on a case, the case's files, and where the batch runs."""
 
 import hashlib
 import logging
@@ -22,7 +22,7 @@ from napari_mamamia.io.files.checksums import sha256_of
 R = TypeVar("R")
 
 POLL_S: Final = 0.1
-"""Longest wait without a report, half of the limit for long work."""
+"""Longest wait without a progress report, in s; half of the limit for long work."""
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 class CaseInputs:
     """One case of a batch: its id and the files that its result depends on, None for a missing one.
 
-    `about` is a record of plain values about the case, such as the content of its files.
+    `about` is a dataclass of plain values about the case, such as the content of its files.
     """
 
     case_id: str
@@ -46,13 +46,13 @@ class CaseWork(Generic[R]):
     Parameters
     ----------
     name
-        Of the work, such as "score".
+        The name of the work, such as "score".
     function
         A function at the top of a module, called with the inputs and `settings`. It returns the
         result or raises; the message of a `MamamiaError` becomes the reason of the case's
         failure.
     settings
-        A frozen dataclass of plain values, everything that the result depends on besides files.
+        A frozen dataclass of plain values: everything that the result depends on besides files.
     result_type
         The dataclass that `function` returns: its fields are str, int, float, bool, enum, such
         dataclasses again, tuples of one kind of them, or None in place of one.
@@ -65,9 +65,9 @@ class CaseWork(Generic[R]):
 
     @property
     def key(self) -> str:
-        """Digest of everything besides the files that a result depends on.
+        """Digest of everything that a result depends on besides the files.
 
-        These are name, function, settings, the fields of the result, and this software's version.
+        It covers name, function, settings, the fields of the result, and this software's version.
         """
         columns = _list_columns(self.result_type)
         function = f"{self.function.__module__}.{self.function.__qualname__}"
@@ -79,20 +79,21 @@ class CaseWork(Generic[R]):
 class Place:
     """Where a batch runs, and how long one case may take.
 
-    Without `workers` and `scheduler` in this process; with `workers` in as many processes of this
-    machine; with `scheduler` (``tcp://host:port``) on a dask.distributed cluster, whose machines
-    must see the files under the same absolute paths and have this software installed.
+    Without `workers` and `scheduler`, the batch runs in this process. With `workers` it runs in as
+    many processes of this machine. With `scheduler` (``tcp://host:port``) it runs on a
+    dask.distributed cluster, whose machines must see the files under the same absolute paths and
+    have this software installed.
 
     Parameters
     ----------
     time_limit_s
-        A case that takes longer is ended and fails. With a limit the cases run in a subprocess
-        of the worker that can be killed; None sets no limit.
+        Seconds for a case; a case that takes longer is ended and fails. With a limit, the cases run
+        in a subprocess of the worker that can be killed. None sets no limit.
     workers
-        Never more are started than there are cases.
+        Number of worker processes; never more are started than there are cases.
     patience_s
-        How long to wait for workers of this machine to start, and for a cluster without
-        workers. A scheduler that does not answer is given up after at most 10 s.
+        Seconds to wait for workers of this machine to start, and for a cluster without workers. The
+        wait for a scheduler that does not answer is at most 10 s.
     """
 
     workers: int = 0
@@ -121,7 +122,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class FilePrint:
-    """The fingerprint of a file: size in bytes, time of change, SHA-256."""
+    """The fingerprint of a file: size in bytes, modification time, SHA-256."""
 
     size: int
     mtime_ns: int
@@ -142,8 +143,8 @@ class FilePrint:
     def fits(self, path: Path) -> bool:
         """Return whether the file is unchanged.
 
-        Same size and time of change count as the same content, as in `make`; with another time of
-        change (a copy) the SHA-256 decides.
+        As in `make`, the same size and modification time count as the same content. If the
+        modification time differs (a copy), the SHA-256 decides.
         """
         try:
             status = path.stat()
@@ -165,11 +166,11 @@ class Outcome(Generic[R]):
     cause: FailureCause = FailureCause.ERROR
     remedies: tuple[Remedy, ...] = ()
     missing_extra: tuple[str, str] | None = None
-    """Package and extra that this computer lacks: not the case's failure."""
+    """Package and extra that this computer lacks; such a problem is not the case's failure."""
 
 
 def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
-    """Return the outcome of `work` in this process; a failure is an outcome, not an error.
+    """Run `work` in this process and return its outcome; a failure is returned, not raised.
 
     The fingerprints are taken before the work, so that a file that changes meanwhile counts as
     changed in the next run.
@@ -191,7 +192,7 @@ def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
 
 
 def _list_columns(record: type[Any]) -> tuple[Any, ...]:
-    """Return the names of a record's fields, with nested fields for records among them."""
+    """Return the field names of a dataclass, nested for fields that are dataclasses."""
     hints = get_type_hints(record)
     return tuple(
         (field.name, *map(_list_columns, _records_in(hints[field.name])))

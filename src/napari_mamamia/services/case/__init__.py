@@ -1,5 +1,5 @@
-"""Open a data set and a case, show them, find and save masks.
+"""Open a data set and a case, prepare their display, and find and save masks.
 
-`context` holds data set, case and reader as they were when work began: every read and write uses
-it, never an id alone.
+`context` holds data set, case and reader as they were when work began. Every read and write uses
+this context, never a case id alone.
 """

@@ -1,4 +1,4 @@
-"""Whether a reader's mask was made blind, and whether it may be shown in a blind reading."""
+"""Check whether a mask was drawn in a blind reading, and whether a blind reading may show it."""
 
 from napari_mamamia.core.blinding import (
     Blinding,
@@ -12,17 +12,17 @@ from napari_mamamia.core.provenance import Provenance
 
 
 def blind_reading(provenance: Provenance | None) -> BlindReading:
-    """Return how blind a mask was made; not at all if its provenance does not mention it."""
+    """Return the blinding under which a mask was made; none if its provenance does not name it."""
     return find_blind_reading(() if provenance is None else provenance.parameters)
 
 
 def require_blind(blinding: Blinding, reading: BlindReading, reader: str, case_id: str) -> None:
-    """Refuse a mask of the reader's that was made while items were visible that are hidden now.
+    """Refuse a mask that the reader drew while items were visible that are hidden now.
 
     Raises
     ------
     HiddenError
-        It would reveal hidden items, or pass for a blind reading.
+        If the mask would reveal hidden items, or be mistaken for a blind reading.
     """
     seen = Blinding((blinding.hidden - reading.hidden.hidden) & _IN_A_MASK)
     if not seen.is_blind:

@@ -15,11 +15,11 @@ CaseKey: TypeAlias = tuple[Path | None, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseContext:
-    """A case of one data set, for one reader, when work on it began.
+    """A case of a data set and its reader, as they were when work on the case began.
 
-    Everything that is read or written for the case uses this value, which a job takes when it
-    starts and keeps to its end. Baseline and follow-up may number their cases alike: an id alone
-    never determines a file.
+    Everything that is read or written for the case uses this value; a background task keeps it to
+    its end. Baseline and follow-up data sets may use the same case ids, so that an id alone does
+    not determine a file.
 
     Raises
     ------

@@ -25,9 +25,9 @@ from napari_mamamia.io.workspace.workspace import Workspace
 class OpenDataSet:
     """A data set with its clinical table and workspace; `warnings` are sentences for the user.
 
-    `workspace_why` says in a few words why this folder is the workspace, `clinical_notes` are notes
-    on reading the clinical table, such as a file that fixed its columns. `people` have files in the
-    workspace, as it was opened.
+    `workspace_why` is a short reason why this folder is the workspace. `clinical_notes` are notes
+    on reading the clinical table, such as the file that set its columns. `people` are the readers
+    with files in the workspace at the time of opening.
     """
 
     data_set: DataSet
@@ -46,15 +46,15 @@ class OpenDataSet:
 
     @property
     def place(self) -> tuple[Path, Path]:
-        """Root and workspace: two with equal values are the same data set, listed again."""
+        """Root and workspace: two objects with equal values are the same data set."""
         return self.data_set.root, self.workspace.root
 
     def record(self, case_id: str) -> CaseRecord | None:
-        """Return the clinical row of a case, ignoring letter case, None if there is none."""
+        """Return the clinical row of a case, None if there is none; letter case is ignored."""
         return self._records.get(case_key(case_id))
 
     def read_by(self, reader: str | None) -> "OpenDataSet":
-        """Return a copy for another reader, whose own masks are then the visible ones."""
+        """Return a copy for another reader, whose own masks are then visible."""
         return replace(self, workspace=replace(self.workspace, reader=reader))
 
 
@@ -84,7 +84,7 @@ class CaseRow:
 
     @property
     def status(self) -> str:
-        """One word for the table: a problem, or the progress of the work on this case."""
+        """One word for the case table: a problem, or the progress of the work on this case."""
         if self.files.problems:
             return "problem"
         if self.refined:
@@ -108,8 +108,8 @@ def open_data_set(
     `columns`; ``clinical_columns.json`` beside it fixes them too. Without `workspace_root` the
     workspace is found as in `io.workspace.place`. Unfinished files of killed programs are removed
     from it. Items that `blinding` hides from `reader` are not part of the result, so that callers
-    cannot show them. With `names` only the named cases are included, each under the name paired
-    with its id; if the site is hidden, the table contains only times. `layout` is the name of a
+    cannot show them. `names` maps case ids to new names: only these cases are included, under their
+    new names. If the site is hidden, the table contains only times. `layout` is the name of a
     layout or a file that describes one; by default the layout is recognised.
 
     Raises
@@ -147,7 +147,7 @@ def open_data_set(
 
 
 def _hide_masks(data_set: DataSet, blinding: Blinding) -> DataSet:
-    """Return the data set without the hidden masks: the expert's, the automatic ones."""
+    """Return the data set without the expert or automatic masks that the blinding hides."""
     no_reference, no_model = map(blinding.hides, (Hidden.REFERENCE, Hidden.MODEL))
     cases = [
         replace(
@@ -165,7 +165,7 @@ def _hide_masks(data_set: DataSet, blinding: Blinding) -> DataSet:
 def _call_cases(
     data_set: DataSet, cohort: Cohort | None, names: Mapping[str, str]
 ) -> tuple[DataSet, Cohort | None]:
-    """Return the cases that have a name under that name, and their rows of the table."""
+    """Return the cases in `names` under their new names, with their clinical rows."""
     by_key = {case_key(case_id): name for case_id, name in names.items()}
     cases = [
         replace(
@@ -197,7 +197,7 @@ def _keep_times(cohort: Cohort | None) -> Cohort | None:
 
 
 def _without_row(data_set: DataSet, cohort: Cohort | None) -> tuple[str, ...]:
-    """Return a warning if the clinical table has rows, but none of any case."""
+    """Return a warning if the clinical table has rows, but none for a case of the data set."""
     if cohort is None or not cohort.records or data_set.clinical is None:
         return ()
     ids = {case_key(record.case_id) for record in cohort.records}
@@ -233,7 +233,7 @@ def case_rows(opened: OpenDataSet) -> tuple[CaseRow, ...]:
 
 
 def case_row(opened: OpenDataSet, case_id: str) -> CaseRow:
-    """Return the present row of one case, after something was saved."""
+    """Return the updated row of a case after something was saved."""
     masks = opened.workspace.masks_of(case_id)
     return CaseRow(
         opened.data_set.case(case_id),

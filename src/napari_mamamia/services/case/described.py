@@ -1,4 +1,4 @@
-"""What is known of each case of a data set, as JSON."""
+"""Describe each case of a data set as JSON."""
 
 import json
 from pathlib import Path
@@ -13,9 +13,9 @@ from napari_mamamia.services.case.data_set import OpenDataSet
 def describe_data_set(opened: OpenDataSet) -> str:
     """Return the JSON of a data set: layout, patients, cases, other files, refused files, warnings.
 
-    Paths are below the data set's folder. Of a case: ``patient``, ``visit`` and its number in time,
-    ``side``, ``phases`` with times in s, ``masks`` with the number of their voxels, ``columns`` of
-    the layout's table, ``problems`` and ``warnings``.
+    Paths are relative to the data set's folder. Each case has ``patient``, ``visit`` and its number
+    in time, ``side``, ``phases`` with times in s, ``masks`` with the number of their voxels,
+    ``columns`` of the layout's table, ``problems`` and ``warnings``.
     """
     data_set = opened.data_set
     content = {

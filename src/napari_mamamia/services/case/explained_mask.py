@@ -1,4 +1,4 @@
-"""Write a mask and its provenance together: both new ones, or both older ones remain."""
+"""Write a mask and its provenance together; if one fails, both earlier files remain."""
 
 import shutil
 from pathlib import Path
@@ -36,7 +36,7 @@ def write_explained(
         write_labels(labels, target, overwrite=overwrite)
         try:
             write_provenance(provenance, sidecar_path(target), overwrite=True)
-        except BaseException:  # also Ctrl+C
+        except BaseException:  # includes KeyboardInterrupt
             if older is None:
                 target.unlink(missing_ok=True)
             else:
@@ -51,7 +51,7 @@ def _require_no_reader(target: Path) -> None:
     try:
         history = read_provenance(sidecar_path(target))
     except (MamamiaError, OSError):
-        return  # no provenance says that it is a reader's
+        return  # a failure to read provenance means that the mask is not a reader's
     if target.exists() and history.maker is Maker.READER:
         raise SaveConflictError(
             f"expected no reader's mask at {target}, but {history.name} drew it: it was kept; "

@@ -1,6 +1,6 @@
-"""The hanging of a case: its reading steps, by the roles of its phases, sides and priors.
+"""The hanging protocol of a case: its reading steps, by phase role, side and prior.
 
-The order is MIP of the first subtraction, then subtraction, as in abbreviated readings (Kuhl et
+The order is the MIP of the first subtraction, then the subtraction, as in abbreviated MRI (Kuhl et
 al., J Clin Oncol 2014;32:2304-2310); no society has published a hanging for breast MRI.
 """
 
@@ -46,7 +46,7 @@ class HangingStep(StrEnum):
 
 
 _SHARES: Final = "moved shares"
-"""Values under the earlier key, ``shares``, may not have been set by the user."""
+"""JSON key of the shares; values under the earlier key ``shares`` may not be the user's."""
 
 _TITLES: Final[dict[str, str]] = {
     "mip": "MIP of the first subtraction",
@@ -59,7 +59,7 @@ _TITLES: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class PhaseRoles:
-    """The phases of a case by role, None if missing; `why_late` says why there is no late one."""
+    """The phases of a case by role, None if missing; `why_late` explains a missing late phase."""
 
     pre: int
     first: int | None
@@ -69,7 +69,7 @@ class PhaseRoles:
 
 @dataclass(frozen=True, slots=True)
 class HangingPlan:
-    """The steps of a case, and a sentence for each step that is impossible."""
+    """The steps of a case, and an explanation of each step that is impossible."""
 
     steps: tuple[HangingStep, ...]
     left_out: tuple[tuple[HangingStep, str], ...]
@@ -78,9 +78,9 @@ class HangingPlan:
 
 @dataclass(frozen=True, slots=True)
 class HangingSettings:
-    """A reader's settings of the hanging: unwanted steps, grey and share of the main view by step.
+    """A reader's hanging settings: unwanted steps, and window/level and main view share by step.
 
-    `shares` are percent of the space, 10 to 90.
+    `shares` are the main view's percentages of the space, 10 to 90.
     """
 
     unwanted: frozenset[HangingStep] = frozenset()
@@ -109,7 +109,7 @@ def find_roles(case: Case) -> PhaseRoles:
 def plan_hanging(
     case: Case, has_prior: bool, unwanted: frozenset[HangingStep] = frozenset()
 ) -> HangingPlan:
-    """Return the steps of a case; `unwanted` ones are left out without a sentence.
+    """Return the steps of a case; `unwanted` steps are left out without an explanation.
 
     Examples
     --------
@@ -152,8 +152,8 @@ def shows_both(grid: Grid) -> bool:
 def find_imaged_side(grid: Grid, record: CaseRecord | None = None) -> str:
     """Return "both", "right", "left", or "" if one breast of unknown side is imaged.
 
-    The clinical table decides; without it a volume of one breast is of the side on which its centre
-    lies in the scanner, if that is clear.
+    The clinical table decides. Without an entry, the position of the volume's centre relative to
+    the scanner's centre decides, if they are far enough apart.
     """
     if shows_both(grid):
         return "both"
@@ -173,14 +173,14 @@ def find_imaged_side(grid: Grid, record: CaseRecord | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PriorChoice:
-    """An exam that can be shown beside a case: its id and how it was found."""
+    """An exam that can be shown beside a case as its prior, and how it was found."""
 
     case_id: str
     why: str
 
 
 def find_priors(records: Sequence[CaseRecord], case_id: str) -> tuple[PriorChoice, ...]:
-    """Return the earlier exams of the patient, the newest first, by the clinical table.
+    """Return the patient's earlier exams according to the clinical table, newest first.
 
     An exam of the same patient without a date, or of a case without one, comes last with a note; a
     later exam is not included. Empty if the table names no patient.
@@ -209,7 +209,7 @@ def find_priors(records: Sequence[CaseRecord], case_id: str) -> tuple[PriorChoic
 def refuse_prior(
     grid: Grid, record: CaseRecord | None, prior: Grid, prior_record: CaseRecord | None
 ) -> str:
-    """Return why an exam cannot be shown beside a case as its prior, "" if it can."""
+    """Return why an exam cannot be shown as a case's prior, "" if it can."""
     patients = (_read_cell(record, _PATIENT), _read_cell(prior_record, _PATIENT))
     if all(patients) and patients[0] != patients[1]:
         return "the clinical table names another patient"
@@ -220,7 +220,7 @@ def refuse_prior(
 
 
 def read_date(text: str) -> date | None:
-    """Return the date in a cell such as 2024-05-01, 20240501 or 2024/05/01; None for any other.
+    """Return the date in a cell such as 2024-05-01, 20240501 or 2024/05/01, otherwise None.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def _count_days(days: int) -> str:
 
 
 def _read_cell(record: CaseRecord | None, names: Sequence[str]) -> str:
-    """Return the first non-empty cell of these columns, as text."""
+    """Return the text of the first non-empty cell of these columns."""
     if record is None:
         return ""
     cells = {str(name).strip().lower(): value for name, value in record.other.items()}
@@ -258,7 +258,7 @@ def _read_cell(record: CaseRecord | None, names: Sequence[str]) -> str:
 
 
 def read_hanging_settings(text: str) -> HangingSettings:
-    """Return the settings that `write_hanging_settings` wrote, as far as they are readable."""
+    """Return the readable part of settings written by `write_hanging_settings`."""
     try:
         content = json.loads(text or "{}")
     except ValueError:
@@ -289,17 +289,17 @@ def write_hanging_settings(settings: HangingSettings) -> str:
 
 
 def wish_grey(settings: HangingSettings, step: HangingStep, name: str) -> HangingSettings:
-    """Return the settings with a range of grey for a step."""
+    """Return the settings with a window/level for a step."""
     return replace(settings, grey={**settings.grey, step: name})
 
 
 def wish_share(settings: HangingSettings, step: HangingStep, share: int) -> HangingSettings:
-    """Return the settings with the main view's share of the space, percent, in a step."""
+    """Return the settings with the main view's share of the space, in percent, for a step."""
     return replace(settings, shares={**settings.shares, step: min(max(share, 10), 90)})
 
 
 def wish_step(settings: HangingSettings, step: HangingStep, wanted: bool) -> HangingSettings:
-    """Return the settings with a step wanted or not."""
+    """Return the settings with a step switched on or off."""
     others = settings.unwanted - {step}
     return replace(settings, unwanted=others if wanted else others | {step})
 

@@ -1,4 +1,4 @@
-"""Describing the layout of a folder: a proposal, what it would give, and keeping it."""
+"""Propose, preview and save the layout description of a folder."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from napari_mamamia.io.layouts.tree import list_tree
 
 @dataclass(frozen=True, slots=True)
 class LayoutPreview:
-    """What a layout would make of a folder, in lines to be shown; `error` where it makes nothing.
+    """The cases that a layout gives for a folder, as lines of text; `error` if it gives none.
 
-    `problems` are sentences on cases that could not be opened, and on files without a place.
+    `problems` are sentences on cases that could not be opened, and on files that belong to no case.
     """
 
     lines: tuple[str, ...] = ()
@@ -28,18 +28,18 @@ class LayoutPreview:
 
 
 def propose_for(root: Path, candidates: tuple[str, ...] = ()) -> str:
-    """Return the text of a layout for a folder: the first candidate, or one from its names.
+    """Return a layout text for a folder: the first candidate, or a guess from the file names.
 
     Raises
     ------
     FormatError
-        If there is no file that may be a phase.
+        If no file can be a phase.
     """
     return layout_text(candidates[0]) if candidates else propose_layout(list_tree(root))
 
 
 def preview_layout(root: Path, text: str) -> LayoutPreview:
-    """Return what a layout would make of a folder; only names are read, and headers of 4-D files.
+    """Return the preview of a layout; only file names and headers of 4-D files are read.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def _describe(data_set: DataSet) -> LayoutPreview:
 
 
 def keep_named_layout(root: Path, layout: str) -> Path:
-    """Write a layout beside a data set, where it is used from now on; return the file.
+    """Write a layout file into a data set's folder, where it is used from now on; return its path.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def keep_named_layout(root: Path, layout: str) -> Path:
     ArgumentError
         If no layout is named.
     SaveConflictError
-        If the data set has a layout file already that says something else.
+        If the data set already has a different layout file.
     """
     if not layout:
         raise ArgumentError("expected a layout to keep, but none is named: name one")
@@ -109,7 +109,7 @@ def keep_named_layout(root: Path, layout: str) -> Path:
 
 
 def keep_layout_text(root: Path, text: str, *, overwrite: bool = False) -> Path:
-    """Write the text of a layout beside a data set; return the file."""
+    """Write a layout text into a data set's folder; return the file's path."""
     path = own_layout_file(root.absolute())
     if path.exists() and path.read_text("utf-8") == text:
         return path

@@ -29,18 +29,17 @@ from napari_mamamia.kinetics.arrival import find_arrival
 from napari_mamamia.kinetics.time_axis import MOST_SPACING_S
 
 _ABREAST: Final = 2
-"""Phases read in parallel, after the first: decompression releases the interpreter. Our choice."""
+"""Phases read in parallel after the first; decompression releases the GIL. Our choice."""
 _MOST_VALUES: Final = 64
 _SAMPLE: Final = 1_000_000
-"""Voxels, evenly spaced, in which a mask's values are counted: numbered lesions are fewer, and the
-many values of a soft mask end at 1. Our choice.
+"""Number of evenly spaced voxels in which a mask's distinct values are counted. Our choice.
 """
 
 
 def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1) -> Case:
     """Check all headers and read one phase; `load_remaining` reads the rest.
 
-    The phase read is `first`, or the last one of a shorter case, or phase 0 of a 4-D file.
+    The phase that is read is `first`, the last phase of a shorter case, or phase 0 of a 4-D file.
 
     Raises
     ------
@@ -89,7 +88,7 @@ def _warn_of_spacing(case_id: str, grid: Grid) -> tuple[str, ...]:
 
 
 def load_remaining(case: Case, files: CaseFiles) -> Case:
-    """Fill the phases of `case` that are still unread, in the same array.
+    """Read the unread phases of `case` into the same array.
 
     The returned case has a warning for volumes that are all zero or not finite.
     """
@@ -104,7 +103,7 @@ def load_remaining(case: Case, files: CaseFiles) -> Case:
 
 
 def load_case(files: CaseFiles, record: CaseRecord | None = None) -> Case:
-    """Open a case and read all of it."""
+    """Open a case and read all its phases."""
     case = open_case(files, record)
     return load_remaining(case, files)
 
@@ -122,14 +121,14 @@ def load_mask(path: Path, case: Case) -> LabelMap:
 
 
 def read_mask(path: Path, case: Case, label: float | None = None) -> NDArray[np.bool_]:
-    """Return the mask that a number is measured in, bool ``(z, y, x)``.
+    """Return the mask in which a number is measured, bool ``(z, y, x)``.
 
-    These are the voxels of the value `label`, or all foreground ones.
+    The mask holds the voxels with the value `label`, or all foreground voxels.
 
     Raises
     ------
     CaseError
-        If the file holds more values than a mask has, as an image does, or others than `label`.
+        If the file holds as many values as an image, or no voxel has the value `label`.
     FormatError, GridMismatchError
         As `load_mask`.
     """
@@ -147,7 +146,7 @@ def read_mask(path: Path, case: Case, label: float | None = None) -> NDArray[np.
 
 
 def require_few_values(labels: LabelMap, case_id: str) -> None:
-    """Raise `CaseError` if a file that should be a mask holds as many values as an image."""
+    """Raise `CaseError` if a mask file holds as many distinct values as an image."""
     values = np.unique(labels.crop.ravel()[:: max(labels.crop.size // _SAMPLE, 1)])
     if len(values) > _MOST_VALUES and values[-1] > 1:
         raise CaseError(
@@ -168,7 +167,7 @@ def _read_phase(files: CaseFiles, signal: NDArray[Any], index: int) -> None:
 
 
 def _require_fitting(files: CaseFiles, headers: list[VolumeHeader]) -> None:
-    """Raise `CaseError` unless each phase is one volume, all of one shape and affine."""
+    """Raise `CaseError` unless each phase is one volume and all have the same shape and affine."""
     if not headers:
         raise CaseError(f"{files.case_id} has no phases: add {files.case_id}_0000.nii.gz")
     first = headers[0].grid
@@ -193,7 +192,7 @@ def _require_fitting(files: CaseFiles, headers: list[VolumeHeader]) -> None:
 
 
 def _common_dtype(headers: list[VolumeHeader]) -> np.dtype[Any]:
-    """Return the type that holds every phase; never wider than float32 for floating point."""
+    """Return the dtype that holds every phase; float32 at most for floating point."""
     dtype = np.result_type(*(header.dtype for header in headers))
     return np.dtype(np.float32) if np.issubdtype(dtype, np.floating) else dtype
 
@@ -240,9 +239,9 @@ def _patient_info(files: CaseFiles) -> tuple[PatientInfo, tuple[str, ...]]:
 def _breast_box(
     case_id: str, info: PatientInfo, shape: tuple[int, int, int]
 ) -> tuple[Box | None, tuple[str, ...]]:
-    """Return the patient file's breast box, cut to the volume, and a warning if it is unusable.
+    """Return the patient file's breast box, clipped to the volume, and a warning if it is unusable.
 
-    The published pipelines cut arrays with it, which ends at the array's edge too.
+    The published pipelines index arrays with this box, which also clips it at the edge.
     """
     breast_box = info.breast_box
     if info.box_problem:
@@ -273,7 +272,7 @@ def _with_loaded(case: Case, read: set[int]) -> Case:
 
 
 def _with_arrival(case: Case) -> Case:
-    """Return the case with the arrival of contrast that its pixels show."""
+    """Return the case with the contrast arrival detected in its pixels."""
     arrival = find_arrival(case.signal)
     warnings = case.warnings
     if arrival.is_repeated and not _is_dynamic(case, arrival.n_before):
@@ -287,13 +286,13 @@ def _with_arrival(case: Case) -> Case:
 
 
 def _is_dynamic(case: Case, n_before: int) -> bool:
-    """Return whether the phases before contrast begin an ultrafast series."""
+    """Return whether the first `n_before` phases are as closely spaced as an ultrafast series."""
     times = [math.inf if time is None else time for time in case.times_s[:n_before]]
     return all(late - early <= MOST_SPACING_S for early, late in pairwise(times))
 
 
 def _find_oddity(volume: NDArray[Any], index: int) -> str:
-    """Return what is wrong with the values of one phase, "" if nothing."""
+    """Return the problem of one phase's values, "" if there is none."""
     if not volume.any():
         return f"phase {index} holds only zeros: its file was probably not exported completely"
     if np.issubdtype(volume.dtype, np.floating):

@@ -1,4 +1,4 @@
-"""A prior exam: read it with its masks, and transfer positions between exams in mm."""
+"""Read a prior exam with its masks, and transfer positions between exams in mm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ Offset = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PriorExam:
-    """An exam that is shown beside another: its case, masks, and range of grey.
+    """A prior exam shown beside a case: its volumes, masks and window/level.
 
-    `problem` says why it cannot be shown there, "" if it can.
+    `problem` explains why the exam cannot be shown, "" if it can.
     """
 
     case: Case
@@ -40,11 +40,11 @@ def read_prior(case: Case, context: CaseContext, other: CaseContext) -> PriorExa
 
 @dataclass(frozen=True, slots=True)
 class PriorLink:
-    """The offset of an exam to its prior: RAS mm that are added to a position to find it there.
+    """The offset from an exam to its prior, added to a position, in RAS mm.
 
-    `is_by_hand` says that a reader marked a common position, `is_same_frame` that both exams name
-    one frame of reference (DICOM PS3.3, C.7.4.1: the same position has the same mm in it).
-    Otherwise an offset of 0 uses the scanner's coordinates, which are not those of the patient.
+    `is_by_hand` tells whether a reader marked a common position. `is_same_frame` tells whether both
+    exams have the same frame of reference UID (DICOM PS3.3, C.7.4.1), so that coordinates agree.
+    Otherwise an offset of 0 compares scanner coordinates, which do not follow the patient.
     """
 
     offset_mm: Offset = (0.0, 0.0, 0.0)
@@ -53,14 +53,15 @@ class PriorLink:
 
     @property
     def is_known(self) -> bool:
-        """Whether the exams can be moved together."""
+        """Whether the exams can be scrolled together."""
         return self.is_by_hand or self.is_same_frame
 
 
 def link_by_frame(case: Case, prior: Case) -> PriorLink:
-    """Return the link of two exams before a reader marked a position.
+    """Return the link of two exams from their frames of reference.
 
-    Two visits seldom share a frame of reference, and an exam that does not name it shares none.
+    Two visits seldom share a frame of reference; an exam without a frame of reference UID shares
+    none.
     """
     return PriorLink(is_same_frame=bool(case.frame_uid) and case.frame_uid == prior.frame_uid)
 
@@ -68,7 +69,7 @@ def link_by_frame(case: Case, prior: Case) -> PriorLink:
 def carry_place(
     grid: Grid, place: Sequence[float], to: Grid, offset_mm: Sequence[float]
 ) -> tuple[float, float, float]:
-    """Return voxel coordinates (z, y, x) in `to` of voxel coordinates in `grid`, not rounded.
+    """Transform voxel coordinates (z, y, x) from `grid` to `to`, without rounding.
 
     Examples
     --------
@@ -87,19 +88,19 @@ def carry_place(
 def link_places(
     grid: Grid, place: Sequence[float], prior: Grid, other: Sequence[float]
 ) -> PriorLink:
-    """Return the link by which position `place` of one exam is `other` of its prior."""
+    """Return the link that maps position `place` of an exam to `other` of its prior."""
     here, there = grid.to_world_mm(place), prior.to_world_mm(other)
     x, y, z = (float(b - a) for a, b in zip(here, there, strict=True))
     return PriorLink((x, y, z), is_by_hand=True)
 
 
 def is_inside(grid: Grid, place: Sequence[float]) -> bool:
-    """Return whether voxel coordinates lie in a volume, to the outer edge of its voxels."""
+    """Return whether voxel coordinates lie in a volume, including the outer half voxels."""
     return all(-0.5 <= i <= n - 0.5 for i, n in zip(place, grid.shape, strict=True))
 
 
 def match_phase(roles: PhaseRoles, phase: int, prior: PhaseRoles, n_prior: int) -> int:
-    """Return the prior's phase of the same role: pre, first, late; else as many after the first.
+    """Return the prior's phase with the same role, otherwise with the same distance to the first.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Read the next case in advance: it opens at once if its files are still the same.
+"""Read the next case in advance, so that it opens at once if its files are unchanged.
 
-Masks are not read in advance: they change during the work on a list, and take 10 ms.
+Masks are not read in advance, because they change during the work and take only 10 ms to read.
 """
 
 import threading
@@ -19,22 +19,21 @@ from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.services.case.open_case import load_remaining, open_case
 
 FileStates: TypeAlias = tuple[tuple[int, ...], ...]
-"""Device, number, size and times in ns of each file; another state means that it was written."""
+"""Device, inode, size and times in ns of each file; a different state means that a file changed."""
 
 _SHARE: Final = 4
 """Cases read in advance use at most this fraction (1 / value) of the free memory. Our choice."""
 _SETTLED_NS: Final = 2_000_000_000
-"""Age in ns below which a file may change again without a new time: FAT's clock ticks every 2 s.
-Source: Microsoft, File Times.
+"""Age in ns below which a file may change without a new time; FAT has steps of 2 s.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseAhead:
-    """A case that was read in advance, with the phase that is shown first or with all.
+    """A case that was read in advance, with its first displayed phase or all phases.
 
-    `phase` is that phase, `states` are those of the files before they were read. `filling` is
-    locked while more phases are read into it.
+    `phase` is the first displayed phase, `states` are the states of the files before they were
+    read. `filling` is locked while more phases are read into the case.
     """
 
     case: Case
@@ -46,9 +45,9 @@ class CaseAhead:
 
 
 def read_ahead(files: CaseFiles, record: CaseRecord | None = None) -> CaseAhead | None:
-    """Read the phase of a case that is shown first; None if it must not be kept.
+    """Read the first displayed phase of a case; return None if the case must not be kept.
 
-    That is if memory is short, or a file was written in the last two seconds.
+    A case must not be kept if memory is short, or a file was written in the last two seconds.
 
     Raises
     ------
@@ -69,7 +68,7 @@ def read_ahead(files: CaseFiles, record: CaseRecord | None = None) -> CaseAhead 
 
 
 def read_rest_ahead(ahead: CaseAhead) -> CaseAhead:
-    """Read the other phases too if memory is free; else return `ahead`."""
+    """Read the other phases too if enough memory is free; otherwise return `ahead` unchanged."""
     if not _is_room_for(ahead.case.signal.nbytes):
         return ahead
     with ahead.filling:
@@ -78,9 +77,9 @@ def read_rest_ahead(ahead: CaseAhead) -> CaseAhead:
 
 
 def is_current(ahead: CaseAhead, files: CaseFiles, record: CaseRecord | None) -> bool:
-    """Return whether opening these files now would give the case that was read in advance.
+    """Return whether the case read in advance still equals the files on disk.
 
-    Waits until reading into it has stopped; the caller has cancelled that.
+    Waits until reading into the case has stopped, which the caller has cancelled.
     """
     with ahead.filling:
         try:

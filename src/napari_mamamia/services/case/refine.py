@@ -1,4 +1,4 @@
-"""Save a reader's edited mask: found again at the next opening, never over another one."""
+"""Save a reader's edited mask, never over a mask of another version, and find it again."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,16 +47,16 @@ def save_refined(
     Parameters
     ----------
     labels
-        ``(z, y, x)``. uint8 values are written unchanged, one for each structure; of any other
-        type every value above 0 becomes 1. The non-zero part is copied first of all, so the caller
-        may go on editing.
+        The mask ``(z, y, x)``. uint8 values are written unchanged, one for each structure; with any
+        other type every value above 0 becomes 1. The non-zero part is copied first, so that the
+        caller may continue editing.
     started_from
         The origin of the mask, such as ``"prediction kinetic"``.
     parameters, inputs
-        Further provenance: strokes, tools; the file of the start mask.
+        Further provenance: strokes and tools; the file of the initial mask.
     replaces
-        The version that was opened or last saved. An existing file of another version
-        (another window saved it) is not overwritten.
+        The version that was opened or last saved. A file of another version, which another window
+        saved, is not overwritten.
 
     Raises
     ------

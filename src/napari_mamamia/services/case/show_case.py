@@ -1,4 +1,4 @@
-"""Data that the window shows of an open case besides its phases: masks, scores, differences."""
+"""Data of an open case for the window besides its phases: masks, scores, subtractions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -33,16 +33,16 @@ _SAMPLES: Final = 200_000
 _MOST_LABELS: Final = 16
 _DARK_PERCENT: Final = 1.0
 _BRIGHT_PERCENT: Final = 99.7
-"""Our choice, by looking: noise stays black, and few voxels of fat and vessels are clipped."""
+"""Percentile of a volume displayed white: few voxels of fat and vessels are clipped. Our choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counting:
     """Which values of the displayed masks count as tumour.
 
-    `profile` and `label` apply to both masks, as when their files are scored. `reference_label` is
-    the only label of the reference that counts, under a profile that lets the user choose; every
-    label of the other mask counts then.
+    `profile` and `label` apply to both masks, as in the scoring of files. If `reference_label` is
+    set, only this label of the reference counts, and every label of the other mask; the profile
+    must let the user choose a label.
     """
 
     profile: Profile = CLINICAL
@@ -51,7 +51,7 @@ class Counting:
 
 
 AS_CLINICAL: Final = Counting()
-"""Every label, under the default profile."""
+"""All labels count, under the default profile."""
 
 MaskValues: TypeAlias = LabelMap | NDArray[Any]
 """A mask's raw values: as read from its file, or the edited array, ``(z, y, x)``."""
@@ -62,8 +62,8 @@ class OpenMask:
     """One mask of the open case. `name` is the model's, the reader's, or "expert".
 
     `buffer` is uint8 ``(z, y, x)``, 0 and 1, writable. `values` lists the file's distinct labels.
-    `saved` is the version on disk of a reader's own mask, `file` the state of a prediction's file
-    before it was read.
+    `saved` is the version of a reader's own mask on disk. `file` is the state of a prediction's
+    file before it was read.
     """
 
     role: str
@@ -86,7 +86,7 @@ class CaseMasks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """`phase` minus `minus`: float32 ``(z, y, x)``, signed, and a range for the display."""
+    """`phase` minus `minus`: float32 ``(z, y, x)``, signed, with a window/level for the display."""
 
     phase: int
     array: NDArray[np.float32]
@@ -98,7 +98,7 @@ class Difference:
 class ShownScores:
     """Scores against the reference and volumes in mm3, by role ("prediction", "refined").
 
-    `profile` is the name of their profile, `grid_warning` says that mm are not reliable.
+    `profile` is the name of the scoring profile; `grid_warning` warns that mm are not reliable.
     """
 
     scores: Mapping[str, CaseScore]
@@ -111,9 +111,9 @@ class ShownScores:
 def open_masks(case: Case, files: CaseFiles, workspace: Workspace, reader: str | None) -> CaseMasks:
     """Read the reference, the newest prediction and the reader's own mask.
 
-    Masks that the workspace's blinding hides are not read, nor an own mask that was made while they
-    were visible. A mask that is damaged or lies on another grid is a problem, not a failure: the
-    case opens without it.
+    Masks that the workspace's blinding hides are not read, nor a mask that the reader drew while
+    they were visible. A mask that is damaged or lies on another grid is a problem, not a failure:
+    the case opens without it.
     """
     masks: list[OpenMask] = []
     problems: list[str] = []
@@ -147,16 +147,16 @@ def newer_prediction(case: Case, workspace: Workspace, shown: FileState | None) 
 
 
 def uint8_mask(labels: LabelMap, value: float | None = None) -> NDArray[np.uint8]:
-    """Return ``(z, y, x)`` 0 and 1: where the labels are `value`, or foreground if it is None."""
+    """Return the mask ``(z, y, x)``, 0 and 1, of the label `value`; None takes the foreground."""
     buffer = np.zeros(labels.grid.shape, dtype=np.uint8)
     buffer[labels.box.slices] = labels.foreground(value)
     return buffer
 
 
 def display_range(volume: NDArray[Any]) -> tuple[float, float]:
-    """Return the values displayed black and white: robust percentiles of a sample of the volume.
+    """Return the values displayed black and white, as robust percentiles of a sample.
 
-    Values that are not finite are ignored; a volume of one value gets a range of 1 above it.
+    Values that are not finite are ignored; for a constant volume, white is 1 above black.
     """
     step = max(1, round((volume.size / _SAMPLES) ** (1 / 3)))
     sample = volume[::step, ::step, ::step].astype(np.float32)
@@ -168,7 +168,7 @@ def display_range(volume: NDArray[Any]) -> tuple[float, float]:
 
 
 def looks_like_mask(volume: NDArray[Any]) -> bool:
-    """Return whether a volume of whole numbers is a mask: at most 16 values, none negative."""
+    """Return whether a volume has at most 16 distinct values, none negative, like a mask."""
     if volume.dtype.kind not in "iub" or volume.size == 0:
         return False
     # A sample first: it identifies most images, whose voxels would take long to sort.
@@ -179,10 +179,10 @@ def looks_like_mask(volume: NDArray[Any]) -> bool:
 
 
 def centre_of_largest_part(mask: NDArray[Any], grid: Grid) -> tuple[int, int, int] | None:
-    """Return the voxel (z, y, x) to navigate to: in the largest connected component of `mask`.
+    """Return the voxel (z, y, x) to navigate to in the largest connected component of `mask`.
 
-    It lies on the slice (of the display frame) where that component is largest, at the voxel of the
-    component closest to its middle there. None for an empty mask.
+    The voxel lies on the slice (of the display frame) where the component is largest, closest to
+    its centre on that slice. The result is None for an empty mask.
     """
     box = Box.around(mask)
     if box.is_empty:
@@ -197,8 +197,8 @@ def centre_of_largest_part(mask: NDArray[Any], grid: Grid) -> tuple[int, int, in
 def middle_voxel(voxels: NDArray[np.intp], grid: Grid) -> tuple[int, int, int]:
     """Return the voxel to navigate to in a region given as indices ``(n, 3)``, n at least 1.
 
-    It lies on the slice (of the display frame) where the region is largest, closest to its middle
-    there.
+    The voxel lies on the slice (of the display frame) where the region is largest, closest to its
+    centre on that slice.
     """
     axis = grid.display_frame().order[0]
     busiest = int(np.argmax(np.bincount(voxels[:, axis])))
@@ -210,7 +210,7 @@ def middle_voxel(voxels: NDArray[np.intp], grid: Grid) -> tuple[int, int, int]:
 def subtract_phases(case: Case, phase: int, minus: int = 0) -> Difference:
     """Compute `phase` minus `minus`, signed.
 
-    The range starts at 0: tissue that does not enhance is black.
+    The display range starts at 0, so that tissue that does not enhance is black.
     """
     array = subtraction(case.signal, phase, minus)
     _, bright = display_range(array)
@@ -253,7 +253,7 @@ def _state_of(path: Path) -> FileState:
 
 
 def choose_candidate(prediction: Prediction, candidate: Candidate) -> Prediction:
-    """Return `prediction` with another of its candidates as the mask; the provenance says which.
+    """Return `prediction` with another candidate as its mask, recorded in the provenance.
 
     A person chose it, so the prediction is no longer uncertain.
     """
@@ -272,10 +272,10 @@ def score_shown(
     shown: Mapping[str, MaskValues],
     counting: Counting = AS_CLINICAL,
 ) -> ShownScores:
-    """Score the displayed masks against the reference, each by its role.
+    """Score each displayed mask against the reference, by role.
 
-    Masks are raw values; `counting` says which are tumour. The numbers equal those of scoring the
-    files. Without a reference there are only volumes.
+    Masks are raw values; `counting` defines which values are tumour. The numbers equal those from
+    scoring the files. Without a reference only volumes are returned.
     """
     profile, label = counting.profile, counting.label
     scores: dict[str, CaseScore] = {}
@@ -294,12 +294,12 @@ def score_shown(
 
 
 def labels_of(values: MaskValues, grid: Grid) -> LabelMap:
-    """Return raw values as a label map; an array is copied as the block that is not zero."""
+    """Return raw values as a label map; of an array only the non-zero block is copied."""
     return values if isinstance(values, LabelMap) else LabelMap.of(values, grid)
 
 
 def reference_of(values: MaskValues, grid: Grid, counting: Counting) -> LabelMap:
-    """Return the reference as a label map, of 0 and 1 if one label of it was chosen."""
+    """Return the reference as a label map, with values 0 and 1 if one of its labels was chosen."""
     labels = labels_of(values, grid)
     if counting.reference_label is None:
         return labels

@@ -1,4 +1,4 @@
-"""Projections of a case, and ranges of grey for the display."""
+"""Projections of a case, and window/level presets for the display."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,9 +29,7 @@ _PRESETS: Final[dict[str, dict[str, tuple[float, float]]]] = {
     },
     "map": {"as made": (-3.0, -3.0), "automatic": (1.0, 99.7), "whole range": (0.0, 100.0)},
 }
-"""Percentiles of a sample that are displayed black and white. -1 stands for a black of 0, -2 for
-one
-as far below 0 as white is above. Our choice, by looking; MR signal has no unit.
+"""Percentiles of a sample displayed black and white; negative ones are rules. Our choice.
 """
 
 _FROM_ZERO: Final = -1.0
@@ -40,7 +38,7 @@ _SIGNED: Final = -2.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Projection:
-    """Projections of a positive subtraction, by array axis (z, y, x), and a range of grey.
+    """Projections of a positive subtraction by array axis (z, y, x), and their window/level.
 
     `arrays` holds an empty array for an axis that was not requested. `slab_mm` is 0 if the whole
     volume is projected.
@@ -54,7 +52,7 @@ class Projection:
 
     @property
     def name(self) -> str:
-        """Its name in the corner of the image."""
+        """The projection's name, shown in the corner of the image."""
         return f"{self.slab_mm:g} mm slab" if self.slab_mm else "MIP"
 
 
@@ -93,23 +91,23 @@ def project_case(
 
 
 def contrast_names(kind: str) -> tuple[str, ...]:
-    """Return the names of the ranges for "phase", "enhancement" (subtraction, MIP) or "map"."""
+    """Return the preset names for a "phase", an "enhancement" (subtraction, MIP) or a "map"."""
     return tuple(_PRESETS[kind])
 
 
 def contrast_limits(
     array: NDArray[Any], kind: str, name: str, as_made: tuple[float, float]
 ) -> tuple[float, float]:
-    """Return the values displayed black and white in a named range.
+    """Return the values displayed black and white by a named preset.
 
     Parameters
     ----------
     array
         The displayed volume, any real type; values that are not finite are ignored.
     kind, name
-        As `contrast_names` lists them.
+        The kind of image and the preset's name, see `contrast_names`.
     as_made
-        The range that came with the image, for the preset of that name.
+        The image's own range, for the preset of that name.
 
     Returns
     -------
@@ -118,7 +116,7 @@ def contrast_limits(
     """
     report_progress(0, 1, "Looking at the values")
     low, high = _PRESETS[kind][name]
-    # Equal ends are no percentiles: they stand for the range that came with the image.
+    # Equal ends stand for the image's own range.
     if low == high:
         return as_made
     sample = _sample_values(array)

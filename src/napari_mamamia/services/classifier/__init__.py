@@ -1,1 +1,1 @@
-"""Score classifiers, fit stacks, audit and split tables; services of the commands."""
+"""Score classifiers and predicted responses from tables."""

@@ -46,14 +46,14 @@ class PredictionTable:
 
 @dataclass(frozen=True, slots=True)
 class ResponsesSummary:
-    """The results of each model, in the given order, and of all at their operating points."""
+    """The results of each model in the given order, and of all models at their operating points."""
 
     models: tuple[ScoreSummary, ...]
     classifiers: ClassifierSummary
 
 
 def prediction_table(text: str) -> PredictionTable:
-    """Return the table that ``NAME=FILE`` or ``FILE`` names; the default name is the file's.
+    """Return the table of ``NAME=FILE`` or ``FILE``; the default name is the file's.
 
     Examples
     --------
@@ -74,11 +74,12 @@ def score_responses(
     reader: str = "",
     existing: Existing = Existing.REFUSE,
 ) -> ResponsesSummary:
-    """Score tables of predicted responses, each by itself and all against each other.
+    """Score tables of predicted responses individually and in comparison with each other.
 
-    A single model writes ``out/summary.json``, each of several ``out/NAME/summary.json``; all of
-    them ``out/classifier.json`` and ``out/classifiers.html``, over the cases of any table with a
-    known pcr. There, a case without a probability of a model gets the least favourable one.
+    For a single model it writes ``out/summary.json``, for several models ``out/NAME/summary.json``.
+    ``out/classifier.json`` and ``out/classifiers.html`` compare the models on all cases with a
+    known pcr. In the comparison, a case without a probability from a model gets the least
+    favourable probability.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def score_responses(
     Raises
     ------
     CaseError
-        If two models have one name, or one cannot name a folder.
+        If two models have the same name, or a name is no valid folder name.
     FormatError
         If a table cannot be read, lacks a column or has no score.
     SaveConflictError
@@ -145,7 +146,7 @@ def _join_models(
     clinical: Path,
     reader: str,
 ) -> ClassifierCases:
-    """Return the cases of any table with a known pcr, a row of scores for each model."""
+    """Return the cases with a known pcr in any table, with a row of scores for each model."""
     records: dict[str, CaseRecord] = {}
     by_model: list[dict[str, float]] = []
     for table, read in zip(tables, reads, strict=True):
@@ -186,7 +187,7 @@ def _join_models(
 def _read_recalls(
     records: Sequence[CaseRecord], reader: str, clinical: Path
 ) -> NDArray[np.float64]:
-    """Return the reader's 0 and 1 of each case, nan if unknown."""
+    """Return the reader's decision for each case, 0 or 1, NaN if unknown."""
     if not any(reader in record.other for record in records):
         there = ", ".join(dict.fromkeys(name for record in records for name in record.other))
         raise FormatError(

@@ -37,15 +37,15 @@ CLASSIFIER: Final = "classifier.json"
 REPORT: Final = "report.html"
 
 _MOST_GROUPS: Final = 50
-"""Values of a subgroup's column: one with more is a number or an id."""
+"""Most values of a subgroup column; a column with more is taken for a number or an id."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifierColumns:
     """Names of a table's columns; "" for none.
 
-    `exam` joins the rows of an exam (such as both breasts): the largest score, positive if a row
-    is.
+    `exam` joins the rows of an exam (such as both breasts): the exam has the largest score and is
+    positive if any row is positive.
 
     Raises
     ------
@@ -81,7 +81,7 @@ class ClassifierColumns:
 
     @property
     def unit(self) -> str:
-        """Return the unit of the numbers: "exam" or "case"."""
+        """Return the unit that is counted: "exam" or "case"."""
         return "exam" if self.exam else "case"
 
 
@@ -98,8 +98,8 @@ class ClassifierSettings:
 class ReadCases:
     """Cases of a table, and the problems of the others.
 
-    `places` is the case of each row that counts, by its number from 0 below the header; `last` is
-    the largest such number. If rows were joined to exams, both count exams.
+    `places` maps the number of each used row, from 0 below the header, to its case; `last` is the
+    largest row number. If rows were joined to exams, both refer to exams.
     """
 
     cases: ClassifierCases
@@ -144,8 +144,8 @@ def score_classifier(
 ) -> ClassifierSummary:
     """Score the classifiers of a table and write ``out/classifier.json`` and ``report.html``.
 
-    A row without label or id, or with a repeated id, is a failure and left out; a score that is not
-    a finite number is a failure too and counts by the `settings`.
+    A row without label or id, or with a repeated id, is a failure and left out. A score that is not
+    a finite number is a failure too; `settings` define how the case counts.
 
     Parameters
     ----------
@@ -253,12 +253,12 @@ def read_cases(table: NamedTable, columns: ClassifierColumns, missing: MissingSc
 
 
 def read_resamples(path: Path, read: ReadCases) -> list[NDArray[np.int64]]:
-    """Return resamples of row numbers from 0, as indices of cases; unused rows are left out.
+    """Read resamples of row numbers from 0 and return them as case indices, without unused rows.
 
     Raises
     ------
     FormatError
-        If the file cannot be read, or a number is no row.
+        If the file cannot be read, or a number is not that of a row.
     """
     draws = []
     for number, line in enumerate(read_draws(path), start=1):
@@ -276,7 +276,7 @@ def read_resamples(path: Path, read: ReadCases) -> list[NDArray[np.int64]]:
 
 
 def classifier_content(summary: ClassifierSummary) -> dict[str, Any]:
-    """Return the content of ``classifier.json``; nan and infinite numbers become null."""
+    """Return the content of ``classifier.json``; NaN and infinite numbers become null."""
     result, settings = summary.result, summary.settings
     return {
         "unit": summary.columns.unit,
@@ -342,7 +342,7 @@ def _describe_models(result: ClassifierResult) -> dict[str, Any]:
 def _read_scores(
     table: NamedTable, columns: ClassifierColumns, missing: MissingScore
 ) -> tuple[NDArray[np.float64], list[BadCell]]:
-    """Return the scores (k, n), nan where unusable, and the unusable cells."""
+    """Return the scores (k, n), NaN where unusable, and the unusable cells."""
     scores, cells = np.full((len(columns.scores), table.n), np.nan), []
     left_out = missing is MissingScore.LEAVE_OUT
     becomes = "left out of every model" if left_out else "counts as least favourable"
@@ -370,7 +370,7 @@ def _join_rows(
     scores: NDArray[np.float64],
     recall: NDArray[np.float64] | None,
 ) -> ClassifierCases:
-    """Return a case for each unit of rows, its missing scores filled as least favourable."""
+    """Return one case for each unit of rows; missing scores are the least favourable ones."""
     of_unit = units.largest(label[counting])
     unusable = np.isnan(scores[:, counting])
     worst = np.where(of_unit[units.of_row] == 1, -np.inf, np.inf)
@@ -403,7 +403,7 @@ def _join_rows(
 def _join_texts(
     table: NamedTable, column: str, units: Units, counting: NDArray[np.intp], mixed: str = ""
 ) -> list[str]:
-    """Return the text of each unit; `mixed` if its rows differ, an error if `mixed` is "".
+    """Return the text of each unit, or `mixed` if its rows differ; with `mixed` "" raise an error.
 
     Raises
     ------

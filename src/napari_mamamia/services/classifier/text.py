@@ -1,4 +1,4 @@
-"""The results of classifiers as lines for the terminal."""
+"""Format the results of classifiers as lines for the terminal."""
 
 from collections.abc import Iterator
 

@@ -1,5 +1,6 @@
-"""Import of DICOM studies: inspect, ask, write.
+"""Import DICOM studies: inspect them, apply the user's choices, and write cases.
 
-`finding` judges studies, `dicom` writes one, `studies` several, `record` their metadata;
-`inspection`, `preview` and `check` serve the window, `remedies` applies what a user chose.
+`finding` checks studies, `dicom` writes one study, `studies` writes several, `record` writes their
+metadata. `inspection`, `preview` and `check` are for the window; `remedies` applies the remedy that
+a user chose.
 """

@@ -1,4 +1,4 @@
-"""Check before an import whether studies can get their ids in a data set."""
+"""Check the ids of studies against a data set before an import."""
 
 import os
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _OWN_FOLDER: Final = "mamamia-cases"
 
 @dataclass(frozen=True, slots=True)
 class IdState:
-    """The problem of an id, "" for none; `is_there` where a case of that id can be replaced.
+    """The problem of an id, "" for none; `is_there` if a case with that id can be replaced.
 
     An existing case is no `problem` by itself, because the user may want to replace it.
     """
@@ -39,8 +39,8 @@ class ImportCheck:
 def check_import(studies: Sequence[FoundStudy], source: Path, out: Path | None) -> ImportCheck:
     """Check ids against the headers, each other and the data set `out`.
 
-    Nothing is written. An id that holds a word of the patient's elements is refused, whoever chose
-    it. `out` None checks only the ids.
+    Nothing is written. An id that contains a word of the patient's DICOM elements is refused, even
+    if the user chose it. With `out` None, only the ids are checked.
     """
     problem = "Choose the data set to import into." if out is None else _target_problem(out, source)
     keys = [case_key(study.case_id) for study in studies]
@@ -55,8 +55,8 @@ def check_import(studies: Sequence[FoundStudy], source: Path, out: Path | None) 
 def default_target(opened: DataSet | None, recent: Sequence[Path]) -> Path:
     """Return the default data set of an import.
 
-    The open data set, else the one used last, if it is in the MAMA-MIA layout and writable; else
-    ``mamamia-cases`` in the user's home.
+    The default is the open data set or the one used last, if it is writable and in the MAMA-MIA
+    layout; otherwise ``mamamia-cases`` in the user's home folder.
     """
     if opened is not None and opened.kind is LayoutKind.MAMA_MIA and _is_writable(opened.root):
         return opened.root

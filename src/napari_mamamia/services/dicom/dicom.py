@@ -43,29 +43,29 @@ from napari_mamamia.services.dicom.record import (
     patient_info,
 )
 
-# The planes of a phase on the way into a volume file: a few planes in memory at a time.
+# Stream the planes of a phase into a volume file, with a few planes in memory at a time.
 
 _PART_BYTES: Final = 1 << 23
 _LEAST_PLANES: Final = 8
-"""Least number of planes read together, so that the reading threads have work; else 8 MiB."""
+"""Minimum number of planes read together, to keep the reading threads busy."""
 
 
 class PhasePlanes:
-    """The planes of one phase, read from their files as a writer asks, and flipped upright.
+    """An iterable of a phase's planes, read from their files on demand and flipped upright.
 
-    After the last plane, `tails` holds where planes break off. The memory of a plane is used again
-    for a later one.
+    After the last plane, `tails` holds the positions where planes are truncated. The memory of a
+    plane is reused for a later plane.
 
     Parameters
     ----------
     slices
-        The planes up the stack.
+        The planes in the order of the stack.
     shape
-        ``(z, y, x)`` of the grid that they fill.
+        Shape ``(z, y, x)`` of the grid that the planes fill.
     dtype
-        Type of the values; of floating point where they are scaled.
+        Type of the values; a floating-point type if they are scaled.
     turn
-        The slices that turn ``(z, y, x)`` upright, planes in their order.
+        The slice objects that flip ``(z, y, x)`` upright; the order of planes stays.
     check
         Called while planes are read; an exception ends the reading.
     """
@@ -107,15 +107,14 @@ class PhasePlanes:
 
 
 _WRITERS: Final = 8
-"""Phases that are read and written at once, all of most exams: each holds a few planes only, and no
-phase is left over for one processor alone.
+"""Maximum number of phases that are read and written in parallel: all phases of most exams.
 """
 _POLL_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedCase:
-    """One case that was written; `kept` are the facts kept from the headers, by name."""
+    """One case that was written; `kept` are the values kept from the headers, by name."""
 
     case_id: str
     folder: Path
@@ -130,7 +129,7 @@ class ImportedCase:
 
 @dataclass(frozen=True, slots=True)
 class ImportSummary:
-    """The result of an import: cases written, ids that existed already, and failures."""
+    """The result of an import: written cases, ids that already existed, and failures."""
 
     imported: tuple[ImportedCase, ...]
     skipped: tuple[str, ...] = ()
@@ -140,30 +139,31 @@ class ImportSummary:
 def import_dicom(
     source: Path, out: Path, case_id: str = "", settings: ImportSettings | None = None
 ) -> ImportSummary:
-    """Write each study of a DICOM folder or zip as a case of data set `out`.
+    """Write each study of a DICOM folder or zip as a case of the data set `out`.
 
-    A refused study raises if it is the only one; of several it is a failure, and the others are
-    written. A case appears whole or not at all. Voxels are stored with the rows from the bottom up
-    (see `upright`), in the files' integer type, or as float32 where the headers scale them.
+    A single study that is refused raises an error. Among several studies, a refused one is a
+    failure and the others are written. A case is written completely or not at all. Voxels are
+    stored with the rows from the bottom up (see `upright`), in the files' integer type, or as
+    float32 if the headers scale them.
 
     Parameters
     ----------
     source
-        Folder, searched with its subfolders, or zip archive. It is only read.
+        A folder, searched with its subfolders, or a zip archive. It is only read.
     out
-        Data set in the MAMA-MIA layout, made where it is missing; other cases in it stay.
+        Data set in the MAMA-MIA layout, created if it is missing; other cases in it stay.
     case_id
-        Id of the case; of several studies the prefix, completed by ``_001``, ``_002``, ... Empty
-        takes the name of each study's folder, refused where it holds the patient's name.
+        Id of the case; for several studies the prefix of ``_001``, ``_002``, ... If it is empty,
+        the id is the name of each study's folder, which must not contain the patient's name.
     settings
-        How to import; None for the defaults.
+        Settings of the import; None for the defaults.
 
     Raises
     ------
     FormatError, CaseError
         If the source or its only study is refused; the message is the reason.
     SaveConflictError
-        If the case exists already and the settings do not allow to replace it.
+        If the case already exists and the settings do not allow replacing it.
     SaveError
         If the system refuses to write.
     """
@@ -186,7 +186,7 @@ def import_dicom(
 
 
 def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> ImportedCase:
-    """Write one study as a case of `out`; raises as `import_dicom`."""
+    """Write one study as a case of `out`; errors as in `import_dicom`."""
     exam = study.exam
     if exam is None:
         raise CaseError(study.problem, remedies=study.remedies)
@@ -250,7 +250,7 @@ def _is_scaled(stacks: Sequence[Sequence[Slice]]) -> bool:
 def _write_all(
     stacks: Sequence[Sequence[Slice]], folder: Path, case_id: str, grid: Any, turn: Any
 ) -> list[int]:
-    """Write the phases in threads; return the size of each in bytes."""
+    """Write the phases in threads; return the size of each phase in bytes."""
     stored = common_type(plane for stack in stacks for plane in stack)
     dtype = np.dtype(np.float32) if _is_scaled(stacks) else stored
     # The writing threads do not receive the listener that stops the import, but check this event.

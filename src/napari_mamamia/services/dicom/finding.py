@@ -1,4 +1,4 @@
-"""Find the studies of a DICOM folder or zip, each with its exam or the reason for refusing it."""
+"""Find the studies of a DICOM folder or zip, each with its exam or the reason for its refusal."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -42,18 +42,18 @@ from napari_mamamia.services.batch.output_folder import Existing
 _ID: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _DAY_S: Final = 86400
 _PHASE_END: Final = re.compile(r".*_0\d{3}")
-"""Ends of ids that look like the number of a phase; ISPY1_1002 does not."""
+"""Matches ids that end like the file of a phase; ISPY1_1002 does not match."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportSettings:
     """Settings of an import.
 
-    `clock` None chooses one; `phases` are the ones kept, by their number in order of time (empty
-    for all); `use` and `leave_out` are groups of selectors of parts to use and to leave out (empty
-    for all and none); `allow_thin` accepts exams of one or two slices; `sides` says what to make of
-    two breasts in two sagittal stacks; `columns` are the columns of the data set's clinical table
-    that the user set.
+    With `clock` None the clock is chosen automatically. `phases` are the numbers of the kept phases
+    in order of time (empty for all). `use` and `leave_out` are groups of selectors of parts to use
+    and to leave out (empty for all and none). `allow_thin` accepts exams of one or two slices.
+    `sides` decides how two breasts in two sagittal stacks are imported. `columns` are the columns
+    of the data set's clinical table that the user set.
     """
 
     clock: Clock | None = None
@@ -76,10 +76,11 @@ class ImportSettings:
 class FoundStudy:
     """One study of the source: its exam, or the `problem` that prevents the import.
 
-    `remedies` are settings that may solve the problem. `archives` are zips beside the study that
-    are not opened, relative to the source. `place` is its folder as the user knows it, also in a
-    zip, where `folder` is the unpacked one. `rows` are its series with their use, also of a refused
-    study; `study` holds the headers, from which it can be judged again.
+    `remedies` are settings that may solve the problem. `archives` are zip files beside the study
+    that are not opened, relative to the source. `place` is the study's folder below the source,
+    also in a zip; `folder` is then the unpacked folder. `rows` are the study's series with their
+    use, even if the study is refused. `study` holds the headers, from which the study can be
+    checked again.
     """
 
     case_id: str
@@ -96,14 +97,14 @@ class FoundStudy:
 
     @property
     def day(self) -> str:
-        """Date of its first image, such as 2020-03-10; "" where unknown."""
+        """Date of the study's first image, such as 2020-03-10; "" if unknown."""
         taken = [p.clocks.get(Clock.ACQUISITION_TIME, 0.0) for p in self._first_slices]
         day = int(min(taken, default=0.0) // _DAY_S)
         return date.fromordinal(day).isoformat() if day > 0 else ""
 
     @property
     def origin(self) -> str:
-        """What distinguishes it from other studies of a folder: its date and its first file."""
+        """The study's date and first file, which distinguish it from other studies of a folder."""
         first = (
             f"first file {readable_name(self._first_slices[0].file.name)}"
             if self._first_slices
@@ -125,16 +126,16 @@ def look_into(
     Raises
     ------
     FormatError
-        If the source cannot be read, holds no DICOM file, or is a hostile archive.
+        If the source cannot be read, holds no DICOM file, or is an unsafe archive.
     CaseError
-        If `case_id` cannot be an id.
+        If `case_id` is not a valid id.
     """
     with unpacked(source) as folder:
         return find_studies(source, folder, case_id, settings or ImportSettings())
 
 
 def require_folder(source: Path) -> None:
-    """Raise `FormatError` where a source, which is no zip, is no folder either."""
+    """Raise `FormatError` if a source is neither a zip nor a folder."""
     if source.is_dir():
         return
     expected = f"expected a folder or zip of DICOM files, got {source}"
@@ -152,7 +153,7 @@ def require_folder(source: Path) -> None:
 
 @contextmanager
 def unpacked(source: Path) -> Iterator[Path]:
-    """Yield the folder of the files: the source, or an empty one for the contents of a zip."""
+    """Yield the folder of the files: the source, or a temporary folder for a zip's contents."""
     if not is_zip(source):
         require_folder(source)
         yield source
@@ -163,7 +164,7 @@ def unpacked(source: Path) -> Iterator[Path]:
 
 @contextmanager
 def naming(source: Path, folder: Path) -> Iterator[None]:
-    """Name the archive in errors of the block in place of the temporary folder."""
+    """Replace the temporary folder by the archive's name in errors of the block."""
     try:
         yield
     except (FormatError, CaseError) as error:
@@ -173,9 +174,9 @@ def naming(source: Path, folder: Path) -> Iterator[None]:
 def find_studies(
     source: Path, folder: Path, case_id: str, settings: ImportSettings
 ) -> tuple[FoundStudy, ...]:
-    """Return the studies of `source`, whose files lie below `folder`.
+    """Return the studies of `source`, whose files are below `folder`.
 
-    Raises as `look_into`.
+    Errors as in `look_into`.
     """
     require_pydicom()
     if folder != source:
@@ -198,7 +199,7 @@ def find_studies(
 
 
 def _with_kin(found: Sequence[FoundStudy]) -> list[FoundStudy]:
-    """Return the studies, each with a warning where others seem to be of the same exam."""
+    """Return the studies, with a warning if several studies seem to belong to the same exam."""
     return [
         study if study.exam is None else replace(study, exam=replace(study.exam, warnings=(
             *study.exam.warnings,
@@ -209,7 +210,7 @@ def _with_kin(found: Sequence[FoundStudy]) -> list[FoundStudy]:
 
 
 def _are_kin(a: FoundStudy, b: FoundStudy) -> bool:
-    """Return whether two studies show the same places of one patient on one day."""
+    """Return whether two studies show the same slice positions of a patient on the same day."""
     if a.study is b.study or a.exam is None or b.exam is None or not a.day or a.day != b.day:
         return False
     first, other = (study.exam.stacks[0][0] for study in (a, b) if study.exam is not None)
@@ -228,7 +229,7 @@ def _kin_warning(other: FoundStudy) -> str:
 def _require_that_selectors_fit(
     found: Sequence[FoundStudy], settings: ImportSettings
 ) -> tuple[FoundStudy, ...]:
-    """Refuse all studies where a selector matches nothing in any of them."""
+    """Refuse all studies if a selector matches nothing in any of them."""
     idle_by_study = [
         set(idle_selectors(study.study.images, settings.selection, allow_thin=settings.allow_thin))
         for study in found
@@ -250,7 +251,7 @@ def _require_that_selectors_fit(
 
 
 def _is_of_two(study: Study, settings: ImportSettings) -> bool:
-    """Return whether a study becomes two cases, one of each breast."""
+    """Return whether a study becomes two cases, one for each breast."""
     if settings.sides is not Sides.TWO:
         return False
     try:
@@ -264,13 +265,13 @@ def _is_of_two(study: Study, settings: ImportSettings) -> bool:
 
 
 def usable_studies(folder: Path) -> list[Study]:
-    """Return the studies below a folder; those without an image only if there is no other."""
+    """Return the studies below a folder; studies without an image only if there are no others."""
     studies = read_studies(folder)
     return [s for s in studies if s.damaged or any(True for _ in s.headers)] or list(studies)
 
 
 def place_of(study: Study, folder: Path, source: Path) -> Path:
-    """Return the folder of a study as the user knows it; `source` was unpacked to `folder`."""
+    """Return the folder of a study below `source`, which may be unpacked to `folder`."""
     below = study.folder.is_relative_to(folder)
     return source / study.folder.relative_to(folder) if below else study.folder
 
@@ -278,7 +279,7 @@ def place_of(study: Study, folder: Path, source: Path) -> Path:
 def judged(
     name: str, study: Study, place: Path, settings: ImportSettings, side: str = ""
 ) -> FoundStudy:
-    """Return a study with its exam or problem under `settings`, from headers that were read before.
+    """Return a study with its exam or problem under `settings`, from the headers already read.
 
     Parameters
     ----------
@@ -287,11 +288,11 @@ def judged(
     study
         The study with its headers.
     place
-        Its folder as the user knows it.
+        Folder of the study as shown to the user.
     settings
-        How to import.
+        Settings of the import.
     side
-        "left" or "right" takes one breast of two; "" takes the whole study.
+        "left" or "right" for one of two breasts; "" for the whole study.
     """
 
     def told(text: str) -> str:
@@ -344,7 +345,7 @@ def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
 
 
 def _without_pre(exam: Exam, first: int) -> list[str]:
-    """Return a warning if the kept phases begin after the last one before contrast."""
+    """Return a warning if no kept phase is before contrast."""
     if all(
         contrast_between(exam.blocks[0], exam.blocks[k]) is Contrast.NONE
         for k in range(1, first + 1)
@@ -357,7 +358,7 @@ def _without_pre(exam: Exam, first: int) -> list[str]:
 
 
 def _list_refused_series(study: Study, settings: ImportSettings) -> tuple[SeriesRow, ...]:
-    """Return the series of a refused study; none where its headers do not show them."""
+    """Return the series of a refused study; none if the headers do not identify them."""
     try:
         with explained(study.folder, "a table of series", "export the study again"):
             return list_series(study.images, settings.selection, allow_thin=settings.allow_thin)
@@ -379,7 +380,7 @@ def _find_study(
 
 
 def require_id(case_id: str) -> None:
-    """Raise `CaseError` if a text cannot be the id of a case."""
+    """Raise `CaseError` if a text is not a valid case id."""
     if not _ID.fullmatch(case_id) or _PHASE_END.fullmatch(case_id):
         raise CaseError(
             f"expected a case id of letters, digits, dots, dashes and underscores that does not "
@@ -388,7 +389,7 @@ def require_id(case_id: str) -> None:
 
 
 def study_ids(studies: Sequence[Study], folder: Path, source: Path, case_id: str) -> list[str]:
-    """Return an id for each study: the user's, or the name of its folder."""
+    """Return an id for each study: the user's id, or the name of the study's folder."""
     if case_id:
         require_id(case_id)
     if len(studies) == 1:
@@ -408,12 +409,12 @@ def _as_id(text: str) -> str:
 
 
 def tells_the_patient(study: Study, case_id: str) -> bool:
-    """Return whether an id holds a word of the patient's elements in any of its files."""
+    """Return whether an id contains a word of the patient's elements in any file of the study."""
     return names_a_person(dict.fromkeys(header.file for header in study.headers), case_id)
 
 
 def _require_impersonal(name: str, study: Study, place: Path, is_named: bool) -> None:
-    """Refuse an id from a folder's name that identifies the patient, but not a user's own."""
+    """Refuse a folder's name as id if it identifies the patient; accept any id of the user."""
     if is_named or not tells_the_patient(study, name):
         return
     raise CaseError(
@@ -424,7 +425,7 @@ def _require_impersonal(name: str, study: Study, place: Path, is_named: bool) ->
 
 
 def chosen_phases(exam: Exam, phases: Sequence[int]) -> list[int]:
-    """Return the phases to keep, by default all; `CaseError` for one that does not exist."""
+    """Return the phases to keep, by default all; raise `CaseError` for a missing phase."""
     n_phases = len(exam.stacks)
     if not phases:
         return list(range(n_phases))

@@ -1,4 +1,4 @@
-"""Inspect DICOM before an import: headers are read once, and judged again for each change."""
+"""Inspect DICOM before an import; headers are read once and checked again after each change."""
 
 import weakref
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _NEUTRAL: Final = "CASE"
 
 
 class InspectedStudies:
-    """The studies of a folder or zip, with their headers; a zip stays unpacked until `close`.
+    """The studies of a folder or zip with their headers; a zip stays unpacked until `close`.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class InspectedStudies:
     folder
         The folder of the files: the source itself, or the unpacked zip.
     studies
-        In order of their first file.
+        The studies in order of their first file.
     renamed
         Indices of the studies with a neutral id, because the folder identifies the patient.
     """
@@ -62,13 +62,13 @@ class InspectedStudies:
         self._remove = None if held is None else weakref.finalize(self, held.close)
 
     def place_of(self, at: int) -> str:
-        """Return the folder of a study below the source, "" where it is all of the source."""
+        """Return the folder of a study below the source, "" if it is the source itself."""
         folder = self.studies[at].folder
         below = folder.relative_to(self.folder) if folder.is_relative_to(self.folder) else folder
         return "" if below == Path() else str(below)
 
     def close(self) -> None:
-        """Remove the unpacked files. Otherwise they are removed with the last reference."""
+        """Remove the unpacked files; without this call they are removed with the last reference."""
         if self._remove is not None:
             self._remove()
 
@@ -76,13 +76,13 @@ class InspectedStudies:
 def look_at_source(source: Path) -> InspectedStudies:
     """Return the studies of a DICOM folder or zip; nothing is written to it.
 
-    The ids are the folders' names, and neutral ones such as ``CASE_001`` where a name would
-    identify the patient. Progress counts files. A refused study is included, with its problem.
+    The ids are the folders' names, or neutral ids such as ``CASE_001`` if a name would identify the
+    patient. Progress counts files. Refused studies are included with their problems.
 
     Raises
     ------
     FormatError
-        If the source cannot be read, holds no DICOM file, or is a hostile archive.
+        If the source cannot be read, holds no DICOM file, or is an unsafe archive.
     MissingExtraError
         If pydicom is not installed.
     """
@@ -98,12 +98,12 @@ def look_at_source(source: Path) -> InspectedStudies:
 
 
 def judge_again(found: FoundStudy, settings: ImportSettings) -> FoundStudy:
-    """Judge a study under other settings, such as another clock.
+    """Check a study again under other settings, such as another clock.
 
     Raises
     ------
     CaseError
-        If the study was not made by `look_at_source`.
+        If the study does not come from `look_at_source`.
     """
     if found.study is None:
         raise CaseError(f"expected the headers of {found.case_id}, got none: open the source again")
@@ -112,7 +112,7 @@ def judge_again(found: FoundStudy, settings: ImportSettings) -> FoundStudy:
 
 
 def read_dicom_case(source: Path) -> Case:
-    """Read the one exam of a DICOM folder or zip, with all its phases.
+    """Read the only exam of a DICOM folder or zip with all its phases.
 
     Raises
     ------

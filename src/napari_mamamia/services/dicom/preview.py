@@ -1,4 +1,4 @@
-"""Preview a study before the import: pictures of its phases and parts, and the facts kept."""
+"""Preview a study before the import: images of its phases and parts, and the values kept."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from napari_mamamia.services.dicom.finding import FoundStudy
 
 _MOST_PIXELS: Final = 128
 _MOST_VALUES: Final = 4096 * 4096
-"""Largest plane that is read for a picture: 16 times the largest matrix of breast MRI."""
+"""Largest plane, in pixels, that is read for a preview: 16 times the largest breast MRI matrix."""
 _WHITE: Final = 99.5
-"""Percentile of all pictures together that is drawn white, so that enhancement is visible."""
+"""Percentile of all preview images together that is drawn white."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,9 +33,9 @@ class SlicePicture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StudyPreview:
-    """Pictures in order of the phases, all with one grey range.
+    """Images in order of the phases, all with the same window/level.
 
-    `kept` are the facts that an import would keep of the headers, by name, besides the times.
+    `kept` are the header values that an import would keep besides the times, by name.
     """
 
     pictures: tuple[SlicePicture, ...]
@@ -43,7 +43,7 @@ class StudyPreview:
 
 
 def preview_study(found: FoundStudy) -> StudyPreview:
-    """Read the middle slice of each phase of a study; none of a refused one.
+    """Read the middle slice of each phase of a study; no slice of a refused study.
 
     Raises
     ------
@@ -67,12 +67,12 @@ def preview_study(found: FoundStudy) -> StudyPreview:
 
 
 def part_picture(piece: Slice) -> SlicePicture:
-    """Read the picture of one part of a study, with a grey range of its own.
+    """Read the preview image of one part of a study, with its own window/level.
 
     Raises
     ------
     FormatError
-        If the plane cannot be read, or is far too large for one.
+        If the plane cannot be read, or is too large.
     MissingExtraError
         If pydicom is needed and not installed.
     """
@@ -91,7 +91,7 @@ def part_picture(piece: Slice) -> SlicePicture:
 
 
 def _find_middle(stack: Sequence[Slice]) -> Slice:
-    """Return the middle slice of a phase; for two breasts that of the first."""
+    """Return the middle slice of a phase; for two breasts the middle slice of the first."""
     end = next((index for index, plane in enumerate(stack) if plane.is_padding), len(stack))
     return stack[end // 2]
 
@@ -119,7 +119,7 @@ def _make_pictures(
 
 
 def _shrink_plane(plane: NDArray[Any]) -> NDArray[np.float32]:
-    """Return means over square blocks, so that no side is longer than a picture's."""
+    """Return the means over square blocks, so that no side exceeds the preview's size."""
     edge = -(-max(plane.shape) // _MOST_PIXELS)
     edge_y, edge_x = (min(edge, size) for size in plane.shape)
     rows, columns = plane.shape[0] // edge_y, plane.shape[1] // edge_x

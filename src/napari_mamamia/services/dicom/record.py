@@ -42,9 +42,9 @@ _MOMENTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The choices of the user or the import: `phases` are those kept, of all in order of time.
+    """The choices of the user or the import; `phases` are the numbers of the kept phases.
 
-    `scaling` names the element by which values were scaled, "" where they are as stored.
+    `scaling` is the DICOM element by which values were scaled, "" if they are as stored.
     """
 
     clock_is_named: bool
@@ -57,7 +57,7 @@ def clinical_record(
 ) -> CaseRecord:
     """Return the row of the clinical table, with columns named as in the MAMA-MIA table.
 
-    The columns of the person (age, menopause, pCR, ...) stay empty.
+    Columns about the patient (age, menopause, pCR, ...) stay empty.
     """
     slices, rows, columns = grid.shape
     other: dict[str, str | float | bool | None] = {
@@ -86,9 +86,9 @@ def patient_info(
 ) -> dict[str, Any]:
     """Return the content of ``patient_info_files/ID.json``.
 
-    ``imaging_data`` has the keys of MAMA-MIA's files; ``import`` says how the phases were found.
-    `scan` holds the headers' facts about the time axis. It names no file or folder, because these
-    names may identify the patient.
+    ``imaging_data`` has the keys of MAMA-MIA's files; ``import`` describes how the phases were
+    found. `scan` holds the header values about the time axis. The content names no file or folder,
+    because such names may identify the patient.
     """
     imaging: dict[str, Any] = {
         "acquisition_times": None if times_s is None else list(times_s),
@@ -138,7 +138,7 @@ def _describe_clock(exam: Exam) -> dict[str, Any]:
 
 
 def write_looked(studies: Sequence[FoundStudy], path: Path) -> Path:
-    """Write the use of each part of each study in an import, and its problems, as JSON.
+    """Write as JSON how an import used each part of each study, with the problems.
 
     Raises
     ------

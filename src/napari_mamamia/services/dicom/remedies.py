@@ -1,4 +1,4 @@
-"""The settings of an import after a user chose a remedy."""
+"""Apply a remedy that the user chose to the settings of an import."""
 
 from dataclasses import replace
 from typing import Final
@@ -13,7 +13,7 @@ SETTINGS: Final = frozenset({"use", "leave_out", "clock", "sides", "allow_thin"}
 
 
 def apply_remedy(settings: ImportSettings, remedy: Remedy) -> ImportSettings:
-    """Return the settings of an import with those of a remedy, whose option is in `SETTINGS`."""
+    """Return the settings of an import changed by a remedy, whose option is in `SETTINGS`."""
     match remedy.option:
         case "use":
             return replace(settings, use=read_selectors(remedy.values))

@@ -1,4 +1,4 @@
-"""Import inspected studies into one data set, each with its own id and settings."""
+"""Import inspected studies into a data set, each with its own id and settings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,28 +16,28 @@ from napari_mamamia.services.dicom.finding import FoundStudy, ImportSettings, re
 
 @dataclass(frozen=True, slots=True)
 class WantedStudy:
-    """A study to import; `found` has the id that the user chose, and was judged with `settings`."""
+    """A study to import; `found` has the chosen id and was checked with `settings`."""
 
     found: FoundStudy
     settings: ImportSettings
 
 
 def import_studies(wanted: Sequence[WantedStudy], out: Path) -> ImportSummary:
-    """Write each study as a case of data set `out`, with the headers read before.
+    """Write each study as a case of the data set `out`, from the headers already read.
 
-    A refused study is a failure, and the others are written. A case appears whole or not at all.
-    Files that changed since the inspection are refused.
+    A refused study is a failure, and the others are written. A case is written completely or not at
+    all. Files that changed since the inspection are refused.
 
     Raises
     ------
     CaseError
-        If an id is invalid, or two studies have the same.
+        If an id is invalid, or two studies have the same id.
     FormatError
         If the clinical table of `out` cannot take another row.
     """
     by_id = {study.found.case_id: study for study in wanted}
     _require_ids([study.found.case_id for study in wanted])
-    check_clinical_table(out)  # a columns file beside it is used
+    check_clinical_table(out)  # uses a column file beside the table
     batch = for_each_case(list(by_id), lambda case_id: _import_study(by_id[case_id], out))
     return ImportSummary(batch.results, (), batch.failures)
 

@@ -1,4 +1,4 @@
-"""Export masks as a bundle with a manifest; every file is read back and listed by SHA-256."""
+"""Export masks as a bundle with a manifest; every file is read back and its SHA-256 recorded."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -97,9 +97,10 @@ _RUN_FILE = "run.json"
 
 @dataclass(frozen=True, slots=True)
 class ExportedMask:
-    """One case that was written, read back and found equal; `files` with their SHA-256.
+    """One case that was written and read back unchanged; `files` have their SHA-256.
 
-    `volume_mm3` is that of the first set's mask; `light` the quality, "" if it was not checked.
+    `volume_mm3` is the volume of the first set's mask; `light` is the quality, "" if it was not
+    checked.
     """
 
     case_id: str
@@ -110,11 +111,11 @@ class ExportedMask:
 
 @dataclass(frozen=True, slots=True)
 class ExportSummary:
-    """The result of an export; every file was read back before it counted as saved.
+    """The result of an export, in which every file was read back.
 
-    `problems` are those of the verification of the whole bundle, empty for a sound one; `notes` are
-    sentences, such as that a reader has no mask of a case. `search` says which data of the patient
-    the bundle was searched for, and which it was not.
+    `problems` come from the verification of the whole bundle and are empty if it is valid. `notes`
+    are sentences, for example about a reader who has no mask of a case. `search` lists the patient
+    data for which the bundle was searched, and those for which it was not.
     """
 
     out: Path
@@ -136,8 +137,8 @@ def export_masks(
 ) -> ExportSummary:
     """Write ``out/ID.nii.gz``, ``out/ID.json`` and the manifest.
 
-    The simple form of `export_bundle`: one folder of masks, as NIfTI on the native grid, without
-    tables.
+    This is the simple form of `export_bundle`: one folder of masks, as NIfTI on the native grid,
+    without tables.
     """
     settings = ExportSettings((MaskFolder(masks),), label=label, case_ids=tuple(case_ids))
     return _export_cases(data_set, None, settings, out, existing)
@@ -196,7 +197,7 @@ def _export_cases(
     try:
         return _write_bundle(plan, opened, of_bundle)
     except (Cancelled, KeyboardInterrupt):
-        if was_free:  # an incomplete bundle is removed: nobody could say what it lacks
+        if was_free:  # an incomplete bundle is removed, because its gaps would be unknown
             names = (MANIFEST_NAME, *(file.name for file in of_bundle))
             take_back(out, [out / name for name in names], was_there=was_there)
         raise
@@ -210,7 +211,7 @@ def _write_bundle(
     with suppress(FileNotFoundError):
         (
             out / MANIFEST_NAME
-        ).unlink()  # the manifest of an earlier export: until the end there is none
+        ).unlink()  # removes the manifest of an earlier export until the new one is complete
 
     def export(case_id: str) -> DoneCase:
         case = export_case(plan, case_id)
@@ -241,9 +242,9 @@ def _write_bundle(
 
 
 def _list_studies(plan: ExportPlan) -> tuple[Path, ...]:
-    """Return the available DICOM whose patients the bundle must not reveal.
+    """Return the available DICOM sources whose patients the bundle must not reveal.
 
-    None if only segmentations with the patient's name were requested.
+    The result is None if only segmentations with the patient's name were requested.
     """
     settings = plan.settings
     if settings.identified_seg and settings.formats == (ExportFormat.DICOM_SEG,):
@@ -289,7 +290,7 @@ def _make_manifest(
     notes: tuple[str, ...],
     files: list[BundleFile],
 ) -> Manifest:
-    """Write the files of no single case into the bundle and `files`, and return the manifest."""
+    """Write the files that belong to no single case, record them, and return the manifest."""
     settings, out = plan.settings, plan.out
     entries = tuple(item.entry for item in done)
     files.append(describe_file(out, out / _RUN_FILE, "other"))
@@ -308,7 +309,7 @@ def _make_manifest(
         created=now_utc(),
         data_set=public_name(plan.data_set),
         profile=settings.profile.value,
-        formats=tuple(layout.value for layout in settings.formats),
+        formats=tuple(map(str, settings.formats)),
         masks=plan.names,
         labels=label_names(settings),
         cases=entries,
@@ -322,7 +323,7 @@ def _summarise_entry(entry: CaseEntry) -> ExportedMask:
     return ExportedMask(entry.case_id, entry.volume_mm3, files, entry.quality)
 
 
-# One case: its masks read and checked, then written in every requested format.
+# Export of one case: read and check its masks, then write every requested format.
 
 
 def export_case(plan: ExportPlan, case_id: str) -> DoneCase:
@@ -331,7 +332,7 @@ def export_case(plan: ExportPlan, case_id: str) -> DoneCase:
     Raises
     ------
     MamamiaError
-        Whatever keeps the case from being exported.
+        If the case cannot be exported.
     """
     settings = plan.settings
     report_progress(0, 1, "Exporting")
@@ -368,7 +369,7 @@ def export_case(plan: ExportPlan, case_id: str) -> DoneCase:
 
 
 def _require_readable(case_id: str, grid: Grid, settings: ExportSettings) -> None:
-    """Refuse layouts for programs that read with ITK, which accepts axes at right angles only."""
+    """Refuse sheared axes for formats that are read with ITK, which needs axes at right angles."""
     for name, spec in EXPORT_FORMATS.items():
         if grid.is_sheared and spec.needs_right_angles and name in settings.formats:
             raise CaseError(
@@ -389,7 +390,7 @@ def _note_shear(case_id: str, grid: Grid) -> tuple[str, ...]:
 
 
 def _require_impersonal(files: CaseFiles, settings: ExportSettings) -> None:
-    """Refuse a DICOM case whose id, the name of its folder, reveals the patient."""
+    """Refuse a DICOM case whose id (its folder's name) reveals the patient."""
     if settings.identified_seg or not is_dicom_file(files.phases[0].files[0]):
         return
     if names_a_person((file for phase in files.phases for file in phase.files), files.case_id):

@@ -16,12 +16,12 @@ from napari_mamamia.services.export.quality import CaseQuality
 from napari_mamamia.services.export.writer import CaseWriter
 
 FileCheck: TypeAlias = Callable[[Path, BundleFile, Manifest], Iterator[str]]
-"""Yields the problems of a file of a bundle, besides its checksum and its voxels."""
+"""Yields the problems of a bundle's file other than a wrong checksum or wrong voxels."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportSelection:
-    """The choices before anything is read: `n_masks` files in `n_sets` sets of masks."""
+    """The export's choices before any file is read: `n_masks` files in `n_sets` mask sets."""
 
     settings: ExportSettings
     n_masks: int
@@ -31,9 +31,9 @@ class ExportSelection:
 
 @dataclass(frozen=True, slots=True)
 class ExportPlan:
-    """A whole export: the cases, the names of their sets of masks, and the output folder.
+    """A whole export: the cases, the names of the mask sets, and the output folder.
 
-    `others` name, for cases without a mask, files that carry their names.
+    `others` lists, for cases without a mask, the files that carry the case's name.
     """
 
     data_set: DataSet
@@ -60,7 +60,7 @@ class CaseWork:
 
 @dataclass(frozen=True, slots=True)
 class DoneCase:
-    """The files written of one case, its quality findings, and sentences for the user."""
+    """The written files of a case, its quality findings, and sentences for the user."""
 
     entry: CaseEntry
     quality: CaseQuality | None
@@ -69,7 +69,7 @@ class DoneCase:
 
 
 def files_of(done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
-    """Return the files of all cases that were written."""
+    """Return the written files of all cases."""
     return tuple(file for case in done for file in case.entry.files)
 
 
@@ -80,31 +80,31 @@ class FormatSpec:
     Parameters
     ----------
     title, tip
-        Its name in the window, and what it writes.
+        The format's name and tooltip in the window.
     purpose
-        Its users, for the documentation.
+        The users of the format, for the documentation.
     folders
-        The folders of a bundle that belong to it.
+        The folders of a bundle that belong to the format.
     describe
-        Returns sentences on what it will write.
+        Returns sentences about the files that will be written.
     write
-        Writes one case; the writer records each file.
+        Writes a case; the writer records each file.
     problem
-        Returns why it cannot be written with the present choices, "" if it can.
+        Returns why the format cannot be written with the current choices, "" if it can.
     require
-        Raises `MamamiaError` for data that it cannot hold, before anything is written.
+        Raises `MamamiaError`, before anything is written, for data that the format cannot hold.
     finish
-        Writes files that describe or pack all cases; only called if there is one.
+        Writes files that describe or pack all cases; only called if there is a case.
     notes
-        Returns sentences on the losses of a case in this format.
+        Returns sentences about the data of a case that this format loses.
     verify
-        Checks its files of the kinds in `verified`, such as "other".
+        Checks the format's files of the kinds in `verified`, such as "other".
     turned
-        Those of its folders whose volumes may lie on another grid than the image's.
+        The folders whose volumes may be on another grid than the image.
     needs_images
-        Whether it writes the phases, so that they must be read.
+        Whether the format writes the phases, so that they must be read.
     needs_right_angles
-        Whether its readers refuse sheared axes.
+        Whether programs that read the format refuse sheared axes.
     """
 
     title: str

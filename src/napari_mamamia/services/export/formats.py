@@ -1,12 +1,13 @@
-"""The table of export formats, used by command, window, library, verification and docs.
+"""The table of export formats, used by commands, window, library, verification and docs.
 
-These layouts are written here: the challenge's submission, nnU-Net raw, BIDS derivatives.
+This module writes three formats: the challenge's submission, nnU-Net raw and BIDS derivatives.
 
-A new format is its name in `core.choices.ExportFormat`, a module with its `FormatSpec`, and its
-line in `EXPORT_FORMATS`.
+A new format needs a name in `core.choices.ExportFormat`, a module with its `FormatSpec`, and a line
+in `EXPORT_FORMATS`. Another package adds a format by an entry point
+`napari_mamamia.export_formats`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +18,8 @@ import numpy as np
 from napari_mamamia.annotations.harmonise import harmonised
 from napari_mamamia.core.choices import ExportFormat, FuseRule
 from napari_mamamia.core.errors import CaseError, Remedy
+from napari_mamamia.core.export_names import EXPORT_GROUP
+from napari_mamamia.core.plugins import Registry
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.io.data_set.bundle import BundleFile, describe_file
@@ -56,7 +59,7 @@ def n_channels(plan: ExportPlan) -> int:
     Raises
     ------
     CaseError
-        If the cases differ and no number is chosen, or a case has fewer than that.
+        If the cases differ and no number is chosen, or a case has fewer phases than chosen.
     """
     by_id = plan.data_set.by_id()
     counts = {case_id: len(by_id[case_id].phases) for case_id in plan.cases if case_id in by_id}
@@ -81,7 +84,7 @@ def n_channels(plan: ExportPlan) -> int:
 def _write_nnunet(work: CaseWork, writer: CaseWriter) -> None:
     """Write ``nnunet/DatasetNNN_Name/imagesTr/ID_000k.nii.gz``.
 
-    The label, the only one or the fused one, is written to ``labelsTr/ID.nii.gz``.
+    The label, from the only or the fused mask, is written to ``labelsTr/ID.nii.gz``.
     """
     if work.case is None:
         return
@@ -111,7 +114,7 @@ def _finish_nnunet(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFi
 def _write_bids(work: CaseWork, writer: CaseWriter) -> None:
     """Write ``bids/sub-ID/anat/sub-ID_space-orig_desc-SET_dseg.nii.gz``.
 
-    The fields that BIDS requires of a mask, and its provenance, are written beside each.
+    The fields that BIDS requires and the mask's provenance are written beside each mask.
     """
     for mask in work.drawn:
         path = writer.root / "bids" / f"{bids_stem(writer.case_id, mask.name)}.nii.gz"
@@ -134,7 +137,7 @@ def _finish_bids(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile
 def _write_challenge(work: CaseWork, writer: CaseWriter) -> None:
     """Write ``challenge/pred_segmentations/ID.nii.gz``.
 
-    Voxels are uint8, 1 where the label is 1, else 0. With several sets of masks each has a
+    Voxels are uint8, 1 where the label is 1, otherwise 0. With several mask sets each set has a
     subfolder of its name.
     """
     for mask in work.drawn:
@@ -268,18 +271,23 @@ BIDS: Final = FormatSpec(
     finish=_finish_bids,
 )
 
-EXPORT_FORMATS: Final[Mapping[ExportFormat, FormatSpec]] = MappingProxyType(
-    {
-        ExportFormat.NIFTI: NIFTI,
-        ExportFormat.DICOM_SEG: DICOM_SEG,
-        ExportFormat.CHALLENGE: CHALLENGE,
-        ExportFormat.NNUNET: NNUNET,
-        ExportFormat.BIDS: BIDS,
-        ExportFormat.SLICER: SLICER,
-    }
+EXPORT_FORMATS: Final = Registry(
+    EXPORT_GROUP,
+    FormatSpec,
+    MappingProxyType(
+        {
+            ExportFormat.NIFTI: NIFTI,
+            ExportFormat.DICOM_SEG: DICOM_SEG,
+            ExportFormat.CHALLENGE: CHALLENGE,
+            ExportFormat.NNUNET: NNUNET,
+            ExportFormat.BIDS: BIDS,
+            ExportFormat.SLICER: SLICER,
+        }
+    ),
 )
+"""The built-in formats, then those of installed packages."""
 
 
 def formats_of(settings: ExportSettings) -> tuple[FormatSpec, ...]:
-    """Return the formats of an export, each once, in the order of the table."""
+    """Return each format of an export once, in the order of the table."""
     return tuple(spec for name, spec in EXPORT_FORMATS.items() if name in settings.formats)

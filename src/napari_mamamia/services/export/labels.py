@@ -1,4 +1,4 @@
-"""Read a file of label rules before an export, with its problems."""
+"""Read a file of label rules before an export, and report its problems."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from napari_mamamia.io.seg.codes import SEGMENT_CODES
 
 @dataclass(frozen=True, slots=True)
 class LabelLine:
-    """One rule in words: the value in a mask, its target, its name, and the masks it is for."""
+    """One label rule as text: value in the mask, target value, name, and its masks."""
 
     source: str
     target: str
@@ -21,7 +21,7 @@ class LabelLine:
 
 @dataclass(frozen=True, slots=True)
 class LabelFile:
-    """The content of a file of label rules; `problem` says why it cannot be used, "" if it can.
+    """The content of a label rule file; `problem` is why it cannot be used, "" if it can.
 
     `uncoded` are the names for which DICOM SEG has no code.
     """

@@ -1,4 +1,4 @@
-"""One case's masks for an export: read, checked against the image, mapped to one label set."""
+"""Read a case's masks for an export, check them against the image, and map their labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,9 +23,10 @@ from napari_mamamia.services.export.plan import ExportSettings
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DrawnMask:
-    """One mask of a case as it is exported: uint8 ``(z, y, x)`` on the case's own grid.
+    """One mask of a case for the export: uint8 ``(z, y, x)`` on the case's own grid.
 
-    `name` is that of the set; `has_history` says whether provenance was found beside the mask.
+    `name` is the name of the mask set; `has_history` tells whether a provenance file was found
+    beside the mask.
     """
 
     name: str
@@ -42,14 +43,14 @@ def drawn_masks(
     names: Sequence[str],
     sets: Sequence[Mapping[str, Path]],
 ) -> tuple[DrawnMask, ...]:
-    """Read the masks of a case, one for each set that has one; the fused one last.
+    """Read the masks of a case, one for each set that has a mask; the fused mask is last.
 
     Raises
     ------
     GridMismatchError
         If a mask does not lie on the case's grid.
     CaseError
-        If a mask has several labels and none is chosen, or there is nothing to fuse.
+        If a mask has several labels and no label is chosen, or there is nothing to fuse.
     FormatError
         If a mask is damaged, or a value has no rule.
     """
@@ -83,7 +84,7 @@ def _read_mask(
 
 
 def _one_label(labels: LabelMap, label: float | str | None) -> NDArray[np.bool_]:
-    if isinstance(label, str):  # only the segment of that name was read
+    if isinstance(label, str):  # only the named segment was read
         return labels.foreground()
     if label is not None and label not in labels.values:
         raise CaseError(
@@ -104,7 +105,7 @@ def _join_values(values: tuple[float, ...]) -> str:
 
 
 def _make_unknown(case_id: str, name: str, path: Path) -> Provenance:
-    """Return the provenance of a mask without a provenance file: only its file is known."""
+    """Return the provenance of a mask without a provenance file, which names only its file."""
     return Provenance(
         case_id=case_id,
         maker=Maker.UNKNOWN,

@@ -1,4 +1,4 @@
-"""The format NIfTI: masks and images on the case's own grid, and on the harmonised one."""
+"""The NIfTI format: masks and images on the case's own grid and on the harmonised grid."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 @dataclass(frozen=True, slots=True)
 class _Lesion:
-    """A 26-connected component of a label: boxes are half-open (z, y, x) blocks of both arrays."""
+    """A 26-connected component of a label, with its half-open (z, y, x) boxes in both arrays."""
 
     masks: str
     label: int
@@ -196,9 +196,9 @@ def _write_native(work: CaseWork, writer: CaseWriter, case: Case | None) -> None
 
 
 def _write_times(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
-    """Write ``times.json`` beside exported images, for the cases whose times are known.
+    """Write ``times.json`` beside exported images, for the cases with known times.
 
-    The images of a bundle open as a data set of their own, which has no clinical table.
+    The images of a bundle can be opened as a data set, which has no clinical table with times.
     """
     settings = plan.settings
     timed = [

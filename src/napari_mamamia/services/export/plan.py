@@ -1,4 +1,4 @@
-"""Settings of an export: mask sets, formats, orientation, labels. Ambiguous ones are refused."""
+"""Settings of an export: mask sets, formats, orientation, labels; ambiguous ones are refused."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ TUMOUR: Final = ((1, "tumour"),)
 
 @dataclass(frozen=True, slots=True)
 class MaskFolder:
-    """A folder of masks ``ID.nii.gz`` and the name of the set; "" takes the folder's."""
+    """A folder of masks ``ID.nii.gz`` and the name of the set; "" takes the folder's name."""
 
     folder: Path
     name: str = ""
@@ -39,18 +39,18 @@ class MaskFolder:
 
 @dataclass(frozen=True, slots=True)
 class ExportSettings:
-    """What to export and how.
+    """The settings of an export.
 
-    `label` keeps one value (or segment, by its name) of each mask as 1; `rules` map values instead.
-    `study` is a DICOM folder that segmentations refer to, with one subfolder ``ID`` for each case
+    `label` keeps one value (or segment, by name) of each mask as 1; `rules` map values instead.
+    `study` is the DICOM folder that segmentations refer to, with a subfolder ``ID`` for each case
     if there are several. `n_channels` is the number of phases for nnU-Net (None: all, if all cases
-    have as many). `with_images` writes the phases too. `with_quality` reads them to check them.
-    `identified_seg` keeps the patient's name and the study's own UIDs in DICOM SEG, for sending
-    back to the PACS.
+    have the same number). `with_images` also writes the phases. `with_quality` reads and checks the
+    phases. `identified_seg` keeps the patient's name and the study's own UIDs in DICOM SEG, for
+    sending back to the PACS.
     """
 
     masks: tuple[MaskFolder, ...]
-    formats: tuple[ExportFormat, ...] = (ExportFormat.NIFTI,)
+    formats: tuple[str, ...] = (ExportFormat.NIFTI,)
     profile: OrientationProfile = OrientationProfile.AS_IS
     label: float | str | None = None
     rules: tuple[LabelRule, ...] = ()
@@ -67,13 +67,13 @@ class ExportSettings:
 
 
 def require_names(settings: ExportSettings) -> tuple[str, ...]:
-    """Return the names of the mask sets, the fused one last; refuse names that collide.
+    """Return the names of the mask sets, the fused set last; refuse names that collide.
 
     Raises
     ------
     CaseError
-        If there is no set, two have the same name (ignoring letter case), a name cannot be a
-        folder's, or there is nothing to fuse.
+        If there is no set, two sets have the same name (ignoring letter case), a name is not a
+        valid folder name, or there is nothing to fuse.
     """
     if not settings.masks:
         raise CaseError(
@@ -104,16 +104,16 @@ def require_names(settings: ExportSettings) -> tuple[str, ...]:
 
 
 def label_names(settings: ExportSettings) -> tuple[tuple[int, str], ...]:
-    """Return the labels that masks of this export may hold, as (value, name)."""
+    """Return the labels that masks of this export may contain, as (value, name)."""
     return target_names(settings.rules) if settings.rules else TUMOUR
 
 
 def find_all_masks(
     data_set: DataSet, settings: ExportSettings
 ) -> tuple[tuple[Mapping[str, Path], ...], Mapping[str, str]]:
-    """Return for each mask set its files by the data set's case ids, and why cases have none.
+    """Return the files of each mask set by case id, and why cases have no mask.
 
-    The reasons are those of cases without a mask in any set, although files carry their names.
+    Reasons are given for cases without a mask in any set although files carry their names.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def find_all_masks(
 def chosen_cases(
     settings: ExportSettings, sets: Sequence[Mapping[str, Path]], others: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the cases to export: the requested ones, or all for which any set has files.
+    """Return the requested cases, or all cases for which any set has a file.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def require_own_folder(data_set: DataSet, sets: Sequence[Mapping[str, Path]], ou
 
 
 def public_name(data_set: DataSet) -> str:
-    """Return the data set's name for publication: a DICOM folder's is often the patient's."""
+    """Return a publishable name of the data set; a DICOM folder often has the patient's name."""
     return "DICOM" if data_set.kind is LayoutKind.DICOM else data_set.name
 
 

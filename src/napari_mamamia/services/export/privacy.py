@@ -1,4 +1,4 @@
-"""Search a bundle for data of the patients whose studies it was made from."""
+"""Search a bundle for identifying data of the patients in its source studies."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,10 +26,10 @@ NOT_SEARCHED = (
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """Identifiers of patients in some sources; `notes` say what could not be read or searched for.
+    """Identifiers of the patients; `notes` list what could not be read or searched for.
 
-    `n_texts` is the number of identifiers from headers and JSON files of other volumes. Of
-    `n_dicom` files `n_removed` state that the patient's identity was removed.
+    `n_texts` is the number of identifiers from headers and JSON files of volumes other than DICOM.
+    Of `n_dicom` DICOM files, `n_removed` state that the patient's identity was removed.
     """
 
     identifiers: tuple[Identifier, ...]
@@ -55,7 +55,7 @@ class Telling:
 
     @property
     def _removal_note(self) -> str:
-        """A sentence about files that state the removal of the identity, "" if there are none."""
+        """A sentence about files that declare the identity as removed, "" if there are none."""
         if not self.n_removed:
             return ""
         others = self.n_dicom - self.n_removed
@@ -74,7 +74,7 @@ class Telling:
 
 
 def require_source(study: Path) -> None:
-    """Refuse a named source that contains no patient data: a typing error, an archive.
+    """Refuse a source without DICOM, volumes or JSON, such as a mistyped path or an archive.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def require_source(study: Path) -> None:
 
 
 def _may_tell(file: Path) -> bool:
-    """Return whether a file is a volume or JSON by its name."""
+    """Return whether a file's name is that of a volume or a JSON file."""
     return file_stem(file.name) is not None or file.suffix.lower() in (".nrrd", ".json")
 
 
@@ -121,12 +121,11 @@ def telling_in(
     volumes
         NIfTI and NRRD files, and JSON.
     case_ids
-        The ids in the bundle. A number in a JSON file that equals one of them is reported in a
-        note: it
-        may be the collection's pseudonym, or the hospital's number.
+        The ids in the bundle. A number in a JSON file that equals an id is reported in a note,
+        because it may be the collection's pseudonym or the hospital's number.
     own_day
-        The day on which the bundle was written, YYYYMMDD, which its own files contain: an exam of
-        that day is not searched for by its date.
+        The day on which the bundle was written, YYYYMMDD. The bundle's files contain this day, so
+        that an exam of the same day is not searched for by its date.
     """
     files = tuple(_list_files(studies))
     persons = find_identifiers(files)
@@ -192,9 +191,9 @@ def _take_day(text: str) -> str:
 def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> tuple[str, ...]:
     """Return sentences on each file of a bundle that identifies a patient; empty if none does.
 
-    The file's name and all its bytes are searched, including the manifest. A sentence names the
-    source's element, never its value. Segmentations that were requested with the patient's name are
-    in a separate folder and are not searched.
+    The names and all bytes of the files are searched, including the manifest. A sentence names the
+    source's element, never its value. Segmentations requested with the patient's name are in a
+    separate folder, which is not searched.
     """
     signs = signs_of(identifiers)
     folder_name = folded(root.resolve().name)
@@ -222,7 +221,7 @@ def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> tuple[str, .
 
 
 def _empty_folders(root: Path) -> Iterator[str]:
-    """Yield the folders that hold no file, whose names are searched too."""
+    """Yield the empty folders, whose names are searched too."""
     for path in sorted(root.rglob("*")):
         if path.is_dir() and not any(path.iterdir()):
             yield path.relative_to(root).as_posix()
@@ -237,6 +236,6 @@ def _list_files(studies: Sequence[Path]) -> Iterator[Path]:
 
 
 def impersonal(texts: Sequence[str], identifiers: Sequence[Identifier]) -> tuple[str, ...]:
-    """Return texts for the user, without the identifiers of a patient."""
+    """Return texts for the user with the identifiers of a patient removed."""
     signs = signs_of(identifiers)
     return tuple(without_signs(text, signs) for text in texts)

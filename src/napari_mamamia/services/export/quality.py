@@ -1,4 +1,4 @@
-"""Quality of the exported cases: a row for each finding, as a table and as one HTML page."""
+"""Write the quality findings of the exported cases as a table and as an HTML page."""
 
 import io
 from collections.abc import Sequence
@@ -35,21 +35,21 @@ _WIDTH: Final = "max-width:60em"
 
 @dataclass(frozen=True, slots=True)
 class CaseQuality:
-    """Findings on one case: each with its mask set, "" for the images."""
+    """The quality findings of a case, each with its mask set ("" for the images)."""
 
     case_id: str
     findings: tuple[tuple[str, Finding], ...]
 
     @property
     def light(self) -> Light:
-        """The worst light; green without findings."""
+        """The worst light of the findings; green without findings."""
         return worst_light(tuple(finding for _, finding in self.findings))
 
 
 def load_for_export(
     files: CaseFiles, record: CaseRecord | None = None
 ) -> tuple[Case | None, tuple[Finding, ...]]:
-    """Read all phases of a case; return None and a red finding if that fails.
+    """Read all phases of a case; return None and a red finding if the reading fails.
 
     If the phases differ in affine, the findings name them, and nothing is read.
     """
@@ -105,7 +105,7 @@ def _list_rows(quality: CaseQuality) -> list[tuple[str, ...]]:
 
 
 def _make_page(rows: Sequence[CaseQuality], table: Sequence[tuple[str, ...]]) -> str:
-    """Return one page that needs no script and no other file."""
+    """Return an HTML page without scripts or external files."""
     counts = ", ".join(
         f"{sum(row.light is light for row in rows)} {light.value}" for light in reversed(Light)
     )

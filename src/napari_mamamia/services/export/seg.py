@@ -1,4 +1,4 @@
-"""The format DICOM SEG: the series that masks refer to, and the segments' makers."""
+"""The DICOM SEG format: the series that masks refer to, and how segments were made."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ _BY_HAND: Final = frozenset(
 
 
 def _require_seg(plan: ExportPlan) -> None:
-    """Raise an error if DICOM SEG cannot be made at all.
+    """Refuse the format if DICOM SEG cannot be written at all.
 
     Raises
     ------
@@ -76,18 +76,18 @@ def _require_seg(plan: ExportPlan) -> None:
 
 
 def _write_seg(work: CaseWork, writer: CaseWriter) -> None:
-    """Write ``dicom_seg/[SET/]ID.dcm`` on the first series after contrast, else on the only one.
+    """Write ``dicom_seg/[SET/]ID.dcm``, which refers to the first series after contrast.
 
-    For a case that was joined from two breasts it writes ``ID_left.dcm`` and ``ID_right.dcm``, each
-    on its own images, if anything is marked there. The patient is the case's id and UIDs are
-    remapped, unless the settings ask for an identified segmentation, which is written to
-    ``dicom_seg_identified``.
+    For a case joined from two breasts it writes ``ID_left.dcm`` and ``ID_right.dcm``, each
+    referring to its own images, if that breast has a marked voxel. The patient's name is the case
+    id and UIDs are remapped. If the settings request an identified segmentation, it is written to
+    ``dicom_seg_identified`` instead.
 
     Raises
     ------
     CaseError
-        If the case is not DICOM and has no study, or a mask is marked between two
-        breasts, where there is no image.
+        If the case is not DICOM and has no study, or a mask has voxels between two breasts, where
+        there is no image.
     GridMismatchError
         If the study's grid is not the case's.
     """
@@ -123,7 +123,7 @@ def _write_seg(work: CaseWork, writer: CaseWriter) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The images of a segmentation; for a breast of a joined case its slices, ends included."""
+    """The images of a segmentation; for one breast of a joined case its slices, ends included."""
 
     source: PhaseSource
     side: str = ""
@@ -132,7 +132,7 @@ class _Target:
 
 
 def _find_targets(files: CaseFiles, study: Path | None, n_cases: int) -> list[_Target]:
-    """Return the images of a case's segmentations: one set, or one per breast of a joined case."""
+    """Return the image sets of a case's segmentations; a joined case has one for each breast."""
     joined = () if files.info is None else read_patient_info(files.info).joined
     if study is None or not joined:
         phases = dicom_phases(files, study, n_cases)
@@ -145,7 +145,7 @@ def _find_targets(files: CaseFiles, study: Path | None, n_cases: int) -> list[_T
 
 
 def _cut_mask(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray[np.uint8], Grid]]:
-    """Return a mask and its grid cut to the slices of each target; whole if there is one target."""
+    """Return the mask and its grid cropped to the slices of each target."""
     if not targets[0].side:
         return [(mask.labels, mask.grid)]
     parts = []
@@ -181,11 +181,11 @@ def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
     Raises
     ------
     CaseError
-        If there is no provenance and `said` does not state it.
+        If there is no provenance and `said` is empty.
     """
     provenance = mask.provenance
     if said in _SAID:
-        # DICOM requires a name: without provenance that of this software, which wrote the mask.
+        # DICOM requires a name: without provenance it is this software's, which wrote the mask.
         name = provenance.name or "napari-mamamia"
         return SegmentMeaning(_SAID[said], name, provenance.software)
     if not mask.has_history or provenance.maker is Maker.UNKNOWN:
@@ -205,7 +205,7 @@ def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
 
 
 def _study_of(files: CaseFiles, info: PatientInfo, study: Path) -> Path | None:
-    """Return the subfolder of a case's id, else that of the study it was imported from."""
+    """Return the subfolder named by the case's id, otherwise that of the imported study."""
     named = study / files.case_id
     if named.is_dir() or not info.study_uid:
         return named if named.is_dir() else None
@@ -225,7 +225,7 @@ def dicom_phases(
                 "study it was imported from in a subfolder, but there is none: put each case's "
                 "files into a subfolder of its id"
             )
-        if info.series:  # the same parts as at import, also if a reader had named them
+        if info.series:  # the same parts as at the import, including parts that a reader selected
             use = read_selectors(info.parts) or named_series(info.series)
             selection = Selection(use, side=side)
             return find_phases(case_study or study, selection, allow_thin=True).phases

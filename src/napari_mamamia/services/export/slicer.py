@@ -1,4 +1,4 @@
-"""The format of 3D Slicer: a segmentation ``.seg.nrrd`` with named, coded and coloured segments."""
+"""The 3D Slicer format: a ``.seg.nrrd`` segmentation with named, coded and coloured segments."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -33,8 +33,8 @@ _SHARED: Final = (
 def segment_pairs(labels: Sequence[tuple[int, str]], grid: Grid) -> list[tuple[str, str]]:
     """Return the header texts of the segments of a label volume for 3D Slicer.
 
-    All of them are in one layer and extend over the whole volume. A name with a DICOM code gets it
-    as terminology.
+    All segments are in one layer and extend over the whole volume. A name with a DICOM code gets
+    this code as terminology.
 
     Source: 3D Slicer developer guide, "Segmentations", file format; vtkMRMLSegmentationStorageNode.
     """
@@ -82,7 +82,7 @@ def _require_plain_names(plan: ExportPlan) -> None:
 
 
 def _verify_slicer(path: Path, file: BundleFile, manifest: Manifest) -> Iterator[str]:
-    """Yield segments that are not labels of the manifest."""
+    """Yield a problem for each segment that is not a label of the manifest."""
     pairs = read_nrrd_pairs(path, "Segment")
     numbers = range(sum(key.endswith("_LabelValue") for key in pairs))
     segments = {

@@ -51,7 +51,7 @@ class StraightCase:
 
 @dataclass(frozen=True, slots=True)
 class StraightenSummary:
-    """The cases written; `n_straight` cases were at right angles already and are not included."""
+    """The written cases; `n_straight` cases already have right angles and are not included."""
 
     folder: Path
     cases: tuple[StraightCase, ...]
@@ -69,9 +69,9 @@ def straighten_data_set(
     """Resample each case with sheared axes onto a grid at right angles.
 
     ``images/ID/ID_000k.nii.gz`` (trilinear) and ``segmentations/`` (nearest voxel) on the grid of
-    `annotations.straighten.straight_grid`, patient info with only the times (a box would be of the
-    old voxels), clinical rows and splits; ``straightened/ID.json`` has the method, the source files
-    and each mask's volume before and after.
+    `annotations.straighten.straight_grid`, patient info with only the times (boxes refer to the old
+    voxels), clinical rows and splits are written. ``straightened/ID.json`` has the method, the
+    source files and each mask's volume before and after.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def straighten_data_set(
 
 
 def _is_sheared(files: CaseFiles) -> bool:
-    """Return whether a case is resampled; an unreadable one counts, so that it is reported."""
+    """Return whether a case must be resampled; True for an unreadable case, which then fails."""
     try:
         return bool(files.phases) and read_phase_header(files.phases[0]).grid.is_sheared
     except FormatError:
@@ -141,7 +141,7 @@ def _write_masks(
         before = np.count_nonzero(whole) * case.grid.voxel_volume_mm3
         after = np.count_nonzero(moved[-1][1]) * target.voxel_volume_mm3
         volumes.append((name, before, after))
-    for name, array in moved:  # all grids could be read
+    for name, array in moved:  # all grids are readable
         written = out / "segmentations" / name / f"{case.case_id}.nii.gz"
         write_volume_job(array, target, written, overwrite=True)
     return tuple(volumes)

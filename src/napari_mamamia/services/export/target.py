@@ -1,4 +1,4 @@
-"""The state of the output folder of an export, shown before anything is written."""
+"""Check the output folder of an export before anything is written."""
 
 import os
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class TargetState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExportTarget:
-    """A folder's state, and a sentence about it."""
+    """The state of an output folder, and a sentence about it."""
 
     folder: Path
     state: TargetState

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -19,16 +20,19 @@ from napari_mamamia.services.export.formats import EXPORT_FORMATS
 from napari_mamamia.services.export.privacy import impersonal, search_bundle, telling_in, volumes_of
 
 _LISTED: Final = 6
-_FORMAT_OF: Final[Mapping[str, FormatSpec]] = {
-    folder: spec for spec in EXPORT_FORMATS.values() for folder in spec.folders
-}
+
+
+@cache
+def _formats_by_folder() -> Mapping[str, FormatSpec]:
+    return {folder: spec for spec in EXPORT_FORMATS.values() for folder in spec.folders}
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result of a verification: the problems; `notes` say what could not be checked.
+    """The result of a verification; `notes` list what could not be checked.
 
-    `search` says what the files were searched for, and what they were not.
+    `search` lists the patient data for which the files were searched, and those for which they were
+    not.
     """
 
     root: Path
@@ -53,10 +57,10 @@ def verify_bundle(
 ) -> Verification:
     """Check a bundle against its ``manifest.json``.
 
-    Checked: every file exists and has its SHA-256; there is no other file in the folder; every mask
-    and image can be read and has the grid of its image in the manifest (within
-    `SAME_PLACE_VOXELS`), and masks of a case lie on the images of that case beside them; every
-    label has a name; and no byte of any file identifies the patients of the available sources
+    Every file must exist and have its SHA-256, and the folder must hold no other file. Every mask
+    and image must be readable and have the grid of its image in the manifest (within
+    `SAME_PLACE_VOXELS`). Masks must lie on the images of their case in the bundle, and every label
+    must have a name. No byte of any file may identify the patients of the available sources
     (`services/export/privacy.py`).
 
     Parameters
@@ -64,17 +68,17 @@ def verify_bundle(
     root
         The bundle.
     images
-        A data set; masks on the native grid must lie on the first phase of its cases too.
+        A data set; masks on the native grid must also lie on the first phase of its cases.
     studies
         DICOM files, or folders with them, whose patients the bundle must not identify.
     volumes
-        The same for NIfTI and NRRD files with their headers and JSON files; those
-        of `images` are added.
+        NIfTI and NRRD files with their headers, and JSON files, whose patients the bundle must not
+        identify; the files of `images` are added.
 
     Raises
     ------
     FormatError
-        If there is no folder at `root`, its manifest leads out of it, or `images` holds no case.
+        If `root` is no folder, its manifest names a path outside it, or `images` holds no case.
     """
     if not root.is_dir():
         raise FormatError(f"expected a bundle at {root}, but there is no folder: check the path")
@@ -126,7 +130,7 @@ def _case_ids(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _find_path(root: Path, file: BundleFile) -> Path:
-    """Return the path of a file, never outside the bundle whatever the manifest says."""
+    """Return the path of a file in the manifest, which must be inside the bundle."""
     path = root / file.name
     if not path.resolve().is_relative_to(root.resolve()):
         raise FormatError(
@@ -162,14 +166,14 @@ def _image_places(root: Path, files: tuple[BundleFile, ...]) -> Mapping[tuple[st
 
 
 def _format_of(file: BundleFile) -> FormatSpec | None:
-    """Return the format in whose folder a file is."""
-    return _FORMAT_OF.get(file.name.split("/")[0])
+    """Return the format that owns a file's folder."""
+    return _formats_by_folder().get(file.name.split("/")[0])
 
 
 def _find_part(name: str) -> str:
-    """Return the part of a bundle whose volumes share a grid: a reoriented folder, or the rest."""
+    """Return the part of a bundle that shares a grid: a reoriented folder, or the rest."""
     first = name.split("/")[0]
-    spec = _FORMAT_OF.get(first)
+    spec = _formats_by_folder().get(first)
     return first if spec is not None and first in spec.turned else "native"
 
 

@@ -1,4 +1,4 @@
-"""Write the files of one case into a separate folder and move them to their places together."""
+"""Write the files of a case into a temporary folder and move them into place together."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from napari_mamamia.services.export.masks import DrawnMask
 
 
 class CaseWriter:
-    """Writes the files of one case below `root`; `files` records them."""
+    """A writer of one case's files below `root`; `files` records them."""
 
     def __init__(self, root: Path, case_id: str) -> None:
         self.root = root
@@ -65,7 +65,7 @@ class CaseWriter:
 
 @contextmanager
 def case_writer(root: Path, case_id: str, *, replacing: bool) -> Iterator[CaseWriter]:
-    """Yield a `CaseWriter` on a separate folder; its files move to `root` when the block ends.
+    """Yield a `CaseWriter` for a temporary folder; its files move to `root` when the block ends.
 
     If the block fails or is cancelled, no file of the case is moved, and older files stay
     unchanged.
@@ -73,7 +73,7 @@ def case_writer(root: Path, case_id: str, *, replacing: bool) -> Iterator[CaseWr
     Raises
     ------
     SaveConflictError
-        If a file exists and `replacing` is off; none is moved then.
+        If a file exists and `replacing` is off; no file is moved then.
     SaveError
         If the system refuses to write.
     """

@@ -1,5 +1,5 @@
-"""Findings of a case without a study: a reader's answers and landmarks.
+"""A reader's answers and landmarks for a case, outside a review study.
 
-`case_findings` loads, fills in and saves them for the window; `findings_table` makes a table of the
-findings of a data set.
+`case_findings` loads, fills in and saves findings for the window; `findings_table` makes a table of
+a data set's findings.
 """

@@ -1,4 +1,4 @@
-"""Measure the lesions of a mask, to fill in a form and to check its answers."""
+"""Measure the lesions of a mask to fill in a form and to check the answers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -46,10 +46,10 @@ _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 
 def find_breasts(grid: Grid, record: CaseRecord | None = None) -> CaseFacts:
-    """Return which breasts are in view, the only fact known before there is a mask.
+    """Return the breasts in view, the only fact that is known before a mask is drawn.
 
-    Both are returned if the volume holds one breast and neither the clinical data nor the position
-    in the scanner tells the side.
+    Both sides are returned if the volume holds one breast and its side is known neither from the
+    clinical data nor from the position in the scanner.
     """
     side = find_imaged_side(grid, record)
     if side == Side.BOTH:
@@ -80,16 +80,16 @@ def measure_case(
     mask
         bool ``(z, y, x)`` on the case's grid; None for an empty mask.
     rule
-        Which clock the phases are chosen by; None for the case's own.
+        The clock by which the phases are chosen; None for the case's own.
     before
-        Anchors of the numbered lesions; without any the largest is "1".
+        Anchors of the numbered lesions; without anchors the largest lesion is "1".
     record
         The case's clinical data, which may say which breast is in view.
 
     Raises
     ------
     GridMismatchError
-        If the mask has another shape than the case.
+        If the mask and the case differ in shape.
     """
     blank = replace(find_breasts(case.grid, record), lesions=())
     if mask is None:
@@ -119,7 +119,7 @@ def measure_case(
 
 
 def _find_parts(parts: NDArray[np.int32], box: Box, voxels: Sequence[Voxel]) -> list[int]:
-    """Return the component that contains each voxel, -1 for none."""
+    """Return the index of the component that contains each voxel, -1 for none."""
     places = [np.subtract(voxel, box.start) for voxel in voxels]
     are_inside = [bool(np.all((index >= 0) & (index < parts.shape))) for index in places]
     pairs = zip(places, are_inside, strict=True)
@@ -134,9 +134,9 @@ def measure_lesions(
     before: Sequence[LesionAnchors] = (),
     record: CaseRecord | None = None,
 ) -> CaseFacts:
-    """Return the lesions of a mask ``(z, y, x)`` for a form; only positions without numbers.
+    """Return the lesions of a mask ``(z, y, x)`` for a form, with positions but no measurements.
 
-    Many blind readings hide the measurements of the own mask, but not the number of lesions.
+    Many blind readings hide the measurements of the reader's own mask, but not its lesions.
     `before` and `record` are as in `measure_case`.
     """
     facts = measure_case(case, labels > 0, before=before, record=record)
@@ -158,9 +158,10 @@ def fill_hidden(
 ) -> dict[str, Any]:
     """Return a reading's answers with the measurements of a mask ``(z, y, x)``.
 
-    Used for readers who do not see measurements, when they submit the reading, and for answers that
-    are copied to another mask. Each lesion of the mask keeps its number. `draft` is the record of
-    an event; answers of a reader stay unchanged. `record` is as in `measure_case`.
+    This function is used when a reader who does not see measurements submits a reading, and for
+    answers that are copied to another mask. Each lesion of the mask keeps its number. `draft` holds
+    the answers of an event; answers given by a reader stay unchanged. `record` is as in
+    `measure_case`.
     """
     answers = parse_answers(draft)
     facts = measure_case(case, labels > 0, before=answers.anchors, record=record)
@@ -213,7 +214,7 @@ def _classify_curve(
         return "", ""
     try:
         curve = region_contrast_curve(case.signal, lesion, case.times_s, rule_of(case, rule))
-    except CaseError:  # unusable times: nothing is filled in
+    except CaseError:  # with unusable times nothing is filled in
         return "", ""
     rise, course = curve.initial, curve.delayed
     return (

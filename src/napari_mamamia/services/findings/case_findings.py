@@ -40,9 +40,9 @@ class CaseFindings:
     Parameters
     ----------
     centres
-        Centre of each described lesion by number.
+        Centre of each described lesion, by lesion number.
     problem
-        What is wrong with the record, in words; the readable part is used.
+        Description of an error in the record; the readable part is used.
     """
 
     answers: Answers = field(default_factory=Answers)
@@ -71,7 +71,7 @@ def open_findings(workspace: Workspace, reader: str, case_id: str) -> CaseFindin
 
 
 def findings_of(record: FindingsRecord) -> CaseFindings:
-    """Return the findings in a record."""
+    """Return the findings stored in a record."""
     answers = {_FORM: dict(record.form), _COMPUTED: list(record.computed), **record.answers}
     problem = "; ".join(record.problems[:3])
     if record.n_newer:
@@ -85,16 +85,16 @@ def findings_of(record: FindingsRecord) -> CaseFindings:
 def keep_findings(
     workspace: Workspace, reader: str, case_id: str, form: Form, before: Answers, now: CaseFindings
 ) -> None:
-    """Save what changed since `before`; write nothing if nothing changed.
+    """Save the changes since `before`; write nothing if nothing changed.
 
     Raises
     ------
     CaseError
-        If `reader` or `case_id` is no valid name.
+        If `reader` or `case_id` is not a valid name.
     FormatError
         If an answer is invalid for its question.
     SaveError
-        If it cannot be written; earlier answers stay.
+        If the answers cannot be written; earlier answers stay.
     """
     change = _find_change(form, before, now)
     if not change.is_empty:
@@ -137,9 +137,9 @@ def _find_change(form: Form, before: Answers, now: CaseFindings) -> FindingsChan
 
 
 def fill_in(form: Form, findings: CaseFindings, facts: CaseFacts) -> tuple[CaseFindings, CaseFacts]:
-    """Return findings with computed answers, and the facts to check them against.
+    """Return findings with computed answers, and the measured facts for checking the answers.
 
-    Lesions keep the numbers under which they were described, and get positions from the landmarks.
+    Lesions keep the numbers in the answers; their positions are relative to the landmarks.
     """
     described = {
         item.place.name

@@ -31,12 +31,12 @@ _CODES: Final = ".codes"
 _NOTHING: Final = float("nan")
 _SIDES: Final = ("right", "left")
 RECORD: Final = "record"
-"""Source of the measurements of a row without a mask of its reader."""
+"""Source of the measurements in a row whose reader has no mask."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingsTable:
-    """One row per lesion, or one row without a lesion for a case without described lesions.
+    """A table with one row for each lesion, or one row for a case without described lesions.
 
     Parameters
     ----------
@@ -76,10 +76,10 @@ class _Described:
 
 
 def list_findings(opened: OpenDataSet, reader: str | None = None) -> FindingsTable:
-    """Return the findings of a data set's cases without a study, in the order of its cases.
+    """Return the findings of a data set outside review studies, in the order of its cases.
 
-    Computed answers are measured again on the reader's own mask, if there is one, so that they
-    match the current mask. Hidden readers are left out.
+    If the reader has an own mask, computed answers are measured again, so that they match the
+    current mask. Hidden readers are left out.
 
     Parameters
     ----------
@@ -164,8 +164,8 @@ def _describe_case(
             for row in rows
             if row.scope == FieldScope.LESION and (path.is_file() or not row.computed)
         }
-        # Without an own mask, unchanged answers are about a prediction or reference: they are no
-        # findings.
+        # Without a mask of the reader, unchanged computed answers describe a prediction or the
+        # reference and are not findings.
         rows = tuple(row for row in rows if row.scope != FieldScope.LESION or row.place in names)
         points = {name: findings.centres.get(name) for name in names}
         lesions = tuple(LesionFacts(name, centre_mm=points[name]) for name in sorted(names))

@@ -1,1 +1,1 @@
-"""Maps, curves, FTV and ultrafast columns, of a data set and of the case that is open."""
+"""Kinetic maps, curves, FTV and ultrafast measures of a data set or of the open case."""

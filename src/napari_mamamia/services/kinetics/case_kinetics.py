@@ -1,4 +1,4 @@
-"""Everything that is measured on one case's contrast curve: from a case and a mask to a row."""
+"""Compute all kinetic measures of a case and a mask as a row."""
 
 import math
 from collections.abc import Sequence
@@ -44,15 +44,15 @@ from napari_mamamia.segmentation.kinetic.breast_settings import BreastSettings
 from napari_mamamia.services.kinetics.row import KineticRow, text_of
 from napari_mamamia.services.kinetics.ultrafast_columns import with_ultrafast
 
-# The breast without the tumour: found by anatomy, for the enhancement of its background.
+# Detection of the contralateral breast, for its background enhancement.
 
 _BOTH_FROM_MM: Final = 240.0
-"""Two breasts are in view from this width on. Source: as `segmentation.kinetic.breast`."""
+"""Minimum width of a bilateral volume, mm. Source: see `segmentation.kinetic.breast`."""
 
 _SMOOTH_MM: Final = 10.0
 _ON_BOTH_SIDES: Final = 0.1
 _NO_MUSCLE: Final = BreastSettings(chest_depth_mm=0.0)
-"""Muscle, as bright as gland, begins behind the chest's surface."""
+"""No depth behind the chest surface, since the muscle there is as bright as gland."""
 
 _NOT_ALONE: Final = "only one breast is in view"
 
@@ -60,7 +60,7 @@ _NOT_ALONE: Final = "only one breast is in view"
 def other_breast_enhancement(
     case: Case, lesion: NDArray[np.bool_], early: int
 ) -> BackgroundEnhancement:
-    """Return the background enhancement of the breast on the other side; experimental.
+    """Return the background enhancement of the contralateral breast (experimental).
 
     `lesion` is bool ``(z, y, x)`` on the case's grid.
     """
@@ -72,9 +72,16 @@ def other_breast_enhancement(
 
 
 def other_breast(case: Case, lesion: NDArray[np.bool_]) -> tuple[NDArray[np.bool_] | None, str]:
-    """Return the breast mask on the side without the lesion; None and the reason.
+    """Return the mask of the contralateral breast, or None with the reason.
 
-    The midline is the plane, in the middle third of the breasts' width, that holds least of them.
+    The midline is the sagittal plane with the least breast tissue in the middle third of the width.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    lesion
+        bool ``(z, y, x)``.
     """
     if not lesion.any():
         return None, "the mask is empty"
@@ -88,10 +95,11 @@ def other_breast(case: Case, lesion: NDArray[np.bool_]) -> tuple[NDArray[np.bool
     if planes.size == 0 or (planes[-1] - planes[0]) * step < _BOTH_FROM_MM:
         return None, _NOT_ALONE
     middle = _find_midline(profile, int(planes[0]), int(planes[-1]), step)
-    beyond = _share_beyond(frame.to_display(lesion), middle)
+    turned = frame.to_display(lesion)
+    beyond = np.count_nonzero(turned[:, :, middle:]) / np.count_nonzero(turned)
     if _ON_BOTH_SIDES <= beyond <= 1 - _ON_BOTH_SIDES:
         return None, "the mask lies on both sides of the midline"
-    # A mask's own array is read-only; `half` below is a turned view of this copy.
+    # a copy, because a mask's array is read-only and `half` below is a view of it
     other = breasts.array.copy()
     half = frame.to_display(other)
     if beyond > 0.5:
@@ -108,16 +116,12 @@ def _find_midline(profile: NDArray[np.float64], first: int, last: int, step_mm: 
     return first + third + int(np.argmin(smooth[first + third : last - third + 1]))
 
 
-def _share_beyond(lesion: NDArray[np.bool_], middle: int) -> float:
-    return float(np.count_nonzero(lesion[:, :, middle:]) / np.count_nonzero(lesion))
-
-
 _LEAST_SHARE: Final = 0.5
-"""FTV below this share of the mask's enhancing volume is not to be trusted. Our choice."""
+"""Minimum share of the mask's enhancing volume for a reliable FTV. Our choice."""
 
 
 class FtvBox(StrEnum):
-    """The region that FTV is counted in."""
+    """The region of the FTV."""
 
     MASK = "mask"
     BREAST = "breast"
@@ -125,29 +129,30 @@ class FtvBox(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KineticSettings:
-    """What a case's numbers depend on besides its files.
+    """The settings on which a case's kinetic measures depend besides its files.
 
     Parameters
     ----------
     times_s
-        Times typed in, seconds, one for each phase; None takes those of the data set.
+        Times in seconds entered by the user, one for each phase; None for those of the data set.
     label
-        The mask's value that is tumour; None for any above 0.
+        The mask's value for tumour; None for any value above 0.
     rule
-        Which clock the phases are chosen by.
+        The clock by which phases are chosen.
     injection
-        Where each case's injection comes from, "header" or a folder of vessel masks; "" for `rule`.
+        The source of each case's injection, "header" or a folder of vessel masks; "" for `rule`.
     ftv_box
-        MASK: the mask's bounding box and `FTV_MARGIN_MM` around it; BREAST: the breast box of the
-        patient info.
+        MASK: the mask's bounding box with a margin of `FTV_MARGIN_MM`; BREAST: the breast box of
+        the patient info.
     repeated_pre
-        What becomes of a scan before contrast that was taken again.
+        Treatment of a repeated pre-contrast scan.
     mask_name
-        Whose masks they are, for the table.
+        The name of the masks in the table.
     vessels
-        Folder of masks of the aorta or heart, which time to enhancement counts from; "" for none.
+        Folder of masks of the aorta or heart, whose arrival is the origin of the time to
+        enhancement; "" for none.
     pe_at_s
-        The stated time of `pe_at_percent`, s.
+        The time of `pe_at_percent`, s.
     """
 
     times_s: tuple[float, ...] | None = None
@@ -163,7 +168,14 @@ class KineticSettings:
 
 
 def with_times(case: Case, times_s: Sequence[float]) -> Case:
-    """Return the case with other acquisition times, seconds, one for each phase.
+    """Return the case with other acquisition times in seconds, one for each phase.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    times_s
+        Acquisition time of each phase in seconds.
 
     Raises
     ------
@@ -173,8 +185,8 @@ def with_times(case: Case, times_s: Sequence[float]) -> Case:
     if len(times_s) != len(case.phases):
         listed = ", ".join(f"{time:g}" for time in times_s)
         raise CaseError(
-            f"expected one time for each of the {len(case.phases)} phases of {case.case_id}, got "
-            f"{len(times_s)} ({listed}): type a time for every phase, phase 0 included"
+            f"expected one time for each of the {len(case.phases)} phases of {case.case_id}, but "
+            f"got {len(times_s)} ({listed}); enter a time for every phase, including phase 0"
         )
     phases = tuple(
         Phase(phase.index, float(time), phase.sources, phase.loaded)
@@ -184,7 +196,7 @@ def with_times(case: Case, times_s: Sequence[float]) -> Case:
 
 
 def times_source(case: Case, files: CaseFiles | None, record: CaseRecord | None) -> str:
-    """Return in a few words where a case's times come from; "" where it has none."""
+    """Return a short description of the source of a case's times; "" without times."""
     if all(time is None for time in case.times_s):
         return ""
     if files is None:
@@ -204,31 +216,31 @@ def case_kinetics(
     source: str = "",
     background: bool = True,
 ) -> KineticRow:
-    """Return the row of one case.
+    """Return the kinetics row of a case.
 
     Parameters
     ----------
     mask
-        bool ``(z, y, x)``. Empty: sizes are 0 or nan, and the warning says so.
+        bool ``(z, y, x)``. If it is empty, sizes are 0 or NaN, with a warning.
     source
-        Where the times come from.
+        The source of the times.
     background
-        Whether to measure the other breast, which takes some seconds.
+        Whether to measure the contralateral breast, which takes a few seconds.
 
     Raises
     ------
     CaseError
-        If the case has fewer than two phases, is still opening, or a signal in the mask is beyond
-        all measure.
+        If the case has fewer than two phases, has unread phases, or a signal in the mask is
+        implausibly large.
     GridMismatchError
-        If the mask has another shape than the case.
+        If the mask and the case differ in shape.
     """
     settings = settings or KineticSettings()
     case.require_phases(2)
     if mask.shape != case.grid.shape:
         raise GridMismatchError(
-            f"the mask has shape {mask.shape}, the case {case.case_id} has {case.grid.shape} "
-            "(z, y, x): choose the mask that was made for it"
+            f"expected a mask of the shape {case.grid.shape} (z, y, x) of case {case.case_id}, "
+            f"but got {mask.shape}; choose the mask of this case"
         )
     unmeasured = unmeasured_voxels(case.signal, mask, "the mask")
     axis = case.grid.display_frame().order[0]
@@ -251,7 +263,15 @@ def case_kinetics(
 
 
 def diameters_mm(mask: NDArray[np.bool_], grid: Grid) -> tuple[float, float]:
-    """Return the longest diameter in 3-D and within one acquired slice, mm; nan if empty."""
+    """Return the longest diameter in 3-D and within one acquired slice, in mm; NaN if empty.
+
+    Parameters
+    ----------
+    mask
+        bool ``(z, y, x)``.
+    grid
+        The grid of the case.
+    """
     box = Box.around(mask)
     inside = mask[box.slices]
     matrix = np.asarray(grid.matrix_mm)
@@ -347,7 +367,7 @@ def _with_ftv(
 def _ftv_box(
     case: Case, mask: NDArray[np.bool_], settings: KineticSettings
 ) -> tuple[Box, str, str]:
-    """Return the region of FTV, what it is, and why there is none."""
+    """Return the region of FTV, its description, and the reason if there is no region."""
     if settings.ftv_box is FtvBox.MASK:
         box = box_around_mask(mask, case.grid)
         why = "the mask is empty" if box.is_empty else ""
@@ -369,8 +389,8 @@ def _with_volume(row: KineticRow, found: FunctionalTumourVolume) -> KineticRow:
     if found.volume_cc * 1000.0 < _LEAST_SHARE * row.angio_volume_mm3:
         values["ftv_reason"] = (
             "FTV is less than half of the mask's volume with PE >= 50 %: most of it is darker "
-            f"before contrast than {found.settings.background:.0%} of P95, as where fat is not "
-            "suppressed; FTV is not to be used then"
+            f"before contrast than {found.settings.background:.0%} of P95, as in images without "
+            "fat suppression; do not use FTV then"
         )
     return replace(row, **values)
 

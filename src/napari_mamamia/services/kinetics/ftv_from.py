@@ -1,4 +1,4 @@
-"""FTV under a SEG of UCSF: its VOI, thresholds and phases, ours beside theirs."""
+"""Compute FTV with the VOI, thresholds and phases of a UCSF SEG, next to UCSF's own result."""
 
 import math
 from collections.abc import Sequence
@@ -46,17 +46,17 @@ from napari_mamamia.services.kinetics.ucsf_place import PlacedSeg, place_seg
 
 TABLE: Final = "ftv_from.csv"
 _ROUNDED: Final = 1.0
-"""UCSF's threshold before contrast is a whole number, rounded in a way that may differ by this."""
+"""Tolerance of UCSF's pre-contrast threshold, which is rounded to an integer."""
 _NEIGHBOURS_SEEN: Final = (9, 4, 0)
-"""Numbers of neighbours that UCSF's programs used: I-SPY 1, the later extension, and no rule."""
+"""Minimum neighbours in UCSF's programs: I-SPY 1, the later extension, and no rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class FtvFromRow:
-    """One of UCSF's numbers and ours beside it; volumes in cc, undefined numbers nan.
+    """One of UCSF's numbers next to ours; volumes in cc, undefined numbers NaN.
 
-    `different_voxels` counts where our mask and the SEG's differ, nan where the SEG holds another
-    mask than the one that its pe was counted in.
+    `different_voxels` is the number of voxels in which our mask and the SEG's differ. It is NaN if
+    the SEG's mask is not the one in which UCSF counted PE.
     """
 
     case_id: str
@@ -77,7 +77,7 @@ class FtvFromRow:
 
 @dataclass(frozen=True, slots=True)
 class FtvFromSummary:
-    """The rows, what failed (named by file), and where the table lies."""
+    """The rows, the failures (named by file), and the path of the table."""
 
     rows: tuple[FtvFromRow, ...]
     failures: tuple[CaseFailure, ...]
@@ -86,9 +86,9 @@ class FtvFromSummary:
 
 @dataclass(frozen=True, slots=True)
 class FtvUnderSeg:
-    """FTV of one case under one SEG: the rows, and the SEG's regions and thresholds on the case.
+    """FTV of a case with a SEG's settings: the rows, and the SEG's regions and thresholds.
 
-    `boxes` (VOI) and `omitted` are in voxels of the case as it is.
+    `boxes` (VOI) and `omitted` are in voxels of the case.
     """
 
     rows: tuple[FtvFromRow, ...]
@@ -98,14 +98,19 @@ class FtvUnderSeg:
 
 
 def ftv_under_seg(case: Case, path: Path) -> FtvUnderSeg:
-    """Count the FTV of a case, all phases read, under a SEG of UCSF.
+    """Return the FTV of a case with the settings of a UCSF SEG.
+
+    Parameters
+    ----------
+    case
+        The case with all phases read. path Path of the SEG.
 
     Raises
     ------
     FormatError
-        If the file is no SEG of UCSF's program, or is damaged.
+        If the file is not a SEG of UCSF's program, or is damaged.
     GridMismatchError, CaseError
-        If the SEG is of another exam, or of phases that the case does not have.
+        If the SEG belongs to another exam, or to phases that the case lacks.
     """
     report_progress(0, 2, f"Reading {path.name}")
     analysis = read_ucsf_seg(path)
@@ -121,7 +126,7 @@ def ftv_from_segs(
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
 ) -> FtvFromSummary:
-    """Count FTV under each SEG of UCSF and write ``ftv_from.csv`` to `out`.
+    """Compute the FTV with the settings of each UCSF SEG and write ``out/ftv_from.csv``.
 
     Parameters
     ----------
@@ -133,14 +138,14 @@ def ftv_from_segs(
     Raises
     ------
     CaseError
-        If `case_ids` names a case that is not there.
+        If `case_ids` names a case that does not exist.
     FormatError
         If `source` is missing.
     SaveConflictError
-        If `out` holds other results, or what is read.
+        If `out` holds other results, or the input.
     """
     if not source.exists():
-        raise FormatError(f"expected a SEG or a folder of SEGs at {source}, got nothing: check it")
+        raise FormatError(f"expected a SEG or a folder of SEGs at {source}, but found none")
     data_set = opened.data_set
     cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
     parameters = (("data_set", data_set.name), ("segs", source.name), ("cases", " ".join(case_ids)))
@@ -165,7 +170,10 @@ def ftv_from_segs(
 
 
 def _find_segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
-    """Return the SEGs of a folder, and in one sentence what else lies there; a file as it is."""
+    """Return the SEGs of a folder, and a sentence about its other files.
+
+    If the source is a file, this file is returned.
+    """
     if source.is_file():
         report_progress(0, 1, "One SEG")
         return [source], []
@@ -173,7 +181,7 @@ def _find_segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
     segs, failures = [], []
     n_others = n_foreign
     for index, path in enumerate(files):
-        report_progress(index, len(files), "Looking for SEGs")
+        report_progress(index, len(files), "Searching for SEGs")
         try:
             if is_segmentation(path):
                 segs.append(path)
@@ -183,13 +191,19 @@ def _find_segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
             name = str(path.relative_to(source))
             failures.append(CaseFailure(name, str(error), remedies=list_remedies(error)))
     if n_others:
-        reason = f"{n_others} file(s) left out: no DICOM SEG; give a folder of UCSF's SEGs alone"
+        reason = (
+            f"{n_others} files are not DICOM SEG and were skipped; give a folder of UCSF's "
+            "SEGs alone"
+        )
         failures.append(CaseFailure(source.name, reason))
     return segs, failures
 
 
 class _CaseReader:
-    """Finds and reads the case of a SEG; the last one is kept, SEGs of an exam lie together."""
+    """A reader that finds and opens the case of a SEG.
+
+    The last case is cached, since SEGs of the same exam follow each other.
+    """
 
     def __init__(self, opened: OpenDataSet, cases: Sequence[CaseFiles]) -> None:
         self._opened = opened
@@ -199,13 +213,13 @@ class _CaseReader:
     def case_of(self, found: UcsfAnalysis) -> Case:
         files = self._files_of(found)
         if self._last is None or self._last.case_id != files.case_id:
-            # Let go first, so that two cases are never in memory at once.
+            # Released first, so that two cases are never in memory at once.
             self._last = None
             self._last = load_case(files, self._opened.record(files.case_id))
         return self._last
 
     def _files_of(self, found: UcsfAnalysis) -> CaseFiles:
-        """Return the case that is named as the SEG's patient or study, else the one it fits."""
+        """Return the case that matches the SEG's patient or study name, or the SEG's geometry."""
         named = [files for files in self._cases if _is_named(files, found)]
         if len(named) == 1:
             return named[0]
@@ -222,15 +236,17 @@ class _CaseReader:
         if fitting:
             listed = ", ".join(files.case_id for files in fitting)
             raise CaseError(
-                f"expected one case for the SEG of patient {found.patient_id or '(unnamed)'}, got "
-                f"{len(fitting)} with its pixels and place ({listed}): name one",
+                f"expected one case for the SEG of patient {found.patient_id or '(unnamed)'}, but "
+                f"{len(fitting)} have its pixels and position ({listed}); name one",
                 remedies=(Remedy("case", ("ID",)),),
             )
         raise CaseError(
-            f"expected a case with the pixels and place of the SEG of patient "
-            f"{found.patient_id or '(unnamed)'}, got none of {len(reasons)} ({reasons[0]})"
+            (
+                "expected a case with the pixels and position of the SEG of patient "
+                f"{found.patient_id or '(unnamed)'}, but none of {len(reasons)} fits ({reasons[0]})"
+            )
             if reasons
-            else "expected a case for the SEG, got an empty data set: check the folder"
+            else "expected a case for the SEG, but the data set is empty; check the folder"
         )
 
 
@@ -247,7 +263,7 @@ def _is_named(files: CaseFiles, found: UcsfAnalysis) -> bool:
 
 
 def _strip_separators(name: str) -> str:
-    """Return what is left of a name where separators differ: an import makes - of _."""
+    """Return a name without separators, because an import replaces _ by -."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
@@ -261,7 +277,11 @@ def _count_under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
     limits = replace(limits, least_signal=found.least_signal)
     if found.neighbours is None:
         limits = _fit_neighbours(images, found, limits)
-        remark = "; ".join(filter(None, (remark, _describe_fit(found, limits))))
+        fit = (
+            f"the SEG does not state minimum_neighbor_count: {limits.neighbours} of 26 give its "
+            f"own {found.measures[0].voxels} voxels"
+        )
+        remark = f"{remark}; {fit}" if remark else fit
     else:
         limits = replace(limits, neighbours=found.neighbours)
     volume = functional_tumour_volume(images, case.grid.voxel_volume_mm3, limits)
@@ -270,7 +290,8 @@ def _count_under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
     for measure in found.measures:
         inside = volume.enhancing
         if measure.kind == "ser":
-            inside = inside & _mask_above(images, measure.above)
+            with np.errstate(invalid="ignore"):
+                inside = inside & (images.ser > np.float32(measure.above))
         count = int(np.count_nonzero(inside))
         rows.append(
             FtvFromRow(
@@ -296,7 +317,7 @@ def _count_under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
 
 
 def _fit_neighbours(images: FtvImages, found: UcsfAnalysis, limits: FtvSettings) -> FtvSettings:
-    """Return the limits with the number of neighbours that gives UCSF's own count of voxels."""
+    """Return the thresholds with the number of neighbours that gives UCSF's voxel count."""
     theirs = found.measures[0].voxels
     counts: list[str] = []
     for neighbours in _NEIGHBOURS_SEEN:
@@ -308,24 +329,17 @@ def _fit_neighbours(images: FtvImages, found: UcsfAnalysis, limits: FtvSettings)
         counts.append(f"{count} voxels with {neighbours}")
     raise CaseError(
         f"expected minimum_neighbor_count in UCSF's block, or its {theirs} voxels by a number of "
-        f"neighbours that UCSF used, got {', '.join(counts)}: {OTHER_WAY}"
-    )
-
-
-def _describe_fit(found: UcsfAnalysis, limits: FtvSettings) -> str:
-    return (
-        f"the SEG does not say minimum_neighbor_count: {limits.neighbours} of 26 give its own "
-        f"{found.measures[0].voxels} voxels"
+        f"neighbours that UCSF used, but got {', '.join(counts)}; {OTHER_WAY}"
     )
 
 
 def _choose_phases(case: Case, found: UcsfAnalysis) -> PhaseChoice:
-    """Return the SEG's own phases: UCSF's rule where that takes the same, else as named ones."""
+    """Return the SEG's phases, as UCSF's rule if the rule selects the same phases."""
     pre, early, late = found.phases
     if pre != 0 or late >= len(case.phases):
         raise CaseError(
-            f"expected phases {pre}, {early} and {late} as the SEG used them, got a case of "
-            f"{len(case.phases)} phases whose phase 0 is before contrast: give the whole exam"
+            f"expected phases {pre}, {early} and {late} of the SEG, but got a case of "
+            f"{len(case.phases)} phases whose phase 0 is before contrast; give the whole exam"
         )
     ruled = choose_phases(case.times_s, rule_of(case, TimingRule(resolution_s=found.resolution_s)))
     if ruled.timing is Timing.UCSF_FTV and (ruled.early, ruled.late) == (early, late):
@@ -335,28 +349,27 @@ def _choose_phases(case: Case, found: UcsfAnalysis) -> PhaseChoice:
 
 
 def _compare_thresholds(own: float, theirs: float | None) -> str:
-    """Return what is said of the threshold before contrast, which tells two exams apart."""
+    """Refuse a SEG with another exam's pre-contrast threshold; return a remark, "" for none."""
     if theirs is None:
-        return "the SEG does not say its threshold before contrast: nothing proves it is this exam"
+        return (
+            "the SEG does not state its threshold before contrast, so that nothing proves that "
+            "it is from this exam"
+        )
     if abs(own - theirs) > _ROUNDED:
         raise CaseError(
-            f"expected the SEG's threshold before contrast, {theirs:g}, in its VOI, got {own:g}: "
-            "the SEG is of another exam, or the images were changed; give the exam as acquired"
+            f"expected the SEG's threshold before contrast, {theirs:g}, in its VOI, but got "
+            f"{own:g}; the SEG is of another exam, or the images were changed; give the exam as "
+            "acquired"
         )
     return (
         "" if own == theirs else f"threshold before contrast {theirs:g} as in the SEG, not {own:g}"
     )
 
 
-def _mask_above(images: FtvImages, least: float) -> NDArray[np.bool_]:
-    with np.errstate(invalid="ignore"):
-        return images.ser > np.float32(least)
-
-
 def _count_different(
     inside: NDArray[np.bool_], images: FtvImages, placed: PlacedSeg, theirs: int
 ) -> float:
-    """Return in how many voxels our mask and the SEG's differ; nan if the SEG's is another one."""
+    """Return the number of voxels in which our mask and the SEG's differ, NaN if not comparable."""
     if int(np.count_nonzero(placed.mask)) != theirs:
         return math.nan
     mine = np.zeros(placed.mask.shape, np.bool_)

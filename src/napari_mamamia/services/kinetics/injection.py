@@ -1,4 +1,4 @@
-"""The injection of a case as a clock: what the header says, or the bolus in a vessel."""
+"""The injection time of a case, from the header or from the bolus in a vessel."""
 
 import math
 from pathlib import Path
@@ -18,20 +18,27 @@ HEADER: Final = "header"
 
 
 def injection_rule(case: Case, source: str) -> TimingRule:
-    """Return the clock of a case from `source`: "header", or a folder of vessel or heart masks.
+    """Return the clock of a case from its injection time.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    source
+        "header", or a folder of vessel or heart masks.
 
     Raises
     ------
     CaseError
-        If the header says nothing, there is no mask of the case, or its curve shows no arrival.
+        If the header has no injection time, the case has no mask, or its curve shows no arrival.
     FormatError, GridMismatchError
-        If the mask is damaged, or lies elsewhere.
+        If the mask is damaged, or on another grid.
     """
     if source == HEADER:
         if case.scan.injection_s is None:
             raise CaseError(
-                f"expected the time of the injection in the headers of {case.case_id}, got none: "
-                "give it in seconds, or take another timing",
+                f"expected the time of the injection in the headers of {case.case_id}, but found "
+                "none; give it in seconds, or choose another timing",
                 remedies=(Remedy("injection", ("SECONDS",)),),
             )
         return TimingRule(Timing.INJECTION, case.scan.injection_s)
@@ -41,26 +48,33 @@ def injection_rule(case: Case, source: str) -> TimingRule:
 
 
 def vessel_arrival_s(case: Case, folder: str) -> float:
-    """Return when the bolus comes to a case's vessel or heart, s on the clock of its times.
+    """Return the time of the bolus arrival in a case's vessel or heart, in s of the case's clock.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    folder
+        The folder of masks.
 
     Raises
     ------
     CaseError
         If `folder` has no mask of the case, or its curve shows no arrival.
     FormatError, GridMismatchError
-        If the mask is damaged, or lies elsewhere.
+        If the mask is damaged, or on another grid.
     """
     path = masks_of_cases(Path(folder), [case.case_id]).get(case_key(case.case_id))
     if path is None:
         raise CaseError(
-            f"expected a mask of a vessel or the heart of {case.case_id} in {folder}, got none: "
-            "add it, or give the injection in seconds"
+            f"expected a mask of a vessel or the heart of {case.case_id} in {folder}, but found "
+            "none; add it, or give the injection in seconds"
         )
     vessel = read_mask(path, case)
     if not vessel.any():
         raise CaseError(
-            f"expected a mask of a vessel or the heart of {case.case_id}, got an empty one in "
-            f"{folder}: draw it, or give the injection in seconds"
+            f"expected a mask of a vessel or the heart of {case.case_id}, but the one in {folder} "
+            "is empty; draw it, or give the injection in seconds"
         )
     unmeasured_voxels(case.signal, vessel, f"the vessel's mask of {case.case_id}")
     curve = region_curve(case.signal, vessel)

@@ -1,4 +1,4 @@
-"""Kinetics of many cases: tables, figures, definitions; case by case, here or on a cluster."""
+"""Kinetics of many cases, on this computer or a cluster: tables, figures, definitions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -49,23 +49,23 @@ def kinetics_of_data_set(
 ) -> RowSummary[KineticRow]:
     """Measure every case and write tables, figures and definitions to `out`.
 
-    Writes ``kinetics.csv`` and ``.xlsx`` (a row for each case), ``curves.csv``,
-    ``figures/ID.png`` and ``.svg``, ``kinetics.json`` (what each column means, with which
-    settings); ``case_results.jsonl`` keeps each case as it is done.
+    Writes ``kinetics.csv`` and ``.xlsx`` (a row for each case), ``curves.csv``, ``figures/ID.png``
+    and ``.svg``, ``kinetics.json`` (the meaning of each column, and the settings);
+    ``case_results.jsonl`` stores each finished case.
 
     Parameters
     ----------
     masks
-        Folder of masks ``ID.nii.gz``; None takes the data set's references.
+        Folder of masks ``ID.nii.gz``; None for the references of the data set.
     case_ids
-        Only these; empty for all.
+        The cases to measure; empty for all.
     place, existing
         As in `run_batch`.
 
     Raises
     ------
     CaseError
-        If `case_ids` names a case that is not there.
+        If `case_ids` names a case that does not exist.
     FormatError
         If `masks` is missing or holds no mask.
     SaveConflictError
@@ -94,24 +94,35 @@ def kinetics_of_data_set(
 
 
 def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
-    """Return the row of one case, from its files.
+    """Return the kinetics row of a case from its files.
+
+    Parameters
+    ----------
+    inputs
+        The files of the case.
+    settings
+        Settings of the measurement.
 
     Raises
     ------
     CaseError
-        If the case cannot be opened, has no mask or not `label` in it, one phase only, another
-        number of phases than there are times typed in, or its injection is not known.
+        If the case cannot be opened, has no mask or no voxel of `label`, or has only one phase; if
+        the number of entered times is wrong, or the injection time is unknown.
     FormatError, GridMismatchError
-        If a file is damaged, or the mask lies on another grid.
+        If a file is damaged, or the mask is on another grid.
     """
     if not isinstance(inputs, MaskedInputs) or inputs.sources is None:
-        raise CaseError(f"{inputs.case_id}: expected the case's files, got none: list it again")
+        raise CaseError(
+            f"{inputs.case_id}: expected the case's files, but found none; list it again"
+        )
     mask_path = inputs.files[-1]
     if mask_path is None:
         raise CaseError(
             inputs.no_mask
-            or f"expected a mask of {inputs.case_id}, but there is none in "
-            f"{settings.mask_name}: give a folder of masks",
+            or (
+                f"expected a mask of {inputs.case_id}, but there is none in {settings.mask_name}; "
+                "give a folder of masks"
+            ),
             remedies=(Remedy("masks", ("DIR",)),),
         )
     case = load_case(inputs.sources, inputs.record)
@@ -126,7 +137,7 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
 
 
 def plot_of(row: KineticRow) -> CurvePlot:
-    """Return the curves of a row: the mean of the mask, and the hottest 3 x 3 patch in it."""
+    """Return the curves of a row: the mask's mean, and its most enhancing 3 x 3 patch."""
     times = numbers_of(row.times_s) or None
     classes = f"{row.initial_class}, {row.delayed_class}"
     mean = CurveLine("mean of the mask", _MEAN, numbers_of(row.mean_pe_percent), classes)
@@ -190,7 +201,17 @@ def _draw_curves(rows: tuple[KineticRow, ...], folder: Path, overwrite: bool) ->
 
 
 def save_drawn(picture: Drawn, stem: Path, *, overwrite: bool = False) -> None:
-    """Write a figure as ``stem.png`` and ``stem.svg``; errors as `saving`."""
+    """Write a figure as ``stem.png`` and ``stem.svg``; errors as in `saving`.
+
+    Parameters
+    ----------
+    picture
+        The drawn figure.
+    stem
+        Path of the files without suffix.
+    overwrite
+        Whether to replace an existing file.
+    """
     with saving(stem.with_name(f"{stem.name}.png"), overwrite=overwrite) as temporary:
         temporary.write_bytes(picture.png)
     if picture.svg:

@@ -1,4 +1,4 @@
-"""Which phases a number rests on, in words: by which rule, and how far from their targets."""
+"""Describe the phases behind a measure: the rule, and the distance from the target times."""
 
 import math
 from typing import Final
@@ -14,12 +14,12 @@ from napari_mamamia.kinetics.timing import (
 )
 from napari_mamamia.services.kinetics.row import KineticRow
 
-# No line shall end between a number and its unit.
+# Keeps a number and its unit on one line.
 _NBSP: Final = "\u00a0"
 
 
 def phases_text(choice: PhaseChoice) -> str:
-    """Return the early and the late phase with their distances to 150 and 450 s, and the rule.
+    """Describe the early and late phases, their distances to 150 and 450 s, and the rule.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def phases_text(choice: PhaseChoice) -> str:
 
 
 def phases_of_row(row: KineticRow) -> str:
-    """Return `phases_text` of a row of the table; "" where it has no phases."""
+    """Return `phases_text` of a row of the table; "" if it has no phases."""
     if math.isnan(row.early_phase):
         return ""
     early = _describe_phase(
@@ -46,9 +46,17 @@ def phases_of_row(row: KineticRow) -> str:
 
 
 def timing_text(case: Case, rule: TimingRule | None = None) -> tuple[str, str]:
-    """Return which phases are early, late, initial and delayed, and a warning ("" for none)."""
+    """Describe the early, late, initial and delayed phases; also return a warning ("" for none).
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    rule
+        The clock for the choice of phases; None for UCSF_FTV.
+    """
     if len(case.phases) < 2:
-        return "", "kinetics needs a phase after contrast, this case has one phase"
+        return "", "kinetics needs a phase after contrast, but this case has one phase"
     rule = rule_of(case, rule)
     choice, curve = choose_phases(case.times_s, rule), choose_curve_phases(case.times_s, rule)
     origin = f"seconds {choice.timing.origin}" if choice.timing.origin else ""

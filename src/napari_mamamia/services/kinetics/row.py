@@ -1,4 +1,4 @@
-"""One case's kinetics as a flat row of a table; every column with its unit and definition."""
+"""A case's kinetics as a flat table row, with unit and definition of every column."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,24 +10,24 @@ _SEPARATOR: Final = " "
 
 @dataclass(frozen=True, slots=True)
 class KineticRow:
-    """The row of `kinetics.csv`; a number that is undefined is nan, and an empty cell.
+    """A row of `kinetics.csv`; an undefined number is NaN and written as an empty cell.
 
-    Several numbers in one cell (`times_s`, `mean_signal`, `mean_pe_percent`) stand in order of
-    phase with a space between.
+    Several numbers in one cell (`times_s`, `mean_signal`, `mean_pe_percent`) are in order of phase,
+    separated by a space.
     """
 
     case_id: str
     status: str = text("ok, or failed with the reason", OK)
     reason: str = text("why the case failed")
     warning: str = text("what is unusual about the case's numbers")
-    mask: str = text("whose mask was measured: reference, or the folder's name")
+    mask: str = text("whose mask was measured: reference, or the name of the folder")
     n_phases: float = number("phases of the case")
     times_s: str = text("seconds since the start of phase 0, by phase; empty: not usable")
     times_source: str = text("where the times come from")
     timing: str = text("rule that chose the phases: UCSF-FTV, phase0-start, injection, manual")
-    timing_remark: str = text("what else is to be known of this choice")
-    contrast: str = text("between which phases contrast came, by the pixels")
-    phases_before: float = number("phases before contrast; more than 1: scanned again")
+    timing_remark: str = text("a further note on this choice")
+    contrast: str = text("phases between which contrast arrived, from the pixels")
+    phases_before: float = number("phases before contrast; more than 1: repeated scan")
     early_phase: float = number("phase nearest to 150 s by that rule, for PE, SER, FTV")
     early_s: float = number("its time in s on the clock of the rule")
     early_gap_s: float = number("its time minus 150 s")
@@ -44,7 +44,7 @@ class KineticRow:
     curve_reason: str = text("why initial or delayed is undefined or chosen by order")
     n_voxels: float = number("voxels of the mask")
     volume_mm3: float = number("voxels times the volume of one, mm3")
-    longest_diameter_mm: float = number("largest distance of two voxel centres, mm")
+    longest_diameter_mm: float = number("largest distance between two voxel centres, mm")
     in_plane_diameter_mm: float = number("the same within one acquired slice, mm")
     mean_signal: str = text("mean signal of the mask by phase")
     mean_pe_percent: str = text("100 (S - S0) / S0 of the mean signals, by phase, percent")
@@ -55,16 +55,16 @@ class KineticRow:
     initial_class: str = text("slow < 50, medium 50-100, fast > 100 % (mean curve)")
     delayed_class: str = text("persistent > +10, plateau, washout < -10 % (mean curve)")
     predominant_curve: str = text("delayed class of most voxels with initial PE >= 50 %")
-    worst_curve: str = text("worst delayed class of which 3 voxels touch")
+    worst_curve: str = text("worst delayed class with 3 connected voxels")
     angio_volume_mm3: float = number("volume of the mask with initial PE >= 50 %, mm3")
     persistent_mm3: float = number("of it with a persistent curve, mm3")
     plateau_mm3: float = number("of it with a plateau, mm3")
     washout_mm3: float = number("of it with washout, mm3")
     hottest_pe_percent: str = text("PE of the hottest 3x3 patch within a slice, by phase")
-    hottest_voxel_zyx: str = text("its middle voxel")
-    ftv_variant: str = text("whose mask: ucsf-extension (4 neighbours), ucsf-ispy1 (9) or own")
+    hottest_voxel_zyx: str = text("its central voxel")
+    ftv_variant: str = text("variant: ucsf-extension (4 neighbours), ucsf-ispy1 (9) or own")
     ftv_thresholds: str = text("its thresholds")
-    ftv_box: str = text("region of FTV and where it comes from, voxels z, y, x, end excluded")
+    ftv_box: str = text("region of FTV and its source, voxels z, y, x, end excluded")
     ftv_cc: float = number("functional tumour volume, cc")
     ftv_partial_cc: float = number("of it SER >= 0.9, cc")
     ftv_washout_cc: float = number("of it SER > 1.3, cc")
@@ -80,28 +80,32 @@ class KineticRow:
     ftv_red_percent: float = number("share of FTV, percent")
     ftv_yellow_percent: float = number("share of FTV, percent")
     ftv_white_percent: float = number("share of FTV, percent")
-    ftv_reason: str = text("why FTV is undefined, or not to be used")
+    ftv_reason: str = text("why FTV is undefined, or should not be used")
     ultrafast_spacing_s: float = number("s between phases where the mean curve rises, nominal")
     maximum_slope_percent_per_s: float = number(
         "largest rise of PE between two phases, mean curve, %/s"
     )
-    bolus_arrival_s: float = number("its tangent cut with the baseline, s since phase 0 started")
-    vessel_arrival_s: float = number("the same of the vessel's mask, s since phase 0 started")
-    time_to_enhancement_s: float = number("bolus_arrival_s less vessel_arrival_s, s")
+    bolus_arrival_s: float = number(
+        "intersection of its tangent with the baseline, s since the start of phase 0"
+    )
+    vessel_arrival_s: float = number("the same of the vessel's mask, s since the start of phase 0")
+    time_to_enhancement_s: float = number("bolus_arrival_s minus vessel_arrival_s, s")
     pe_at_percent: float = number("PE of the mean curve pe_at_s after pe_at_from, percent")
-    pe_at_s: float = number("the stated time, s")
-    pe_at_from: str = text("what it counts from: arrival in the vessel, or in the lesion itself")
-    ultrafast_reason: str = text("why ultrafast measures are undefined, or one of them")
+    pe_at_s: float = number("the time of pe_at_percent, s")
+    pe_at_from: str = text(
+        "what that time counts from: arrival in the vessel, or in the lesion itself"
+    )
+    ultrafast_reason: str = text("why ultrafast measures, or one of them, are undefined")
     bpe_mean_percent_experimental: float = number(
         "mean PE_early of the brighter tissue of the other breast, half stack; not a BPE grade"
     )
     bpe_median_percent_experimental: float = number("median of the same")
-    bpe_voxels: float = number("voxels it was measured on")
+    bpe_voxels: float = number("number of voxels measured")
     bpe_reason: str = text("why it is undefined")
 
 
 def text_of(numbers: tuple[float, ...] | None) -> str:
-    """Return numbers as one cell, seven digits; "" for None.
+    """Return numbers as the text of one cell, with seven digits; "" for None.
 
     Examples
     --------

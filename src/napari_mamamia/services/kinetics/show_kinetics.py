@@ -1,4 +1,4 @@
-"""Kinetics for the window: maps of the part on screen first, FTV while thresholds move, curves."""
+"""Kinetics for the window: maps (the visible slice first), interactive FTV, curves."""
 
 import math
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ from napari_mamamia.kinetics.curve_figure import curve_figure
 from napari_mamamia.kinetics.curve_lines import CURVE_COLUMNS, CurvePlot, curve_rows
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.map_formulas import where_enhancing
-from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapNeeds, map_recipe
-from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
+from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapNeeds, MapRange, map_recipe
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule, rule_of
 from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     SER_BINS,
@@ -46,19 +46,20 @@ from napari_mamamia.services.kinetics.row import KineticRow
 from napari_mamamia.smartpaint.brush.noise import noise_of
 
 _ABOVE_NOISE: Final = 3.0
-"""A voxel is coloured where its signal rises by so many standard deviations of the noise of that
-difference: 1 in 700 voxels of pure noise. Our choice; it takes no part in any number."""
-
+"""Minimum rise of a coloured voxel, in standard deviations of the noise. Our choice.
+"""
 
 _CLASSES: Final = (0.0, 3.0)
+_AUTO_PERCENTILES: Final = (1.0, 99.0)
+_MOST_VALUES: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownMap:
-    """A map on its way to the screen.
+    """A map that is being computed for the screen.
 
-    `array` ``(z, y, x)`` is float32, or uint8 for classes; it is filled in place. `limits` are the
-    values at both ends of the colours, in `unit`. `text` says which phases it rests on.
+    `array` ``(z, y, x)`` is float32, or uint8 for classes, and is filled in place. `limits` are the
+    values at both ends of the colour scale, in `unit`. `text` names the phases.
     """
 
     kind: MapKind
@@ -70,13 +71,13 @@ class ShownMap:
 
     @property
     def is_classes(self) -> bool:
-        """Whether the values are classes, not quantities."""
+        """Whether the values are classes instead of quantities."""
         return self.array.dtype == np.uint8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FtvAnswer:
-    """An FTV with the class of each voxel of its box: uint8, 0 outside, 1 to 6 by `SER_BINS`."""
+    """An FTV with the class of each voxel in its box: uint8, 0 outside, 1 to 6 by `SER_BINS`."""
 
     found: FunctionalTumourVolume
     colours: NDArray[np.uint8]
@@ -88,16 +89,16 @@ def begin_map(
     floor_percent: float | None = None,
     rule: TimingRule | None = None,
 ) -> ShownMap:
-    """Return an empty map: what it needs is checked, its memory is reserved, nothing computed.
+    """Check a map's requirements, and return the map empty with allocated memory.
 
-    `rule` chooses the phases, here and in the other functions; None is UCSF's.
-    `floor_percent`: where the initial PE is below it, or the rise is within the noise, the map is
-    left empty; None leaves nothing out but what is undefined.
+    `rule` chooses the phases; None takes UCSF's rule. Voxels stay empty where the initial PE is
+    below `floor_percent` or the rise is within the noise. With `floor_percent` None only undefined
+    voxels stay empty.
 
     Raises
     ------
     CaseError
-        If a phase or time that the map needs is undefined, with the reason.
+        If a phase or time that the map needs is undefined.
     """
     case.require_phases(2)
     if kind is MapKind.FTV:
@@ -119,7 +120,7 @@ def begin_map(
 
 
 def fill_plane(shown: ShownMap, case: Case, axis: int, index: int) -> None:
-    """Compute the plane `index` across array axis `axis` (z, y, x) of a map, in place, now."""
+    """Compute slice `index` of a map across array axis `axis` (0 z, 1 y, 2 x), in place."""
     if shown.recipe is None or not 0 <= index < shown.array.shape[axis]:
         return
     at: list[slice] = [slice(None)] * 3
@@ -129,7 +130,15 @@ def fill_plane(shown: ShownMap, case: Case, axis: int, index: int) -> None:
 
 
 def fill_map(shown: ShownMap, case: Case) -> ShownMap:
-    """Compute the whole map, in place."""
+    """Compute the whole map, in place.
+
+    Parameters
+    ----------
+    shown
+        The map on the screen.
+    case
+        The case with its phases.
+    """
     if shown.recipe is None:
         report_progress(1, 1)
         return shown
@@ -138,7 +147,15 @@ def fill_map(shown: ShownMap, case: Case) -> ShownMap:
 
 
 def ftv_box(case: Case, mask: NDArray[np.uint8] | None) -> Box:
-    """Return the region of FTV around a mask (10 mm each way); empty without one."""
+    """Return the region of FTV, a mask's box with a margin of 10 mm; empty without a mask.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    mask
+        uint8 ``(z, y, x)``, non-zero in the tumour, or None.
+    """
     return Box.empty() if mask is None else box_around_mask(mask, case.grid)
 
 
@@ -148,7 +165,18 @@ def prepare_live_ftv(
     omitted: Sequence[Box] = (),
     rule: TimingRule | None = None,
 ) -> FtvImages:
-    """Prepare a region once, so that thresholds move without waiting.
+    """Prepare the images of a region, so that FTV follows threshold changes without delay.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    boxes
+        The boxes of the region.
+    omitted
+        The boxes to exclude.
+    rule
+        The clock for the choice of phases; None for UCSF_FTV.
 
     Raises
     ------
@@ -165,13 +193,23 @@ def prepare_live_ftv(
 
 
 def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
-    """Count the FTV under new thresholds."""
+    """Return the FTV for new thresholds.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    images
+        The images of the region, see `prepare_ftv`.
+    settings
+        Thresholds of FTV.
+    """
     report_progress(0, 1, "FTV")
     ftv = functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings)
     ends = np.array([high for _, _, high in SER_BINS], np.float32)
     colours = np.zeros(images.box.shape, np.uint8)
     ser = images.ser[ftv.mask]
-    # A bin of SER holds its upper end, not its lower one.
+    # A SER bin includes its upper end, but not its lower end.
     bins = 1 + np.searchsorted(ends, ser, side="left")
     colours[ftv.mask] = np.where(ser > 0, bins, len(SER_BINS) + 1)
     report_progress(1, 1)
@@ -179,7 +217,7 @@ def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
 
 
 def paint_ftv(shown: ShownMap, before: Box, answer: FtvAnswer) -> Box:
-    """Put an FTV into its map in place of the one in `before`; return the box that changed."""
+    """Replace the FTV `before` in its map by a new FTV; return the changed box."""
     shown.array[before.slices] = 0
     shown.array[answer.found.box.slices] = answer.colours
     return before.union(answer.found.box)
@@ -192,7 +230,21 @@ def cursor_curve(
     slice_axis: int,
     rule: TimingRule | None = None,
 ) -> ContrastCurve:
-    """Return the curve of a voxel, or of a patch of `size` x `size` on the slice shown."""
+    """Return the curve of a patch of `size` x `size` voxels in the visible slice.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    voxel
+        Voxel (z, y, x).
+    size
+        Side of the patch in voxels.
+    slice_axis
+        The array axis across the slices.
+    rule
+        The clock for the choice of phases; None for UCSF_FTV.
+    """
     return patch_curve(
         case.signal, voxel, case.times_s, size=size, slice_axis=slice_axis, rule=rule_of(case, rule)
     )
@@ -203,16 +255,25 @@ def mask_curve(
 ) -> ContrastCurve:
     """Return the mean curve of a mask, uint8 ``(z, y, x)``.
 
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    mask
+        uint8 ``(z, y, x)``, not 0 inside.
+    rule
+        The clock for the choice of phases; None for UCSF_FTV.
+
     Raises
     ------
     CaseError
-        If the mask is empty, or the case has one phase only.
+        If the mask is empty, or the case has only one phase.
     """
     report_progress(0, 1, "Curve of the mask")
     case.require_phases(2)
     curve = region_contrast_curve(case.signal, mask != 0, case.times_s, rule_of(case, rule))
     if not curve.n_voxels:
-        raise CaseError("a curve needs a mask with voxels, but the mask shown is empty: draw one")
+        raise CaseError("a curve needs a mask with voxels, but the shown mask is empty; draw one")
     report_progress(1, 1)
     return curve
 
@@ -220,7 +281,19 @@ def mask_curve(
 def mask_numbers(
     case: Case, mask: NDArray[np.uint8], name: str, rule: TimingRule | None = None
 ) -> KineticRow:
-    """Return the numbers of a mask on screen, without the other breast's."""
+    """Return the kinetic measures of a displayed mask, except those of the contralateral breast.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    mask
+        uint8 ``(z, y, x)``, not 0 inside.
+    name
+        The name of the mask.
+    rule
+        The clock for the choice of phases; None for UCSF_FTV.
+    """
     report_progress(0, 1, f"Kinetics of the {name} mask")
     settings = KineticSettings(mask_name=name, rule=rule or TimingRule())
     row = case_kinetics(case, mask != 0, settings, source="window", background=False)
@@ -229,15 +302,101 @@ def mask_numbers(
 
 
 def save_curve_table(plot: CurvePlot, path: Path) -> Path:
-    """Write the curves as ``.csv`` or ``.xlsx``, replacing an earlier file."""
+    """Write the curves as ``.csv`` or ``.xlsx``; an existing file is replaced.
+
+    Parameters
+    ----------
+    plot
+        The curves.
+    path
+        Path of the file or folder.
+    """
     rows = curve_rows(plot)
     write_flat_table(CURVE_COLUMNS, rows, len(rows), path, name="curves", overwrite=True)
     return path
 
 
 def save_curve_figure(plot: CurvePlot, path: Path) -> Path:
-    """Write the plot as ``.png`` and ``.svg`` beside each other."""
+    """Write the plot as a ``.png`` and an ``.svg`` file.
+
+    Parameters
+    ----------
+    plot
+        The curves.
+    path
+        Path of the file or folder.
+    """
     with drawing_place() as draw:
         picture = draw(Drawing(curve_figure, (plot,)))
     save_drawn(picture, path.with_suffix(""), overwrite=True)
     return path
+
+
+def map_ranges(kind: MapKind) -> tuple[MapRange, ...]:
+    """Return the fixed colour ranges of a map, the default first; none for a map of classes."""
+    return MAPS[kind].ranges if kind in MAPS else ()
+
+
+def ranged(shown: ShownMap, wanted: MapRange | None) -> ShownMap:
+    """Return a map with a fixed colour range; unchanged for None and for its own range."""
+    if wanted is None or wanted.limits is None:
+        return shown
+    return replace(shown, limits=wanted.limits)
+
+
+def auto_limits(shown: ShownMap) -> tuple[float, float]:
+    """Return the 1st and 99th percentile of a complete map, without NaN.
+
+    Above a million values only every n-th value is used. If the two percentiles are equal, the
+    map's own limits are returned.
+    """
+    report_progress(0, 1, "Range of the map")
+    step = max(1, shown.array.size // _MOST_VALUES)
+    values = shown.array.ravel()[::step]
+    values = values[np.isfinite(values)]
+    report_progress(1, 1)
+    if not values.size:
+        return shown.limits
+    low, high = (float(end) for end in np.percentile(values, _AUTO_PERCENTILES))
+    return (low, high) if low < high else shown.limits
+
+
+def typed_rule(timing: Timing, text: str = "") -> TimingRule:
+    """Return the clock of a typed text: the injection time in s, or two phases such as "2, 4".
+
+    Raises
+    ------
+    CaseError
+        If the text is not valid for the timing.
+    """
+    words = text.replace(",", " ").split()
+    try:
+        if timing is Timing.INJECTION:
+            (seconds,) = (float(word) for word in words)
+            return TimingRule(timing, injection_s=seconds)
+        if timing is Timing.MANUAL:
+            early, late = (int(word) for word in words)
+            return TimingRule(timing, phases=(early, late))
+    except ValueError as error:
+        hint = (
+            "the time of the injection in seconds from phase 0, such as 130"
+            if timing is Timing.INJECTION
+            else "the early and the late phase, such as 2, 4"
+        )
+        raise CaseError(f"expected {hint}, but got {text!r}; enter it and press Enter") from error
+    return TimingRule(timing)
+
+
+def require_rule(case: Case, rule: TimingRule) -> None:
+    """Raise `CaseError` if a rule does not fit a case, such as an injection after the last phase.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    rule
+        The clock for the choice of phases.
+    """
+    case_rule = rule_of(case, rule)
+    choose_phases(case.times_s, case_rule)
+    choose_curve_phases(case.times_s, case_rule)

@@ -1,4 +1,4 @@
-"""Where a SEG of UCSF lies in a case: slices by their place, pixels by their index."""
+"""Locate a UCSF SEG in a case: slices by position, pixels by index."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,20 +13,20 @@ from napari_mamamia.core.reorientation import Reorientation, reorientation_to
 from napari_mamamia.io.seg.ucsf import UcsfAnalysis, UcsfFrames, UcsfRegion
 
 _SHIFT_PIXELS: Final = 0.75
-"""UCSF's frames are off by half a pixel within the slice; more is another image."""
+"""Tolerated shift in pixels: UCSF's frames are shifted by half a pixel within the slice."""
 
 _SLICE_SHARE: Final = 0.1
 _PARALLEL: Final = 0.999
 _HALF_WAY: Final = 1e-3
-_LETTERS: Final = ("RL", "AP", "SI")  # of the RAS axes, towards and against
+_LETTERS: Final = ("RL", "AP", "SI")  # directions of the RAS axes, positive and negative
 _REMEDY: Final = "give the SEG of this exam, and the exam as it was acquired"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedSeg:
-    """A SEG on a case that was turned to the SEG's (slice, row, column).
+    """A SEG located in a case that was reoriented to the SEG's (slice, row, column).
 
-    `boxes` and `omitted` are in voxels of the turned case; `mask` is the SEG's there.
+    `boxes` and `omitted` are in voxels of the reoriented case; `mask` is the SEG's mask there.
     """
 
     turn: Reorientation
@@ -36,14 +36,21 @@ class PlacedSeg:
 
 
 def place_seg(found: UcsfAnalysis, grid: Grid) -> PlacedSeg:
-    """Return where the regions and the mask of a SEG lie in a case.
+    """Return the regions and the mask of a SEG in the voxels of a case.
 
     Nothing is resampled.
+
+    Parameters
+    ----------
+    found
+        The content of the SEG.
+    grid
+        The grid of the case.
 
     Raises
     ------
     GridMismatchError
-        If the SEG has other pixels, another direction or place, or regions that are turned.
+        If the SEG differs in pixels, direction or position, or has rotated regions.
     """
     frames = found.frames
     axes = _find_axes(frames)
@@ -68,7 +75,7 @@ def place_seg(found: UcsfAnalysis, grid: Grid) -> PlacedSeg:
 
 
 def _find_axes(frames: UcsfFrames) -> NDArray[np.float64]:
-    """Return the directions, LPS, in which slices, rows and columns count."""
+    """Return the directions (LPS) of slices, rows and columns."""
     row, column = np.array(frames.along_row), np.array(frames.along_column)
     return np.array([np.cross(row, column), column, row])
 
@@ -80,13 +87,9 @@ def _name_orientation(axes: NDArray[np.float64]) -> str:
     for axis in ras[::-1]:
         main = int(np.abs(axis).argmax())
         letters.append(_LETTERS[main][int(axis[main] < 0)])
-    if len({_find_main_axis(axis) for axis in ras}) != 3:
-        raise GridMismatchError(f"expected a SEG along the image's axes, got {axes}: {_REMEDY}")
+    if len(set(np.abs(ras).argmax(axis=1))) != 3:
+        raise GridMismatchError(f"expected a SEG along the image's axes, but got {axes}; {_REMEDY}")
     return "".join(letters)
-
-
-def _find_main_axis(axis: NDArray[np.float64]) -> int:
-    return int(np.abs(axis).argmax())
 
 
 def _flip_to_lps(world_mm: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -106,14 +109,14 @@ def _require_same_pixels(frames: UcsfFrames, axes: NDArray[Any], target: Grid) -
     ]
     if target.shape[1:] != (rows, columns) or not np.allclose(spacing, frames.spacing_mm, 1e-3):
         raise GridMismatchError(
-            f"expected a SEG of {target.shape[1]} x {target.shape[2]} pixels of "
-            f"{spacing[0]:g} x {spacing[1]:g} mm, got {rows} x {columns} of "
-            f"{frames.spacing_mm[0]:g} x {frames.spacing_mm[1]:g} mm: {_REMEDY}"
+            f"expected a SEG of {target.shape[1]} x {target.shape[2]} pixels of {spacing[0]:g} x "
+            f"{spacing[1]:g} mm, but got {rows} x {columns} of {frames.spacing_mm[0]:g} x "
+            f"{frames.spacing_mm[1]:g} mm; {_REMEDY}"
         )
     if min(along) < _PARALLEL:
         raise GridMismatchError(
-            f"expected a SEG along the image's axes, got one that is turned against them (cosines "
-            f"{', '.join(f'{cosine:.3f}' for cosine in along)}): {_REMEDY}"
+            "expected a SEG along the image's axes, but got a rotated one (cosines "
+            f"{', '.join(f'{cosine:.3f}' for cosine in along)}); {_REMEDY}"
         )
 
 
@@ -123,8 +126,8 @@ def _slice_of(
     number = float((place - first) @ step / (step @ step))
     if abs(number - round(number)) > _SLICE_SHARE or not 0 <= round(number) < target.shape[0]:
         raise GridMismatchError(
-            f"expected the SEG's slices among the {target.shape[0]} of the image, got one at slice "
-            f"{number:.2f}: {_REMEDY}"
+            f"expected the SEG's slices among the {target.shape[0]} of the image, but got one at "
+            f"slice {number:.2f}; {_REMEDY}"
         )
     return round(number)
 
@@ -140,17 +143,19 @@ def _require_same_place(
     pixels = [float(off @ axis) / mm for axis, mm in zip(axes[1:], frames.spacing_mm, strict=True)]
     if max(map(abs, pixels)) > _SHIFT_PIXELS:
         raise GridMismatchError(
-            f"expected the SEG's pixels on those of the image, got them {pixels[0]:.1f} rows and "
-            f"{pixels[1]:.1f} columns away: {_REMEDY}"
+            f"expected the SEG's pixels on those of the image, but they are {pixels[0]:.1f} rows "
+            f"and {pixels[1]:.1f} columns away; {_REMEDY}"
         )
     if len(set(slices)) != len(slices):
-        raise GridMismatchError(f"expected one frame for each slice, got two of one: {_REMEDY}")
+        raise GridMismatchError(
+            f"expected one frame for each slice, but one slice has two; {_REMEDY}"
+        )
 
 
 def _find_region_box(
     region: UcsfRegion, frames: UcsfFrames, axes: NDArray[np.float64], target: Grid
 ) -> Box:
-    """Return the voxels whose centres lie in a region; within slices as the frames count them."""
+    """Return the box of voxels with centres in a region, in the frames' own pixel coordinates."""
     halves = np.abs(axes @ np.array(region.half_axes_mm).T)
     lengths = np.linalg.norm(region.half_axes_mm, axis=1)
     if (halves.max(axis=0) < _PARALLEL * lengths).any() or sorted(halves.argmax(axis=0)) != [
@@ -159,8 +164,8 @@ def _find_region_box(
         2,
     ]:
         raise GridMismatchError(
-            f"expected regions along the image's axes, got one with half-axes "
-            f"{region.half_axes_mm} mm: {_REMEDY}"
+            "expected regions along the image's axes, but got one with half-axes "
+            f"{region.half_axes_mm} mm; {_REMEDY}"
         )
     first = _flip_to_lps(target.to_world_mm((0, 0, 0)))
     within = np.array(frames.places_mm[0])
@@ -173,8 +178,8 @@ def _find_region_box(
     if (stop <= 0).any() or (start >= target.shape).any() or (stop <= start).any():
         if region.is_inside:
             raise GridMismatchError(
-                f"expected a VOI inside the image, got voxels {start.tolist()} to "
-                f"{stop.tolist()} (slice, row, column): {_REMEDY}"
+                f"expected a VOI inside the image, but got voxels {start.tolist()} to "
+                f"{stop.tolist()} (slice, row, column); {_REMEDY}"
             )
         return Box.empty()
     z0, y0, x0 = (int(max(a, 0)) for a in start)

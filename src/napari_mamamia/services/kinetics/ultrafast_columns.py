@@ -1,4 +1,4 @@
-"""The ultrafast columns of a case's row: what its phases are close enough for, and why not."""
+"""Fill the ultrafast columns of a case's row, or the reason why its phases do not allow them."""
 
 import math
 from dataclasses import replace
@@ -14,10 +14,11 @@ from napari_mamamia.services.kinetics.row import KineticRow
 def with_ultrafast(
     row: KineticRow, case: Case, curve: ContrastCurve, vessels: str, pe_at_s: float
 ) -> KineticRow:
-    """Return the row with the measures of the lesion's mean curve, or the reason why not.
+    """Return the row with the ultrafast measures of the lesion's mean curve, or with the reason.
 
-    `vessels` is the folder of masks that time to enhancement counts from, "" for none; a vessel
-    whose curve shows no arrival leaves that measure out, and says so.
+    `vessels` is the folder of vessel masks, whose arrival is the origin of the time to enhancement;
+    "" for none. If the vessel's curve shows no arrival, the time to enhancement is undefined, with
+    the reason.
     """
     if not curve.n_voxels:
         return replace(row, ultrafast_reason="the mask is empty")
@@ -44,19 +45,19 @@ def with_ultrafast(
 
 
 def ultrafast_text(row: KineticRow, *, is_asked: bool) -> str:
-    """Return a row's ultrafast measures in words; where there are none why not, if `is_asked`.
+    """Return a row's ultrafast measures as text; without measures the reason, if `is_asked`.
 
     Examples
     --------
     >>> row = KineticRow("A", maximum_slope_percent_per_s=13.01, bolus_arrival_s=21.0)
     >>> ultrafast_text(row, is_asked=False)
-    'maximum slope 13.0 %/s, arrival 21.0 s after phase 0 started'
+    'maximum slope 13.0 %/s, arrival 21.0 s after the start of phase 0'
     """
     if math.isnan(row.maximum_slope_percent_per_s):
         return row.ultrafast_reason if is_asked else ""
     text = (
         f"maximum slope {row.maximum_slope_percent_per_s:.1f} %/s, arrival "
-        f"{row.bolus_arrival_s:.1f} s after phase 0 started"
+        f"{row.bolus_arrival_s:.1f} s after the start of phase 0"
     )
     if not math.isnan(row.time_to_enhancement_s):
         text += f", {row.time_to_enhancement_s:.1f} s after the vessel"
@@ -67,7 +68,7 @@ def ultrafast_text(row: KineticRow, *, is_asked: bool) -> str:
 
 def _vessel_arrival(case: Case, vessels: str) -> tuple[float | None, str]:
     if not vessels:
-        return None, "no time to enhancement: no mask of the aorta or heart was given"
+        return None, "no time to enhancement: there is no mask of the aorta or heart"
     try:
         return vessel_arrival_s(case, vessels), ""
     except CaseError as error:

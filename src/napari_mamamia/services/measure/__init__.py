@@ -1,1 +1,1 @@
-"""A reader's measurements on a case: from points to shapes, records and numbers."""
+"""A reader's drawn measurements on a case: shapes, storage and numbers."""

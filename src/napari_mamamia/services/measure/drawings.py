@@ -1,4 +1,4 @@
-"""A reader's drawings on one case: read, written in order, and described in numbers."""
+"""Read and write a reader's drawings on a case, and describe their measures."""
 
 import threading
 from collections import deque
@@ -24,7 +24,7 @@ from napari_mamamia.services.report.measures import list_inside, measure_drawn, 
 
 @dataclass(frozen=True, slots=True)
 class CaseDrawings:
-    """The drawings of a case; `problem` lists the records that were left out, "" for none."""
+    """The drawings of a case; `problem` lists unreadable records, "" for none."""
 
     items: tuple[Measurement, ...] = ()
     problem: str = ""
@@ -62,7 +62,7 @@ class _Step:
 
 @dataclass(slots=True)
 class DrawingLog:
-    """Writes new and removed drawings in order, each once, from any thread.
+    """A log that writes new and removed drawings in order, each once, from any thread.
 
     `key` is the caller's unique name of a drawing. Drawings that cannot be written wait for the
     next `write`.
@@ -79,7 +79,7 @@ class DrawingLog:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a drawing is not written yet."""
+        """Whether any drawing is not written yet."""
         return bool(self._steps)
 
     @property
@@ -90,16 +90,16 @@ class DrawingLog:
 
     @property
     def gone_ids(self) -> frozenset[str]:
-        """The ids of drawings that were removed here, written or not."""
+        """The ids of drawings that were removed in this program, written or not."""
         gone = ((self._stored.get(key) or drawing) for key, drawing in self._gone.items())
         return frozenset(drawing.measurement_id for drawing in gone)
 
     def find_stored(self, key: str) -> Measurement | None:
-        """Return a drawing as it was written, None if it is not written yet."""
+        """Return the stored form of a drawing, None if it is not written yet."""
         return self._stored.get(key)
 
     def draw(self, key: str, drawn: Measurement) -> None:
-        """Add a drawing to write."""
+        """Add a drawing to the waiting ones."""
         with self._turn:
             self._steps.append(_Step(key, drawn))
 
@@ -114,7 +114,7 @@ class DrawingLog:
             self._steps.append(_Step(key, drawn, is_taken_back=True))
 
     def read(self, case_id: str) -> CaseDrawings:
-        """Return the drawings on disk, as `open_drawings`; nothing is written meanwhile."""
+        """Return the drawings on disk as in `open_drawings`; writing waits meanwhile."""
         with self._writing:
             return open_drawings(self.workspace, case_id)
 
@@ -124,7 +124,7 @@ class DrawingLog:
         Raises
         ------
         CaseError, SaveError
-            If a drawing cannot be written; it and all later ones keep waiting.
+            If a drawing cannot be written; this drawing and all later ones keep waiting.
         """
         with self._writing:
             while (step := self._next_step()) is not None:
@@ -158,14 +158,13 @@ def begin_log(workspace: Workspace) -> DrawingLog:
 
 
 def describe_drawn(drawn: Measurement, case: Case | None, shown: NDArray[Any] | None = None) -> str:
-    """Return the numbers of a measurement as text, as in a report; "" for none.
+    """Return the measures of a drawing as text, as in a report; "" for none.
 
     Parameters
     ----------
     shown
-        ``(z, y, x)`` of the displayed image if it is no phase, such as a difference: an ellipse
-        that
-        was drawn on none of the phases is measured in it.
+        Displayed image ``(z, y, x)`` if it is not a phase, such as a subtraction. An ellipse that
+        was drawn on no phase is measured in this image.
     """
     measures = measure_drawn(drawn, case)
     is_of_shown = drawn.kind is MeasureKind.ELLIPSE and drawn.phase is None

@@ -1,7 +1,7 @@
-"""Shapes drawn with the mouse on a slice: from clicked points to the points of a measurement.
+"""Convert points clicked on a slice to the points of a measurement.
 
-Points are RAS mm, so that shapes are drawn as they are measured on grids of any spacing, direction
-and shear.
+Points are in RAS mm, so that drawing and measuring agree on grids of any spacing, direction and
+shear.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,17 +26,17 @@ HAND_POINTS: Final[Mapping[MeasureKind, int]] = MappingProxyType(
         MeasureKind.KEY_IMAGE: 1,
     }
 )
-"""Number of points to click: an ellipse is drawn from corner to corner of the box around it."""
+"""Number of points to click; an ellipse is drawn between opposite corners of its box."""
 
 _SECOND_LINE: Final = 2
 _LEAST_MM: Final = 1e-3
-"""Least length in mm: points are not stored more precisely than this."""
+"""Minimum length in mm, the precision of stored points."""
 _ELLIPSE_STEPS: Final = 64
 
 
 @dataclass(frozen=True)
 class Slice:
-    """One slice of a grid: across array axis `axis` (0 z, 1 y, 2 x) at `index`."""
+    """The slice of a grid at `index` of array axis `axis` (0 z, 1 y, 2 x)."""
 
     grid: Grid
     axis: int
@@ -44,21 +44,22 @@ class Slice:
 
     @property
     def plane(self) -> Plane:
-        """The name of its plane."""
+        """The name of the slice's plane."""
         return next(
             plane for plane in PLANES if self.grid.display_frame(plane).order[0] == self.axis
         )
 
     @cached_property
     def across(self) -> tuple[int, int]:
-        """The two array axes that lie in it."""
+        """The two array axes within the slice."""
         first, second = (axis for axis in range(3) if axis != self.axis)
         return first, second
 
     def find_point(self, voxel: Sequence[float], *, is_clipped: bool = True) -> PointMm | None:
         """Return the point at voxel coordinates (z, y, x) in this slice, RAS mm.
 
-        Outside the image it is the nearest point of the edge; None without `is_clipped`.
+        Outside the image, the result is the nearest point of the edge, or None if `is_clipped` is
+        off.
         """
         places = [float(i) for i in voxel]
         places[self.axis] = float(self.index)
@@ -71,14 +72,14 @@ class Slice:
         return _to_point(self.grid.to_world_mm(places))
 
     def turn_right(self, direction: ArrayLike) -> NDArray[np.float64]:
-        """Return the unit vector in this slice perpendicular, in mm, to a direction in it."""
+        """Return the unit vector within this slice that is perpendicular (in mm) to a direction."""
         first, second = (self.grid.matrix_mm[:, axis] for axis in self.across)
         turned = np.cross(np.cross(first, second), np.asarray(direction, np.float64))
         unit: NDArray[np.float64] = turned / np.linalg.norm(turned)
         return unit
 
     def clip(self, start: ArrayLike, end: ArrayLike) -> PointMm:
-        """Return `end`, or the point at which the line from `start` to it leaves the image."""
+        """Return `end`, or the point where the line from `start` to `end` leaves the image."""
         a, b = self.grid.to_voxel(start), self.grid.to_voxel(end)
         share = 1.0
         for axis in self.across:
@@ -100,7 +101,7 @@ class Sketch:
 
     @property
     def begins_line(self) -> bool:
-        """Whether the next point is the first of a line, and not its end."""
+        """Whether the next point is the first point of a line."""
         n_placed = len(self.placed)
         return n_placed == 0 or (self.kind is MeasureKind.CROSS and n_placed == _SECOND_LINE)
 
@@ -119,7 +120,7 @@ class Sketch:
 
     @property
     def shape(self) -> tuple[MeasureKind, tuple[PointMm, ...]] | None:
-        """The visible shape so far; a cross may be a single line; None before the first line."""
+        """The shape drawn so far, None before the first line; a cross may be a single line."""
         points = self.placed
         if self.pointer is not None and not self.begins_line and not self.is_complete:
             points = (*points, self.pointer)
@@ -133,7 +134,7 @@ class Sketch:
 def make_points(kind: MeasureKind, places: Sequence[PointMm], on: Slice) -> tuple[PointMm, ...]:
     """Return the points of a measurement, as defined by `core.measurement.POINTS`.
 
-    The second of crossed diameters is turned perpendicular, in mm, to the first.
+    The second of two crossed diameters is made perpendicular (in mm) to the first.
     """
     if kind is MeasureKind.CROSS:
         return (*places[:3], _find_foot(places, places[3], on))
@@ -150,7 +151,7 @@ def make_points(kind: MeasureKind, places: Sequence[PointMm], on: Slice) -> tupl
 
 
 def has_extent(kind: MeasureKind, points: Sequence[PointMm]) -> bool:
-    """Return whether a shape has a size: a line of no length or an ellipse of no area has none."""
+    """Return whether a shape has a length or an area above 0."""
     if kind is MeasureKind.KEY_IMAGE:
         return True
     pairs = {
@@ -165,7 +166,7 @@ def has_extent(kind: MeasureKind, points: Sequence[PointMm]) -> bool:
 def move_point(
     kind: MeasureKind, points: Sequence[PointMm], at: int, target: PointMm, on: Slice
 ) -> tuple[PointMm, ...]:
-    """Return a shape with its point `at` moved; perpendicular lines stay perpendicular.
+    """Return a shape with point `at` moved; perpendicular lines stay perpendicular.
 
     The centre of an ellipse moves all its points, and the end of a half axis moves along that axis.
     """
@@ -192,7 +193,7 @@ def move_point(
 
 
 def find_slice(drawn: Measurement, grid: Grid) -> Slice:
-    """Return the slice of a measurement, which may be outside of the volume."""
+    """Return the slice of a measurement, which may be outside the volume."""
     axis = grid.display_frame(drawn.plane).order[0]
     middle = grid.to_voxel(drawn.points_mm).mean(axis=0)
     return Slice(grid, axis, int(np.floor(middle[axis] + 0.5)))
@@ -213,7 +214,7 @@ def list_lines(kind: MeasureKind, points: Sequence[PointMm]) -> list[NDArray[np.
 
 
 def find_display_mm(grid: Grid, points_mm: ArrayLike) -> NDArray[np.float64]:
-    """Return the display position of points (n, 3) in RAS mm: mm along slice, row, column."""
+    """Convert points (n, 3) from RAS mm to display positions: mm along slice, row, column."""
     frame = grid.display_frame()
     voxels = grid.to_voxel(np.asarray(points_mm, np.float64))
     places = voxels[:, frame.order]
@@ -223,7 +224,7 @@ def find_display_mm(grid: Grid, points_mm: ArrayLike) -> NDArray[np.float64]:
 
 
 def _find_foot(line: Sequence[PointMm], target: PointMm, on: Slice) -> PointMm:
-    """Return the end of a second diameter that begins at ``line[2]`` and goes towards a point."""
+    """Return the end of a second diameter that starts at ``line[2]`` towards a point."""
     start = np.asarray(line[2], np.float64)
     across = on.turn_right(np.subtract(line[1], line[0]))
     return on.clip(start, start + (np.subtract(target, start) @ across) * across)

@@ -1,1 +1,1 @@
-"""Prediction of a case and of many, by a model or several; what is kept; models converted."""
+"""Prediction of one or many cases by one or several models; conversion of models."""

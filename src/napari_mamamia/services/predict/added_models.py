@@ -1,4 +1,4 @@
-"""The models of the window's list: what is there, adding one, what it would take."""
+"""The user's list of models: list, add and remove them, and estimate the cost of a case."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,10 @@ from napari_mamamia.services.predict.run_choices import RunChoices
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What a card shows of a model, in plain lines; `sha256` is whole, "" where none is known."""
+    """The description of a model on its card, as lines of text.
+
+    `sha256` is complete, "" if unknown.
+    """
 
     what: str
     licence: str
@@ -41,17 +44,25 @@ def listed_models() -> tuple[ModelEntry, ...]:
 
 
 def add_to_list(path: Path, name: str = "") -> ModelEntry:
-    """Add a model; see `registry.add_model`."""
+    """Add a model; see `registry.add_model`.
+
+    Parameters
+    ----------
+    path
+        Path of the file or folder.
+    name
+        The name of the model.
+    """
     return add_model(path, default_registry(), name)
 
 
 def remove_from_list(name: str) -> None:
-    """Take a model off the list; its files stay."""
+    """Remove a model from the list; its files stay."""
     forget_model(name, default_registry())
 
 
 def new_host() -> Host:
-    """Return a process for models; nothing is started until it is asked for."""
+    """Return a worker that runs models; its process starts with the first request."""
     return Worker()
 
 
@@ -65,7 +76,15 @@ def why_not_here(segmenter: Segmenter) -> str:
 
 
 def facts_of(entry: ModelEntry, segmenter: PlannedSegmenter) -> ModelFacts:
-    """Return what a card shows of an added model."""
+    """Return the description of an added model for its card.
+
+    Parameters
+    ----------
+    entry
+        The added model.
+    segmenter
+        The trained model.
+    """
     card = entry.card
     facts = dict(card.facts)
     parts = [f"{card.kind.value} {card.configuration}".strip()]
@@ -79,33 +98,41 @@ def facts_of(entry: ModelEntry, segmenter: PlannedSegmenter) -> ModelFacts:
 
 
 def phases_of(segmenter: PlannedSegmenter) -> int:
-    """Return how many phases a model needs at least."""
+    """Return the minimum number of phases that a model needs."""
     expressions = tuple(expression for _, expression in segmenter.channels())
     return phases_needed(expressions, segmenter.recipe)
 
 
 def estimate_case(segmenter: PlannedSegmenter, case: Case, *, measure: bool = False) -> Estimate:
-    """Say what a case would take; see `PlannedSegmenter.estimate`."""
+    """Return the estimated cost of a case; see `PlannedSegmenter.estimate`."""
     return segmenter.estimate(case, measure=measure)
 
 
 def other_models(
     case: Case, choices: RunChoices, not_these: Sequence[str] = ()
 ) -> tuple[Offer, ...]:
-    """Return the models of the list that would do a case within the limit chosen; see `offers`."""
+    """Return the added models that can segment a case within the chosen limit; see `offers`."""
     return offers(case, choices.limit_s, default_registry(), not_these, choices.settings())
 
 
 def convert_in_isolation(entry: ModelEntry, out: Path) -> Converted:
-    """Convert an added model in a closed room; see `convert_model`."""
+    """Convert an added model in a sandbox; see `convert_model`.
+
+    Parameters
+    ----------
+    entry
+        The added model.
+    out
+        The output folder.
+    """
     return convert_model(entry.card, out, isolated=True, recipe=entry.recipe)
 
 
 def _device_text(settings: EngineSettings) -> str:
-    """Return where a model will run, as far as it is known before it is loaded."""
+    """Return the device of a model if it is known before loading."""
     if settings.device == "auto":
-        return "on a graphics card if torch finds one, else the processor"
+        return "on a graphics card if torch finds one, otherwise on the processor"
     if settings.device != "cpu":
         return f"on {settings.device}"
     threads = settings.threads
-    return "on the processor" if threads is None else f"on the processor, {threads} thread(s)"
+    return "on the processor" if threads is None else f"on the processor, threads: {threads}"

@@ -1,4 +1,4 @@
-"""Predicting many cases: one failure costs one row, what is done is kept, also by workers."""
+"""Predict many cases, here or in workers; a failed case does not stop the others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ from napari_mamamia.services.predict.predict import (
 
 
 def own_masks(out: Path) -> Mapping[str, tuple[str, ...]]:
-    """Return the SHA-256 of each mask that the runs in `out` noted, also of earlier versions.
+    """Return the SHA-256 of all masks that runs recorded in `out`, including earlier versions.
 
     Raises
     ------
@@ -60,20 +60,20 @@ def own_masks(out: Path) -> Mapping[str, tuple[str, ...]]:
 
 
 def require_replaceable(mask: Mask, target: Path, own: tuple[str, ...]) -> None:
-    """Refuse to replace a mask that a run going on did not write; an equal one is its own too.
+    """Refuse to replace a mask that this run did not write; an identical mask may be replaced.
 
-    A run that was killed may have written a mask and not noted it yet.
+    An identical mask may come from a killed run that did not record it.
 
     Raises
     ------
     SaveConflictError
-        If another mask is at `target`; it stays.
+        If `target` holds another mask; this mask stays.
     """
     if not target.exists() or sha256_of(target) in own or _is_equal(mask, target):
         return
     raise SaveConflictError(
-        f"{target} is not the mask that this run wrote: it was made or changed by something else "
-        "since, and was kept; move it away, or replace all masks",
+        f"{target} is not the mask that this run wrote, but was made or changed by something "
+        "else, and was kept; move it away, or replace all masks",
         remedies=(Remedy("overwrite"),),
     )
 
@@ -87,7 +87,7 @@ def _is_equal(mask: Mask, target: Path) -> bool:
 
 
 PROBABILITY_FOLDER: Final = "probability"
-"""Folder, below the masks', of probability maps: among the masks they would be taken for cases."""
+"""Folder of probability maps, separate from the masks so that they do not count as cases."""
 
 _ALL: Final = 1000  # steps of a case: reading, predicting, saving
 _READ: Final = 30
@@ -96,7 +96,7 @@ _PREDICTED: Final = 980
 
 @dataclass(frozen=True, slots=True)
 class PredictSummary:
-    """What a prediction run made, what it found done already, and what failed."""
+    """The new predictions of a run, the cases finished before, and the failures."""
 
     saved: tuple[SavedPrediction, ...]
     skipped: tuple[str, ...]
@@ -105,10 +105,10 @@ class PredictSummary:
 
 @dataclass(frozen=True, slots=True)
 class PredictSettings:
-    """Everything that a prediction depends on besides its case, and where it is written.
+    """The output folder, and all settings on which a prediction depends besides its case.
 
-    `probability` says whether the probability map is written too. `registry` holds the models that
-    are offered where this one does not do; None is the user's own.
+    `probability` tells whether to write the probability map too. `registry` is the folder of models
+    to offer if this model fails; None takes the user's own.
     """
 
     choice: ModelChoice
@@ -119,10 +119,10 @@ class PredictSettings:
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """A case as the data set has it, and whether an older mask of it is replaced.
+    """The files of a case, and which of its older masks may be replaced.
 
-    `own` are the sums of those that alone may be replaced, None where any may. It goes to other
-    processes, so of the clinical row only the times are kept.
+    `own` are the checksums of the masks that may be replaced, None for any. This record is sent to
+    other processes, and therefore includes only the times of the clinical row.
     """
 
     files: CaseFiles
@@ -133,9 +133,9 @@ class _About:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A saved prediction as the store keeps it; the sums tell whether it is still there.
+    """A saved prediction in the result store, with checksums of its files.
 
-    `probability_sha256` is "" where no map was written.
+    `probability_sha256` is "" if no map was written.
     """
 
     case_id: str
@@ -160,14 +160,14 @@ def predict_data_set(
 ) -> PredictSummary:
     """Write ``out/ID.nii.gz`` and ``out/ID.json`` for each case.
 
-    With `probability`, ``out/probability/ID.nii.gz`` too. Where time or memory does not suffice for
-    a case, its failure names the models of `registry` (None: the user's own) that would fit.
+    With `probability` it also writes ``out/probability/ID.nii.gz``. If time or memory does not
+    suffice for a case, its failure names the models of `registry` (None: the user's own) that would
+    fit.
 
-    Without `case_ids`, all cases. With RESUME, cases are skipped whose mask is as it was written
-    and whose files, model and settings have not changed since; a mask that is not as the run wrote
-    it stays, and its case fails. With ADD, a case that has a mask by
-    then fails, and its mask stays. Where `place` is this process,
-    `segmenter` does the work and progress shows its tiles; workers load the model themselves.
+    By default all cases are predicted. With RESUME, cases are skipped if their mask, files, model
+    and settings are unchanged; a mask that was changed since stays, and its case fails. With ADD, a
+    case that already has a mask fails, and its mask stays. If `place` is this process, `segmenter`
+    predicts and progress shows its tiles; workers load the model themselves.
 
     Raises
     ------
@@ -176,9 +176,9 @@ def predict_data_set(
     SaveConflictError
         If `out` holds other results.
     MissingExtraError
-        If what runs the model is not installed here; nothing is written then.
+        If the model's runtime is not installed here; nothing is written then.
     """
-    # Behind a scheduler other computers run the model, whatever is installed here.
+    # With a scheduler, other computers run the model, which need not be installed here.
     if place is None or not place.scheduler:
         require_ready(segmenter)
     case_files = [opened.data_set.case(case_id) for case_id in case_ids] or list(
@@ -210,7 +210,9 @@ def predict_data_set(
     opened.workspace.note_data_set()
     return PredictSummary(
         tuple(
-            _restore_prediction(row, out) for row in batch.results if row.case_id not in present_ids
+            SavedPrediction(row.case_id, out / row.file, row.volume_mm3, row.seconds, row.notes)
+            for row in batch.results
+            if row.case_id not in present_ids
         ),
         tuple(row.case_id for row in batch.results if row.case_id in present_ids),
         batch.failures,
@@ -218,7 +220,15 @@ def predict_data_set(
 
 
 def predict_files(inputs: CaseInputs, settings: PredictSettings) -> _Row:
-    """Predict one case in a worker; its model stays loaded for the next."""
+    """Predict one case in a worker; the model stays loaded for the next case.
+
+    Parameters
+    ----------
+    inputs
+        The files of the case.
+    settings
+        Settings of the prediction.
+    """
     return _predict_one_case(inputs, settings, _load_segmenter(settings.choice))
 
 
@@ -255,7 +265,7 @@ def _predict_one_case(inputs: CaseInputs, settings: PredictSettings, segmenter: 
 
 
 def _kept_map(prediction: Prediction, mask: Path, overwrite: bool) -> str:
-    """Write the probability map of a mask, and return its sum."""
+    """Write a prediction's probability map and return its checksum."""
     target = _map_of(mask)
     save_probability(prediction, target, overwrite=overwrite)
     return sha256_of(target)
@@ -276,7 +286,7 @@ def _collect_inputs(
     existing: Existing,
     own: Mapping[str, tuple[str, ...]] | None,
 ) -> CaseInputs:
-    """Return a case with every file that its prediction depends on, by absolute path."""
+    """Return a case with all files on which its prediction depends, by absolute path."""
     images = dict.fromkeys(path for phase in files.phases for path in phase.files)
     others = (files.info, opened.data_set.clinical)
     paths = (*images, *(path for path in others if path is not None))
@@ -289,7 +299,7 @@ def _collect_inputs(
 
 
 def _list_parameters(opened: OpenDataSet, choice: ModelChoice) -> tuple[tuple[str, Setting], ...]:
-    """Return what `run.json` says of the run; another one's results are not gone on with."""
+    """Return the entries of `run.json`; a run with other entries cannot be resumed."""
     parameters = (("model", choice.name), ("data_set", opened.data_set.name))
     return parameters if choice.is_plain else (*parameters, ("settings", choice.key))
 
@@ -303,7 +313,3 @@ def _is_unchanged(row: _Row, out: Path) -> bool:
         return sidecar_path(target).is_file() and sha256_of(target) == row.mask_sha256
     except (OSError, FormatError):
         return False
-
-
-def _restore_prediction(row: _Row, out: Path) -> SavedPrediction:
-    return SavedPrediction(row.case_id, out / row.file, row.volume_mm3, row.seconds, row.notes)

@@ -1,7 +1,7 @@
-"""A model written again with plain numbers in place of pickles, which can run any program.
+"""Convert a model's pickled checkpoints, which can run any code, to safetensors.
 
-What the model computes stays the same to the bit. A checkpoint that wants to run something is
-opened in a closed room only, and what comes out is checked before anything uses it.
+The model's results stay bit-identical. A checkpoint that contains code is opened only in a sandbox,
+and the extracted file is checked before use.
 """
 
 import os
@@ -32,9 +32,8 @@ from napari_mamamia.segmentation.sandbox.isolation import Isolation
 from napari_mamamia.services.batch.child import Child, attempt_in_child
 from napari_mamamia.services.batch.work import CaseInputs, CaseWork
 
-# One trained folder written again: its small files, and each checkpoint beside this process.
-#
-# Networks are opened by another process, which ends with this one: torch never comes into a window.
+# Conversion of one trained folder. Checkpoints are opened in a subprocess, so that torch is never
+# imported in the window's process.
 
 SAFE_SUFFIX: Final = ".safetensors"
 _STEPS: Final = 1000
@@ -42,10 +41,10 @@ _STEPS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class ConvertedFile:
-    """A checkpoint that was written: its name below the model, and the SHA-256 of the old one.
+    """A converted checkpoint: its name below the model, and the SHA-256 of the original.
 
-    `tensors` were stored; further names of the same numbers are in the header. `n_bytes` is the
-    new file's size.
+    `tensors` is the number of stored tensors; the header lists further names of shared tensors.
+    `n_bytes` is the size of the new file.
     """
 
     name: str
@@ -56,9 +55,10 @@ class ConvertedFile:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A trained folder: where it is, its name in the new model, its licence if there is one.
+    """A trained folder: its path, its name in the new model, and its licence if any.
 
-    `isolation` and `limits` are what its checkpoints are opened in; None reads them as data.
+    `isolation` and `limits` define the sandbox for its checkpoints; with None they are read as
+    data, without running code.
     """
 
     root: Path
@@ -72,7 +72,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What the other process made, or the error that it ran into."""
+    """The result or the error of the subprocess."""
 
     tensors: int = 0
     source_sha256: str = ""
@@ -86,10 +86,10 @@ def stages_of(
     isolation: Isolation | None,
     limits: SandboxLimits | None,
 ) -> tuple[Stage, ...]:
-    """Return a model's stages, the one that a cascade refines first.
+    """Return a model's stages in order of execution.
 
-    `folder` is the model's, unpacked. Stages keep their names, which tell trainer, plans and
-    configuration.
+    `folder` is the unpacked folder of the model. Stages keep their names, which contain trainer,
+    plans and configuration.
     """
     root = folder / card.inner if card.inner else _make_absolute(folder)
     name = _clean_name(card.name) if card.is_zip and not card.inner else root.name
@@ -105,12 +105,12 @@ def stages_of(
 
 
 def convert_stage(stage: Stage, into: Path, child: Child) -> tuple[ConvertedFile, ...]:
-    """Write a stage to a new folder of its name in `into`.
+    """Write a stage to a new folder with its name in `into`.
 
     Raises
     ------
     ModelError
-        If a checkpoint cannot be opened or does not fit the plans; see `nnunet_convert.rewrite`.
+        If a checkpoint cannot be opened or does not fit the plans; see `convert.rewrite`.
     SaveError
         If the system refuses to write.
     """
@@ -126,7 +126,7 @@ def convert_stage(stage: Stage, into: Path, child: Child) -> tuple[ConvertedFile
 
 
 def _clean_name(name: str) -> str:
-    """Return a name that stays in its folder, whatever the model calls itself."""
+    """Return a safe folder name for a model's name."""
     return re.sub(r"[^\w.-]", "_", name).lstrip(".") or "model"
 
 
@@ -152,18 +152,18 @@ def _copy_small_files(stage: Stage, target: Path) -> tuple[str, str]:
             shutil.copyfile(stage.root / RECIPE_NAME, target / RECIPE_NAME)
     except (OSError, UnicodeDecodeError) as error:
         raise SaveError(
-            f"the small files of {stage.root} should be copied to {target}, but {error}: make "
+            f"the small files of {stage.root} could not be copied to {target}: {error}; make "
             "room, choose another folder, or copy the model again"
         ) from error
     return texts[0], texts[1]
 
 
 def _list_checkpoints(root: Path) -> tuple[Path, ...]:
-    """Return the checkpoints, of two that differ in their suffix only the one of plain numbers."""
+    """Return the checkpoints; if two differ only in their suffix, the safetensors file."""
     names = sorted(
         weight.name for weight in recognise_model(root, inner="", checksums=False).weights
     )
-    # In order of names .safetensors comes after .pth, and takes its place.
+    # alphabetical order, so that .safetensors replaces .pth
     by_stem = {str(PurePosixPath(name).with_suffix("")): root / name for name in names}
     return tuple(by_stem.values())
 
@@ -171,7 +171,7 @@ def _list_checkpoints(root: Path) -> tuple[Path, ...]:
 def _convert_checkpoint(
     file: Path, stage: Stage, texts: tuple[str, str], target: Path, child: Child
 ) -> ConvertedFile:
-    """Write one checkpoint; it is opened in a closed room if there is one."""
+    """Convert one checkpoint, in a sandbox if there is one."""
     label = f"{file.parent.name}/{file.name}"
     report_progress(0, _STEPS, f"Converting {label}")
     new = target / file.parent.name / f"{file.stem}{SAFE_SUFFIX}"
@@ -179,7 +179,7 @@ def _convert_checkpoint(
     with own_folder() as work:
         source = file
         if stage.isolation is not None and file.suffix != SAFE_SUFFIX:
-            before = f"Opening {label} in the closed room: "
+            before = f"Opening {label} in the sandbox: "
             with part(0, _STEPS // 2, _STEPS, before):
                 source = taken_out(file, stage.isolation, work, stage.limits)
         order = _Order(
@@ -192,7 +192,7 @@ def _convert_checkpoint(
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """`nnunet_convert.Rewriting` as plain texts; importing that would import torch here."""
+    """The fields of `convert.Rewriting` as strings, since importing it would import torch here."""
 
     source: str
     given: str
@@ -203,15 +203,15 @@ class _Order:
 
 
 def _rewrite_in_child(order: _Order, child: Child, text: str) -> _Answer:
-    """Rewrite a checkpoint in the other process; its error is raised here."""
+    """Convert a checkpoint in the subprocess, and raise its error here."""
     work = CaseWork("convert", _rewrite_checkpoint, order, _Answer)
     with part(_STEPS // 2, _STEPS // 2, _STEPS, text):
         outcome = attempt_in_child(child, work, CaseInputs(text), None)
     answer: _Answer | None = outcome.result
     if answer is None:
         raise ModelError(
-            f"{order.given} should be written again, but {outcome.reason}: close other programs "
-            "and try again"
+            f"{order.given} could not be converted: {outcome.reason}; close other programs and "
+            "try again"
         )
     if answer.error is not None:
         raise answer.error
@@ -219,7 +219,7 @@ def _rewrite_in_child(order: _Order, child: Child, text: str) -> _Answer:
 
 
 def _rewrite_checkpoint(inputs: CaseInputs, order: _Order) -> _Answer:
-    """Rewrite a checkpoint; this runs in the other process."""
+    """Convert a checkpoint; this function runs in the subprocess."""
     from napari_mamamia.segmentation.nnunet.convert import Rewriting, rewrite
 
     del inputs
@@ -233,9 +233,9 @@ def _rewrite_checkpoint(inputs: CaseInputs, order: _Order) -> _Answer:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """What was written: the folder, its card, its files, and what the old ones were opened in.
+    """The converted model: folder, card, files, and the sandbox used for its checkpoints.
 
-    `isolation` is "" where they were read as data.
+    `isolation` is "" if they were read as data.
     """
 
     folder: Path
@@ -245,15 +245,18 @@ class Converted:
 
 
 def convertible(model: ModelCard | Path) -> str:
-    """Return "" if a model can be written again as safetensors, else why not; opens no weights."""
+    """Return "" if a model can be converted to safetensors, otherwise the reason.
+
+    No weights are opened.
+    """
     try:
         card = model if isinstance(model, ModelCard) else recognise_model(model, checksums=False)
     except ModelError as error:
         return str(error)
     if card.kind is not ModelKind.NNUNET:
         return (
-            f"only the pickles of an nnU-Net v2 model are written again, {card.path} is of the "
-            f"kind {card.kind.value}: it stays as it is"
+            f"only the pickles of an nnU-Net v2 model can be converted, but {card.path} is of the "
+            f"kind {card.kind.value}; it stays unchanged"
         )
     if card.missing:
         return "; ".join(card.missing)
@@ -263,7 +266,7 @@ def convertible(model: ModelCard | Path) -> str:
 
 
 def isolation_reason(*, as_root: bool = False) -> str:
-    """Return "" if this computer can make a closed room, else why not; it is tried."""
+    """Create a sandbox as a test; return "" on success, otherwise the reason."""
     try:
         sandbox(as_root=as_root)
     except ModelError as error:
@@ -280,38 +283,38 @@ def convert_model(
     limits: SandboxLimits | None = None,
     as_root: bool = False,
 ) -> Converted:
-    """Write an nnU-Net v2 model to the new folder `out`, whole or not at all.
+    """Convert an nnU-Net v2 model into the new folder `out`, completely or not at all.
 
-    Beside the weights it has the same plans.json, dataset.json, licence and recipe; a cascade
-    brings its first stage. Networks are handled in a process beside this one.
+    The plans.json, dataset.json, licence and recipe stay the same; a cascade includes its first
+    stage. Checkpoints are opened in a subprocess.
 
     Parameters
     ----------
     model
-        Its card, or the path of its folder or zip.
+        The card of the model, or the path of its folder or zip.
     out
         A folder that does not exist yet, or is empty.
     isolated
-        Whether each checkpoint is opened in a closed room, whatever it runs.
+        Whether to open each checkpoint in a sandbox, whatever code it contains.
     recipe
-        Written in place of the model's own.
+        A recipe that replaces the model's own.
     limits
-        What opening one checkpoint in the room may use; None takes the usual ones.
+        Limits for opening one checkpoint in the sandbox; None for the default limits.
     as_root
-        Whether root may open it.
+        Whether the root user may open checkpoints.
 
     Raises
     ------
     ModelError
-        If it is no such model, does not fit its plans, or there is no closed room.
+        If the model is no nnU-Net v2 model, does not fit its plans, or there is no sandbox.
     RefusedCheckpointError
-        If opening a checkpoint would run something and `isolated` is off.
+        If a checkpoint contains code and `isolated` is off.
     SaveConflictError
-        If there is something in `out`.
+        If `out` is not empty.
     SaveError
         If the system refuses to write.
     """
-    report_progress(0, 1, "Looking at the model")
+    report_progress(0, 1, "Inspecting the model")
     require_torch()
     card = model if isinstance(model, ModelCard) else recognise_model(model, checksums=False)
     if reason := convertible(card):
@@ -336,22 +339,18 @@ def convert_model(
 def _require_free(out: Path) -> None:
     if os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
         raise SaveConflictError(
-            f"the converted model should go to a new folder, but there is something at {out}: give "
-            "another one; nothing was overwritten"
+            f"the converted model should go to a new folder, but {out} is not empty; give another "
+            "one; nothing was overwritten"
         )
 
 
 def _finish_folder(staging: Path, out: Path) -> None:
-    """Give the whole new folder its name; a folder that holds something is never replaced."""
+    """Rename the finished folder to its final path; never replace a folder with content."""
     _require_free(out)
     try:
         place_folder(staging, out)
     except OSError as error:
-        raise _not_written(out, error) from error
-
-
-def _not_written(out: Path, error: OSError) -> SaveError:
-    return SaveError(
-        f"the converted model should be written to {out}, but {error.strerror or error}: choose "
-        "another folder, or make room"
-    )
+        raise SaveError(
+            f"the converted model could not be written to {out}: {error.strerror or error}; choose "
+            "another folder, or make room"
+        ) from error

@@ -1,4 +1,4 @@
-"""Several models on one case: the mean of their probabilities, the majority's mask, or STAPLE's."""
+"""Fuse several models: mean of probabilities, majority of masks, or STAPLE."""
 
 import hashlib
 import math
@@ -34,17 +34,18 @@ from napari_mamamia.segmentation.model.segmenter import Click, Prediction, Promp
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 from napari_mamamia.segmentation.run.trained import candidates_of, mask_of
 
-# Mean and variance of several models' probability maps, one map in memory at a time.
+# Running mean and variance of probability maps, with one map in memory at a time.
 
-_SLAB: Final = 8  # planes at once
+_SLAB: Final = 8  # planes at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fused:
-    """Where the mean is above a threshold (a tie is not), the mean, and the variance about it.
+    """The mask (mean above a threshold), the mean, and the variance of probability maps.
 
-    `mean` is float16, 0 to 1; `variance` float16, 0 to 0.25, over all maps (not n - 1), None for
-    fewer than two. All ``(z, y, x)``.
+    A voxel with a mean equal to the threshold is background. `mean` is float16, 0 to 1. `variance`
+    is float16, 0 to 0.25, divided by n (not n - 1), None for fewer than two maps. All are ``(z, y,
+    x)``.
     """
 
     above: NDArray[np.bool_]
@@ -54,9 +55,10 @@ class Fused:
 
 @dataclass(slots=True, eq=False)
 class Moments:
-    """Running mean and sum of squared distances from it, float32 ``(z, y, x)``; `count` of maps.
+    """Running mean and sum of squared deviations of `count` maps, float32 ``(z, y, x)``.
 
-    One map alone is its own mean, bit for bit. Source: Welford, Technometrics 4 (1962) 419.
+    The mean of a single map is bit-identical to the map. Source: Welford, Technometrics 4 (1962)
+    419.
     """
 
     count: int = 0
@@ -64,21 +66,21 @@ class Moments:
     squares: NDArray[np.float32] | None = None
 
     def add(self, probability: NDArray[np.float16]) -> None:
-        """Take in one map, ``(z, y, x)``, 0 to 1.
+        """Add one map, ``(z, y, x)``, 0 to 1.
 
         Raises
         ------
         GridMismatchError
-            If its shape is not that of the maps before it.
+            If its shape differs from that of the earlier maps.
         """
         if self.mean is None or self.squares is None:
             self.mean = np.zeros(probability.shape, np.float32)
             self.squares = np.zeros(probability.shape, np.float32)
         if probability.shape != self.mean.shape:
             raise GridMismatchError(
-                f"probabilities that are fused share one grid, but one has shape "
-                f"{probability.shape} (z, y, x), the others {self.mean.shape}: this is a fault of "
-                "the model, choose another"
+                "probabilities to be fused must share one grid, but one has shape "
+                f"{probability.shape} (z, y, x) and the others {self.mean.shape}; this is a fault "
+                "of the model, choose another"
             )
         self.count += 1
         share = np.float32(1 / self.count)
@@ -91,15 +93,15 @@ class Moments:
             self.squares[slab] += away * (values - self.mean[slab])
 
     def result(self, threshold: float) -> Fused:
-        """Return mean, variance, and where the mean is above `threshold`.
+        """Return mean, variance, and the mask of voxels with a mean above `threshold`.
 
         Raises
         ------
         GridMismatchError
-            If no map was taken in.
+            If no map was added.
         """
         if self.mean is None or self.squares is None:
-            raise GridMismatchError("a mean needs at least one map of probabilities: add one first")
+            raise GridMismatchError("a mean needs at least one map of probabilities; add one first")
         shape = self.mean.shape
         above = np.empty(shape, np.bool_)
         mean = np.empty(shape, np.float16)
@@ -115,7 +117,7 @@ class Moments:
 
 
 def share_of_masks(masks: Sequence[NDArray[np.bool_]]) -> NDArray[np.float16]:
-    """Return the share of masks that marked each voxel, float16 ``(z, y, x)``, 0 to 1."""
+    """Return the share of masks that contain each voxel, float16 ``(z, y, x)``, 0 to 1."""
     share = np.empty(masks[0].shape, np.float16)
     for first in range(0, len(share), _SLAB):
         report_progress(first, len(share), "Counting votes")
@@ -129,13 +131,13 @@ def share_of_masks(masks: Sequence[NDArray[np.bool_]]) -> NDArray[np.float16]:
 
 T = TypeVar("T")
 
-_PREDICTED: Final = 940  # of 1000 steps: the models; then fusing
+_PREDICTED: Final = 940  # of 1000 progress steps: the models; the rest is for fusing
 _AVERAGED: Final = 960
 _FUSED: Final = 990
 _MOST_MODELS: Final = 16
-"""As many readers as `annotations.fuse.staple` takes."""
+"""Maximum number of models, from `annotations.fuse.staple`."""
 _LEAST_AGREEMENT: Final = 0.1
-"""Dice with the fused mask below which a model is said to mark something else. Our choice."""
+"""Dice with the fused mask below which a model is reported as deviating. Our choice."""
 _THRESHOLD: Final = 0.5
 _LONGEST_NAME: Final = 120
 
@@ -147,23 +149,23 @@ class _Closable(Protocol):
 
 @dataclass(slots=True, eq=False)
 class FusedSegmenter:
-    """Two or more models as one `Segmenter`; each of them must answer, or the case fails.
+    """Two or more models as one `Segmenter`; the case fails if one of them fails.
 
     Parameters
     ----------
     members
-        2 to 16 models of different names. With MEAN each must give its probability.
+        2 to 16 models with distinct names. With MEAN each model must return its probability.
     rule
-        How their answers become one.
+        The rule that fuses their results.
     limit_s
-        Seconds for the whole case; None for no limit. A model gets what is left of it; one that may
-        give something up plans for an equal share of it among the models still to run, so that the
-        first does not take the last one's time.
+        Seconds for the whole case; None for no limit. Each model gets the remaining time. A model
+        that may reduce its cost plans for an equal share of the remaining time, so that time is
+        left for later models.
 
     Raises
     ------
     ModelError
-        If there are too few or too many models, or two have one name.
+        If there are too few or too many models, or two models have the same name.
     """
 
     members: tuple[Segmenter, ...]
@@ -175,7 +177,7 @@ class FusedSegmenter:
 
     @property
     def name(self) -> str:
-        """Short name, fit for a folder: rule and models."""
+        """Short name, suitable for a folder: rule and models."""
         name = f"{self.rule.value}_{self._join_names('+')}"
         if len(name.encode()) <= _LONGEST_NAME:
             return name
@@ -190,7 +192,7 @@ class FusedSegmenter:
 
     @property
     def note(self) -> str:
-        """What a reader of the result must know: the rule, and what each model's results carry."""
+        """The caveat that is shown with every result: the rule, and the models' own caveats."""
         notes = "; ".join(f"{member.name}: {member.note}" for member in self.members)
         return f"{self.rule.said} of {len(self.members)} models: {notes}"
 
@@ -200,14 +202,16 @@ class FusedSegmenter:
         Returns
         -------
         Prediction
-            `probability` is the mean of the models' with MEAN, else the share of models that marked
-            the voxel; `variance` is there if every model gave a probability. `seconds` are those of
-            all models and of fusing, `peak_memory_bytes` is the largest.
+            With MEAN, `probability` is the mean of the models' probabilities, otherwise the share
+            of masks that contain the voxel. `variance` exists if every model returned a
+            probability. `seconds` include all models and the fusion; `peak_memory_bytes` is the
+            largest peak of any process.
 
         Raises
         ------
         ModelError
-            If a model fails, with its name; OutOfMemoryError and OverLimitError keep their type.
+            If a model fails; the message names the model. OutOfMemoryError and OverLimitError keep
+            their type.
         """
         started = time.monotonic()
         predictions: list[Prediction] = []
@@ -225,9 +229,9 @@ class FusedSegmenter:
             elif moments is not None:
                 with part(steps[1], steps[1], 1000):
                     moments.add(one.probability)
-            # The moments have it by now: only one map is held at a time.
+            # already added to the moments, so that only one map is in memory
             predictions.append(replace(one, probability=None, variance=None))
-        # Raises where the last model went over the limit.
+        # Raises if the last model exceeded the limit.
         self._seconds_left(started)
         begun = time.perf_counter()
         maps = None
@@ -236,7 +240,7 @@ class FusedSegmenter:
                 maps = moments.result(_THRESHOLD)
         with part(_AVERAGED, _FUSED, 1000):
             mask, probability, parameters = self._fuse_masks(predictions, maps)
-        report_progress(_FUSED, 1000, "Looking for regions")
+        report_progress(_FUSED, 1000, "Searching for regions")
         candidates = tuple(candidates_of(mask, case, prompt))
         if isinstance(prompt, Click) and candidates:
             mask = mask_of(candidates[0], mask.shape)
@@ -257,7 +261,7 @@ class FusedSegmenter:
         )
 
     def close(self) -> None:
-        """Let go of every model."""
+        """Release every model."""
         for member in self.members:
             if isinstance(member, _Closable):
                 member.close()
@@ -270,14 +274,13 @@ class FusedSegmenter:
         left = started + self.limit_s - time.monotonic()
         if left <= 0:
             raise OverLimitError(
-                f"{self._join_names(', ')} should be done within {duration_text(self.limit_s)} in "
-                "all, "
-                "but took longer: allow more time, or choose fewer models"
+                f"{self._join_names(', ')} should finish within {duration_text(self.limit_s)} in "
+                "all, but took longer; allow more time, or choose fewer models"
             )
         return left
 
     def _with_time_left(self, number: int, started: float) -> Segmenter:
-        """Return a model with what is left of the limit."""
+        """Return a model with the remaining time as its limit."""
         member, left = self.members[number], self._seconds_left(started)
         if left is None or not isinstance(member, PlannedSegmenter):
             return member
@@ -288,7 +291,7 @@ class FusedSegmenter:
     def _require_probability(self, found: Prediction, member: Segmenter) -> None:
         if self.rule is FusionRule.MEAN and found.probability is None:
             raise ModelError(
-                f"the mean needs every model's probability, but {member.name} gives none: fuse by "
+                f"the mean needs every model's probability, but {member.name} gives none; fuse by "
                 "majority or staple"
             )
 
@@ -297,7 +300,7 @@ class FusedSegmenter:
     def _fuse_masks(
         self, found: Sequence[Prediction], maps: Fused | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.float16], tuple[tuple[str, Setting], ...]]:
-        """Return mask, probability, and what the rule has to say."""
+        """Return the mask, the probability, and the parameters of the rule."""
         if self.rule is FusionRule.MEAN and maps is not None:
             return maps.above, maps.mean, (("threshold", _THRESHOLD),)
         masks = [one.mask.array for one in found]
@@ -344,53 +347,53 @@ class FusedSegmenter:
         for member, one in zip(self.members, found, strict=True):
             yield from (f"{member.name}: {note}" for note in one.notes)
         if not mask.any():
-            yield f"the {self.rule.said} of {len(found)} models marks nothing"
+            yield f"the {self.rule.said} of {len(found)} models is empty"
             return
         for member, one in zip(self.members, found, strict=True):
             agreement = dice(one.mask.array, mask)
             if agreement < _LEAST_AGREEMENT:
                 yield (
-                    f"{member.name} marks something else than the fused mask (Dice "
-                    f"{agreement:.2f}): look at each model alone"
+                    f"{member.name} disagrees with the fused mask (Dice {agreement:.2f}); look at "
+                    "each model alone"
                 )
 
 
 def _find_digest(parameters: Iterable[tuple[str, Setting]]) -> str:
-    """Return the SHA-256 of what answered, as its parameters have it; "" where they do not."""
+    """Return the SHA-256 of the model in its parameters; "" without one."""
     told = dict(parameters)
     return next((str(told[name]) for name in MODEL_DIGESTS if told.get(name)), "")
 
 
 def require_fusible(names: Sequence[str]) -> None:
-    """Raise `ModelError` unless models of these names can be fused."""
+    """Raise `ModelError` unless models with these names can be fused."""
     if not 2 <= len(names) <= _MOST_MODELS:
         raise ModelError(
-            f"2 to {_MOST_MODELS} models can be fused, got {len(names)} ({', '.join(names)}): "
-            "choose among them, or name another one"
+            f"expected 2 to {_MOST_MODELS} models to fuse, but got {len(names)} "
+            f"({', '.join(names)}); choose among them, or name another one"
         )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ModelError(
-            f"models that are fused should have different names, but {', '.join(twice)} comes more "
-            "than once: name each model once; add another model of that name under a name of its "
-            "own",
+            f"expected models with different names to fuse, but {', '.join(twice)} occurs more "
+            "than once; name each model once; add another model of that name under a different "
+            "name",
             remedies=(Remedy(command="models add"),),
         )
 
 
 @contextmanager
 def _named_in_errors(name: str) -> Iterator[None]:
-    """Name the model in an error of the block."""
+    """Add the model's name to an error raised in the block."""
     try:
         yield
     except MamamiaError as error:
-        text = f"{name}, one of the models to be fused, failed: {error}"
+        text = f"{name}, one of the models to fuse, failed: {error}"
         keeps_type = isinstance(error, OutOfMemoryError | OverLimitError)
         raise (type(error)(text) if keeps_type else ModelError(text)) from error
 
 
 def _largest_peak(found: Sequence[Prediction]) -> int | None:
-    """Return the largest peak of the processes that computed; None stands for this one."""
+    """Return the largest peak memory of the computing processes; None stands for this process."""
     own_peak = process_peak_memory_bytes()
     peaks = [one.peak_memory_bytes or own_peak for one in found]
     return max((peak for peak in peaks if peak is not None), default=None)

@@ -1,4 +1,4 @@
-"""Small pictures of what a model gets of a case: one for each channel, of one slice only."""
+"""Thumbnails of a model's input channels for one slice."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,17 +21,17 @@ from napari_mamamia.segmentation.model.recipe_input import (
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 
 LARGEST_PIXELS: Final = 96
-"""Longer side of a picture; several fit side by side into the dock."""
+"""Longer side of a thumbnail in pixels, so that several fit next to each other."""
 
 _WINDOW: Final = (1.0, 99.0)
-"""Percentiles that are drawn black and white. Our choice: single bright vessels do not count."""
+"""Percentiles that are displayed black and white. Our choice: bright vessels are clipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputChannel:
-    """One input: its name in the model, the expression that makes it, and both in plain words.
+    """One input channel: its name in the model, its expression, and a description of both.
 
-    `expression` is "" where there is nothing to show; `text` then says why.
+    `expression` is "" if there is no thumbnail; `text` then holds the reason.
     """
 
     name: str
@@ -41,10 +41,10 @@ class InputChannel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InputPicture:
-    """One channel as grey values ``(row, column)`` uint8 in the display frame, upright.
+    """The thumbnail of a channel, uint8 ``(row, column)``, upright in the display frame.
 
-    `low` and `high` are the channel's values that are black and white; None as `pixels` where the
-    channel has nothing to show.
+    `low` and `high` are the channel's values displayed black and white. `low`, `high` and `pixels`
+    are None for a channel without a thumbnail.
     """
 
     channel: InputChannel
@@ -55,7 +55,7 @@ class InputPicture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InputPictures:
-    """The pictures of one slice, its index along the slice axis, and "" or what looks wrong."""
+    """The thumbnails of one slice, its index along the slice axis, and a warning ("" for none)."""
 
     pictures: tuple[InputPicture, ...]
     slice_index: int
@@ -63,7 +63,7 @@ class InputPictures:
 
 
 def model_channels(segmenter: PlannedSegmenter) -> tuple[InputChannel, ...]:
-    """Return what a trained model gets, in order: "channel 0 DCE_pre ← phase 0"."""
+    """Return the input channels of a trained model, such as "channel 0 DCE_pre ← phase 0"."""
     return tuple(
         InputChannel(name, expression, f"channel {number} {name} ← {_in_words(expression)}")
         for number, (name, expression) in enumerate(segmenter.channels())
@@ -71,7 +71,7 @@ def model_channels(segmenter: PlannedSegmenter) -> tuple[InputChannel, ...]:
 
 
 def kinetic_channels(case: Case, choice: PhaseChoice) -> tuple[InputChannel, ...]:
-    """Return what the weight-free model gets: before contrast, early, late."""
+    """Return the input channels of the kinetic segmenter: before contrast, early, late."""
     named: tuple[tuple[str, int | None], ...] = (
         ("before contrast", 0),
         ("early", choice.early),
@@ -86,7 +86,7 @@ def kinetic_channels(case: Case, choice: PhaseChoice) -> tuple[InputChannel, ...
 
 
 def shared_channels(each: Sequence[Sequence[InputChannel]]) -> tuple[InputChannel, ...]:
-    """Return what several models get together, each expression once, in order of first use."""
+    """Return the input channels of several models, each expression once, in order of first use."""
     used = dict.fromkeys(
         channel.expression for channels in each for channel in channels if channel.expression
     )
@@ -100,24 +100,24 @@ def input_pictures(
     whole_numbers: bool = False,
     slice_index: int | None = None,
 ) -> InputPictures:
-    """Return the pictures of one slice of a case.
+    """Return the thumbnails of one slice of a case.
 
     Parameters
     ----------
     case
-        All its phases read.
+        The case with all its phases.
     channels
         See `model_channels` and `kinetic_channels`.
     whole_numbers
         As in `Recipe`.
     slice_index
-        Along the array axis across the acquisition plane; None, or one that does not exist, takes
-        the middle one. Only this slice is computed.
+        Index along the array axis across the acquisition plane. None or an index outside the volume
+        selects the central slice. Only this slice is computed.
 
     Raises
     ------
     CaseError
-        If a channel needs a phase that the case has not, or has not read yet.
+        If a channel needs a phase that the case does not have, or has not read yet.
     """
     case.require_phases(phases_needed([channel.expression for channel in channels], Recipe()))
     part, index = _one_slice(case, slice_index)
@@ -134,7 +134,7 @@ def input_pictures(
 
 
 def _one_slice(case: Case, wanted: int | None) -> tuple[Case, int]:
-    """Return the case cut to one slice, and its index along the axis across the slices."""
+    """Return the case cropped to one slice, and its index along the axis across the slices."""
     axis = case.grid.display_frame().order[0]
     count = case.grid.shape[axis]
     index = count // 2 if wanted is None or not 0 <= wanted < count else wanted
@@ -158,9 +158,9 @@ def _make_picture(channel: InputChannel, made: NDArray[Any], grid: Grid) -> Inpu
 
 
 def _turn_upright(made: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
-    """Return the one slice upright, in square pixels of which `LARGEST_PIXELS` are the most.
+    """Resample a slice upright to square pixels, `LARGEST_PIXELS` at most on the longer side.
 
-    Values are means over about a pixel, so that nothing between two pixels is lost.
+    Each pixel is a mean over its area, so that no detail between two pixels is lost.
     """
     frame = grid.display_frame()
     plane = np.nan_to_num(frame.to_display(made)[0].astype(np.float32))
@@ -177,14 +177,14 @@ def _turn_upright(made: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
 
 
 def _find_centres(voxels: int, pixels_per_voxel: float) -> NDArray[np.intp]:
-    """Return the voxel in which the centre of each pixel lies."""
+    """Return the index of the voxel that contains the centre of each pixel."""
     pixels = max(round(voxels * pixels_per_voxel), 1)
     places = (np.arange(pixels) + 0.5) * voxels / pixels
     return np.minimum(places.astype(np.intp), voxels - 1)
 
 
 def _in_words(expression: str) -> str:
-    """Return a channel's expression for people: ``p1-p0`` is "phase 1 - phase 0"."""
+    """Return a channel's expression in words: ``p1-p0`` is "phase 1 - phase 0"."""
     parts = [f"phase {one[1:]}" if one[1:].isdigit() else one for one in expression.split("-")]
     return " - ".join(part.replace("_", " ") for part in parts)
 

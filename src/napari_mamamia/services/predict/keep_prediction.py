@@ -1,4 +1,4 @@
-"""Keeping a prediction where one of the same model may lie: replaced only if that was said."""
+"""Save a prediction; an existing one of the same model is replaced only on request."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from napari_mamamia.services.predict.predict import save_prediction
 
 @dataclass(frozen=True, slots=True)
 class KeptPrediction:
-    """A prediction that lies in a workspace: its model's folder, its file, when it was made."""
+    """A saved prediction in a workspace: its model's folder, its file, its time."""
 
     name: str
     case_id: str
@@ -29,7 +29,17 @@ class KeptPrediction:
 
 
 def kept_prediction(workspace: Workspace, name: str, case_id: str) -> KeptPrediction | None:
-    """Return what lies there of a model for a case, with its local time; None for nothing."""
+    """Return a model's saved prediction of a case with its local time, None if there is none.
+
+    Parameters
+    ----------
+    workspace
+        The workspace of the data set.
+    name
+        The name of the model.
+    case_id
+        The case.
+    """
     path = workspace.prediction(name, case_id)
     try:
         file = FileState.of(path)
@@ -55,20 +65,20 @@ def keep_prediction(
     Parameters
     ----------
     replaces
-        The one that its user said may go. Without it nothing that exists is replaced.
+        The prediction that the user agreed to replace; with None nothing is replaced.
     beside
-        Leave what is there, and take the next free name: ``predictions/MODEL 2``.
+        Whether to keep the existing prediction and use the next free name, ``predictions/MODEL 2``.
 
     Raises
     ------
     SaveConflictError
-        If something else than `replaces` is there; it stays.
+        If a prediction other than `replaces` exists; the existing prediction stays.
     SaveError
         If the system refuses to write.
     """
     provenance = prediction.mask.provenance
     if provenance is None:
-        raise ModelError("a prediction without provenance is not saved: use predict_case")
+        raise ModelError("a prediction without provenance cannot be saved; use predict_case")
     name = provenance.name if replaces is None else replaces.name
     if beside:
         names = _number_names(provenance.name)
@@ -80,8 +90,8 @@ def keep_prediction(
     entry = kept_prediction(workspace, name, case.case_id)
     if entry is None:
         raise SaveConflictError(
-            f"expected the prediction just saved at {target}, but it is gone: something else "
-            "removed it; predict again"
+            f"expected the prediction just saved at {target}, but it was removed by something "
+            "else; predict again"
         )
     return entry
 
@@ -99,5 +109,5 @@ def _require_same(
         return
     raise SaveConflictError(
         f"expected {'that ' if replaces else 'no '}prediction of {name} for {case_id}, but there "
-        f"is {there}: it was kept; say whether it may be replaced, or keep both"
+        f"is {there}, which was kept; replace it, or keep both"
     )

@@ -1,4 +1,4 @@
-"""Which model runs, and how: from what a person typed or clicked to a segmenter."""
+"""Create segmenters from the chosen models and settings."""
 
 import hashlib
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ from napari_mamamia.services.predict.run_choices import RunChoices
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model and its settings as plain values, for another process and for fingerprints.
+    """A model and its settings as plain values, for other processes and for fingerprints.
 
-    `weights` is empty for a model that needs none. Where the files are does not matter to the
-    result, so `path` is not part of its text. Several models on one case are `members`, fused by
-    the rule `fusion`; of the rest only name and budget have a meaning then.
+    `weights` is empty for a model without weights. `path` is not part of the key, because the
+    location of the files does not affect the result. Several models are `members`, fused by the
+    rule `fusion`; of the other fields only name and budget apply then.
     """
 
     name: str
@@ -50,26 +50,27 @@ class ModelChoice:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every model's name."""
+        """The name of every model."""
         return tuple(member.name for member in self.members) or (self.name,)
 
     @property
     def engine_settings(self) -> EngineSettings:
-        """How a trained model runs: its own settings, or those of the first trained member."""
+        """The settings of a trained model, or those of the first trained member."""
         trained = (member.settings for member in self.members if member.weights)
         return next(trained, self.settings)
 
     @property
     def is_plain(self) -> bool:
-        """Whether its name says it all: one model without weights."""
+        """Whether the name defines the choice completely: a single model without weights."""
         return not self.weights and not self.members
 
     @property
     def key(self) -> str:
-        """Digest of everything that the result depends on.
+        """Digest of everything on which the result depends.
 
-        Threads are left out, so that a run goes on with another number of workers or on another
-        computer: they move sums in their last places, and each case's file says how many it had.
+        The number of threads is excluded, so that a run can be resumed with another number of
+        workers or on another computer. Threads change only the last digits of sums, and each case's
+        file records their number.
         """
         return hashlib.sha256(repr(_without_threads(self)).encode()).hexdigest()[:32]
 
@@ -84,10 +85,22 @@ def open_model(
 ) -> Segmenter:
     """Return the segmenter for a model's name or path.
 
+    Parameters
+    ----------
+    wanted
+        Name or path of the model.
+    choices
+        The user's settings of a run.
+    host
+        Where models run.
+    registry
+        Folder of added models; None for the user's own.
+
     Raises
     ------
     ModelError
-        If there is none, it cannot be run, or the weight-free one is asked for what it has not.
+        If there is no such model, it cannot be run, or a model without weights gets a setting that
+        it does not have.
     """
     if any(segmenter.name == wanted for segmenter in segmenters()):
         _require_no_network_choices(wanted, choices)
@@ -103,14 +116,27 @@ def open_models(
     host: Host,
     registry: Path | None = None,
 ) -> FusedSegmenter:
-    """Return the segmenter for several models' names or paths, fused by `rule`.
+    """Return one segmenter for several models' names or paths, fused by `rule`.
 
-    Choices that only a trained model has hold for the trained ones among them.
+    Settings that only trained models have are ignored by the other models.
+
+    Parameters
+    ----------
+    wanted
+        Names or paths of the models.
+    rule
+        The rule of fusion.
+    choices
+        The user's settings of a run.
+    host
+        Where models run.
+    registry
+        Folder of added models; None for the user's own.
 
     Raises
     ------
     ModelError
-        As `open_model` and `fused` do.
+        As `open_model` and `fused`.
     """
     by_name = {segmenter.name: segmenter for segmenter in segmenters()}
     if not set(wanted) - set(by_name):
@@ -123,24 +149,35 @@ def open_models(
 def fused(
     members: Sequence[ModelEntry | Segmenter], rule: FusionRule, choices: RunChoices, host: Host
 ) -> FusedSegmenter:
-    """Return added models, and models without weights, as one.
+    """Return one segmenter that fuses several models.
 
-    All of them run on `host`, one after the other, with the same choices. Their probabilities are
-    kept where `rule` needs them.
+    All models run on `host` one after the other, with the same settings. Their probabilities are
+    kept if `rule` needs them.
+
+    Parameters
+    ----------
+    members
+        The models to fuse.
+    rule
+        The rule of fusion.
+    choices
+        The user's settings of a run.
+    host
+        Where models run.
 
     Raises
     ------
     ModelError
-        If there are fewer than two or too many, two have one name, one gives no probability though
-        the rule needs it, or recipe, folds and model do not fit each other.
+        If there are too few or too many models, two models have the same name, a model lacks the
+        probability that the rule needs, or recipe, folds and model do not fit each other.
     """
     require_fusible([member.name for member in members])
     mean = rule is FusionRule.MEAN
     without = [member.name for member in members if not isinstance(member, ModelEntry)]
     if mean and without:
         raise ModelError(
-            f"the mean needs every model's probability, but {', '.join(without)} gives none: it "
-            "marks voxels by thresholds. Fuse by majority or staple, or leave it out"
+            f"the mean needs every model's probability, but {', '.join(without)} gives none, "
+            "since it uses thresholds; fuse by majority or staple, or leave it out"
         )
     member_choices = replace(choices, keep_probability=True) if mean else choices
     models = tuple(
@@ -152,7 +189,7 @@ def fused(
 
 
 def _require_different(members: Sequence[Segmenter]) -> None:
-    """Raise `ModelError` where one model stands under two names: it would count double."""
+    """Raise `ModelError` if a model occurs under two names, since it would count twice."""
     seen: dict[str, str] = {}
     for member in members:
         if not isinstance(member, PlannedSegmenter):
@@ -160,15 +197,15 @@ def _require_different(members: Sequence[Segmenter]) -> None:
         key = repr((member.card.sha256, member.settings, member.recipe))
         if key in seen:
             raise ModelError(
-                f"models that are fused should differ, but {seen[key]} and {member.name} have the "
+                f"expected different models to fuse, but {seen[key]} and {member.name} have the "
                 f"same weights (sha256 {member.card.sha256[:12]}) and settings, which would count "
-                "double: leave one out"
+                "twice; leave one out"
             )
         seen[key] = member.name
 
 
 def _require_no_network_choices(name: str, choices: RunChoices) -> None:
-    """Raise `ModelError` where a choice would be passed over in silence."""
+    """Raise `ModelError` for settings that the model would silently ignore."""
     asked = {
         f"the device {choices.device}": choices.device in ("cuda", "mps"),
         f"the backend {choices.backend}": choices.backend == "openvino",
@@ -184,18 +221,28 @@ def _require_no_network_choices(name: str, choices: RunChoices) -> None:
     flags = ", ".join(option for option, is_asked in asked.items() if is_asked)
     if flags:
         raise ModelError(
-            f"{name} should run without choices that only a trained model has, got {flags}: leave "
-            "them out, it runs on the processor in seconds"
+            f"{name} should run without settings that only a trained model has, but got {flags}; "
+            "leave them out: it runs on the processor in seconds"
         )
 
 
 def planned(entry: ModelEntry, choices: RunChoices, host: Host) -> PlannedSegmenter:
-    """Return an added model's segmenter, under the name that it was added by."""
+    """Return the segmenter of an added model, under its name in the list.
+
+    Parameters
+    ----------
+    entry
+        The added model.
+    choices
+        The user's settings of a run.
+    host
+        Where models run.
+    """
     recipe = model_recipe(entry, choices.recipe)
     if not choices.postprocessing:
         recipe = replace(recipe, post=())
     card = with_network(entry.card, recipe.network)
-    if card.network is not None:  # so that the choice as plain values says all of it
+    if card.network is not None:  # makes the choice complete as plain values
         recipe = replace(recipe, network=card.network)
     settings = recipe.settings(choices.settings())
     _require_fits(card, settings, choices)
@@ -203,9 +250,8 @@ def planned(entry: ModelEntry, choices: RunChoices, host: Host) -> PlannedSegmen
     absent = [fold for fold in folds if fold not in entry.card.folds]
     if absent:
         raise ModelError(
-            f"{entry.name} should have fold(s) {', '.join(folds)}, but {', '.join(absent)} is not "
-            f"there; it has {', '.join(entry.card.folds) or 'none'}: choose among these, or leave "
-            "the folds out"
+            f"{entry.name} has the folds {', '.join(entry.card.folds) or 'none'}, but not "
+            f"{', '.join(absent)}; choose among these, or leave the folds out"
         )
     return PlannedSegmenter(
         replace(card, name=entry.name),
@@ -217,25 +263,25 @@ def planned(entry: ModelEntry, choices: RunChoices, host: Host) -> PlannedSegmen
 
 
 def _require_fits(card: ModelCard, settings: EngineSettings, choices: RunChoices) -> None:
-    """Raise `ModelError` where a network in a single file would pass over a choice in silence."""
+    """Raise `ModelError` if a network in a single file would silently ignore a setting."""
     require_network_choices(card, settings)
     spec = MODEL_KINDS.get(card.kind)
     if spec is not None and choices.backend not in ("auto", *spec.backends):
         raise ModelError(
-            f"{card.name} is a file of {card.kind.value}, which {choices.backend} does not run: "
+            f"{card.name} is a file of {card.kind.value}, which {choices.backend} does not run; "
             f"choose the backend {' or '.join(('auto', *spec.backends))}"
         )
 
 
 def require_ready(segmenter: Segmenter) -> None:
-    """Raise `MissingExtraError` unless what runs the model, or each of several, is installed."""
+    """Raise `MissingExtraError` if the runtime of any of the models is not installed."""
     for member in segmenter.members if isinstance(segmenter, FusedSegmenter) else (segmenter,):
         if isinstance(member, PlannedSegmenter):
             require_installed(member.card, member.settings)
 
 
 def choice_of(segmenter: Segmenter) -> ModelChoice:
-    """Return a segmenter as plain values."""
+    """Return the choice that describes a segmenter."""
     if isinstance(segmenter, FusedSegmenter):
         return ModelChoice(
             segmenter.name,
@@ -258,14 +304,14 @@ def choice_of(segmenter: Segmenter) -> ModelChoice:
 
 
 def segmenter_of(choice: ModelChoice, host: Host | None = None) -> Segmenter:
-    """Return the segmenter of a choice, in this process unless `host` says otherwise."""
+    """Return the segmenter of a choice, in this process without a `host`."""
     if choice.fusion is not None:
         shared = host or EngineHost()
         members = tuple(segmenter_of(member, shared) for member in choice.members)
         return FusedSegmenter(members, choice.fusion, choice.budget.limit_s)
     if not choice.weights:
         return segmenter_named(choice.name)
-    # The choice brings the checksums: no worker reads gigabytes to make them again.
+    # The choice includes the checksums, so that no worker reads gigabytes to compute them again.
     card = recognise_model(choice.path, inner=choice.inner, checksums=False)
     card = with_network(card, choice.recipe.network)
     return PlannedSegmenter(

@@ -1,4 +1,4 @@
-"""Looking at a model's recipe and changing it, for the window's editor."""
+"""Read and change a model's recipe, for the window's editor."""
 
 import os
 from dataclasses import dataclass, replace
@@ -17,22 +17,22 @@ from napari_mamamia.segmentation.run.registry import (
 
 @dataclass(frozen=True, slots=True)
 class RecipeSetting:
-    """What the editor shows of a model.
+    """The state of the recipe editor for a model.
 
     Parameters
     ----------
     entry
         The model.
     recipe
-        What is edited: the chosen one, or the model's own.
+        The recipe in the editor: the user's or the model's own.
     own
-        The model's own: beside it, or none, which is `Recipe()`.
+        The model's own recipe: the file next to the model, or `Recipe()` without such a file.
     presets
         The published pipelines by name.
     place
-        Where a recipe beside the model would lie.
+        Path of the recipe file next to the model.
     place_problem
-        Why none can be written there, "" if one can.
+        Why this file cannot be written, "" if it can.
     """
 
     entry: ModelEntry
@@ -44,12 +44,12 @@ class RecipeSetting:
 
 
 def open_recipe(entry: ModelEntry, chosen: str = "") -> RecipeSetting:
-    """Return what the editor shows; `chosen` as in `model_recipe`.
+    """Return the state of the editor; `chosen` is as in `model_recipe`.
 
     Raises
     ------
     ModelError
-        If the recipe beside the model cannot be read.
+        If the recipe file next to the model cannot be read.
     """
     recipe_path = _find_recipe_path(entry.card)
     return RecipeSetting(
@@ -63,16 +63,23 @@ def open_recipe(entry: ModelEntry, chosen: str = "") -> RecipeSetting:
 
 
 def keep_recipe(entry: ModelEntry, recipe: Recipe) -> ModelEntry:
-    """Keep a recipe in the user's list of models; the model stays as it is.
+    """Store a recipe in the user's list of models; the model stays unchanged.
 
-    The model's own recipe is kept as "none of the user's".
+    If the recipe equals the model's own, the user's recipe is removed from the list.
+
+    Parameters
+    ----------
+    entry
+        The added model.
+    recipe
+        The recipe of the model.
 
     Raises
     ------
     SaveError
         If the list cannot be written.
     """
-    report_progress(0, 1, "Keeping the recipe")
+    report_progress(0, 1, "Storing the recipe")
     new_entry = set_recipe(
         entry, None if recipe == _read_own_recipe(entry) else recipe, default_registry()
     )
@@ -81,18 +88,27 @@ def keep_recipe(entry: ModelEntry, recipe: Recipe) -> ModelEntry:
 
 
 def write_beside(entry: ModelEntry, recipe: Recipe, *, overwrite: bool = False) -> ModelEntry:
-    """Write a recipe beside the model; the user's own then steps back for it.
+    """Write a recipe file next to the model, and remove the user's recipe from the list.
+
+    Parameters
+    ----------
+    entry
+        The added model.
+    recipe
+        The recipe of the model.
+    overwrite
+        Whether to replace an existing file.
 
     Raises
     ------
     SaveConflictError
-        If there is one and `overwrite` is off.
+        If the file exists and `overwrite` is off.
     SaveError
-        If the place cannot be written.
+        If the folder cannot be written.
     """
     report_progress(0, 2, "Writing the recipe")
     write_recipe(recipe, _find_recipe_path(entry.card), overwrite=overwrite)
-    report_progress(1, 2, "Keeping the model")
+    report_progress(1, 2, "Storing the model")
     changed = replace(entry, card=replace(entry.card, has_recipe=True))
     new_entry = set_recipe(changed, None, default_registry())
     report_progress(2, 2, "Written")
@@ -104,7 +120,7 @@ def _read_own_recipe(entry: ModelEntry) -> Recipe:
 
 
 def _find_recipe_path(card: ModelCard) -> Path:
-    """Return where a recipe lies beside a model: in its folder, or in that of its one file."""
+    """Return the path of the recipe file in the model's folder, or in that of its file."""
     folder = card.path if card.path.is_dir() else card.path.parent
     return folder / card.inner / RECIPE_NAME if card.path.is_dir() else folder / RECIPE_NAME
 
@@ -112,12 +128,12 @@ def _find_recipe_path(card: ModelCard) -> Path:
 def _place_problem(card: ModelCard, place: Path) -> str:
     if card.is_zip:
         return (
-            f"a recipe beside the model should go into {card.path}, but a zip is not written to: "
+            f"a recipe next to the model should go into {card.path}, but a zip cannot be changed; "
             "unpack it, or save the recipe in your own list"
         )
     if not os.access(place.parent, os.W_OK):
         return (
-            f"a recipe beside the model should go to {place}, but that folder cannot be written "
-            "to: save the recipe in your own list"
+            f"a recipe next to the model should go to {place}, but that folder cannot be written; "
+            "save the recipe in your own list"
         )
     return ""

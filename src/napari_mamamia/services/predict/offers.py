@@ -1,4 +1,7 @@
-"""Other models of this computer that would fit a case; they are offered, never taken."""
+"""Find other models of this computer that fit a case within the limits.
+
+They are offered in error messages, and never run automatically.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -27,14 +30,16 @@ T = TypeVar("T")
 
 _KINETIC_PHASES: Final = 2
 _KINETIC_S_PER_MEGAVOXEL: Final = 0.1
-"""Seconds of the kinetic threshold for a million voxels. Source: benchmarks/kinetic_segmenter.py
---time, 160 x 448 x 448: 1.9 s on two cores, 0.06 s; slower computers are allowed for."""
+"""Seconds of the kinetic threshold per million voxels. Source: benchmarks/kinetic_segmenter.py
+--time,
+160 x 448 x 448: 1.9 s on two cores, 0.06 s; with a margin for slower computers.
+"""
 _KINETIC_LEAST_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A model that would do a case: its name for ``--model``, its title, and about how long."""
+    """A model that fits a case: its name, its title, and its estimated time in seconds."""
 
     name: str
     title: str
@@ -42,7 +47,7 @@ class Offer:
 
     @property
     def text(self) -> str:
-        """One clause for people.
+        """The offer as part of a sentence.
 
         Examples
         --------
@@ -59,26 +64,26 @@ def offers(
     not_this: Sequence[str] = (),
     settings: EngineSettings | None = None,
 ) -> tuple[Offer, ...]:
-    """Return the models that would do `case` within a limit and the free memory, fastest first.
+    """Return the models that fit `case`, the time limit and the free memory, fastest first.
 
-    Only models whose speed on this computer is known from an earlier run with the same device,
-    backend, precision and threads, and the weight-free one. Nothing is loaded or computed: tiles
-    come from the plans, the recipe or the bundle's configs, over the whole volume and with all
-    mirrored copies, so that a run takes as long or less. A model whose tiles they do not tell, such
-    as a bundle that looks at the whole volume at once, is not offered.
+    Candidates are the model without weights, and models whose speed on this computer is known from
+    an earlier run with the same device, backend, precision and threads. Nothing is loaded or run.
+    The number of tiles comes from the plans, the recipe or the bundle's configs, for the whole
+    volume with all mirrored copies, so that the estimate is an upper bound. A model without known
+    tiles, such as a bundle that uses the whole volume at once, is not offered.
 
     Parameters
     ----------
     case
-        Its grid and its number of phases count.
+        The case; only its grid and number of phases are used.
     limit_s
-        Seconds for the case; None for any time.
+        Time limit in seconds; None for no limit.
     registry
         Folder of added models.
     not_this
-        Names of the models that did not do.
+        Names of the models that failed.
     settings
-        How the models would be run; folds and checkpoint are each model's own.
+        Settings of the run; each model uses its own folds and checkpoint.
     """
     asked = replace(settings or EngineSettings(), folds=(), checkpoint="")
     candidates = [*_weight_free(case), *_offer_trained(case, registry, asked)]
@@ -95,11 +100,11 @@ def offers(
 
 
 def offers_text(found: Sequence[Offer]) -> str:
-    """Return the sentence that follows an error, "" without offers."""
+    """Return the sentence with the offers that follows an error, "" without offers."""
     if not found:
         return ""
     listed = "; ".join(offer.text for offer in found)
-    return f"other models here that would fit: {listed} (choose one)"
+    return f"other models of this computer that would fit: {listed}"
 
 
 def with_offers(
@@ -110,7 +115,10 @@ def with_offers(
     not_this: Sequence[str],
     settings: EngineSettings | None = None,
 ) -> T:
-    """Return what `predict` does; where time or memory did not suffice, its error has offers."""
+    """Return the result of `predict`.
+
+    If time or memory does not suffice, the error message also lists the offers.
+    """
     try:
         return predict()
     except (OverLimitError, OutOfMemoryError) as error:
@@ -132,12 +140,12 @@ def _offer_trained(case: Case, registry: Path, asked: EngineSettings) -> Iterato
     free = free_memory_bytes()
     try:
         entries = list_models(registry)
-    except ModelError:  # what cannot be listed is no offer either
+    except ModelError:  # without a list there are no offers
         return
     for entry in entries:
         if entry.problem:
             continue
-        with suppress(ModelError):  # a model whose recipe or plans are broken is no offer
+        with suppress(ModelError):  # a model with a broken recipe or broken plans is not offered
             offer = _make_offer(entry, case, asked, free)
             if offer is not None:
                 yield offer
@@ -146,7 +154,7 @@ def _offer_trained(case: Case, registry: Path, asked: EngineSettings) -> Iterato
 def _make_offer(
     entry: ModelEntry, case: Case, asked: EngineSettings, free_bytes: int | None
 ) -> Offer | None:
-    """Return what a model would take, None where it does not fit the case or was never timed."""
+    """Return the offer of a model, None if the model does not fit the case or was never timed."""
     recipe = model_recipe(entry)
     settings = recipe.settings(asked)
     pace = known_pace(entry.card, settings)

@@ -1,4 +1,4 @@
-"""Predicting one case and saving what came out; `predict_cases` does it for many."""
+"""Predict one case and save the result; `predict.cases` does this for many cases."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ _STEPS_OF_ONE: Final = 1024  # of a probability map's file
 
 @dataclass(frozen=True, slots=True)
 class SavedPrediction:
-    """A mask file that was written, read back and found equal."""
+    """A mask file that was written, and was identical when read back."""
 
     case_id: str
     path: Path
@@ -37,21 +37,31 @@ class SavedPrediction:
 
 
 def segmenters() -> tuple[Segmenter, ...]:
-    """Return the models that need nothing but this installation."""
+    """Return the built-in models, which need no weights."""
     return (KineticSegmenter(),)
 
 
 def segmenter_named(name: str) -> Segmenter:
-    """Return the model called `name`, or raise `ModelError` that lists the known ones."""
+    """Return the built-in model with a name; `ModelError` lists the names if there is none."""
     for segmenter in segmenters():
         if segmenter.name == name:
             return segmenter
     names = ", ".join(segmenter.name for segmenter in segmenters())
-    raise ModelError(f"no model is called {name!r}: choose one of {names}")
+    raise ModelError(f"expected one of the models {names}, but got {name!r}")
 
 
 def predict_case(case: Case, segmenter: Segmenter, prompt: Prompt | None = None) -> Prediction:
-    """Segment a case that is open, and say in the mask's provenance how."""
+    """Segment an open case, and record the method in the mask's provenance.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    segmenter
+        The model.
+    prompt
+        A click or a box, or None.
+    """
     prediction = segmenter.predict(case, prompt)
     provenance = Provenance(
         case_id=case.case_id,
@@ -70,7 +80,18 @@ def predict_case(case: Case, segmenter: Segmenter, prompt: Prompt | None = None)
 def save_prediction(
     prediction: Prediction, case: Case, target: Path, *, overwrite: bool = False
 ) -> SavedPrediction:
-    """Write a prediction and, beside it, its provenance with input checksums.
+    """Write a prediction and its provenance file, with checksums of the input.
+
+    Parameters
+    ----------
+    prediction
+        The prediction of the case.
+    case
+        The case with its phases.
+    target
+        The file to write.
+    overwrite
+        Whether to replace an existing file.
 
     Raises
     ------
@@ -82,11 +103,11 @@ def save_prediction(
     for number, source in enumerate(sources):
         report_progress(number, len(sources) + 1, "Checksums of the input")
         inputs.append(InputFile(source.name, sha256_of(source)))
-    # From here on a stop comes too late, so that "stopped" always means that nothing was written.
+    # No cancellation from here on, so that "stopped" always means that nothing was written.
     report_progress(len(sources), len(sources) + 1, "Saving", binding=True)
     base_provenance = prediction.mask.provenance
     if base_provenance is None:
-        raise ModelError("a prediction without provenance is not saved: use predict_case")
+        raise ModelError("a prediction without provenance cannot be saved; use predict_case")
     provenance = replace(base_provenance, inputs=tuple(inputs))
     mask = prediction.mask
     write_explained(LabelMap.of(mask.array, mask.grid), provenance, target, overwrite=overwrite)
@@ -99,7 +120,7 @@ def save_prediction(
 
 
 def _unsure_lines(prediction: Prediction) -> Iterator[str]:
-    """Say why the first candidate may be wrong and where the others lie, to who sees no list."""
+    """Yield why the first candidate may be wrong, and the positions of the other candidates."""
     if prediction.unsure:
         places = ", ".join(
             f"{candidate.rank} ({candidate.volume_mm3 / 1000:.2g} ml at z {z:.0f}, y {y:.0f}, "
@@ -107,24 +128,34 @@ def _unsure_lines(prediction: Prediction) -> Iterator[str]:
             for candidate in prediction.candidates
             for z, y, x in (candidate.box.centre,)
         )
-        yield f"unsure which region is the tumour ({prediction.unsure}): look at {places}"
+        yield f"it is unsure which region is the tumour ({prediction.unsure}); look at {places}"
 
 
 def save_probability(prediction: Prediction, target: Path, *, overwrite: bool = False) -> None:
     """Write a prediction's probability map as float32, 0 to 1 in steps of 1/1024.
 
-    Every viewer reads float32; the steps, twice float16's own just below 1, let the file shrink.
+    Every viewer reads float32. The steps make the file small; float16 has steps of half this size
+    just below 1.
+
+    Parameters
+    ----------
+    prediction
+        The prediction of the case.
+    target
+        The file to write.
+    overwrite
+        Whether to replace an existing file.
 
     Raises
     ------
     ModelError
-        If the prediction holds none.
+        If the prediction has no probability map.
     SaveConflictError, SaveError, FormatError
-        As `write_volume` does.
+        As `write_volume`.
     """
     if prediction.probability is None:
         raise ModelError(
-            f"{prediction.case_id}: a probability should be saved, but the model gave none: do "
+            f"{prediction.case_id}: expected a probability to save, but the model gave none; do "
             "not save it, or choose a trained model",
             remedies=(Remedy("model"),),
         )

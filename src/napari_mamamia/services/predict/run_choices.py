@@ -1,4 +1,4 @@
-"""How a person wants a model to run: what was typed or clicked, as plain values."""
+"""The user's settings for running a model, as plain values."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,29 +9,28 @@ from napari_mamamia.segmentation.model.planner import Rung
 
 @dataclass(frozen=True, slots=True)
 class RunChoices:
-    """How a person wants a model to run; the defaults are nnU-Net's own and exact.
+    """The user's settings for running a model; the defaults are nnU-Net's own and exact.
 
     Parameters
     ----------
     device
         "auto", "cpu", "cuda" or "mps".
     backend
-        "torch", "openvino", or "auto": what the model's format is made for (torch; ONNX Runtime;
-        OpenVINO), and OpenVINO where bf16 was asked for on a processor and it is installed.
+        The runtime: "torch", "openvino", or "auto" for the runtime of the model's format.
     folds, step, mirroring
         As in `EngineSettings`.
     postprocessing
-        Whether the recipe's steps after the network are done.
+        Whether to apply the recipe's postprocessing steps.
     limit_s, give_up
         As in `Budget`.
     fast
-        Whether bf16 is used, which is not exact and is recorded.
+        Whether to use bf16, which is less exact and recorded in the provenance.
     recipe
         A preset's name or a file; "" for the model's own.
     threads
-        Of the processor; None leaves it to torch.
+        Number of CPU threads; None for torch's default.
     keep_probability
-        Whether the probability map is wanted.
+        Whether to return the probability map.
     """
 
     device: str = "auto"
@@ -48,7 +47,7 @@ class RunChoices:
     keep_probability: bool = False
 
     def settings(self) -> EngineSettings:
-        """Return them as the engine takes them."""
+        """Return the settings for the engine."""
         return EngineSettings(
             folds=self.folds,
             step=self.step,
@@ -66,9 +65,5 @@ class RunChoices:
         from importlib.util import find_spec
 
         fits = self.fast and self.device in ("auto", "cpu") and find_spec("openvino") is not None
-        return "openvino" if fits and not _has_card(self.device) else "torch"
-
-
-def _has_card(device: str) -> bool:
-    """Whether "auto" may mean a graphics card: its driver shows a device file."""
-    return device == "auto" and any(Path("/dev").glob("nvidia[0-9]*"))
+        has_card = self.device == "auto" and any(Path("/dev").glob("nvidia[0-9]*"))
+        return "openvino" if fits and not has_card else "torch"

@@ -1,4 +1,4 @@
-"""Where a model was in doubt, or models disagreed: a map, and its most doubtful places."""
+"""Map the uncertainty of a model or the disagreement of models, and find uncertain regions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from napari_mamamia.segmentation.model.segmenter import Prediction
 
 MOST_PLACES: Final = 20
 _DOUBTFUL_BITS: Final = 0.5
-"""Entropy from which a voxel counts as doubtful: probability 0.11 to 0.89. Our choice."""
+"""Minimum entropy of an uncertain voxel, in bits: probability 0.11 to 0.89. Our choice."""
 _DOUBTFUL_VARIANCE: Final = 0.04
-"""Variance from which a voxel counts as doubtful: a standard deviation of 0.2, two models whose
-probabilities are 0.4 apart. Our choice."""
+"""Minimum variance of an uncertain voxel: a standard deviation of 0.2. Our choice.
+"""
 
 _LEAST: Final = 1e-7
 _SLAB: Final = 8
@@ -27,11 +27,11 @@ _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 
 class UncertaintyKind(StrEnum):
-    """What the doubt is measured by.
+    """The measure of uncertainty.
 
-    ``entropy`` is that of the mean probability, in bit; where models were fused by their masks, of
-    the share of models that marked a voxel: their disagreement. ``variance`` is that of several
-    models' probabilities about their mean.
+    ``entropy`` is the binary entropy of the mean probability, in bits. For models fused by their
+    masks it is the entropy of the share of masks that contain a voxel, which is their disagreement.
+    ``variance`` is the variance of several models' probabilities.
     """
 
     ENTROPY = "entropy"
@@ -40,10 +40,10 @@ class UncertaintyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UncertainRegion:
-    """A connected doubtful region: its most doubtful voxel, volume and mean amount.
+    """A connected uncertain region: its most uncertain voxel, volume and mean uncertainty.
 
-    `weight` is the sum of the amount times the voxel's volume, in bit mm3 (entropy) or mm3
-    (variance); it orders the places.
+    Regions are ordered by `weight`, the sum of uncertainty times voxel volume, in bit mm3 (entropy)
+    or mm3 (variance).
     """
 
     voxel: tuple[int, int, int]
@@ -54,10 +54,10 @@ class UncertainRegion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Uncertainty:
-    """How doubtful each voxel is, and the heaviest doubtful places, the heaviest first.
+    """The uncertainty of each voxel, and the most uncertain regions by weight, largest first.
 
-    `amount` is float16 ``(z, y, x)``: entropy, 0 to 1 bit, or variance, 0 to 0.25. `n_places` says
-    how many places there are in all.
+    `amount` is float16 ``(z, y, x)``: entropy, 0 to 1 bit, or variance, 0 to 0.25. `n_places` is
+    the total number of regions.
     """
 
     amount: NDArray[np.float16]
@@ -67,12 +67,12 @@ class Uncertainty:
 
     @property
     def unit(self) -> str:
-        """Unit of the amount: "bit", "" for a variance."""
+        """Unit of the uncertainty: "bit", or "" for a variance."""
         return "bit" if self.kind is UncertaintyKind.ENTROPY else ""
 
 
 def entropy_bits(probability: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Return the binary entropy of probabilities, in bits: 0 where certain, 1 at a half.
+    """Return the binary entropy of probabilities in bits: 0 if certain, 1 at one half.
 
     -p log2 p - (1 - p) log2 (1 - p). Source: Shannon, A Mathematical Theory of Communication
     (1948), section 6.
@@ -82,7 +82,7 @@ def entropy_bits(probability: NDArray[np.floating]) -> NDArray[np.float32]:
     >>> entropy_bits(np.array([0.0, 0.5, 1.0])).round(3).tolist()
     [0.0, 1.0, 0.0]
     """
-    # At 0 the logarithm is not finite, and 0 times it is no number.
+    # At 0 the logarithm is not finite, and 0 times it is nan.
     p = np.clip(probability.astype(np.float32), _LEAST, 1 - _LEAST)
     q = 1 - p
     entropy: NDArray[np.float32] = -(p * np.log2(p) + q * np.log2(q))
@@ -90,7 +90,7 @@ def entropy_bits(probability: NDArray[np.floating]) -> NDArray[np.float32]:
 
 
 def uncertainty_kinds(prediction: Prediction) -> tuple[UncertaintyKind, ...]:
-    """Return what a prediction's doubt can be measured by; nothing without a probability."""
+    """Return the measures available for a prediction; none without a probability map."""
     maps = (
         (UncertaintyKind.ENTROPY, prediction.probability),
         (UncertaintyKind.VARIANCE, prediction.variance),
@@ -101,12 +101,12 @@ def uncertainty_kinds(prediction: Prediction) -> tuple[UncertaintyKind, ...]:
 def uncertainty_of(
     prediction: Prediction, kind: UncertaintyKind = UncertaintyKind.ENTROPY
 ) -> Uncertainty:
-    """Return a prediction's map of doubt and its places.
+    """Return a prediction's uncertainty map and its uncertain regions.
 
     Raises
     ------
     ModelError
-        If the prediction does not hold what `kind` is made from.
+        If the prediction lacks the data for `kind`.
     """
     grid = prediction.mask.grid
     if kind is UncertaintyKind.ENTROPY and prediction.probability is not None:
@@ -115,20 +115,20 @@ def uncertainty_of(
         return _map_uncertainty(prediction.variance, grid, kind, _as_it_is, _DOUBTFUL_VARIANCE)
     kinds = ", ".join(uncertainty_kinds(prediction)) or "nothing"
     raise ModelError(
-        f"{prediction.case_id}: the {kind.value} should be shown, but this prediction kept {kinds}:"
-        " predict again with the map of doubt; a variance needs several trained models"
+        f"{prediction.case_id}: expected a prediction with {kind.value}, but it has {kinds}; "
+        "predict again with the uncertainty map; a variance needs several trained models"
     )
 
 
 def find_uncertainty(probability: NDArray[np.float16], grid: Grid) -> Uncertainty:
-    """Return the entropy map and its places (26-connected, entropy of 0.5 bit or more).
+    """Return the entropy map and its regions (26-connected, entropy of 0.5 bit or more).
 
     Parameters
     ----------
     probability
-        Mean over folds, mirrored copies and models, ``(z, y, x)``, 0 to 1.
+        Mean probability over folds, mirrored copies and models, ``(z, y, x)``, 0 to 1.
     grid
-        Its grid.
+        The grid of the map.
     """
     return _map_uncertainty(
         probability, grid, UncertaintyKind.ENTROPY, entropy_bits, _DOUBTFUL_BITS
@@ -142,8 +142,8 @@ def _map_uncertainty(
     amount_of: Callable[[NDArray[Any]], NDArray[Any]],
     least: float,
 ) -> Uncertainty:
-    """Return the map slab by slab, and its 26-connected places of `least` or more."""
-    message, planes = "Looking for doubtful places", len(values)
+    """Compute the map slab by slab; return it with its 26-connected regions at or above `least`."""
+    message, planes = "Searching for uncertain regions", len(values)
     amount = np.empty(values.shape, dtype=np.float16)
     for first in range(0, planes, _SLAB):
         report_progress(first, planes + 1, message)

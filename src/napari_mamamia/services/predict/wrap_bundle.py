@@ -1,4 +1,4 @@
-"""Making a submission of a MONAI bundle, to be run as its author wrote it in a closed room."""
+"""Convert a MONAI bundle to a submission, which runs the bundle's own code in a sandbox."""
 
 import os
 import shutil
@@ -19,36 +19,36 @@ _RUNS: Final = ("inference.json", "inference.yaml", "inference.yml")
 def wrap_bundle(
     bundle: Path, out: Path, phases: Sequence[int], labels: Sequence[int]
 ) -> Submission:
-    """Write a submission to the new folder `out` that runs a bundle; nothing of it is run here.
+    """Write a submission that runs a bundle to the new folder `out`, without running it.
 
     Parameters
     ----------
     bundle
-        Its folder, unpacked.
+        The unpacked folder of the bundle.
     phases
-        The phase that each of its images or channels gets, 0 before contrast.
+        The phase for each input image or channel of the bundle; 0 is before contrast.
     labels
-        Values of its result that are tumour; of several outputs, their numbers.
+        Values of the bundle's result that are tumour; for several outputs, their numbers.
 
     Raises
     ------
     ModelError
-        If it is no bundle, or there are no phases or labels.
+        If the folder is not a bundle, or there are no phases or labels.
     SaveConflictError
-        If there is something at `out`.
+        If `out` is not empty.
     SaveError
         If the system refuses to write.
     """
     _require_bundle(bundle)
     if not phases or not labels or min(*phases, *labels, 0) < 0:
         raise ModelError(
-            f"a phase for each image of the bundle and a tumour label should be given, got phases "
-            f"{list(phases)} and labels {list(labels)}: see its configs/metadata.json"
+            "expected a phase for each image of the bundle and a tumour label, but got phases "
+            f"{list(phases)} and labels {list(labels)}; see its configs/metadata.json"
         )
     if os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
         raise SaveConflictError(
-            f"the submission should go to a new folder, but there is something at {out}: give "
-            "another one; nothing was overwritten"
+            f"the submission should go to a new folder, but {out} is not empty; give another one; "
+            "nothing was overwritten"
         )
     try:
         with own_folder(out.parent) as staging:
@@ -58,7 +58,7 @@ def wrap_bundle(
             place_folder(staging, out)
     except (OSError, shutil.Error) as error:
         raise SaveError(
-            f"the submission should be written to {out}, but {error}: choose another folder, or "
+            f"the submission could not be written to {out}: {error}; choose another folder, or "
             "make room"
         ) from error
     return read_submission(out)
@@ -70,6 +70,6 @@ def _require_bundle(bundle: Path) -> None:
         missing.append("configs/inference.json")
     if missing:
         raise ModelError(
-            f"a MONAI bundle should be at {bundle}, but it lacks {', '.join(missing)}: give the "
+            f"expected a MONAI bundle at {bundle}, but it lacks {', '.join(missing)}; give the "
             "folder of the bundle itself, unpacked"
         )

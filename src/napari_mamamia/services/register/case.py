@@ -1,4 +1,4 @@
-"""Registration of one case with what it does to the tumour's volume; for window and command."""
+"""Registration of one case with its effect on the tumour's volume; for window and command."""
 
 import math
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ from napari_mamamia.kinetics.tumour_volume import (
 from napari_mamamia.kinetics.voxel_maps import percent_enhancement
 
 MOST_CHANGE_PERCENT: Final = 10.0
-"""A registration that changes the tumour's volume by more is warned of. Our number."""
+"""A registration that changes the tumour's volume by more gives a warning. Our choice."""
 
 _MM3_IN_CC: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeChange:
-    """The volume that enhances around a mask, before and after, in cc; nan and why without one.
+    """The enhancing volume around a mask, before and after, in cc; nan with a reason if undefined.
 
-    `variant` says how it was counted.
+    `variant` says how it was measured.
     """
 
     before_cc: float = math.nan
@@ -41,7 +41,7 @@ class VolumeChange:
 
     @property
     def percent(self) -> float:
-        """The change in percent of the volume before; nan where that is 0 or unknown.
+        """Change in percent of the volume before; nan if that is 0 or unknown.
 
         Examples
         --------
@@ -54,50 +54,59 @@ class VolumeChange:
 
     @property
     def warning(self) -> str:
-        """What to tell where the change is more than 10 %, or a volume came from nothing."""
+        """Warning if the change is more than 10 %, or the volume was 0 before; otherwise ""."""
         if math.isnan(self.before_cc) or abs(self.percent) <= MOST_CHANGE_PERCENT:
             return ""
         change = "from nothing" if math.isnan(self.percent) else f"{self.percent:+.0f} %"
         return (
             f"the tumour's volume changes by more than {MOST_CHANGE_PERCENT:g} %: "
-            f"{self.before_cc:.2f} cc before, {self.after_cc:.2f} cc after registration ({change});"
-            " look at both before you use either"
+            f"{self.before_cc:.2f} cc before, {self.after_cc:.2f} cc after registration "
+            f"({change}); compare both before you use either"
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegisteredCase:
-    """What a registration found of a case, and the volume that enhances around its mask."""
+    """The registration of a case, and the enhancing volume around its mask."""
 
     found: Registered
     volume: VolumeChange
 
     @property
     def case(self) -> Case:
-        """The case with its phases as they are after registration."""
+        """The case with its phases after registration."""
         return self.found.case
 
 
 def register_case(
     case: Case, mask: NDArray[Any] | None = None, settings: RegistrationSettings | None = None
 ) -> RegisteredCase:
-    """Register a case; the mask ``(z, y, x)``, not 0 inside, may be None.
+    """Register a case; the mask is ``(z, y, x)`` and not 0 inside, or None.
+
+    Parameters
+    ----------
+    case
+        The case with its phases.
+    mask
+        The tumour ``(z, y, x)``, not 0 inside, or None.
+    settings
+        Settings of the registration; None for the defaults.
 
     Raises
     ------
     CaseError, GridMismatchError, MissingExtraError
         As `kinetics.registration.registration.register_phases`.
     """
-    inside = None if mask is None else mask != 0  # a copy: a reader may go on drawing
+    inside = None if mask is None else mask != 0  # a copy: the reader may continue to draw
     registration = register_phases(case, settings, inside)
     report_progress(1, 1, "Volume before and after")
     return RegisteredCase(registration, _volume_change(case, registration.case, inside))
 
 
 def _volume_change(before: Case, after: Case, mask: NDArray[Any] | None) -> VolumeChange:
-    """Return FTV in the mask's box + 10 mm; where it is 0 or unknown, the volume of PE >= 70 %."""
+    """Return FTV in the mask's box + 10 mm; if that is 0 or unknown, the volume of PE >= 70 %."""
     if mask is None or not mask.any():
-        return VolumeChange(reason="there is no mask to measure around")
+        return VolumeChange(reason="there is no mask for the measurement")
     first, then = _ftv_cc(before, mask), _ftv_cc(after, mask)
     if min(first, then) > 0:
         return VolumeChange(first, then, f"{FtvSettings().name}, phases by {Timing.UCSF_FTV}")

@@ -1,4 +1,4 @@
-"""Registered phases of many cases as a new data set; the old one is only read."""
+"""Registration of many cases into a new data set; the original is only read."""
 
 import shutil
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ _INFOS: Final = "patient_info_files"
 
 @dataclass(frozen=True, slots=True)
 class RegisterSettings:
-    """What the written cases depend on besides their files: the method, where to, whose masks."""
+    """The settings of a run besides its files: the method, the output folder, the masks."""
 
     out: str
     method: RegistrationSettings = field(default_factory=RegistrationSettings)
@@ -67,33 +67,33 @@ def register_data_set(
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> RowSummary[RegistrationRow]:
-    """Write each case with registered phases into a new data set `out`.
+    """Register each case and write it into a new data set `out`.
 
-    ``images/ID/ID_000k.nii.gz`` on the grid of the case, its header's geometry byte for byte;
-    masks, patient info, splits and clinical rows as they were, for the reference phase and the
-    times are; ``registration.csv`` and ``.xlsx`` (a row for each case and phase) and
-    ``registration/ID.json`` (what was done, with which version, settings and input files).
+    It writes ``images/ID/ID_000k.nii.gz`` on the grid of the case with the same header geometry,
+    byte for byte; masks, patient info, splits and clinical rows, which stay valid since reference
+    phase and times are unchanged; ``registration.csv`` and ``.xlsx`` (a row for each case and
+    phase); and ``registration/ID.json`` (method, version, settings and input files).
 
     Parameters
     ----------
     masks
-        Folder of tumour masks ``ID.nii.gz`` that the fit leaves out; None takes the references.
-        A case without a mask is registered without one.
+        Folder of tumour masks ``ID.nii.gz`` that the fit ignores; None for the references. A case
+        without a mask is registered without one.
     case_ids
-        Only these; empty for all.
+        The cases to register; empty for all.
     place, existing
         As in `run_batch`.
 
     Raises
     ------
     CaseError
-        If `case_ids` names a case that is not there.
+        If `case_ids` names a case that does not exist.
     FormatError
         If `masks` is missing or holds no mask.
     MissingExtraError
         If SimpleITK is not installed.
     SaveConflictError
-        If `out` lies in the data set itself, or holds other results.
+        If `out` is inside the data set itself, or holds other results.
     """
     require_simpleitk()
     require_apart(opened.data_set.root, out)
@@ -127,14 +127,23 @@ def register_data_set(
 
 
 def register_files(inputs: CaseInputs, settings: RegisterSettings) -> RegisteredRows:
-    """Register one case from its files and write it whole or not at all.
+    """Register one case from its files and write it completely or not at all.
+
+    Parameters
+    ----------
+    inputs
+        The files of the case.
+    settings
+        Settings of the registration.
 
     Raises
     ------
     CaseError, FormatError, GridMismatchError, SaveError
     """
     if not isinstance(inputs, MaskedInputs) or inputs.sources is None:
-        raise CaseError(f"{inputs.case_id}: expected the case's files, got none: list it again")
+        raise CaseError(
+            f"{inputs.case_id}: expected the case's files, but found none; list it again"
+        )
     case = load_case(inputs.sources, inputs.record)
     path = inputs.files[-1]
     mask = None if path is None else read_mask(path, case)
@@ -150,27 +159,29 @@ def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Registered
 
 
 def require_apart(root: Path, out: Path) -> None:
-    """Refuse to write a new data set into the one that it is made from.
+    """Refuse to write a new data set into its source.
 
     Raises
     ------
     SaveConflictError
-        If `out` lies in `root`.
+        If `out` is inside `root`.
     """
     inside = out.resolve()
     if root.resolve() in (inside, *inside.parents):
         raise SaveConflictError(
-            f"expected a folder outside of the data set {root}, got {out}: what is written is a "
-            "new data set; choose another folder"
+            f"expected a folder outside of the data set {root} for the new data set, but got "
+            f"{out}; choose another folder"
         )
 
 
 def _copy_beside(files: CaseFiles, out: Path) -> None:
-    """Copy masks and patient info: they hold for the reference phase, which is as it was."""
+    """Copy masks and patient info, which belong to the unchanged reference phase."""
     for source, folder in ((files.reference, _EXPERT), (files.automatic, _AUTOMATIC)):
         if source is not None:
             target = out.joinpath(*folder)
-            if len(files_of_volume(source)) > 1:  # a header that names its voxels has one name
+            if (
+                len(files_of_volume(source)) > 1
+            ):  # a header that names its voxel file names one file
                 written = target / f"{files.case_id}.nii.gz"
                 write_labels(read_labels(source), written, overwrite=True)
             else:
@@ -201,26 +212,28 @@ def _write_note(
         "residual_voxel_mm3": found.found.quiet_mm3,
         "phases": [asdict(row) for row in rows_of(found).rows],
         "inputs": [{"name": path.name, "sha256": sha256_of(path)} for path in paths],
-        "note": "voxels of the changed phases are resampled: they are not those of the scanner",
+        "note": (
+            "the voxels of the changed phases are resampled and differ from those of the scanner"
+        ),
     }
     write_json(content, Path(settings.out) / _NOTES / f"{case.case_id}.json", overwrite=True)
 
 
 def copy_beside_cases(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> None:
-    """Copy what a data set holds besides its cases: clinical rows of `case_ids`, and the splits."""
+    """Copy the data set's other files: clinical rows of `case_ids`, and the splits."""
     _write_clinical(opened, case_ids, out)
     if opened.data_set.splits is not None:
         _copy_file(opened.data_set.splits, out / opened.data_set.splits.name)
 
 
 def _write_clinical(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> None:
-    """Write the rows of the cases; those of cases that an earlier run left in `out` stay."""
+    """Write the rows of the cases; rows of cases from an earlier run in `out` stay."""
     matches = (_record_of(opened, case_id) for case_id in case_ids)
     records = [record for record in matches if record is not None]
     there = next((path for name in CLINICAL_NAMES if (path := out / name).is_file()), None)
     source_table = opened.data_set.clinical
     name = NEW_CLINICAL_NAME
-    if source_table is not None and source_table.suffix != ".ods":  # which is only read
+    if source_table is not None and source_table.suffix != ".ods":  # the original is only read
         name = source_table.name
     if there is not None:
         keys = {case_key(record.case_id) for record in records}
@@ -234,7 +247,7 @@ def _write_clinical(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> 
 
 
 def _record_of(opened: OpenDataSet, case_id: str) -> CaseRecord | None:
-    """Return a case's clinical row with its times, wherever the data set keeps them."""
+    """Return a case's clinical row with its times, from any source in the data set."""
     record = opened.record(case_id)
     sources = opened.data_set.case(case_id).phases
     times = tuple(source.time_s for source in sources if source.time_s is not None)

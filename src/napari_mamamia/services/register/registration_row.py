@@ -1,4 +1,4 @@
-"""What a registration found of a phase, as a flat row; every column with its unit and meaning."""
+"""The registration of a phase as a flat row, with unit and meaning of every column."""
 
 import math
 from dataclasses import dataclass
@@ -10,19 +10,21 @@ from napari_mamamia.services.register.case import RegisteredCase
 
 @dataclass(frozen=True, slots=True)
 class RegistrationRow:
-    """One phase of one case; a number that is undefined is nan, and an empty cell."""
+    """One phase of one case; an undefined number is nan, and an empty cell."""
 
     case_id: str
     status: str = text("ok, or failed with the reason", OK)
     reason: str = text("why the case failed")
     phase: float = number("0 is before contrast")
-    verdict: str = text("reference; better: moved; unchanged, worse: left as it was")
-    applied: str = text("what was done to the voxels: none, rigid, rigid + B-spline")
+    verdict: str = text("reference; better: moved; unchanged, worse: not moved")
+    applied: str = text("registration applied to the voxels: none, rigid, rigid + B-spline")
     note: str = text("why a step was not taken")
-    rotation_z_deg: float = number("about the array's axis z through the body's middle, degrees")
+    rotation_z_deg: float = number(
+        "about the array's axis z through the centre of the body, degrees"
+    )
     rotation_y_deg: float = number("about y, degrees")
     rotation_x_deg: float = number("about x, degrees")
-    translation_z_mm: float = number("of the body's middle along the array's axis z, mm")
+    translation_z_mm: float = number("of the centre of the body along the array's axis z, mm")
     translation_y_mm: float = number("along y, mm")
     translation_x_mm: float = number("along x, mm")
     mesh_z_mm: float = number("distance of the B-spline's control points along z, mm")
@@ -32,22 +34,22 @@ class RegistrationRow:
     displacement_median_mm: float = number("of the body's voxels, of the registration tried, mm")
     displacement_p95_mm: float = number("95th percentile of the same, mm")
     displacement_max_mm: float = number("largest of the same, mm")
-    jacobian_min: float = number("least local change of volume in the mask, 1 is none")
-    jacobian_max: float = number("greatest of the same")
-    body_jacobian_min: float = number("least in the body; 0 or less is folding")
+    jacobian_min: float = number("minimum local change of volume in the mask, 1 is none")
+    jacobian_max: float = number("maximum of the same")
+    body_jacobian_min: float = number("minimum in the body; 0 or less is folding")
     residual_before_percent: float = number(
         "mean |phase - a reference - b| where nothing enhances, % of the body's median signal"
     )
     residual_after_percent: float = number("the same of the registration tried")
     nmi_before: float = number("normalised mutual information in the body, 1 to 2")
     nmi_after: float = number("the same of the registration tried")
-    outside_voxels: float = number("voxels that lie outside of the moved phase, filled")
+    outside_voxels: float = number("number of voxels outside the moved phase, filled")
     seconds: float = number("computing time of this phase")
-    volume_before_cc: float = number("volume that enhances around the mask, before, cc")
+    volume_before_cc: float = number("enhancing volume around the mask, before, cc")
     volume_after_cc: float = number("the same after, cc")
     volume_change_percent: float = number("its change, percent of the volume before")
-    volume_variant: str = text("how that volume is counted")
-    warning: str = text("what to look at")
+    volume_variant: str = text("how that volume is measured")
+    warning: str = text("a warning to check")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Print a page as PDF with Qt's text engine: the only module outside the window that uses Qt.
+"""Print a page as PDF with Qt's text engine.
 
-It runs in a separate process, so that its screenless Qt application is never the one of a window or
-a notebook.
+The printing runs in a subprocess, so that its offscreen Qt application does not interfere with that
+of a window or a notebook. No other module outside the window uses Qt.
 """
 
 import os
@@ -18,12 +18,12 @@ from napari_mamamia.services.batch.work import CaseInputs
 
 _MARGIN_MM: Final = 13.0
 _DOTS_PER_INCH: Final = 96
-"""Resolution of the layout: the widths of pictures in the template are in this unit."""
+"""Resolution of the layout in dots per inch, the unit of image widths in the template."""
 _BINDINGS: Final = ("PyQt6", "PySide6")
 
 
 def require_qt() -> None:
-    """Refuse to make a PDF if Qt is not installed.
+    """Raise an error if Qt, which prints PDFs, is not installed.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def require_qt() -> None:
 
 
 def write_pdf(child: Child, text: str, title: str, path: Path, *, overwrite: bool = False) -> None:
-    """Write simple HTML as a PDF of A4 pages, printed in the process of `child`.
+    """Write simple HTML as a PDF of A4 pages, printed in the subprocess `child`.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def write_pdf(child: Child, text: str, title: str, path: Path, *, overwrite: boo
 
 
 def _set_pages(inputs: CaseInputs, page: tuple[str, str]) -> bytes:
-    """Return the PDF of a text with its title; runs in the other process."""
+    """Return the PDF of a page with its title; this function runs in the subprocess."""
     del inputs
     text, title = page
     os.environ["QT_QPA_PLATFORM"] = "offscreen"

@@ -40,10 +40,10 @@ NO_MASK: Final = Provenance("", Maker.UNKNOWN, "")
 
 @dataclass(frozen=True, slots=True)
 class ReportSource:
-    """The masks and the readers of a report.
+    """The sources of a report: masks and readers.
 
-    `masks` is a folder of masks. Without it a case has the mask of `reader`, or of the only reader
-    who drew one, or its reference. `reader` "" takes the measurements of all readers.
+    `masks` is a folder of masks. Without it, the mask of a case is that of `reader`, that of the
+    only reader who drew one, or the reference. `reader` "" takes the measurements of all readers.
     """
 
     masks: Path | None = None
@@ -86,7 +86,7 @@ def read_records(root: Path) -> ReportRecords:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lesion:
-    """One lesion of the mask: its facts, sizes and voxels, bool ``(z, y, x)``."""
+    """A lesion of the mask: its measured facts and its voxels, bool ``(z, y, x)``."""
 
     facts: LesionFacts
     size: LesionSize
@@ -115,11 +115,11 @@ class CaseReading:
     mask
         bool ``(z, y, x)``; None without a mask.
     mask_name, provenance
-        Which mask it is, and how it was made, if known.
+        Name of the mask, and how it was made, if known.
     described
-        A reader's findings, with open questions.
+        A reader's findings, with unanswered questions.
     remarks
-        Plain sentences on anything unusual.
+        Sentences about anything unusual.
     """
 
     case: Case
@@ -147,12 +147,12 @@ def read_case(
     source: ReportSource,
     records: ReportRecords | None = None,
 ) -> CaseReading:
-    """Return the data of a case; `records` are those of the workspace, None reads them now.
+    """Return the data of a case; `records` are the workspace's records, None reads them now.
 
     Raises
     ------
     CaseError
-        If the case cannot be opened, or several readers drew masks or described it and none is
+        If the case cannot be opened, or several readers drew or described it and no reader is
         named.
     FormatError, GridMismatchError
         If a file is damaged, or the mask lies on another grid.
@@ -199,9 +199,9 @@ def read_case(
 
 @dataclass(frozen=True, slots=True)
 class ReportMask:
-    """The mask of a case's report; `name` says which one it is, or why there is none.
+    """The mask for a case's report; `name` describes it, or why there is none.
 
-    `reader` is the reader who drew it in this workspace, "" for none.
+    `reader` is the reader who drew the mask in this workspace, "" for none.
     """
 
     path: Path | None
@@ -215,7 +215,7 @@ def find_mask(opened: OpenDataSet, files: CaseFiles, source: ReportSource) -> Re
     Raises
     ------
     CaseError
-        If several readers drew one and none is named.
+        If several readers drew a mask and no reader is named.
     """
     if source.masks is not None:
         path = masks_of_cases(source.masks, [files.case_id]).get(case_key(files.case_id))
@@ -253,7 +253,7 @@ def _read_history(path: Path, remarks: list[str]) -> Provenance:
 def _part_lesions(
     case: Case, mask: NDArray[np.bool_] | None, facts: CaseFacts
 ) -> tuple[Lesion, ...]:
-    """Return the lesions in `facts` with their voxels, each found by one voxel."""
+    """Return the lesions in `facts` with their voxels, located by one voxel of each."""
     if mask is None or not facts.lesions:
         return ()
     parts, _ = ndimage.label(mask, _TOUCHING)
@@ -266,5 +266,5 @@ def _part_lesions(
 
 
 def list_readers(drawn: Sequence[Drawn]) -> tuple[str, ...]:
-    """Return the names of readers with measurements, each once."""
+    """Return the distinct names of readers with measurements."""
     return tuple(dict.fromkeys(drawing.item.reader for drawing in drawn))

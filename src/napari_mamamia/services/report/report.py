@@ -1,4 +1,4 @@
-"""Write reports of many cases: a page each, PDF and DICOM on request, and one table."""
+"""Write reports of many cases: a page for each case, optional PDF and DICOM, and one table."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ _COMPUTED, _DRAWN, _ANSWERED, _CHECKED = "computed", "drawn", "answered", "check
 
 @dataclass(frozen=True, slots=True)
 class ReportExtras:
-    """Optional output next to the page: a PDF, and DICOM objects."""
+    """Optional output besides the page: a PDF, and DICOM objects."""
 
     has_pdf: bool = False
     dicom: DicomChoice | None = None
@@ -53,7 +53,7 @@ class ReportExtras:
 
 @dataclass(frozen=True, slots=True)
 class MeasureRow:
-    """One measure or answer: `number` is nan for a text; codes are ``SCHEME:VALUE``."""
+    """One measure or answer; `number` is NaN for a text, and codes are ``SCHEME:VALUE``."""
 
     case_id: str
     scope: str
@@ -105,9 +105,9 @@ def report_cases(
 ) -> ReportSummary:
     """Write ``ID.html`` for each case, requested extras, ``measures.csv`` and ``.parquet``.
 
-    A failed case, or one whose DICOM objects cannot be made, is listed with its reason; the others
-    continue, and its page is kept if it was written. If the work is cancelled, the current case
-    leaves no files, and the tables hold the cases before it. Each finished report is appended to
+    A failed case, or a case whose DICOM objects cannot be made, is listed with its reason and keeps
+    a page that was already written; the other cases continue. If the work is cancelled, the current
+    case leaves no files, and the tables hold the earlier cases. Each finished report is appended to
     `finished`.
 
     Raises
@@ -163,9 +163,9 @@ def report_anew(
     case_ids: Sequence[str] = (),
     finished: list[CaseReport] | None = None,
 ) -> ReportSummary:
-    """Write the output of `report_cases` into a new folder in `parent`, named by case and time.
+    """Write the output of `report_cases` into a new folder of `parent`, named by case and time.
 
-    If it is cancelled before a report is finished, it leaves no folder.
+    If the work is cancelled before a report is finished, no folder is left.
 
     Raises
     ------
@@ -227,7 +227,7 @@ def _report_case(
 
 
 def list_measure_rows(reading: CaseReading) -> Iterator[MeasureRow]:
-    """Yield all measures and answers of a case: lesion by lesion, then measurements and answers."""
+    """Yield all measures and answers of a case: lesions first, then measurements and answers."""
     case_id = reading.case.case_id
     for lesion in reading.lesions:
         for measure in lesion.measures:

@@ -1,4 +1,4 @@
-"""Case reports as DICOM: segmentation of the lesions, structured report, key images."""
+"""Write case reports as DICOM: segmentation of the lesions, structured report, key images."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ from napari_mamamia.services.report.reading import NO_MASK, CaseReading, Lesion,
 
 FOLDER: Final = "dicom"
 IDENTIFIED: Final = "dicom_identified"
-"""Folder of objects with the patient's name, separate from those that may be shared."""
+"""Folder of objects with the patient's name, separate from shareable objects."""
 _MEANING: Final = 64
 """Longest meaning of a code in DICOM (VR LO)."""
 
@@ -49,7 +49,7 @@ class DicomChoice:
     """Options of the DICOM objects.
 
     `study` is the folder of the imported DICOM studies. `is_identified` writes the patient's own
-    name and UIDs, as a PACS needs them; `maker` says how masks were made if no provenance is known.
+    name and UIDs, which a PACS needs. `maker` states how masks were made if no provenance is known.
     """
 
     study: Path | None = None
@@ -88,9 +88,10 @@ def write_structured(
     Raises
     ------
     CaseError
-        If the case was not imported from DICOM, its study is missing, or it was joined from two.
+        If the case was not imported from DICOM or was joined from two breasts, or its study is
+        missing.
     GridMismatchError
-        If the study is not at the position of the case.
+        If the study and the case differ in position.
     """
     report_progress(0, 3, "Writing DICOM")
     case_id = reading.case.case_id
@@ -133,7 +134,7 @@ def write_structured(
 
 
 def list_structured(out: Path, case_id: str) -> tuple[Path, ...]:
-    """Return the paths of a case's DICOM objects, whether they exist or not."""
+    """Return the possible paths of a case's DICOM objects, existing or not."""
     kinds = ("seg", "sr", "ko")
     folders = (FOLDER, IDENTIFIED)
     return tuple(out / folder / f"{case_id}_{kind}.dcm" for folder in folders for kind in kinds)
@@ -179,7 +180,7 @@ def _write_lesions(
 
 
 def _list_groups(reading: CaseReading) -> Iterator[CodedGroup]:
-    """Yield the content on each lesion of the mask, further lesions, measurements, and the exam."""
+    """Yield the content for each lesion of the mask, further lesions, measurements and the exam."""
     described = reading.described
     for number, lesion in enumerate(reading.lesions, start=1):
         rows = described.of_place(FieldScope.LESION, lesion.facts.name)
@@ -233,9 +234,9 @@ def _code_measures(
 
 
 def _code_words(rows: Sequence[AnswerRow]) -> tuple[CodedWord, ...]:
-    """Return chosen terms with their first public code, otherwise in the private scheme.
+    """Return chosen terms with their first public code, otherwise with a private code.
 
-    A text, and a term that this edition of the form lacks, are only in page and table.
+    Free texts, and terms that the form no longer has, appear only in page and table.
     """
     return tuple(
         CodedWord(_code_question(row), (value[1], value[0], row.text[:_MEANING]), row.computed)
@@ -264,7 +265,7 @@ def _first_code(text: str) -> tuple[str, str] | None:
 
 
 def _list_key_places(reading: CaseReading, grid: Grid) -> list[int]:
-    """Return the indices of source slices with key images, then of the lesions' largest slices."""
+    """Return the indices of slices with key images, then of the lesions' largest slices."""
     points = [key_image.points_mm[0] for key_image in reading.key_images]
     points += [
         tuple(reading.case.grid.to_world_mm(lesion.size.ends).mean(axis=0))

@@ -1,5 +1,6 @@
-"""Score folders, models and tables, and prepare the results for the window.
+"""Score folders of masks, several models and tables, and prepare the results for the window.
 
-`score` scores the cases (each mask is read once) and finds failure kinds (`inspections`); `models`
-compares models; `table` and `pcr` take results from elsewhere; `output` and `report` write.
+`score` scores the cases and finds failure kinds (`inspections`); each mask is read once. `models`
+compares models, `table` and `pcr` read external results, and `output` and `report` write the
+results.
 """

@@ -128,7 +128,7 @@ def _make_facets(
 def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, ...]:
     """Return the groups of every case for scoring and reporting.
 
-    The result holds groups of its scored cases only; the groups of the others are computed here.
+    The result holds the groups of scored cases only; those of the other cases are computed here.
     """
     result, cohort = model.segmentation, model.cohort
     if cohort is None:
@@ -164,7 +164,7 @@ def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, .
 def _merge_groupings(
     variable: str, n: int, parts: Sequence[tuple[NDArray[np.intp], Grouping]]
 ) -> Facet:
-    """Return the facet of a variable over n cases from groupings of some of the cases (rows)."""
+    """Return the facet of a variable for all n cases from groupings of subsets (rows)."""
     every = tuple(dict.fromkeys(label for _, grouping in parts for label in grouping.labels))
     # A row's groups are the bits of one number; groups without a bit of their own share the last.
     labels = every if len(every) <= _MOST_LABELS else (*every[: _MOST_LABELS - 1], _OTHER_GROUPS)

@@ -67,7 +67,7 @@ def _with_several(
     values: Sequence[str],
     named: Sequence[Sequence[str]],
 ) -> CaseTable:
-    """Return the table with a property that can have several values per row."""
+    """Return the table with a facet that can have several values in each row."""
     places = {value: index for index, value in enumerate(values)}
     bits = np.zeros(len(named), dtype=np.uint64)
     texts = list(table.plain_texts)

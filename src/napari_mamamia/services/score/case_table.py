@@ -1,7 +1,7 @@
 """The table of scored cases for filtering, searching and sorting, with up to 100,000 rows.
 
-Functions that take noticeably long report their progress; values that a window needs while it draws
-(a cell, a count) are stored.
+Slow functions report their progress; values that the window needs while drawing (a cell, a count)
+are stored.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,19 +37,19 @@ WORST_FIRST: Final = ""
 """The sort key of the initial order."""
 
 _CHUNK: Final = 5000
-"""Rows between two progress reports: some milliseconds of Python."""
+"""Number of rows between two progress reports."""
 _MOST_VALUES: Final = 63
 _SORTED_LETTERS: Final = 48
-"""Letters by which texts are sorted: numpy pads all texts to the longest."""
+"""Number of letters used for sorting, since numpy pads all texts to the longest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facet:
     """A property by which rows are filtered.
 
-    `values` are the texts of its values, 63 at most. Bit k of ``bits[row]``, (n,) uint64, says
-    whether the row has the k-th value; a row can have several, such as failure kinds. `counts` are
-    the numbers of rows with each value.
+    `values` are the texts of its values, 63 at most. Bit k of ``bits[row]``, (n,) uint64, tells
+    whether the row has the k-th value; a row can have several values, such as failure kinds.
+    `counts` are the numbers of rows with each value.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Facet:
     bits: NDArray[np.uint64]
 
     def has(self, value: str) -> NDArray[np.bool_]:
-        """Return which rows have `value`, (n,); none if the value is unknown."""
+        """Return a boolean for each row (n,): whether the row has `value`."""
         if value not in self.values:
             return np.zeros(self.bits.shape, dtype=np.bool_)
         return _read_bit(self.bits, self.values.index(value))
@@ -67,7 +67,7 @@ class Facet:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortKey:
-    """Sort values of a column, (n,) float64; nan is unknown and comes last in both directions."""
+    """Sort values of a column, (n,) float64; NaN (unknown) comes last in both directions."""
 
     name: str
     values: NDArray[np.float64]
@@ -75,11 +75,12 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseTable:
-    """The cases of one model in order of id, with everything to filter and sort them by.
+    """The cases of a model in order of id, with the data for filtering and sorting.
 
     `worst` (n,) intp is the order with the worst first, `plain_texts` the searched text of each row
-    (lower case), and `texts` the same with failure kinds and tags. `failures` and `tags` are those
-    of each row; `knows_failures` says whether failure kinds were determined.
+    (lower case), and `texts` the same with failure kinds and tags. `failures` and `tags` hold the
+    failure kinds and tags of each row; `knows_failures` tells whether failure kinds were
+    determined.
     """
 
     rows: tuple[CaseScore, ...]
@@ -94,7 +95,7 @@ class CaseTable:
     knows_failures: bool = False
 
     def facet(self, name: str) -> Facet | None:
-        """Return the facet with a name, None if the cases have no such property."""
+        """Return the facet with a name, None if there is none."""
         return next((facet for facet in self.facets if facet.name == name), None)
 
     def with_part(self, facet: Facet, key: SortKey) -> "CaseTable":
@@ -129,7 +130,7 @@ class Selection:
         return int(self.order[place])
 
     def place_of(self, row: int) -> int | None:
-        """Return the position of a table's row in the selection, None if it is filtered out."""
+        """Return the position of a table row in the selection, None if it is filtered out."""
         positions = np.flatnonzero(self.order == row)
         return int(positions[0]) if positions.size else None
 
@@ -182,7 +183,7 @@ def in_chunks(total: int, work: Callable[[int, int], None], text: str) -> None:
 
 
 def numbers_of(rows: Sequence[CaseScore], field: str) -> NDArray[np.float64]:
-    """Return one field of every row, (n,) float64."""
+    """Return a field of all rows, (n,) float64."""
     values = np.empty(len(rows), dtype=np.float64)
 
     def fill(start: int, stop: int) -> None:
@@ -193,7 +194,7 @@ def numbers_of(rows: Sequence[CaseScore], field: str) -> NDArray[np.float64]:
 
 
 def ranks_of_texts(texts: Sequence[str]) -> NDArray[np.float64]:
-    """Return the alphabetical rank of each text, (n,) float64; nan if empty."""
+    """Return the alphabetical rank of each text, (n,) float64; NaN for an empty text."""
     letters = max(1, min(max(map(len, texts), default=0), _SORTED_LETTERS))
     array = np.empty(len(texts), dtype=f"<U{letters}")
 

@@ -15,7 +15,7 @@ KNOWN_TAGS: Final = ("implant", "clip", "non-mass enhancement", "artefact")
 """Frequent causes of failure in the challenge. Source: arXiv 2603.01250v2, qualitative failures."""
 
 MOST_LETTERS: Final = 80
-"""Longest tag, so that it fits a table and can name a group. Our choice."""
+"""Maximum length of a tag, so that it fits a table and a group name. Our choice."""
 
 SEPARATOR: Final = "; "
 
@@ -55,9 +55,9 @@ def tag_case(workspace: Workspace, reader: str, case_id: str, tag: str, on: bool
 
 
 def read_tags(workspace: Workspace) -> tuple[CaseTag, ...]:
-    """Return the tags of all readers in the order in which they were added; () without any.
+    """Return the tags of all readers in the order in which they were added.
 
-    If other readers are hidden, only the tags of the workspace's reader.
+    If other readers are hidden, only the tags of the workspace's reader are returned.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def read_tags(workspace: Workspace) -> tuple[CaseTag, ...]:
 
 
 def tags_of(workspace: Workspace, case_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of each case that has any, by all readers.
+    """Return the tags of all readers by case id, for the cases with tags.
 
     Case ids are compared without letter case. Predefined tags come first in their order, then free
     texts alphabetically.

@@ -13,10 +13,10 @@ from napari_mamamia.services.score.clinical_table import FAIRNESS, lacking, need
 
 @dataclass(frozen=True, slots=True)
 class ClinicalSummary:
-    """The contents of a table in plain lines, with a question if a needed field is missing.
+    """The contents of a clinical table as lines, with a question if a needed field is missing.
 
-    `answer` is the choice that confirms the proposal in the question, and `action` its label; None
-    if nothing is to be confirmed, or no column of case ids is known.
+    `answer` is the column choice that confirms the proposal in the question, and `action` its
+    label. `answer` is None if there is no proposal, or no column of case ids is known.
     """
 
     text: str
@@ -27,7 +27,7 @@ class ClinicalSummary:
 
 @gc_frozen()
 def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalSummary:
-    """Return the contents of a table that fairness needs, under a choice of columns.
+    """Summarise the fields that fairness needs in a table, for a choice of columns.
 
     Raises
     ------

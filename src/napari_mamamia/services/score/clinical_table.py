@@ -38,13 +38,13 @@ _NEEDED: Final = MappingProxyType({FAIRNESS: FAIRNESS_VARIABLES, RESPONSE: ("pcr
 def read_table(
     path: Path | None, choice: ColumnChoice = BY_NAME, purpose: str = FAIRNESS
 ) -> Cohort | None:
-    """Return the clinical table at `path`, None without a path.
+    """Return the clinical table at `path`, or None if `path` is None.
 
     Raises
     ------
     FormatError
-        If it cannot be read, or no case has a value of a field that `purpose` needs, unless the
-        user declared that the table lacks it.
+        If the table cannot be read, or no case has a value of a field that `purpose` needs, unless
+        the user declared this field as absent.
     """
     report_progress(0, 1, "Reading the clinical table")
     return None if path is None else (needed_table(path, choice, purpose))
@@ -89,7 +89,7 @@ def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Cohort:
 
 
 def _wrap_lines(title: str, text: str) -> list[str]:
-    """Return lines of a terminal's width, with the title before the first."""
+    """Wrap a text to the terminal's width, with the title before the first line."""
     return wrap(
         text,
         _WIDTH,
@@ -106,7 +106,7 @@ def needed_fields(purpose: str) -> tuple[str, ...]:
 
 
 def lacking(cohort: Cohort, choice: ColumnChoice, purpose: str = FAIRNESS) -> tuple[str, ...]:
-    """Return the fields that `purpose` needs and no case has, except those declared absent."""
+    """Return the needed fields that no case has, except fields declared as absent."""
     coverage = cohort.coverage()
     return tuple(
         field for field in _NEEDED[purpose] if not coverage[field] and field not in choice.absent
@@ -135,7 +135,7 @@ def matched(case_ids: Sequence[str], cohort: Cohort) -> Cohort:
 
 
 def described(path: Path | None, cohort: Cohort | None, own: Cohort | None) -> ClinicalTable | None:
-    """Return the summary record of a table, of which `own` are the rows of the cases."""
+    """Return the summary of a clinical table; `own` are the rows of the scored cases."""
     if path is None or cohort is None or own is None:
         return None
     n, coverage = len(cohort.records), dict(cohort.coverage())
@@ -145,7 +145,7 @@ def described(path: Path | None, cohort: Cohort | None, own: Cohort | None) -> C
 def _find_unique_rows(
     cohort: Cohort, key: Callable[[CaseRecord], str | None]
 ) -> dict[str, CaseRecord]:
-    """Return the rows whose key no other row has."""
+    """Return the rows with a unique key."""
     rows: dict[str, list[CaseRecord]] = {}
     for record in paced(cohort.records, _MATCHING):
         name = key(record)

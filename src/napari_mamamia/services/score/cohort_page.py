@@ -1,4 +1,4 @@
-"""The cohort's numbers as tables for the window: those of the report, and several models."""
+"""Prepare the cohort's numbers and model comparisons as tables for the window."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ from napari_mamamia.scoring.statistics.bootstrap import interval_named
 _log = logging.getLogger(__name__)
 
 WEIGHTS_SHOWN: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Weights of fairness at which ranks are listed; the figure shows all of them."""
+"""Fairness weights for which ranks are listed; the figure shows all weights."""
 _SHOWN_EXCLUDED: Final = 100
 
 
@@ -93,9 +93,9 @@ def cohort_tables(model: ModelScores) -> tuple[ReportTable, ...]:
 def comparison_page(
     comparison: ModelComparison, models: Sequence[ModelScores]
 ) -> tuple[ReportTable, ...]:
-    """Return the models by rank with intervals, their ranks at some weights, and the tests."""
+    """Return tables of the models by rank with intervals, ranks by fairness weight, and tests."""
     by_name = {model.name: model for model in models}
-    # nan differs from itself, so models without a rank come last
+    # NaN differs from itself, so that models without a rank come last
     ordered = sorted(comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
     rows = tuple(Row(tuple(_list_rank_cells(model, by_name.get(model.name)))) for model in ordered)
     columns = (
@@ -133,7 +133,7 @@ def _with_interval(value: float, name: str, result: SegmentationResult | None) -
 
 
 def _make_rank_table(comparison: ModelComparison) -> ReportTable:
-    """Return each model's rank over the weights, from performance only to fairness only."""
+    """Return each model's rank by fairness weight, from performance only to fairness only."""
     sweep = comparison.sweep
     places = [int(np.argmin(np.abs(sweep.weights - weight))) for weight in WEIGHTS_SHOWN]
     ends = {0: f"0 ({sweep.ends[0]})", len(places) - 1: f"1 ({sweep.ends[1]})"}
@@ -170,7 +170,7 @@ def _make_test_tables(comparison: ModelComparison) -> Iterator[ReportTable]:
 
 
 def _narrow_table(table: ReportTable) -> ReportTable:
-    """Return the numbers with one interval each: a window is narrower than a page."""
+    """Return a table with one interval for each number, since a window is narrower than a page."""
     indices = [0, 1, 2, len(table.columns) - 1]
     rows = tuple(Row(tuple(row.cells[k] for k in indices), row.is_small) for row in table.rows)
     notes = (*table.notes, "Basic and BCa intervals are in the report.")

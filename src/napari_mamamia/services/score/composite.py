@@ -1,4 +1,4 @@
-"""Ranking scores of several models in resamples of their cases, and the stability of the ranks."""
+"""Rank several models in resamples of their cases, to show the stability of the ranks."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,11 +32,11 @@ from napari_mamamia.services.score.clinical_table import matched
 _ROUNDING: Final = 1e-9
 _NAMED: Final = 3
 _MOST_CASES: Final = 20_000
-"""Largest number of cases for ranking models in resamples; with more, ranks hardly change."""
+"""Maximum number of cases for ranking in resamples; with more cases, ranks hardly change."""
 
 
 def count_model(model: ModelScores) -> CountedCases:
-    """Return the counted cases of a model; raise FormatError if it has no scores of masks."""
+    """Return the counted cases of a model; raise `FormatError` if it has no mask scores."""
     if model.segmentation is None:
         raise FormatError(
             f"expected scores of masks for {model.name}, found none: score its masks again"
@@ -49,8 +49,8 @@ def make_composite(
 ) -> Composite:
     """Return the challenge's ranking score as a function of case weights.
 
-    Unusable cases get the values that make it lowest. Without a clinical table it is the
-    performance.
+    Unusable cases get the values that make the score lowest. Without a clinical table the score is
+    the performance.
     """
     places = {case_id: index for index, case_id in enumerate(cases)}
     parts = []
@@ -78,10 +78,11 @@ def make_composite(
 
 
 def guarded_score(model: ModelScores, cohort: Cohort | None) -> float:
-    """Return the lowest ranking score that a model's empty predictions can lead to.
+    """Return a model's ranking score with the least favourable values for empty predictions.
 
-    A challenge shows it next to the official number: if a profile gives an empty prediction a
-    value, emptying cases of the best group narrows the gaps. nan if there is no such case.
+    A challenge shows this score next to the official one. If a profile assigns a value to an empty
+    prediction, emptying predictions of the best group would narrow the gaps. The result is NaN if
+    there is no such case.
     """
     profile = profile_named(model.profile)
     if not profile.unusable.empty_is_value or count_model(model).rejected:
@@ -99,10 +100,10 @@ def guarded_score(model: ModelScores, cohort: Cohort | None) -> float:
 
 
 def rank_models(models: Sequence[ModelScores], n_resamples: int, seed: int) -> RankedModels | None:
-    """Return the stability of the models' order by the ranking score of their masks.
+    """Return the stability of the models' ranks by the ranking score of their masks.
 
-    None without resamples, with fewer than two models with a score, if their cases differ, or if
-    the clinical rows behind their scores are missing.
+    The result is None without resamples, with fewer than two scored models, if their cases differ,
+    or if the clinical rows behind their scores are missing.
     """
     scored = [
         model
@@ -124,7 +125,7 @@ def rank_models(models: Sequence[ModelScores], n_resamples: int, seed: int) -> R
     # A case that might be left out makes the result a bound below the score.
     bounded = any(count_model(model).optional.any() for model in scored)
     if not bounded and not np.allclose(whole, scores, rtol=0, atol=_ROUNDING):
-        return None  # a different score from the one that the models are ranked by
+        return None  # differs from the score that the models are ranked by
     ranks = rank_scores(scores)
     drawn = []
     for weights in seeded_weights(len(cases), n_resamples, seed):
@@ -140,7 +141,7 @@ def rank_models(models: Sequence[ModelScores], n_resamples: int, seed: int) -> R
 def rank_response_models(
     models: Sequence[ModelScores], n_resamples: int, seed: int
 ) -> ResponseRanking | None:
-    """Return the ranking of response models on the same cases; None if their cases differ."""
+    """Return the ranking of response models, None if their cases differ."""
     named = [
         NamedPredictions(model.name, model.response.predictions)
         for model in models
@@ -157,9 +158,9 @@ def rank_response_models(
 
 
 def say_unequal_responses(models: Sequence[ModelScores]) -> str | None:
-    """Return why response models are not ranked, None if all predict the same cases.
+    """Explain why response models are not ranked; None if all predict the same cases.
 
-    A model that leaves hard cases out has better numbers on the rest.
+    A model that leaves out hard cases has better numbers on the others.
     """
     answered = {
         model.name: set(model.response.predictions.case_ids) for model in models if model.response

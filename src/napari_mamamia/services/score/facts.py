@@ -1,4 +1,4 @@
-"""Add further columns to a case's scores: cost of its prediction, and readers' tags."""
+"""Add the cost of the prediction and the readers' tags to a case's scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ def with_facts(
 ) -> tuple[CaseScore, ...]:
     """Return the rows with time, device and memory of each prediction, and the tags.
 
-    `predictions` are the mask files by case id; values without a readable provenance file stay
+    `predictions` are the mask files by case id. Without a readable provenance file, the values stay
     unknown.
     """
     full_rows: list[CaseScore] = []
@@ -39,7 +39,7 @@ def with_facts(
 
 
 def tags_for(case_ids: Sequence[str], settings: ScoreSettings) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of the cases in the workspace of the run, {} without a workspace.
+    """Return the tags of the cases in the run's workspace, {} without a workspace.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def tags_for(case_ids: Sequence[str], settings: ScoreSettings) -> Mapping[str, t
 
 
 def _read_cost(prediction: Path | None) -> dict[str, Any]:
-    """Return the cost in the provenance of a mask; {} without one."""
+    """Return the cost recorded in a mask's provenance, {} without provenance."""
     if prediction is None or not sidecar_path(prediction).exists():
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Inspect the masks and images of a scored case, to find why it failed."""
+"""Inspect the masks and images of a scored case to determine why it failed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ LOOKED_AT: Final = (
     ScoreStatus.PREDICTION_MISSING,
     ScoreStatus.GRID_MISMATCH,
 )
-"""Statuses of cases that are inspected, since they have a reference."""
+"""Statuses of cases with a reference, which are inspected."""
 _NO_IMAGES: Final = "Low contrast was not checked: there is no data set with images."
 
 
@@ -55,7 +55,7 @@ class CaseInspection:
     """The findings of the inspection of one case.
 
     `lesions` is None if the masks do not share a grid. `contrast` is the contrast-to-noise ratio of
-    the reference, nan if it is undefined or there are no images of the case (see `no_images`).
+    the reference, NaN if it is undefined or the case has no images (see `no_images`).
     """
 
     case_id: str
@@ -67,7 +67,7 @@ class CaseInspection:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """The inspected cases, and a sentence on low contrast ("" if all cases had images)."""
+    """The inspected cases, and a note on missing contrast checks ("" if all cases had images)."""
 
     cases: tuple[CaseInspection, ...]
     note: str = ""
@@ -85,10 +85,11 @@ def look_at_case(
     label: float | None,
     measured: MeasuredPair | None = None,
 ) -> CaseInspection:
-    """Find why a case failed, from its masks (None without a prediction) and images.
+    """Determine why a case failed, from its masks and images.
 
-    The first two phases of the images are read. `measured` holds the measurements of the score;
-    without it they are made here, if the profile compares the masks.
+    The second mask is None without a prediction. The first two phases of the images are read.
+    `measured` holds the measurements of the score; without it the masks are measured here, if the
+    profile compares them.
     """
     reference, prediction = masks[0], masks[1] or nothing_on(masks[0].grid)
     prediction = laid_on(reference, prediction, profile)
@@ -119,7 +120,7 @@ def look_at_case(
 
 
 def _count_lesions(both: MatchedParts) -> LesionCounts:
-    """Count the lesions in the foreground for Dice (in plain masks also that of distances)."""
+    """Count the lesions in the foreground that Dice uses."""
     pair = both.measured.pair
     reference, prediction = pair.overlap_reference, pair.overlap_prediction
     if (reference != (pair.reference != 0)).any() or (prediction != (pair.prediction != 0)).any():
@@ -134,7 +135,7 @@ def look_for_contrast(
     settings: ScoreSettings,
     images: Sequence[CaseFiles],
 ) -> tuple[CaseInspection, ...]:
-    """Inspect the scored cases with images again, for low contrast.
+    """Inspect the scored cases with images for low contrast.
 
     A case that cannot be read is left out.
     """
@@ -159,14 +160,14 @@ def look_for_contrast(
 
 
 def looks_of(cases: Sequence[CaseInspection], settings: ScoreSettings) -> Looks:
-    """Return the inspections of a run with a sentence on low contrast."""
+    """Return the inspections of a run with a note on missing contrast checks."""
     return Looks(tuple(cases), _describe_contrast(cases, settings))
 
 
 def read_pair(
     files: tuple[Path | None, Path | None], label: float | str | None, profile: Profile
 ) -> tuple[LabelMap, LabelMap | None]:
-    """Return the labels of both files of a case with a reference.
+    """Read both masks of a case with a reference.
 
     Raises
     ------
@@ -187,7 +188,7 @@ def read_pair(
 def _read_enhancement(files: CaseFiles, grid: Grid) -> tuple[Enhancement | None, str]:
     """Return the first two phases on the masks' grid, or None with the reason.
 
-    Raises `FormatError` if a file is damaged: the whole case is then in doubt.
+    Raises `FormatError` if a file is damaged, since the whole case is then doubtful.
     """
     if files.problems or len(files.phases) < 2:
         return None, "; ".join(files.problems) or "it has only one phase, so no enhancement"
@@ -219,7 +220,7 @@ def _read_phase(files: CaseFiles, index: int, header: VolumeHeader) -> NDArray[A
 
 
 def _describe_contrast(looks: Sequence[CaseInspection], settings: ScoreSettings) -> str:
-    """Return a sentence on which cases were not checked for low contrast."""
+    """Return a sentence that lists the cases not checked for low contrast."""
     if settings.images is None:
         return _NO_IMAGES
     without = [look for look in looks if look.no_images]

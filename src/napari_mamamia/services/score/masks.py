@@ -14,13 +14,13 @@ from napari_mamamia.services.score.score import cohort_numbers, score_and_inspec
 from napari_mamamia.services.score.settings import ScoreSettings
 
 MaskPairs: TypeAlias = Mapping[str, tuple[LabelMap | None, LabelMap | None]]
-"""Reference and prediction by case id; one of them is None if it is missing."""
+"""Reference and prediction by case id, None for a missing mask."""
 
 
 def score_masks_of_cases(
     name: str, pairs: MaskPairs, settings: ScoreSettings, cohort: Cohort | None
 ) -> Scored:
-    """Score masks in memory as `score_pairs` scores files, without pictures in the report.
+    """Score masks in memory as `score_pairs` scores files; the report has no images.
 
     The images of the settings are not used.
     """

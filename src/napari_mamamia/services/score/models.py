@@ -42,12 +42,12 @@ class ModelsSummary:
 
     @property
     def all_ok(self) -> bool:
-        """Whether every case of every model was scored as ok."""
+        """Whether every case of every model has the status ok."""
         return all(model.all_ok for model in self.models)
 
 
 def prediction_folder(text: str) -> PredictionFolder:
-    """Return the model's name and folder of ``NAME=DIR`` or ``DIR`` (named as the folder).
+    """Parse ``NAME=DIR`` or ``DIR``; the default name is the folder's.
 
     Examples
     --------
@@ -76,7 +76,8 @@ def score_models(
     Raises
     ------
     CaseError
-        If a name is not a valid folder name, two models share a name, or the baseline is no model.
+        If a name is not a valid folder name, two models share a name, or the baseline is not a
+        model.
     FormatError
         If a folder is missing or holds no mask, or the clinical table cannot be read; nothing is
         written then.
@@ -121,7 +122,7 @@ def score_models(
 
 
 def beside(model: ModelScores, comparison: ModelComparison) -> ModelScores:
-    """Return a model with its values of each composite, ranked as in the comparison."""
+    """Return a model with its composite scores, ranked as in the comparison."""
     composites = tuple(
         replace(
             composite, scores=tuple(score for score in composite.scores if score.name == model.name)
@@ -132,7 +133,7 @@ def beside(model: ModelScores, comparison: ModelComparison) -> ModelScores:
 
 
 def require_names(names: Sequence[str]) -> None:
-    """Raise `CaseError` unless all models have different names that are valid folder names."""
+    """Raise `CaseError` unless all models have distinct names that are valid folder names."""
     keys = [case_key(file_name(name, "the name of a model")) for name in names]
     if len(set(keys)) < len(keys):
         raise CaseError(

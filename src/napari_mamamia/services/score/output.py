@@ -36,21 +36,21 @@ from napari_mamamia.scoring.statistics.bootstrap import (
 )
 from napari_mamamia.services.batch.in_subprocess import write_parquet
 
-# The sections ``task1`` and ``task2`` of a summary; each undefined number has its reason.
+# The sections ``task1`` and ``task2`` of a summary. Each undefined number has a reason.
 
 Content = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A value, and the reason if it is nan."""
+    """A value, and the reason if it is NaN."""
 
     value: float
     reason: str
 
 
 def task1_content(result: SegmentationResult) -> Content:
-    """Return the content of ``task1``; nan becomes null."""
+    """Return the content of ``task1``; NaN becomes null."""
     cohort, performance = result.cohort, result.cohort.performance
     numbers = {
         "mean_dsc": _Number(performance.mean_dsc, performance.reason),
@@ -83,7 +83,7 @@ def task1_content(result: SegmentationResult) -> Content:
 
 
 def policy_content(result: SegmentationResult) -> Content:
-    """Return which cases count, which have no usable prediction, and how those are valued."""
+    """Describe the counted cases, the cases without a usable prediction, and their values."""
     counted = result.counted
     return {
         "n": counted.n,
@@ -99,7 +99,7 @@ def policy_content(result: SegmentationResult) -> Content:
 
 
 def _describe_measured(result: SegmentationResult) -> Content:
-    """Return the numbers of the scored cases alone, which are never used for ranking."""
+    """Return the numbers of the scored cases alone; these numbers are never used for ranking."""
     measured, performance = result.measured, result.measured.performance
     return {
         "n": performance.n_cases,
@@ -113,7 +113,7 @@ def _describe_measured(result: SegmentationResult) -> Content:
 
 
 def task2_content(result: ResponseResult) -> Content:
-    """Return the content of ``task2``; nan becomes null."""
+    """Return the content of ``task2``; NaN becomes null."""
     cohort, odds = result.cohort, result.cohort.odds
     numbers = _response_numbers(result)
     own_numbers = {
@@ -184,7 +184,7 @@ def _read_disparity(found: VariableOdds) -> _Number:
 
 
 def _each_variable(own: Mapping[str, _Number], otherwise: str) -> dict[str, _Number]:
-    """Return a number for each scored variable, undefined if it was not computed."""
+    """Return a number for each scored variable; a number that was not computed is undefined."""
     missing = _Number(float("nan"), otherwise)
     return {name: own.get(name, missing) for name in FAIRNESS_VARIABLES}
 
@@ -196,7 +196,7 @@ def _list_values(numbers: Mapping[str, _Number]) -> Content:
 def _list_reasons(
     numbers: Mapping[str, _Number], name: str, by_variable: Mapping[str, _Number]
 ) -> dict[str, str]:
-    """Return the reason of each undefined number, under ``NAME.VARIABLE`` for a variable."""
+    """Return the reasons of undefined numbers, with key ``NAME.VARIABLE`` for a variable."""
     everything = dict(numbers)
     everything |= {f"{name}.{variable}": number for variable, number in by_variable.items()}
     return {
@@ -207,7 +207,7 @@ def _list_reasons(
 
 
 def _describe_odds(by_variable: Mapping[str, _Number], result: ResponseResult) -> Content:
-    """Return each scored variable's disparity; a variable without groups only has a null value."""
+    """Return each scored variable's disparity; a variable without groups has only a null value."""
     counted = {variable.variable for variable in result.cohort.odds.variables}
     nothing = dict.fromkeys(("by_chance", "beyond_chance", "interval", "resampling_range"))
     return {
@@ -242,7 +242,8 @@ def _describe_disparity(
 ) -> Content:
     """Return a disparity, its chance level, and its interval.
 
-    ``counted`` is the disparity between the groups that all entries except ``value`` refer to.
+    ``counted`` is the disparity between the counted groups; all entries except ``value`` refer to
+    these groups.
     """
     estimate = result.uncertainty.of(variable, measure)
     name = f"disparity_{variable if measure == 'equalised_odds' else f'{measure}_{variable}'}"
@@ -257,7 +258,7 @@ def _describe_disparity(
 
 
 def _describe_range(interval: Interval | None) -> Content | None:
-    """Return the percentiles of the resampled values of a gap, None without a bootstrap."""
+    """Return the percentiles of a gap's resampled values, None without a bootstrap."""
     if interval is None:
         return None
     names = ("low", "high", "level", "n_resamples", "n_undefined", "warning", "reason")
@@ -267,10 +268,10 @@ def _describe_range(interval: Interval | None) -> Content | None:
 def _describe_intervals(
     intervals: Iterable[Interval], uncertainty: GroupUncertainty, prefix: str
 ) -> Content:
-    """Return the 95 % interval of each number, and the ends by other methods.
+    """Return the 95 % interval of each number, and its limits by other methods.
 
-    A number that contains gaps between groups has its interval from contrasts, and its percentiles
-    as ``resampling_range``; single disparities are listed with their variable.
+    The interval of a number that includes gaps between groups comes from contrasts, with its
+    percentiles as ``resampling_range``. Single disparities are listed with their variable.
     """
     content: Content = {}
     for interval in intervals:
@@ -317,14 +318,14 @@ def _describe_stratum(stratum: Stratum) -> Content:
     }
 
 
-# Contents of `summary.json` and `comparison.json`; each undefined number has its reason. The
-# fields are listed in docs/methods/scoring_files.md.
+# Contents of `summary.json` and `comparison.json`; each undefined number has a reason. The fields
+# are listed in docs/methods/scoring_files.md.
 
 _PACKAGES: Final = ("numpy", "scipy")
 
 
 def summary_content(model: ModelScores) -> Content:
-    """Return the content of ``summary.json``; nan becomes null."""
+    """Return the content of ``summary.json``; NaN becomes null."""
     content = {
         "profile": model.profile,
         "model": model.name,
@@ -351,7 +352,7 @@ def summary_content(model: ModelScores) -> Content:
 
 
 def comparison_content(comparison: ModelComparison) -> Content:
-    """Return the content of ``comparison.json``; nan becomes null."""
+    """Return the content of ``comparison.json``; NaN becomes null."""
     sweep = comparison.sweep
     first, last = sweep.ends
     return {

@@ -19,10 +19,10 @@ Pairs: TypeAlias = dict[str, tuple[Path | None, Path | None]]
 
 @dataclass(frozen=True, slots=True)
 class FoundPairs:
-    """The files of each case, and the cases that cannot be scored before a file is read.
+    """The files of each case, and the cases that are known to be unusable before reading.
 
-    `problems` holds the status and the reason of such cases; `outside` the ids of files that are
-    not in the list of cases and are not scored.
+    `problems` holds the status and the reason of these cases. `outside` holds the ids of files that
+    are not in the list of cases and are not scored.
     """
 
     pairs: Pairs
@@ -31,21 +31,21 @@ class FoundPairs:
 
 
 def find_pairs(reference: Path, prediction: Path, cases: CaseList | None = None) -> Pairs:
-    """Return both files of every case; see `find_cases`."""
+    """Return the reference and the prediction of every case; see `find_cases`."""
     return find_cases(reference, prediction, cases).pairs
 
 
 def _list_ids(own: MaskListing, other: MaskListing) -> list[str]:
-    """Return the ids of another folder, in this folder's spelling if it has them too."""
+    """Return the other folder's ids, spelled as in this folder if it has the same ids."""
     spelled = {case_key(case_id): case_id for case_id in own.masks}
     ids = (*other.masks, *other.problems, *map(bare_id, other.masks))
     return [spelled.get(case_key(case_id), case_id) for case_id in ids]
 
 
 def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None) -> FoundPairs:
-    """Return both files of every case in either folder; letter case is ignored.
+    """Return the reference and the prediction of every case in either folder, ignoring letter case.
 
-    With a list of `cases` only those count, and each must have its reference.
+    With a list of `cases`, only these cases count, and each must have its reference.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None)
     else:
         folders = [list_masks(reference), list_masks(prediction)]
         if folders[0].masks.keys() != folders[1].masks.keys():
-            # Each folder is searched for the cases of the other, which may have simpler names.
+            # Each folder is searched for the ids of the other folder, which may have simpler names.
             folders = [
                 list_masks(folder, _list_ids(own, other))
                 for folder, own, other in zip(
@@ -75,7 +75,7 @@ def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None)
 
 
 def join_listings(reference: MaskListing, prediction: MaskListing) -> FoundPairs:
-    """Return both files of every case in either listing, with ids spelled as in the reference."""
+    """Return both files of every case in either listing; ids are spelled as in the reference."""
     ids = {
         case_key(case_id): case_id
         for listing in (prediction, reference)
@@ -96,7 +96,7 @@ def join_listings(reference: MaskListing, prediction: MaskListing) -> FoundPairs
 
 
 def find_lost_zeros(pairs: Pairs) -> dict[str, str]:
-    """Return why a case without a prediction may have one under another spelling of its id."""
+    """Explain why a missing prediction may exist under another spelling of the case's id."""
     reasons = {}
     for names in alike_ids(pairs):
         lacking = [name for name in names if pairs[name][0] and not pairs[name][1]]

@@ -31,10 +31,10 @@ def score_pcr(
 ) -> ScoreSummary:
     """Score a table of predicted responses and write ``out/summary.json``.
 
-    A bad row becomes a failure with its row number, and so does a case that the clinical table
-    lacks or has no pcr for; under official-code also a labelled case without a row. See
-    `io.data_set.score_files.read_response_table` for the columns. The clinical table of `settings`
-    is not used, but its columns are.
+    A bad row becomes a failure with its row number. A case without a row or a pcr in the clinical
+    table is a failure too. Under official-code a labelled case without a prediction is also a
+    failure. See `io.data_set.score_files.read_response_table` for the columns. The clinical table
+    of `settings` is not used, but its columns are.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def response_model(
     cohort: Cohort,
     settings: ScoreSettings,
 ) -> ModelScores:
-    """Return the results for rows already read, against the clinical table; nothing is written."""
+    """Score rows already read against the clinical table; nothing is written."""
     rows = tuple(sorted(read.rows, key=lambda row: row.case_id))
     own_cohort = matched([row.case_id for row in rows], cohort)
     rules = rules_of(settings.profile.name)
@@ -98,7 +98,7 @@ def response_model(
 
 
 def _list_unanswered(read: ReadRows[ResponseRow], cohort: Cohort) -> list[CaseFailure]:
-    """Return a failure for each labelled case of the clinical table without a row."""
+    """Return a failure for each labelled case of the clinical table without a prediction."""
     in_table = {case_key(row.case_id) for row in read.rows}
     in_table |= {case_key(failure.case_id) for failure in read.failures}
     reason = (
@@ -113,7 +113,7 @@ def _list_unanswered(read: ReadRows[ResponseRow], cohort: Cohort) -> list[CaseFa
 
 
 def _note_unanswered(rows: Sequence[ResponseRow], cohort: Cohort) -> tuple[str, ...]:
-    """Return a note on how many labelled cases of the whole clinical table have no prediction."""
+    """Return a note with the number of labelled cases without a prediction."""
     labelled = {case_key(record.case_id) for record in cohort.records if record.pcr is not None}
     n_lacking = len(labelled - {case_key(row.case_id) for row in rows})
     if not n_lacking:
@@ -128,7 +128,7 @@ def _note_unanswered(rows: Sequence[ResponseRow], cohort: Cohort) -> tuple[str, 
 
 
 def _select_rows(rows: Sequence[ResponseRow], own: Cohort) -> list[tuple[str, float, float]]:
-    """Return the rows of cases in the clinical table."""
+    """Return the rows of cases that are in the clinical table."""
     ids = own.by_id()
     return [(row.case_id, float(row.pcr), row.score) for row in rows if row.case_id in ids]
 

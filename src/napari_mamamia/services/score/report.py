@@ -1,4 +1,4 @@
-"""Write the report of a scoring run: failure kinds, pictures of the worst cases, page, figures."""
+"""Write the report of a scoring run: page, figures, failure kinds, images of the worst cases."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -64,8 +64,8 @@ def write_score_report(
     With several models ``report.html`` covers all of them, and links to ``NAME/report.html`` of
     each.
 
-    The masks of the worst cases are read again for their pictures; a mask that cannot be read
-    causes a warning and has no picture.
+    The masks of the worst cases are read again for their images. A mask that cannot be read causes
+    a warning and has no image.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def report_content(
 def _summarise_models(
     content: ReportContent, models: Sequence[ModelScores], settings: ScoreSettings
 ) -> ReportContent:
-    """Return a report of several models with its summary: leader, certainty, and dependence."""
+    """Return a report of several models with a summary: the leader, and how certain the lead is."""
     n_resamples, seed = settings.n_resamples, settings.seed
     if content.comparison is not None:
         ranks = rank_models(models, n_resamples, seed)
@@ -154,7 +154,7 @@ def _report_model(item: Scored, settings: ScoreSettings) -> tuple[ModelReport, t
 
 
 def _make_columns(looks: Looks) -> tuple[CaseColumn, ...]:
-    """Return the columns next to the voxel metrics in the case table."""
+    """Return the columns of the case table besides the voxel metrics."""
     counts = tuple(
         CaseColumn(
             f"lesions_{kind}",
@@ -175,7 +175,7 @@ def _make_columns(looks: Looks) -> tuple[CaseColumn, ...]:
 def picture_pair(
     model: str, case_id: str, files: tuple[Path | None, Path | None], settings: ScoreSettings
 ) -> list[CasePicture]:
-    """Return the picture of one case from its reference and prediction; none without a prediction.
+    """Return the image of a case from its reference and prediction; none without a prediction.
 
     Raises `MamamiaError` if its masks cannot be read or compared any more.
     """

@@ -1,4 +1,4 @@
-"""Review a scored case: where two masks agree, and where they differ."""
+"""Compare two masks of a scored case: find where they agree and where they differ."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ _MOST_VOXELS: Final = 20_000
 
 
 class Agrees(IntEnum):
-    """The values of an agreement map; 0 is background in both masks."""
+    """The values of an agreement map; 0 means background in both masks."""
 
     CORRECT = 1
     FALSE = 2
@@ -46,12 +46,12 @@ class Agrees(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ErrorPart:
-    """One connected region where the masks differ; `kind` is FALSE or MISSED.
+    """A connected region where the masks differ; `kind` is FALSE or MISSED.
 
-    `voxel` (z, y, x) is the position to show: on the slice where the region is largest.
-    `distance_mm` is the reach of the region: the largest distance of its voxels to the nearest
-    voxel of the mask that lacks it, nan if that mask is empty. In regions of more than 20,000
-    voxels only the contour is measured.
+    `voxel` (z, y, x) is the position to show, on the slice where the region is largest.
+    `distance_mm` is the largest distance of the region's voxels to the mask that does not contain
+    them, NaN if this mask is empty. In regions of more than 20,000 voxels only the contour is
+    measured.
     """
 
     kind: Agrees
@@ -87,8 +87,8 @@ def compare_masks(
     grid
         The grid of both masks.
     counting
-        The values that are tumour, as in the profile's Dice: under clinical the chosen
-        label, or any value above 0. Connected regions of both masks are 26-connected.
+        The values that are tumour, as for the profile's Dice: with the clinical profile the chosen
+        label or any value above 0. Regions are 26-connected.
 
     Returns
     -------
@@ -142,10 +142,10 @@ def review_masks(
     model: str,
     counting: Counting = AS_CLINICAL,
 ) -> CaseMasks:
-    """Read the two files of a case that were scored, on the case's grid.
+    """Read the two scored masks of a case on the case's grid.
 
-    The buffers for the screen are 1 in the foreground that the Dice of `counting` uses. A file that
-    is damaged or on another grid is reported as a problem, without an error.
+    The display buffers are 1 in the foreground that Dice uses under `counting`. A file that is
+    damaged or on another grid is listed as a problem; no error is raised.
     """
     sources = (("reference", "scored", reference), ("prediction", model, prediction))
     masks, problems = [], []
@@ -181,7 +181,7 @@ def _find_parts(wrong: NDArray[np.bool_]) -> Iterator[tuple[Box, NDArray[np.bool
 
 
 def _reach_mm(part: NDArray[np.bool_], own_box: Box, edge: NDArray[np.intp], grid: Grid) -> float:
-    """Return how far a part reaches from the voxels of `edge`, both on the joint crop."""
+    """Return the largest distance of a region from the voxels `edge`, in mm, on the joint crop."""
     if not len(edge):
         return float("nan")
     if np.count_nonzero(part) > _MOST_VOXELS:

@@ -1,4 +1,4 @@
-"""Score folders of masks and compute the cohort's numbers."""
+"""Score folders of masks and compute the cohort's metrics."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ from napari_mamamia.services.score.pairs import FoundPairs, Pairs, find_cases, f
 from napari_mamamia.services.score.report import REPORT, Scored, write_score_report
 from napari_mamamia.services.score.settings import ScoreSettings
 
-# Score many cases from their files: the work of one case, and the batch of all cases.
+# The scoring of one case from its files, and the batch of all cases.
 
 NO_IMAGES: Final[Mapping[str, CaseFiles]] = MappingProxyType({})
 
@@ -82,10 +82,10 @@ class ScoredCase:
 
 
 def score_and_inspect(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
-    """Return the score of one case and why it failed; each mask is read once.
+    """Return the score and the inspection of a case; each mask is read once.
 
-    `inputs.about` holds the `CaseFiles` of a case with images; problems with images other than
-    damage only cost the inspection.
+    `inputs.about` holds the `CaseFiles` of a case with images. If images have a problem other than
+    damage, only the inspection for low contrast is missing.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def score_and_inspect(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
 def _read_masks(
     inputs: CaseInputs, settings: CaseSettings
 ) -> tuple[tuple[LabelMap | None, LabelMap | None], float | None]:
-    """Return both masks on one grid, and the value that counts; a segment's name leaves only 1."""
+    """Return both masks on one grid, and the value for tumour (1 for a named segment)."""
     reference, prediction = inputs.files[:2]
     zero_nonfinite = settings.profile.takes_any_values
     masks = read_label_pair(reference, prediction, settings.label, zero_nonfinite=zero_nonfinite)
@@ -116,7 +116,7 @@ def score_and_inspect_at(
     label: float | None = None,
     images: CaseFiles | None = None,
 ) -> ScoredCase:
-    """Return the score of masks in memory and why the case failed; see `score_and_inspect`."""
+    """Return the score and the inspection of masks in memory; see `score_and_inspect`."""
     reference, prediction = masks
     score, measured = score_and_measure(case_id, reference, prediction, profile, label)
     if reference is None or score.status not in LOOKED_AT:
@@ -168,7 +168,7 @@ def _collect_inputs(
 ) -> CaseInputs:
     """Return a case's masks and the files of its first two phases.
 
-    An image that cannot be read costs no score: the case's score does not depend on it.
+    An image that cannot be read is ignored, since the case's score does not depend on it.
     """
     phases = images.phases[:2] if images is not None else ()
     further = [path for phase in phases for path in phase.files if os.access(path, os.R_OK)]
@@ -198,7 +198,7 @@ _OF_MANY: Final = MappingProxyType(
         "whether they are converted",
     }
 )
-"""Texts in a case's warning that are worth a note on the cohort, and that note."""
+"""Texts in case warnings, and the note on the cohort for cases with this warning."""
 _TAKING: Final = "Collecting the scores of the cases"
 
 _STATUS: Final = MappingProxyType(
@@ -214,7 +214,7 @@ _STATUS: Final = MappingProxyType(
 class ScoreSummary:
     """The results of a scoring run, and the folder that they were written to.
 
-    `looks` holds the inspections of cases with a reference; `warnings` lists what the report lacks.
+    `looks` holds the inspections of cases with a reference; `warnings` lists gaps in the report.
     """
 
     model: ModelScores
@@ -234,7 +234,7 @@ class ScoreSummary:
 
     @property
     def summary(self) -> Path:
-        """The path of the cohort's numbers."""
+        """The path of the summary with the cohort's metrics."""
         return self.folder / SUMMARY
 
     @property
@@ -244,7 +244,7 @@ class ScoreSummary:
 
     @property
     def all_ok(self) -> bool:
-        """Whether every case, or row of a table, has its numbers."""
+        """Whether every case or table row was scored."""
         return self.model.all_ok
 
 
@@ -261,7 +261,7 @@ def score_folders(
     """Score every case in either folder and write tables and summary.
 
     Writes ``case_scores.csv``, ``.xlsx``, ``.parquet``, ``summary.json``, ``report.html`` and
-    ``figures`` to `out`. A file that cannot be read only costs its own row. `name` is the model's
+    ``figures`` to `out`. A file that cannot be read affects only its own row. `name` is the model's
     name (default: that of the prediction folder), and `place` says where the cases are scored
     (default: in this process). ``case_results.jsonl`` stores each finished case; RESUME only scores
     cases with new or changed files and cases that failed before.
@@ -269,7 +269,7 @@ def score_folders(
     Raises
     ------
     FormatError
-        If a folder is missing or holds no mask, or two files for one case, or the clinical table
+        If a folder is missing, holds no mask or has two files for one case, or the clinical table
         cannot be read.
     SaveConflictError
         If `out` holds other results.
@@ -328,13 +328,13 @@ def cohort_numbers(
     settings: ScoreSettings,
     cohort: Cohort | None,
 ) -> ModelScores:
-    """Return the cohort's numbers of cases that are already scored.
+    """Compute the cohort's metrics from cases that are already scored.
 
     Equal rows give identical numbers in any order. `failures` are copied into the result, and
     `n_cases` also counts cases without a row.
     """
     rows = tuple(sorted((_fill_empty(row, settings.profile) for row in rows), key=_case_id))
-    # Progress between steps of some 100 ms with 100,000 cases, so that a window stays alive.
+    # progress between steps, so that the window stays responsive with 100,000 cases
     report_progress(0, 1, _TAKING)
     scored = [row for row in rows if not (isnan(row.dsc) and isnan(row.norm_hd))]
     report_progress(0, 1, _TAKING)
@@ -396,7 +396,7 @@ def _case_id(row: CaseScore) -> str:
 
 
 def _fill_empty(row: CaseScore, profile: Profile) -> CaseScore:
-    """Return the row of an empty prediction with the numbers that the profile defines for it."""
+    """Return the row of an empty prediction with the values that the profile defines."""
     if row.status is not ScoreStatus.PREDICTION_EMPTY or not profile.unusable.empty_is_value:
         return row
     norm_hd = profile.norm_hd_one_empty if isnan(row.norm_hd) else row.norm_hd
@@ -410,7 +410,7 @@ def _score_cases(
     store: Path | None,
     existing: Existing,
 ) -> tuple[tuple[CaseScore, ...], list[CaseInspection]]:
-    """Return one row for each pair, in order, even if it fails, and the inspections."""
+    """Return a row for each pair in order, including failed cases, and the inspections."""
     pairs = {name: files for name, files in found.pairs.items() if name not in found.problems}
     images: dict[str, CaseFiles] = {}
     if settings.images is not None:
@@ -450,14 +450,14 @@ def _make_failed_score(failure: CaseFailure, settings: ScoreSettings) -> CaseSco
 def _find_blame(
     score: CaseScore, files: tuple[Path | None, Path | None], settings: ScoreSettings
 ) -> CaseScore:
-    """Return the row of an unreadable case with the status that says which file is at fault."""
+    """Return the row of an unreadable case with the status that names the faulty file."""
     if score.status is ScoreStatus.UNREADABLE and files[1] is not None:
         score = replace(score, status=_read_again(files[1]))
     return _with_reference(score, files[0], settings)
 
 
 def _read_again(prediction: Path) -> ScoreStatus:
-    """Return why a prediction could not be read."""
+    """Read a prediction again to determine why it is unreadable."""
     try:
         read_labels(prediction)
     except NotFiniteError:
@@ -470,7 +470,7 @@ def _read_again(prediction: Path) -> ScoreStatus:
 def _with_reference(score: CaseScore, reference: Path | None, settings: ScoreSettings) -> CaseScore:
     """Return the row of an unusable prediction with the sizes of its reference.
 
-    Without a readable reference the case counts for no model, whatever the prediction is.
+    Without a readable reference the case counts for no model.
     """
     if reference is None:
         if score.status is ScoreStatus.REFERENCE_UNREADABLE:

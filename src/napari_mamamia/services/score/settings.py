@@ -26,8 +26,8 @@ class ScoreSettings:
     clinical
         The clinical table for fairness; None leaves fairness undefined.
     label
-        The value that is tumour, for a profile that lets the user choose; None takes every
-        value above 0.
+        The value for tumour, for a profile that lets the user choose; None takes every value above
+        0.
     n_resamples
         Bootstrap resamples for the intervals; 0 for none.
     seed
@@ -46,10 +46,10 @@ class ScoreSettings:
     cases
         The cases that count; None takes those with a reference (in a table: with a row).
     metric_definition
-        How the numbers of a table were computed, in words; "" uses the table's own description.
+        Description of how a table's metrics were computed; "" uses the table's own description.
     minimum_group
-        Groups with fewer cases are left out of the intervals of gaps, of tests and of sentences;
-        the score stays as the profile defines it. 2 or more: one patient has no spread.
+        Smallest group in the intervals of gaps, in tests and in sentences; the score stays as the
+        profile defines it. At least 2, because one patient has no spread.
 
     Raises
     ------
@@ -93,17 +93,17 @@ class ScoreSettings:
 
     @property
     def label_value(self) -> float | None:
-        """The value that is tumour in labels read with `label`; a segment's name leaves only 1."""
+        """The value for tumour in a mask read with `label`; 1 for a named segment."""
         return None if isinstance(self.label, str) else self.label
 
     @property
     def resampling(self) -> Resampling:
-        """Number of resamples and seed."""
+        """The number of resamples and the seed."""
         return Resampling(self.n_resamples, self.seed)
 
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """Name and value of each setting, as recorded in ``run.json``."""
+        """The name and value of each setting, as recorded in ``run.json``."""
         parameters = (
             ("composites", ", ".join(self.composites.names) or None),
             ("gate", self.composites.gate),

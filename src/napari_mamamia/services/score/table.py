@@ -1,4 +1,4 @@
-"""Compute the cohort's numbers from a table of Dice and NormHD computed elsewhere."""
+"""Compute the cohort's metrics from an external table of Dice and NormHD."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,9 +27,9 @@ def score_table(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> ScoreSummary:
-    """Compute the cohort's numbers of a table and write them to `out`.
+    """Compute the cohort's metrics of a table and write them to `out`.
 
-    The numbers of the cases are used unchanged; the profile defines the groups. A bad row becomes a
+    The metrics of the cases are used unchanged; the profile defines the groups. A bad row becomes a
     failure with its row number. See `io.data_set.score_files.read_score_table` for the columns.
 
     Raises
@@ -58,8 +58,8 @@ def table_parameters(table: Path, settings: ScoreSettings) -> tuple[tuple[str, S
 def score_of_row(row: ScoreRow, profile: str) -> CaseScore:
     """Return the score of a case from its table row.
 
-    A table may declare a case unusable, but not usable. A row that declares an empty prediction but
-    has a Dice above 0 is unreadable, since one of the two must be wrong.
+    A table may declare a case unusable, but it cannot declare one usable. A row with an empty
+    prediction but a Dice above 0 is unreadable, since one of the two must be wrong.
     """
     if row.status is ScoreStatus.PREDICTION_EMPTY and row.dsc > 0:
         reason = (
@@ -75,7 +75,7 @@ def score_of_row(row: ScoreRow, profile: str) -> CaseScore:
 def score_rows(
     name: str, read: ReadRows[ScoreRow], settings: ScoreSettings, cohort: Cohort | None
 ) -> ModelScores:
-    """Return the cohort's numbers of rows already read; nothing is written.
+    """Compute the cohort's metrics from rows already read; nothing is written.
 
     Without a list of cases all cases of the table count, including bad rows with an id.
     """

@@ -1,4 +1,4 @@
-"""Format results as a few plain lines, for the terminal and the window."""
+"""Format results as a few lines of text for the terminal and the window."""
 
 from collections.abc import Iterable
 from math import isnan
@@ -46,7 +46,7 @@ _MB = 1_000_000
 
 
 def cohort_lines(model: ModelScores) -> tuple[str, ...]:
-    """Return the cohort's numbers with profile, n, excluded cases and 95 % intervals."""
+    """Return the cohort's metrics with profile, n, excluded cases and 95 % intervals as lines."""
     excluded = model.n_cases - model.n_scored
     head = (
         f"{model.name}: {model.defined_by}, {count_of(model.n_cases, 'case')}, {model.n_scored} "
@@ -69,7 +69,7 @@ def cohort_lines(model: ModelScores) -> tuple[str, ...]:
 
 
 def comparison_lines(comparison: ModelComparison) -> tuple[str, ...]:
-    """Return the models by rank, then the paired tests of each pair."""
+    """Return the models by rank as lines, then the paired tests of each pair."""
     lines = [
         f"Ranks under profile {comparison.profile}, weight of fairness "
         f"{comparison.weight_of_fairness:g}"
@@ -98,7 +98,7 @@ def comparison_lines(comparison: ModelComparison) -> tuple[str, ...]:
 
 
 def _describe_clinical(model: ModelScores) -> list[str]:
-    """Return the coverage of the clinical table, its assumptions, and rows not read."""
+    """Describe the coverage of the clinical table, its assumptions, and rows not read."""
     table = model.clinical
     if table is None:
         return []
@@ -110,13 +110,13 @@ def _describe_clinical(model: ModelScores) -> list[str]:
 
 
 def _describe_left_out(model: ModelScores) -> list[str]:
-    """Return the first line: that cases are left out, so that nothing may be ranked."""
+    """Return a warning that cases are left out, so that models must not be ranked."""
     text = not_for_ranking(model.segmentation.counted) if model.segmentation else ""
     return [text] if text else []
 
 
 def _describe_counted(model: ModelScores) -> list[str]:
-    """Return which cases have no usable prediction, how they are valued, and which cases count."""
+    """Describe the cases without a usable prediction, their values, and the counted cases."""
     lines = []
     if model.segmentation:
         lines += [f"  {text}" for text in counted_lines(model.segmentation.counted)]
@@ -127,7 +127,7 @@ def _describe_counted(model: ModelScores) -> list[str]:
 
 
 def _describe_missing(model: ModelScores) -> list[str]:
-    """Return how many cases were scored without a prediction, often a sign of a forgotten run."""
+    """Return a warning with the number of cases scored without a prediction."""
     missing = sum(
         row.status is ScoreStatus.PREDICTION_MISSING and not isnan(row.dsc) for row in model.rows
     )
@@ -165,7 +165,7 @@ def _describe_task1(result: SegmentationResult) -> list[str]:
 
 
 def _size_lines(stratum: Stratum) -> list[str]:
-    """Return the groups by size, which are reported but not scored."""
+    """Describe the groups by tumour size, which are reported but not scored."""
     parts = [
         f"{group.label} {_to_text(group.mean_dsc, 3)} (n {group.n}{', few cases' * group.is_small})"
         for group in stratum.groups
@@ -239,7 +239,7 @@ def _format_line(
 def _describe_gaps(
     result: SegmentationResult | ResponseResult, measures: tuple[str, ...]
 ) -> list[str]:
-    """Return what each disparity shows, one line each, and which groups are not counted."""
+    """Describe each disparity in one line, and list the groups that are not counted."""
     uncertainty = result.uncertainty
     lines = [
         f"  {disparity.variable}: {' '.join(say_disparity(disparity, uncertainty.minimum_group))}"
@@ -275,7 +275,7 @@ def _describe_composites(composites: Iterable[CompositeResult]) -> list[str]:
 
 
 def _describe_costs(model: ModelScores) -> list[str]:
-    """Return the cost of the predictions, nothing without provenance."""
+    """Describe the cost of the predictions; nothing without provenance."""
     costs = prediction_costs(model.rows)
     lines = []
     if costs.seconds.n:

@@ -3,12 +3,12 @@
 A voxel without evidence is 0, so that memory is allocated only where somebody painted and a
 difference of two arrays shows the changes of a step. The bits of a mark:
 
-======  ======================================================================================== 0
-to 7  pull, int8: -100 to 100 represents -1 (outside) to 1 (inside), 0 without evidence 8, 9
-hold: 1 the voxel is inside whatever the image shows, 2 outside, 0 the image decides 10, 11  count:
-number of strokes of the pull's sign that asked for it without effect, 0 to 3 12..15  seen: number
-of strokes that could have changed it and left it unchanged, 0 to 15 ======
-========================================================================================
+- 0 to 7: pull, an int8; -100 to 100 stands for -1 (outside) to 1 (inside), 0 for no evidence.
+- 8 and 9: hold. With 1 the voxel is inside and with 2 outside, whatever the image shows; with 0
+  the image decides.
+- 10 and 11: count, 0 to 3. Number of strokes with the sign of the pull that asked for the voxel
+  without effect.
+- 12 to 15: seen, 0 to 15. Number of strokes that could have changed the voxel but did not.
 """
 
 from dataclasses import dataclass

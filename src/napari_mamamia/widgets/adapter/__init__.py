@@ -1,4 +1,4 @@
-"""Every use of napari's private parts, each guarded and with a fallback.
+"""All uses of napari's private attributes; each is guarded and has a fallback.
 
 `drawing` schedules drawing, `outlines` draws masks as lines, `stepping` speeds up slice steps,
 `sliders` changes the sliders below the canvas, `writing` draws the texts on the canvas.

@@ -1,4 +1,4 @@
-"""Guarded use of napari's private parts, except for drawing (see `drawing`)."""
+"""Guarded use of napari's private attributes, except for drawing (see `drawing`)."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -35,7 +35,7 @@ _USUAL_POINTS: Final = 9
 """Default size of napari's texts in points."""
 _NOTES_PLACE: Final = "_update_default_dock_area"
 _AROUND_TITLE: Final = 8
-"""Pixels above and below the title of a dock, as in napari's style sheet."""
+"""Pixels above and below a dock title in total, as in napari's style sheet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def bare(viewer: Any) -> Any:
 
 
 def current_viewer() -> Any | None:
-    """Return the viewer whose window was used last, None if there is no window."""
+    """Return the viewer of the most recently used window, or None if there is no window."""
     viewer = napari.current_viewer()
     return None if viewer is None else bare(viewer)
 
@@ -70,7 +70,8 @@ def current_viewer() -> Any | None:
 def list_ways_out(window: QMainWindow) -> list[QAction]:
     """Return napari's menu actions that close the window or program, or toggle full screen.
 
-    They keep their keys: a hidden menu receives no key unless its action is also in the window.
+    They keep their shortcuts while the menu is hidden: Qt only triggers the shortcut of a hidden
+    menu if its action is also added to the window.
     """
     menus = [action.menu() for action in window.menuBar().actions()]
     actions = [action for menu in menus if menu is not None for action in menu.actions()]
@@ -78,17 +79,17 @@ def list_ways_out(window: QMainWindow) -> list[QAction]:
 
 
 def focus_canvas(viewer: Any) -> None:
-    """Give the image the keyboard focus; without the private attribute nothing happens."""
+    """Give the canvas the keyboard focus; do nothing if napari lacks the private attribute."""
     with suppress(AttributeError, RuntimeError):
         viewer.window._qt_viewer.canvas.native.setFocus()
 
 
 def forget_history(layer: Labels) -> None:
-    """Clear a labels layer's undo steps after its data were replaced.
+    """Clear the undo history of a labels layer after its data were replaced.
 
     napari keeps them, and its next undo would write old voxels into the new mask (napari 0.9.2,
-    `napari/layers/labels/labels.py`, ``_reset_history``). Masks that we replace are not editable,
-    so that without the private method no harm is done.
+    `napari/layers/labels/labels.py`, ``_reset_history``). Without the private method this function
+    does nothing, which is safe because the masks that we replace are not editable.
     """
     reset = getattr(layer, "_reset_history", None)
     if reset is not None:
@@ -96,12 +97,12 @@ def forget_history(layer: Labels) -> None:
 
 
 def has_history(layer: Labels) -> bool:
-    """Return whether a labels layer holds undo steps of its own; True if napari does not tell."""
+    """Return whether a labels layer has undo steps; True if napari does not expose them."""
     return bool(getattr(layer, "_undo_history", True) or getattr(layer, "_redo_history", True))
 
 
 def layer_scrolling(viewer: Any) -> list[Any]:
-    """Return napari's wheel functions that scroll through layers with Alt, empty if there are none.
+    """Return napari's wheel callbacks that scroll through layers with Alt, or an empty list.
 
     napari calls every wheel function, even for handled events (napari 0.9.2,
     `napari/components/_viewer_mouse_bindings.py`, ``layers_scroll``), so that they must be removed
@@ -112,18 +113,18 @@ def layer_scrolling(viewer: Any) -> list[Any]:
 
 
 def slice_scrolling(viewer: Any) -> list[Any]:
-    """Return napari's wheel functions that scroll through slices with Ctrl, likewise."""
+    """Return napari's wheel callbacks that scroll through slices with Ctrl, or an empty list."""
     name = "dims_scroll"
     return [f for f in viewer.mouse_wheel_callbacks if getattr(f, "__name__", "") == name]
 
 
 def redraw_part(layer: Labels, part: tuple[slice, slice, slice]) -> None:
-    """Redraw a labels layer inside `part`, after its data were changed there in place.
+    """Redraw the box `part` of a labels layer after its data were changed there in place.
 
-    `part` is in the layer's own axes (slice, row, column), with starts and stops. Slice caches of
-    small integer layers share memory with the data, so that only the texture needs an update
-    (napari 0.9.2, `napari/layers/labels/labels.py`, ``_partial_labels_refresh``); without the
-    private methods the whole slice is redrawn.
+    `part` holds slices along the layer's own axes (slice, row, column). Slice caches of small
+    integer layers share memory with the data, so that only the texture needs an update (napari
+    0.9.2, `napari/layers/labels/labels.py`, ``_partial_labels_refresh``); without the private
+    methods the whole slice is redrawn.
     """
     note = getattr(layer, "_accumulate_updated_slice", None)
     draw = getattr(layer, "_partial_labels_refresh", None)
@@ -145,14 +146,14 @@ def square_off_brush(viewer: Any) -> None:
 
 
 def canvas_widget(viewer: Any) -> Any | None:
-    """Return the Qt widget that the image is drawn on; None without a window."""
+    """Return the Qt widget of the canvas, or None without a window."""
     with suppress(AttributeError, RuntimeError):
         return viewer.window._qt_viewer.canvas.native
     return None
 
 
 def main_view(viewer: Any) -> QWidget | None:
-    """Return napari's own view in the window: canvas and sliders; None without a window."""
+    """Return napari's main view (canvas and sliders), or None without a window."""
     with suppress(AttributeError, RuntimeError):
         view = viewer.window._qt_viewer
         return view if isinstance(view, QWidget) else None
@@ -161,7 +162,7 @@ def main_view(viewer: Any) -> QWidget | None:
 
 @patch
 def keep_when_closed(dock: Any, put_aside: Callable[[], None]) -> None:
-    """Make the close button of a dock call `put_aside`; napari would destroy the dock.
+    """Make the close button of a dock call `put_aside` instead of destroying the dock.
 
     napari 0.9.2, ``QtViewerDockWidget.destroyOnClose``, which the title bar looks up at each click.
     """
@@ -178,10 +179,11 @@ def keep_when_closed(dock: Any, put_aside: Callable[[], None]) -> None:
 
 
 class _View(QtViewer):
-    """napari's view without shortcuts: the main view has them, and the keyboard focus.
+    """A napari view without shortcuts, which the main view already has.
 
-    napari binds all shortcuts again for each view, and rewrites the tips of every welcome screen
-    for each of the 98: a third of the time that a view takes (napari 0.9.2, `_qt/qt_viewer.py`).
+    napari binds all shortcuts again for each view, and updates the tips of every welcome screen for
+    each of the 98 shortcuts; this takes a third of the time for creating a view (napari 0.9.2,
+    `_qt/qt_viewer.py`).
     """
 
     def _bind_shortcuts(self) -> None:
@@ -202,8 +204,8 @@ def spare_empty_depth(view: Any) -> None:
     """Allow a view without layers to switch to 3-D while it already has sliders.
 
     napari reads the depth of a two-axis scene along the displayed axes, which are the third and
-    fourth here, and fails (napari 0.9.2, `_qt/qt_viewer.py`, ``_update_camera_depth``). It reads it
-    again with each new layer.
+    fourth here, and fails (napari 0.9.2, `_qt/qt_viewer.py`, ``_update_camera_depth``). napari
+    reads the depth again with each new layer.
     """
     measure = getattr(view, "_update_camera_depth", None)
     if measure is None:
@@ -222,7 +224,7 @@ def spare_empty_depth(view: Any) -> None:
 
 
 def new_view(model: Any) -> Any:
-    """Return another view of a `ViewerModel`: napari's canvas without its sliders."""
+    """Return an additional view of a `ViewerModel`: napari's canvas without its sliders."""
     kind = _View if is_on("bind_shortcuts") else QtViewer
     view = kind(model, show_welcome_screen=False)
     tend_canvas(view)
@@ -233,7 +235,7 @@ def new_view(model: Any) -> Any:
 
 
 def canvas_of(view: Any) -> QWidget | None:
-    """Return the widget that a view of `new_view` draws on."""
+    """Return the canvas widget of a view made by `new_view`."""
     native = getattr(getattr(view, "canvas", None), "native", None)
     return native if isinstance(native, QWidget) else None
 
@@ -245,17 +247,17 @@ def text_scale() -> float:
 
 
 def font_share() -> float:
-    """Return the user's size of napari's texts relative to the default of 9 points."""
+    """Return napari's font size relative to the default of 9 points."""
     return float(get_settings().appearance.font_size) / _USUAL_POINTS
 
 
 def watch_font(then: Callable[[], None]) -> None:
-    """Call `then` whenever the user changes the size of napari's texts."""
+    """Call `then` whenever the user changes napari's font size."""
     get_settings().appearance.events.font_size.connect(then)
 
 
 class _TitleFit(QObject):
-    """Sets the height of a title bar to that of its text whenever its font changes."""
+    """Sets the height of a title bar to the height of its text whenever its font changes."""
 
     def __init__(self, bar: Any) -> None:
         super().__init__(bar)
@@ -281,10 +283,10 @@ class _TitleFit(QObject):
 
 @patch
 def fit_title(dock: Any) -> None:
-    """Set the height of a dock's title to that of its text, wherever the dock moves.
+    """Set the height of a dock's title bar to the height of its text, wherever the dock moves.
 
-    napari measures with another font than the title's: at 18 points its top was cut (napari 0.9.2,
-    `_qt/widgets/qt_viewer_dock_widget.py`, ``QtCustomTitleBar``).
+    napari measures with a different font, so that the top of a title at 18 points was cut off
+    (napari 0.9.2, `_qt/widgets/qt_viewer_dock_widget.py`, ``QtCustomTitleBar``).
     """
     dock.setTitleBarWidget = partial(_put_title, ref(dock))
     _put_title(ref(dock), dock.titleBarWidget())
@@ -301,17 +303,17 @@ def _put_title(dock_ref: Any, bar: Any) -> None:
 
 
 def add_unnoted_dock(window: Any, widget: QWidget, name: str, area: str) -> Any:
-    """Add a dock of ours without an entry in napari's settings.
+    """Add a dock without saving its area in napari's settings.
 
-    napari saves the area of each dock at once, to open the dock there again (napari 0.9.2,
-    `_qt/widgets/qt_viewer_dock_widget.py`, ``_update_default_dock_area``); we place this dock
-    ourselves.
+    napari saves the area of each new dock at once, to open the dock there the next time (napari
+    0.9.2, `_qt/widgets/qt_viewer_dock_widget.py`, ``_update_default_dock_area``); we place this
+    dock ourselves.
     """
     return _add_dock(window, widget, name, area, lambda _dock, _area: None)
 
 
 def add_noted_dock(window: Any, widget: QWidget, name: str) -> Any:
-    """Add a dock in its last area; napari saves the area if its settings are writable."""
+    """Add a dock in its last area, which napari saves if its settings are writable."""
     note = getattr(QtViewerDockWidget, _NOTES_PLACE, None)
 
     def note_if_writable(dock: Any, area: Any) -> None:
@@ -342,7 +344,7 @@ def has_own_window_size() -> bool:
 
 
 def theme_colours(viewer: Any) -> ThemeColours:
-    """Return the colours of the viewer's theme, and the size of napari's texts."""
+    """Return the colours of the viewer's theme and napari's font size."""
     theme = get_theme(viewer.theme)
     return ThemeColours(
         accent=theme.current.as_hex("long"),

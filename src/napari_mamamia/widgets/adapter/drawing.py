@@ -1,6 +1,6 @@
-"""Scheduling of napari's drawing: once for several changes, and little per iteration.
+"""Scheduling of napari's drawing: one redraw for several changes, spread over iterations.
 
-Uses napari's private parts; each use is guarded, and without them napari draws as usual.
+Uses napari's private attributes. Each use is guarded; without them napari draws as usual.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,20 +19,20 @@ from qtpy.QtWidgets import QDockWidget, QFrame
 from napari_mamamia.widgets.adapter.patches import is_on, patch, patch_within
 
 _CONTROLS: Final = "layer controls"
-"""The objectName of the dock with layer controls (napari 0.9.2, `_qt/qt_viewer.py`)."""
+"""objectName of the dock with the layer controls (napari 0.9.2, `_qt/qt_viewer.py`)."""
 _NOWHERE_MM: Final = -1e9
-"""A position outside of every volume."""
+"""Coordinate in mm outside of every volume."""
 _MEASURED: Final = (
     *("data", "scale", "units", "translate", "rotate", "shear", "affine", "axis_labels"),
 )
-"""Events of a layer at which napari measures all layers again (`ViewerModel._on_add_layer`)."""
+"""Layer events after which napari measures all layers again (`ViewerModel._on_add_layer`)."""
 
 
 @contextmanager
 def drawn_once(layers: Any) -> Iterator[None]:
-    """Let napari rebuild its scene graph once, at the end, for all layers added or removed inside.
+    """Rebuild napari's scene graph once, on exit, for all layers added or removed in the context.
 
-    A canvas of `split_drawing` does most of it in the next event-loop iteration.
+    A canvas prepared by `split_drawing` does most of this work in the next event-loop iteration.
     """
     with layers.batched_update():
         yield
@@ -41,11 +41,11 @@ def drawn_once(layers: Any) -> Iterator[None]:
 @patch_within
 @contextmanager
 def sliced_once(viewer: Any) -> Iterator[None]:
-    """Let napari slice all layers once, at the end, for all changes of position and layers inside.
+    """Slice all layers once, on exit, for all changes of position and layers in the context.
 
     napari slices twice at each slider step, and once for each layer that is added or gets new data
-    (napari 0.9.2, `napari/components/viewer_model.py`, ``_update_layers``). Meanwhile no layer is
-    asked for its value at the pointer: a layer that was never sliced in 3-D cannot answer.
+    (napari 0.9.2, `napari/components/viewer_model.py`, ``_update_layers``). Meanwhile napari does
+    not read values at the pointer, because this fails for a layer that was never sliced in 3-D.
     """
     slicer: Any = getattr(viewer, "_layer_slicer", None)
     real = getattr(slicer, "submit", None)
@@ -74,11 +74,11 @@ def sliced_once(viewer: Any) -> Iterator[None]:
 @patch_within
 @contextmanager
 def measured_once(viewer: Any) -> Iterator[None]:
-    """Let napari measure the existing layers once, at the end, for all changes inside.
+    """Measure the existing layers once, on exit, for all changes in the context.
 
-    napari lays out axes, sliders and their numbers each time that a layer gets new data or is
-    moved, 3 to 8 ms (napari 0.9.2, `napari/components/viewer_model.py`, ``_on_layers_change``). A
-    layer that is inserted inside is measured at once.
+    napari lays out axes, sliders and their numbers in 3 to 8 ms each time that a layer is moved or
+    gets new data (napari 0.9.2, `napari/components/viewer_model.py`, ``_on_layers_change``). A
+    layer that is inserted in the context is measured at once.
     """
     measure = getattr(viewer, "_on_layers_change", None)
     groups = [layer.events for layer in viewer.layers]
@@ -115,11 +115,11 @@ def _pointer_away(viewer: Any) -> Iterator[None]:
 @patch_within
 @contextmanager
 def sliced_later(layer: Layer) -> Iterator[None]:
-    """Set properties of a layer that is in no viewer yet, without slicing; insertion slices it.
+    """Set properties of a layer that is in no viewer yet without slicing it.
 
-    napari slices it at each property, 15 to 30 ms in all, though only the slice of its future
-    viewer is ever drawn (napari 0.9.2, `napari/layers/base/base.py`, ``refresh``). Without the
-    private parts napari slices as usual.
+    napari slices the layer for each property, in 15 to 30 ms altogether, although only the slice
+    made after insertion is ever drawn (napari 0.9.2, `napari/layers/base/base.py`, ``refresh``).
+    Without the private attributes napari slices as usual.
     """
     state: Any = getattr(layer, "_slicing_state", None)
     names = ("_block_refresh", "_clear_extent")
@@ -137,7 +137,7 @@ def sliced_later(layer: Layer) -> Iterator[None]:
 
 
 def _note_stale(stale: set[Any], layer_ref: Any, *_: object, **__: object) -> None:
-    """Note that a layer must be redrawn; its new size counts at once."""
+    """Record that a layer must be redrawn, and update its size at once."""
     layer = layer_ref()
     if layer is not None:
         stale.add(layer)
@@ -146,14 +146,14 @@ def _note_stale(stale: set[Any], layer_ref: Any, *_: object, **__: object) -> No
 
 @patch
 def split_drawing(view: Any) -> None:
-    """Rebuild a canvas's scene graph in two event-loop iterations, after a `drawn_once`.
+    """Rebuild a canvas's scene graph in two event-loop iterations after `drawn_once`.
 
-    At its end the layers are in their order at once, so that the next frame shows them; texts, bars
-    and boxes over them follow in an iteration of their own (napari 0.9.2,
-    `napari/_vispy/canvas.py`, ``_resume_scene_graph_update``). napari also runs a full garbage
-    collection there: 10 to 200 ms of the window's thread, which Python does in small steps anyway.
+    The layers are put in order at once, so that the next frame shows them. Overlays such as texts,
+    bars and boxes follow in a separate iteration (napari 0.9.2, `napari/_vispy/canvas.py`,
+    ``_resume_scene_graph_update``). napari also runs a full garbage collection there, which blocks
+    the GUI thread for 10 to 200 ms; it is skipped, because Python collects in small steps anyway.
 
-    Also lets `make_visual` create a layer's vispy visual before its insertion.
+    The patch also lets `make_visual` create a layer's vispy visual before its insertion.
     """
     canvas: Any = getattr(view, "canvas", None)
     names = ("_resume_scene_graph_update", "_update_scenegraph", "_setup_single_view")
@@ -198,7 +198,7 @@ def _put_together(canvas_ref: Any) -> None:
 
 @patch
 def make_visual(view: Any, layer: Layer) -> None:
-    """Create a layer's vispy visual, 10 to 40 ms, in an earlier iteration than its insertion."""
+    """Create the vispy visual of a layer, which takes 10 to 40 ms, before the layer is inserted."""
     visuals: Any = getattr(view, "_mamamia_visuals", None)
     if visuals is None:
         return
@@ -211,10 +211,10 @@ def make_visual(view: Any, layer: Layer) -> None:
 @patch
 @cache
 def read_shaders_once() -> None:
-    """Let vispy parse the variables of equal shaders once, not again in each program.
+    """Let vispy parse the variables of identical shaders once instead of once per program.
 
-    The programs of a window share few shader texts, and parsing one takes some ms of the window's
-    thread (vispy 0.17, `vispy/gloo/program.py`, ``_parse_variables_from_code``).
+    The programs of a window use only a few distinct shader texts, and parsing a text blocks the GUI
+    thread for some ms (vispy 0.17, `vispy/gloo/program.py`, ``_parse_variables_from_code``).
     """
     with suppress(ImportError, AttributeError):
         kind: Any = import_module("vispy.gloo.program").Program
@@ -248,13 +248,14 @@ def _add_layer(view_ref: Any, add: Callable[[Any, Layer], None], layer: Layer) -
 
 @patch
 def guard_canvas(view: Any) -> None:
-    """Keep OpenGL commands of a canvas until it is drawn for the first time.
+    """Hold back the OpenGL commands of a canvas until it is drawn for the first time.
 
     When napari removes a layer it sends all waiting commands to OpenGL, even while the canvas is
     hidden and has no context; then they are lost, or reach the canvas that is current (napari
-    0.9.2, `napari/_vispy/canvas.py`, ``_clean_and_update_scenegraph``). They include the rule that
-    equal depths pass, without which each layer hides those above it. So commands are only sent to
-    the canvas's own context, and each new context gets the rule.
+    0.9.2, `napari/_vispy/canvas.py`, ``_clean_and_update_scenegraph``). The commands include the
+    depth function that lets equal depths pass; without it each layer hides the layers above it. So
+    commands are only sent to the canvas's own context, and each new context gets this depth
+    function.
     """
     canvas = getattr(getattr(view, "canvas", None), "_scene_canvas", None)
     if canvas is None:
@@ -276,11 +277,11 @@ def guard_canvas(view: Any) -> None:
 
 
 def insert_unchosen(layers: Any, place: int, layer: Layer) -> None:
-    """Insert a layer without selecting it, if another layer is selected.
+    """Insert a layer without selecting it if another layer is selected.
 
     napari selects each new layer; selecting the old one again afterwards switches controls, buttons
     and cursor twice (napari 0.9.2, `containers/_selectable_list.py`, ``insert``). Without the
-    private switch that is what happens.
+    private attribute, this function does exactly that.
     """
     active, switch = layers.selection.active, "_activate_on_insert"
     if active is None or not hasattr(layers, switch) or not is_on("insert_unchosen"):
@@ -298,12 +299,12 @@ def insert_unchosen(layers: Any, place: int, layer: Layer) -> None:
 
 @patch
 def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
-    """Create a layer's controls, the box at the top left, when the layer is first selected.
+    """Create the controls of a layer (the box at the top left) when it is first selected.
 
-    napari creates about fifty widgets for each layer at its insertion, 40 to 90 ms (napari 0.9.2,
-    `layer_controls/qt_layer_controls_container.py`, ``_add``). A layer that `is_late` gets an empty
-    frame until it is selected and the box is visible. Its controls are created in an event-loop
-    iteration of their own, and shown in another, because the image may be resized then. Without the
+    napari creates about fifty widgets for each inserted layer, which takes 40 to 90 ms (napari
+    0.9.2, `layer_controls/qt_layer_controls_container.py`, ``_add``). A layer that `is_late` gets
+    an empty frame until it is selected and the box is visible. Its controls are created in one
+    event-loop iteration and shown in another, because the image may be resized then. Without the
     private methods napari creates them as usual.
     """
     box: Any = getattr(view, "controls", None)

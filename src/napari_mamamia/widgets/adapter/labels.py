@@ -1,6 +1,6 @@
-"""napari's drawing of a labels layer: its pen, its contours, the rings at the pointer.
+"""Drawing of napari's labels layer: its pen, its contours and its brush cursor.
 
-Uses napari's private parts; each use is guarded, and without them napari draws as usual.
+Uses napari's private attributes. Each use is guarded; without them napari draws as usual.
 """
 
 from collections.abc import Callable
@@ -27,10 +27,10 @@ _DASHES: Final = 28
 
 @patch
 def late_drawing(layer: Labels) -> None:
-    """Create a labels layer's pen and polygon overlays when a drawing mode of napari is chosen.
+    """Create the pen and polygon overlays of a labels layer when a drawing mode is chosen.
 
-    napari creates both at insertion, 20 to 30 ms for a mask that is never drawn on with them
-    (napari 0.9.2, `napari/layers/labels/labels.py`, ``_overlays``).
+    napari creates both when the layer is inserted, which takes 20 to 30 ms even if they are never
+    used (napari 0.9.2, `napari/layers/labels/labels.py`, ``_overlays``).
     """
     overlays = getattr(layer, "_overlays", {})
     mode_overlays = [overlays[name] for name in ("polygon", "brush_stroke") if name in overlays]
@@ -47,13 +47,13 @@ def late_drawing(layer: Labels) -> None:
 
 @patch
 def trim_contours(layer: Labels) -> None:
-    """Let a labels layer compute contours only where it has labels: the picture is the same.
+    """Compute the contours of a labels layer only within the bounding box of its labels.
 
-    napari filters the whole slice at each step, 2 ms for 160x448 pixels with a small tumour.
-    Outside the labels' box every pixel is background, and the margin of the filters is included
-    (napari 0.9.2, `napari/layers/labels/labels.py`, ``_calculate_contour``). The layer keeps its
-    whole array, so that painting needs no larger box. Without the private method napari computes
-    contours as usual.
+    The image is the same. napari filters the whole slice at each step, which takes 2 ms for 160x448
+    pixels with a small tumour. Outside the bounding box every pixel is background; the box includes
+    the margin of the filters (napari 0.9.2, `napari/layers/labels/labels.py`,
+    ``_calculate_contour``). The layer keeps its whole array. Without the private method napari
+    computes contours as usual.
     """
     find_whole = getattr(type(layer), "_calculate_contour", None)
     if find_whole is not None:
@@ -64,7 +64,7 @@ def trim_contours(layer: Labels) -> None:
 def _find_contours(
     layer_ref: Any, find_whole: Callable[..., Any], labels: Any, data_slice: tuple[slice, ...]
 ) -> Any:
-    """Return the contours in `data_slice`, computed by `find_whole` on the labels' box alone."""
+    """Return the contours in `data_slice`, computed by `find_whole` on the bounding box alone."""
     layer = layer_ref()
     smooth = getattr(layer, "_smooth_outline", None)
     is_smooth = smooth is not None and smooth.draw(labels)
@@ -95,7 +95,7 @@ def _find_contours(
 
 @dataclass(frozen=True, slots=True)
 class RingStyle:
-    """The circle's colour, and the radii of the rings relative to the circle."""
+    """Colour of the brush cursor, and the radii of its rings relative to the brush radius."""
 
     colour: str = _NAPARIS_COLOUR
     inner: float | None = None
@@ -103,7 +103,7 @@ class RingStyle:
 
 
 class BrushRings:
-    """Sets the colour and rings of the brush circle of each view."""
+    """Sets the colour and rings of the brush cursor in each view."""
 
     def __init__(self) -> None:
         self._lines: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -111,15 +111,15 @@ class BrushRings:
         self.look = RingStyle()
 
     def show(self, look: RingStyle) -> None:
-        """Use this style from now on, in every view that the pointer has entered."""
+        """Use this style from now on in every view that the pointer has entered."""
         self.look = look
         for circle in tuple(self._drawn):
             self._dress_circle(circle)
 
     def enter(self, canvas: QWidget | None) -> None:
-        """Style the circle of the view whose canvas the pointer is on.
+        """Style the brush cursor of the view whose canvas contains the pointer.
 
-        napari creates it when it is first visible.
+        napari creates the cursor when it is first visible.
         """
         circle = _find_circle(canvas) if is_on("brush_rings") else None
         if circle is None:
@@ -150,9 +150,9 @@ class BrushRings:
 
 
 def make_circle(viewer: Any) -> None:
-    """Let napari create the circle of its brush early, 25 ms; it stays hidden.
+    """Let napari create its brush cursor early, which takes 25 ms; it stays hidden.
 
-    napari creates it when the circle is first visible: when the first tool is chosen.
+    Otherwise napari creates the cursor when the first tool is chosen.
     """
     circle = viewer.canvas.overlays.get(_CIRCLE)
     if circle is not None and not circle.visible:
@@ -161,9 +161,10 @@ def make_circle(viewer: Any) -> None:
 
 
 def make_dashes() -> None:
-    """Let vispy create the dash patterns of its lines, 30 to 60 ms, once; any thread may do it.
+    """Let vispy create and cache its dash patterns, which takes 30 to 60 ms, in any thread.
 
-    It does so for the circle's line, and caches them (vispy 0.17, `visuals/line/dash_atlas.py`).
+    vispy needs the patterns for the line of the brush cursor (vispy 0.17,
+    `visuals/line/dash_atlas.py`).
     """
     with suppress(ImportError, AttributeError):
         import_module("vispy.visuals.line.dash_atlas").DashAtlas()
@@ -176,7 +177,7 @@ def _make_line(parent: Any) -> Any:
 
 
 def _ring_segments(look: RingStyle, radius: float) -> NDArray[np.float32]:
-    """Return the ends of the lines, (2 n, 2) in pixels from the pointer: two rows per line."""
+    """Return the line segments as (2 n, 2) pixel offsets from the pointer, two rows per line."""
     parts = []
     if look.inner is not None:
         parts.append(_walk_ring(look.inner * radius, _CORNERS, 1.0))
@@ -192,7 +193,7 @@ def _walk_ring(radius: float, n_lines: int, share: float) -> NDArray[np.float32]
 
 
 def _find_circle(canvas: QWidget | None) -> Any | None:
-    """Return napari's visual of the brush circle on a canvas, None if it does not exist yet."""
+    """Return the vispy visual of the brush cursor on a canvas, or None if there is none yet."""
     view: Any = canvas
     with suppress(AttributeError, RuntimeError, KeyError, IndexError):
         while view is not None and not isinstance(view, QtViewer):

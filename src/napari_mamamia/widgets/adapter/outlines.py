@@ -1,13 +1,13 @@
-"""Masks drawn as smooth lines with a casing by the graphics card, instead of napari's contours.
+"""Masks drawn by the GPU as smooth outlines with a casing, instead of napari's contours.
 
-Uses napari's private parts; each use is guarded, and without them napari draws its own contours,
+Uses napari's private attributes. Each use is guarded; without them napari draws its own contours,
 one voxel wide.
 
-The layer stays a labels layer that holds the whole mask. napari is given no contours for a slice;
-instead an image of the blurred mask (`annotations/outline_field.py`) is a child of the layer's own
-node: shown, hidden, moved and ordered with it. A shader draws the line at the image's middle value,
-with a width in screen pixels at any zoom. Three masks take no measurable time
-(docs/methods/speed.md); vispy's own lines take more.
+The layer stays a labels layer that holds the whole mask. napari gets no contours for a slice.
+Instead an image of the blurred mask (`annotations/outline_field.py`) is a child of the layer's
+node, so that it is shown, hidden, moved and ordered with the layer. A shader draws the line at the
+image's middle value; the line width is constant in screen pixels at any zoom. Drawing three masks
+takes no measurable time (docs/methods/speed.md); vispy's own lines take longer.
 """
 
 from collections.abc import Callable
@@ -60,16 +60,16 @@ void draw_outline() {
 
 
 _SPARE_LINE: Final = "_mamamia_spare_line"
-"""Attribute of a canvas that stores the result of `stock_line`."""
+"""Attribute of a canvas that stores the visual created by `stock_line`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineStyle:
-    """Style of a mask's line: colour (hexadecimal), widths and dashes in pixels of the screen.
+    """Style of a mask outline: colour (hexadecimal), widths and dashes in screen pixels.
 
-    `stroke` of each `period` is drawn; the gap shows the image below. A line without gaps has both
-    equal. The casing is black. With `label` this is the style of that label's line, and `others` is
-    the style of all other labels, which are drawn below it.
+    Each `period` has a dash of length `stroke`; the gap shows the image below. A solid line has
+    equal `stroke` and `period`. The casing is black. With `label`, this is the style of that
+    label's outline, and `others` is the style of all other labels, which are drawn below it.
     """
 
     colour: str
@@ -83,9 +83,9 @@ class LineStyle:
 
 @patch
 def draw_smooth_outlines(view: Any, look_of: Callable[[Layer], LineStyle | None]) -> None:
-    """Draw masks added to a view from now on in the style of `look_of`; None leaves them unchanged.
+    """Draw masks that are added to a view from now on in the style returned by `look_of`.
 
-    `view` is a `QtViewer`.
+    `view` is a `QtViewer`. A layer for which `look_of` returns None is drawn by napari as usual.
     """
     canvas: Any = getattr(view, "canvas", None)
     add = getattr(type(canvas), "add_layer_visual_mapping", None)
@@ -126,7 +126,7 @@ def _give_line(
 
 
 class SmoothOutline:
-    """The line of one layer in one view; its style is read again with each colour map."""
+    """The outline of one layer in one view; its style is updated with each colour map."""
 
     def __init__(
         self,
@@ -149,9 +149,9 @@ class SmoothOutline:
         self._set_opacity()
 
     def draw(self, labels: Any) -> bool:
-        """Draw the labels of a slice ``(rows, columns)``; return False to draw them as voxels.
+        """Draw the outline of a slice ``(rows, columns)``; return False to draw voxels instead.
 
-        Readers who paint with napari's own brush see the painted voxels.
+        Voxels are drawn for readers who paint with napari's own brush.
         """
         layer, visual = self._layer(), self._visual()
         self._is_drawn = (
@@ -172,7 +172,7 @@ class SmoothOutline:
         return self._is_drawn
 
     def _hang_on(self, node: Any) -> None:
-        """Draw above a node, in place of it: a further image of the slice would take time."""
+        """Draw the outline above a node instead of the node's own image, to save drawing time."""
         if self._picture.parent is node:
             return
         self._picture.parent = node
@@ -191,7 +191,7 @@ class SmoothOutline:
         node._prepare_draw = prepare_or_skip
 
     def _follow_screen(self) -> None:
-        """Read the pixels per point from the screen: a window may move to a denser screen."""
+        """Read the device pixel ratio of the screen, because a window may change its screen."""
         prepare = self._picture._prepare_draw
 
         def prepare_as_dense(view: Any = None) -> Any:
@@ -225,14 +225,14 @@ class SmoothOutline:
 
 @patch
 def stock_line(view: Any) -> None:
-    """Create the visual of the next line in a `QtViewer` early, 10 ms."""
+    """Create the visual of the next outline in a `QtViewer` early, which takes 10 ms."""
     canvas: Any = getattr(view, "canvas", None)
     if canvas is not None and _SPARE_LINE not in vars(canvas):
         vars(canvas)[_SPARE_LINE] = _make_line()
 
 
 def _make_line() -> tuple[Any, Any]:
-    """Return an image visual that shows nothing yet, and its shader without a style."""
+    """Return an empty image visual and its shader without a style."""
     visuals: Any = import_module("vispy.scene.visuals")
     transforms: Any = import_module("vispy.visuals.transforms")
     filters: Any = import_module("vispy.visuals.filters.base_filter")

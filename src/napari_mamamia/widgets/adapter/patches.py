@@ -1,8 +1,8 @@
-"""The table of patches that change napari's private parts, and the switch that turns them off.
+"""Table of patches for napari's private attributes, and the switch that disables them.
 
-Each patch also checks that the private parts exist, so that a napari without them works unpatched.
-``MAMAMIA_NAPARI_PATCHES=off`` turns all patches off; a list of names, separated by commas, turns
-these off alone.
+Each patch checks that the private attributes exist, so that a napari version without them runs
+unpatched. ``MAMAMIA_NAPARI_PATCHES=off`` turns all patches off; a comma-separated list of names
+turns off only the named patches.
 """
 
 import os
@@ -16,7 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SWITCH: Final = "MAMAMIA_NAPARI_PATCHES"
-"""Environment variable: "off", or names of patches to turn off."""
+"""Environment variable: "off", or a comma-separated list of patches to turn off."""
 
 PATCHES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -49,7 +49,7 @@ PATCHES: Final[Mapping[str, str]] = MappingProxyType(
         "read_shaders_once": "some ms per program",
     }
 )
-"""What each patch gains, by its name."""
+"""Benefit of each patch, by the patch's name."""
 
 
 def is_on(name: str) -> bool:
@@ -59,7 +59,7 @@ def is_on(name: str) -> bool:
 
 
 def patch(apply: Callable[P, None]) -> Callable[P, None]:
-    """Make a function of the table a patch, which does nothing while it is turned off."""
+    """Turn a function into a patch that does nothing while it is turned off."""
 
     @wraps(apply)
     def apply_if_on(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -72,7 +72,7 @@ def patch(apply: Callable[P, None]) -> Callable[P, None]:
 def patch_within(
     hold: Callable[P, AbstractContextManager[None]],
 ) -> Callable[P, AbstractContextManager[None]]:
-    """Make a context manager of the table a patch, which changes nothing while it is off."""
+    """Turn a context manager into a patch that changes nothing while it is turned off."""
 
     @wraps(hold)
     def hold_if_on(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[None]:

@@ -1,6 +1,6 @@
-"""napari's sliders below the canvas: set once, with room for their texts, numbered by a case.
+"""napari's sliders below the canvas: fewer updates, room for texts, slice numbers of the case.
 
-Uses napari's private parts; each use is guarded, and without them napari's sliders are unchanged.
+Uses napari's private attributes. Each use is guarded; without them napari's sliders are unchanged.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ class SliderNumbers:
 
 
 def sliders_of(viewer: Any) -> tuple[QWidget, QWidget] | None:
-    """Return napari's sliders and the widget whose layout holds them; None without a window.
+    """Return napari's sliders and the widget whose layout holds them, or None without a window.
 
     (napari 0.9.2, `_qt/qt_viewer.py`: `QtViewer.dims`, below the canvas.)
     """
@@ -58,7 +58,7 @@ def sliders_of(viewer: Any) -> tuple[QWidget, QWidget] | None:
 
 @patch
 def fit_slider_texts(view: Any) -> None:
-    """Give the sliders' names and slice numbers the chosen text size, and room for it.
+    """Apply napari's font size to slider names and slice numbers, and make room for them.
 
     napari leaves names and slice number at the application's 9 points and limits them to 14 pixels
     (napari 0.9.2, `_qt/qt_resources/styles/02_custom.qss`), measures names before the sliders have
@@ -89,10 +89,10 @@ def fit_slider_texts(view: Any) -> None:
 
 @patch
 def set_sliders_once(view: Any) -> None:
-    """Let a view set its sliders once per step.
+    """Update the sliders of a view once per slice step.
 
-    Each slider that napari sets requests the same step again, a fifteenth of a step's time (napari
-    0.9.2, `napari/_qt/widgets/qt_dims.py`, ``_update_slider``).
+    Each slider that napari updates requests the same step again, which takes a fifteenth of the
+    time of a step (napari 0.9.2, `napari/_qt/widgets/qt_dims.py`, ``_update_slider``).
     """
     sliders: Any = getattr(view, "dims", None)
     if hasattr(sliders, "_update_slider") and hasattr(sliders, "slider_widgets"):
@@ -113,12 +113,12 @@ def _set_sliders(sliders_ref: Any) -> None:
 
 @patch
 def number_sliders(view: Any, read: Callable[[int], SliderNumbers | None]) -> None:
-    """Let a view's sliders show and accept the numbers that `read` returns for an axis.
+    """Show and accept the numbers that `read` returns for the axis of each slider.
 
     napari counts the steps of all layers together from the first of them (napari 0.9.2,
     `_qt/widgets/qt_dims_slider.py`, ``_update_slice_labels``, ``_set_slice_from_label``), and if a
     slider becomes shorter than its position it moves the viewer to the end (``_update_range``).
-    `read` is a method, held weakly; None keeps napari's numbers.
+    `read` is a method, held by a weak reference; if it returns None, napari's numbers are kept.
     """
     sliders: Any = getattr(view, "dims", None)
     if not all(hasattr(sliders, name) for name in _PARTS):
@@ -134,7 +134,7 @@ def number_sliders(view: Any, read: Callable[[int], SliderNumbers | None]) -> No
 
 
 def say_numbers(view: Any) -> None:
-    """Update the numbers after a change of the counted steps."""
+    """Update the numbers of the sliders after the numbering has changed."""
     for widget in getattr(getattr(view, "dims", None), "slider_widgets", ()):
         with suppress(AttributeError, IndexError):
             widget._update_slice_labels()
@@ -148,11 +148,11 @@ def _create_sliders(sliders_ref: Any, count: int) -> None:
 
 
 def _keep_sliders(sliders_ref: Any, count: int) -> None:
-    """Keep the sliders of the axes that stay, with their new numbers; napari would drop all.
+    """Keep the sliders of the remaining axes, with their new numbers; napari would delete all.
 
     napari creates all sliders again when an axis is added or removed, 5 to 15 ms each (napari
     0.9.2, `_qt/widgets/qt_dims.py`, ``_update_nsliders``). Axes and sliders are added and removed
-    in front.
+    at the front.
     """
     sliders = sliders_ref()
     if sliders is None:
@@ -191,7 +191,7 @@ def _update_ranges(sliders_ref: Any) -> None:
 
 
 def _take_over(sliders: Any) -> None:
-    """Show and accept the numbers of each slider that napari still numbers."""
+    """Replace napari's number of each slider that is not yet replaced."""
     names = ("_update_slice_labels", "_set_slice_from_label", "curslice_label", "totslice_label")
     for widget in sliders.slider_widgets:
         if names[0] in vars(widget) or not all(hasattr(widget, name) for name in names):
@@ -204,11 +204,10 @@ def _take_over(sliders: Any) -> None:
 
 
 class _NumberTaker(QObject):
-    """Handles numbers typed for a slider, as long as the slider exists.
+    """Handles numbers typed for a slider, for as long as the slider exists.
 
-    It is a bound method, whose object Qt checks before the call: a `partial` that was collected
-    with a slider which has the keyboard focus ended the program when the slider lost it (PyQt
-    6.11).
+    Qt checks that the object of a bound method still exists before the call. A `partial` crashed
+    the program when its slider was deleted while it had the keyboard focus (PyQt 6.11).
     """
 
     def __init__(self, widget: Any) -> None:

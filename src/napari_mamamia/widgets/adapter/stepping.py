@@ -1,6 +1,6 @@
-"""Slice steps without work that napari does twice or in vain: the same picture, sooner.
+"""Slice steps without the redundant work of napari: the same image, sooner.
 
-Uses napari's private parts; each use is guarded, and without them napari steps as usual.
+Uses napari's private attributes. Each use is guarded; without them napari steps as usual.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,11 +21,11 @@ _IN_PLANE: Final = 2
 
 @patch
 def step_lightly(viewer: Any) -> None:
-    """Let a viewer or `ViewerModel` slice its layers once per step, and keep their sizes.
+    """Let a viewer or `ViewerModel` slice its layers once per step, and keep their extents.
 
-    napari slices twice, for the position in mm and for the slice number (napari 0.9.2,
-    `napari/components/viewer_model.py`, ``dims.events.point`` and ``current_step``), and measures
-    all layers each time, though another slice changes no size.
+    napari slices twice: for the new position in mm and for the new slice number (napari 0.9.2,
+    `napari/components/viewer_model.py`, ``dims.events.point`` and ``current_step``), and computes
+    the extents of all layers each time, although they do not depend on the slice.
     """
     slicer: Any = getattr(viewer, "_layer_slicer", None)
     update = getattr(viewer, "_update_layers", None)
@@ -40,14 +40,14 @@ def step_lightly(viewer: Any) -> None:
 
 
 class _LightStep:
-    """Remembers the position at which a viewer's layers were sliced last."""
+    """Stores the position at which the layers of a viewer were last sliced."""
 
     def __init__(self, viewer: Any, submit: Callable[..., Any]) -> None:
         self._viewer, self._submit = ref(viewer), submit
         self._sliced: tuple[object, ...] = ()
 
     def slice_layers(self, *, layers: Sequence[Any], dims: Any, force: bool = False) -> Any:
-        """Slice layers as napari does; without `force` their sizes stay as they are."""
+        """Slice layers as napari does; without `force`, keep their extents."""
         viewer = self._viewer()
         is_whole = viewer is not None and len(layers) == len(viewer.layers)
         self._sliced = _read_place(viewer) if is_whole else ()
@@ -57,7 +57,7 @@ class _LightStep:
             return self._submit(layers=layers, dims=dims)
 
     def follow_number(self, _event: object = None) -> None:
-        """Slice for a new number, unless the layers were sliced at the same position in mm."""
+        """Slice for a new slice number, unless the layers were sliced at this position in mm."""
         viewer = self._viewer()
         if viewer is not None and self._sliced != _read_place(viewer):
             viewer._update_layers()
@@ -71,7 +71,7 @@ def _read_place(viewer: Any) -> tuple[object, ...]:
 
 @contextmanager
 def _extents_kept(layers: Sequence[Any]) -> Iterator[None]:
-    """Keep the measured sizes of layers while they are sliced."""
+    """Keep the extents of layers while they are sliced."""
     name = "_clear_extent"
     held = [layer for layer in layers if hasattr(layer, name) and name not in vars(layer)]
     for layer in held:
@@ -85,16 +85,16 @@ def _extents_kept(layers: Sequence[Any]) -> Iterator[None]:
 
 
 def _do_nothing() -> None:
-    """Replace a method of napari that is not needed."""
+    """Do nothing; replaces a method of napari that is not needed."""
 
 
 @patch
 def keep_lightly(layer: Layer) -> None:
-    """Let one of our volume layers update at a step only what changes with the slice.
+    """Let one of our volume layers update only what depends on the slice.
 
-    It computes its visible part only if that changed (napari 0.9.2, `napari/layers/base/base.py`,
-    ``_update_draw``), and takes a slice out of its array without computing the transform from mm to
-    voxels again (``data_slice``, half of a slice's time).
+    The layer computes its visible part only after a change (napari 0.9.2,
+    `napari/layers/base/base.py`, ``_update_draw``), and reads a slice from its array without
+    recomputing the transform from mm to voxels (``data_slice``, half of the time for a slice).
     """
     patched: Any = layer
     look = getattr(type(layer), "_update_draw", None)
@@ -110,10 +110,10 @@ def keep_lightly(layer: Layer) -> None:
 
 
 def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) -> None:
-    """Show the slice of a layer at the position in its `_slice_input`.
+    """Show the slice of a layer at the position in `_slice_input`.
 
     `last` holds the layer's transform and the matrix from the viewer's millimetres to voxels for
-    the axes that are not displayed. napari itself takes the first slice, and slices that are not
+    the axes that are not displayed. napari itself handles the first slice, and slices that are not
     simply a part of the array.
     """
     state = state_ref()
@@ -142,7 +142,7 @@ def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) ->
 
 
 def _is_plain(layer: Any, cut: Any) -> bool:
-    """Return whether a slice is part of an array, without tiles, colours or projection."""
+    """Return whether a slice is a plain part of an array, without tiles, colours or projection."""
     margins = (*cut.world_slice.margin_left, *cut.world_slice.margin_right)
     # napari takes the mean even of a single slice by default, and converts it to float.
     is_thin = str(layer.projection_mode) == "none" or not any(margins)
@@ -151,19 +151,19 @@ def _is_plain(layer: Any, cut: Any) -> bool:
 
 
 def _is_followed(before: Any, cut: Any) -> bool:
-    """Return whether a slice at another position or of a previous array can become one of `cut`.
+    """Return whether an earlier slice becomes `cut` once its image and position are replaced.
 
-    Then everything except image and position is equal: a slice of an array is no tile.
+    This requires that everything else is equal, and that the slice is not a tile.
     """
     is_flat = before.image.raw.ndim == len(cut.displayed) == _IN_PLANE
     return bool(not before.empty and is_flat and before.tile_to_data.ndim == len(cut.order))
 
 
 def _find_way(state: Any) -> Any:
-    """Return the matrix from mm to voxels of the axes that are not displayed, shift last.
+    """Return the matrix from mm to voxels for the axes that are not displayed, offset last.
 
-    napari computes the voxels of some points, so that all its rules are included: of 0 mm, and of 1
-    mm along two axes at a time, as the margins of a thick slice.
+    The matrix is derived from the voxels that napari computes for some points (0 mm, and 1 mm along
+    two axes at a time, as the margins of a thick slice), so that all its rules are included.
     """
     cut, hidden = state._slice_input, list(state._slice_input.not_displayed)
     shift, steps = np.zeros(len(hidden)), []
@@ -186,7 +186,7 @@ def _find_way(state: Any) -> Any:
 
 
 def _show_slice(state: Any, index: tuple[Any, ...]) -> None:
-    """Do the same as `_update_slice_response` for a slice of the array at a known position."""
+    """Show a slice of the array at a known position, as napari's `_update_slice_response` does."""
     layer, cut, before = state.layer, state._slice_input, state._slice
     rows, columns = cut.displayed
     raw = np.asarray(layer.data[index])
@@ -216,10 +216,10 @@ def _look_if_new(
 
 @patch
 def follow_lightly(view: Any) -> None:
-    """Let a `QtViewer` compute its visible parts only after changes, and set sliders once.
+    """Let a `QtViewer` recompute visible parts only after changes, and set sliders once.
 
-    napari computes the canvas's corners at each frame, a fifteenth of a step's time (napari 0.9.2,
-    `napari/_vispy/canvas.py`, ``on_draw``).
+    napari computes the corners of the canvas for each frame, which takes a fifteenth of the time of
+    a step (napari 0.9.2, `napari/_vispy/canvas.py`, ``on_draw``).
     """
     canvas: Any = getattr(view, "canvas", None)
     names = ("_needs_overlay_position_update", "_needs_world_units_update", "_current_viewbox_size")
@@ -248,7 +248,7 @@ def _follow_frame(
 
 
 def _read_frame(canvas: Any) -> list[Any]:
-    """Return everything that determines the visible part of each layer; sizes by reference."""
+    """Return the state that determines the visible part of each layer, extents by reference."""
     viewer = canvas.viewer
     camera = viewer.scene.camera
     looks = (camera.zoom, camera.center, camera.angles, camera.orientation)
@@ -257,7 +257,7 @@ def _read_frame(canvas: Any) -> list[Any]:
 
 
 class _Same:
-    """Equal only to a wrapper of the same object, which it keeps alive."""
+    """Wrapper that is equal only to a wrapper of the same object, and keeps the object alive."""
 
     def __init__(self, kept: object) -> None:
         self._kept = kept
@@ -270,7 +270,7 @@ class _Same:
 
 @patch
 def place_once(visual: Any) -> None:
-    """Let a layer's visual compute its transform only after a change, not at each slice.
+    """Let a layer's visual compute its transform only after a change, not for each slice.
 
     (napari 0.9.2, `napari/_vispy/layers/base.py`, ``_on_matrix_change``.)
     """

@@ -1,9 +1,9 @@
-"""Texts on a canvas, their boxes and the scale bar, drawn once as one still image.
+"""Canvas texts, their boxes and the scale bar, drawn together as one cached image.
 
-Uses napari's private parts; each use is guarded, and without them napari draws as usual.
+Uses napari's private attributes. Each use is guarded; without them napari draws as usual.
 
-napari draws each of them again at every slice though none of them changes: twelve of seventeen
-programs of the graphics card, a third of a step's time in the window's thread.
+napari redraws each text for every slice although none of them changes. This takes twelve of
+seventeen GPU programs, and a third of the GUI thread's time for a step.
 """
 
 from collections.abc import Callable
@@ -20,9 +20,9 @@ from qtpy.QtCore import QTimer
 from napari_mamamia.widgets.adapter.patches import patch
 
 _RESTING_MS: Final = 150
-"""Chosen by eye: the image is taken after no part of it has changed for this long."""
+"""Delay in ms without changes before the image is taken; chosen by eye."""
 _TILE: Final = 32
-"""Tile size in pixels: only tiles that are not empty are drawn."""
+"""Tile size in pixels; empty tiles are not drawn."""
 _BLENDED: Final = ("src_alpha", "one_minus_src_alpha")
 _VERTEX: Final = """
 attribute vec2 a_position;
@@ -37,7 +37,7 @@ void main() { gl_FragColor = texture2D(u_picture, gl_FragCoord.xy / u_size); }
 
 @patch
 def draw_writing_once(view: Any) -> None:
-    """Let a `QtViewer` draw the texts on its canvas as one image, until one of them changes."""
+    """Draw the texts of a `QtViewer` as one cached image until one of them changes."""
     canvas: Any = getattr(view, "canvas", None)
     surface: Any = getattr(canvas, "_scene_canvas", None)
     names = ("_fb_stack", "_draw_order", "_drawing", "draw_visual", "update", "push_fbo", "pop_fbo")
@@ -67,7 +67,7 @@ def _update_node(writing: "StillWriting", real: Callable[..., None], node: Any =
 
 
 class StillWriting:
-    """The image of one canvas's texts; `is_drawn` tells whether the last frame used it."""
+    """The cached image of a canvas's texts; `is_drawn` is True if the last frame used it."""
 
     def __init__(self, view: Any, canvas: Any, surface: Any) -> None:
         self._canvas: Any = ref(canvas)
@@ -86,24 +86,24 @@ class StillWriting:
 
     @property
     def surface(self) -> Any:
-        """Vispy's canvas, None after it is deleted."""
+        """The vispy canvas, or None after it was deleted."""
         return self._surface()
 
     def note(self, node: Any) -> None:
-        """Draw everything again if a text of the image changed."""
+        """Discard the image if one of its texts has changed."""
         surface = self._surface()
         is_ours = surface is None or surface._drawing or self._is_taking
         if not is_ours and node in self._nodes:
             self.forget()
 
     def forget(self, _event: object = None) -> None:
-        """Draw as napari does until the next image is taken."""
+        """Draw the texts as napari does until the next image is taken."""
         self._nodes, self._whole, self._bare, self._program = [], [], [], None
 
     def draw(self, real: Callable[[], None], visual: Any) -> None:
-        """Draw the canvas, its texts from the image if it is still valid.
+        """Draw the canvas, with texts from the cached image if it is still valid.
 
-        Other framebuffers (a screenshot, picking below the pointer) are drawn in full.
+        Other framebuffers (screenshots, picking at the pointer) are drawn in full.
         """
         surface = self._surface()
         self.is_drawn = False
@@ -128,7 +128,7 @@ class StillWriting:
         self.is_drawn = True
 
     def take(self) -> None:
-        """Take the image, between two frames."""
+        """Take the image between two frames."""
         surface, canvas = self._surface(), self._canvas()
         order = None if surface is None else surface._draw_order.get(surface.scene)
         if canvas is None or order is None or not surface.native.isVisible():
@@ -161,7 +161,7 @@ class StillWriting:
 
 
 def _list_nodes(canvas: Any) -> list[Any]:
-    """Return texts, bars and their boxes, without nodes that follow the pointer."""
+    """Return texts, bars and their boxes, without the nodes that follow the pointer."""
     overlays: Any = import_module("napari.components.overlays")
     kinds = (overlays.TextOverlay, overlays.ScaleBarOverlay)
     nodes = []
@@ -176,7 +176,7 @@ def _list_below(node: Any) -> list[Any]:
 
 
 def _make_blendable(node: Any) -> bool:
-    """Let a node write its alpha into a transparent image; an opaque canvas is unchanged."""
+    """Let a node write alpha into a transparent image; an opaque canvas is unchanged."""
     parts = getattr(node, "_subvisuals", [node])
     states = [visual._vshare.gl_state for visual in parts if hasattr(visual, "_vshare")]
     if len(states) < len(parts) or any(
@@ -206,7 +206,7 @@ def _take_photograph(surface: Any, nodes: list[Any]) -> NDArray[np.uint8]:
 
 
 def _make_program(picture: NDArray[np.uint8]) -> Any:
-    """Return a program that draws the tiles of an image that are not empty; None without one."""
+    """Return a program that draws the non-empty tiles of an image, or None if all are empty."""
     gloo: Any = import_module("vispy.gloo")
     height, width = picture.shape[:2]
     upright = np.ascontiguousarray(picture[::-1])  # OpenGL's rows begin at the bottom

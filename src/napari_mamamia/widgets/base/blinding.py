@@ -1,8 +1,8 @@
-"""What each part of the window would show: layers, services and pages, decided here alone.
+"""Rules of blinding: which hidden data each layer, service and page would reveal.
 
-A layer of a hidden role is never made, a service that would read or compute what is hidden refuses,
-and a page about it says so in its place. `tests/widgets/test_blinding.py` holds that every role,
-service and page has its line here.
+A layer with a hidden role is never created, a service that would read or compute hidden data raises
+an error, and a blocked page shows the reason instead of its content.
+`tests/widgets/test_blinding.py` checks that every role, service and page has an entry here.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,8 +12,10 @@ from typing import Any, Final
 
 from napari_mamamia.core.blinding import Blinding, Hidden
 from napari_mamamia.core.errors import HiddenError
+from napari_mamamia.core.features import list_features
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.pages import list_pages
 from napari_mamamia.widgets.base.service_record import ServiceSet
 
 NOTHING_ELSE: Final = tr(
@@ -26,7 +28,7 @@ _NUMBERS: Final = frozenset({Hidden.NUMBERS})
 _COMPARISON: Final = frozenset({Hidden.REFERENCE, Hidden.MODEL, Hidden.OTHER_READERS})
 
 Shown = Mapping[Any, frozenset[Hidden]]
-"""By what is asked for: the parts that it would show; it goes where none of them is hidden."""
+"""Data revealed by each role, service or page; access is blocked if any of them is hidden."""
 
 ROLES: Final[Shown] = MappingProxyType(
     {
@@ -45,22 +47,7 @@ ROLES: Final[Shown] = MappingProxyType(
     }
 )
 
-PAGES: Final[Shown] = MappingProxyType(
-    {
-        "Cases": frozenset(),
-        "Predict": _MODEL,
-        "Refine": frozenset(),
-        "Score": _REFERENCE | _NUMBERS,
-        "View": frozenset(),
-        "Kinetics": frozenset(),
-        "Findings": frozenset(),
-        "Batch scoring": _COMPARISON,
-        "Report": _COMPARISON | _NUMBERS,
-        "Export": _COMPARISON,
-        "Review": frozenset(),
-        "Import": _REFERENCE,
-    }
-)
+PAGES: Final[Shown] = MappingProxyType({page.name: page.reveals for page in list_pages()})
 
 SERVICES: Final[Shown] = MappingProxyType(
     {
@@ -90,34 +77,29 @@ SERVICES: Final[Shown] = MappingProxyType(
         "kinetics.mask_numbers": _NUMBERS,
         "kinetics.live_ftv": _NUMBERS,
         "kinetics.ftv_under_seg": _REFERENCE,
-        "review.list_differences": frozenset({Hidden.OTHER_READERS}),
-        "review.list_lesions": frozenset({Hidden.OTHER_READERS}),
-        "review.fuse_dispute": frozenset({Hidden.OTHER_READERS}),
-        "ranks.open_board": _COMPARISON | _NUMBERS,
-        "ranks.find_team_folder": _MODEL,
-        "ranks.find_team_mask": _MODEL,
         "imports.look": _REFERENCE,
         "imports.judge": _REFERENCE,
         "imports.preview": _REFERENCE,
         "imports.part_picture": _REFERENCE,
         "imports.check": _REFERENCE,
         "imports.run": _REFERENCE,
+        **{name: parts for feature in list_features() for name, parts in feature.reveals.items()},
     }
 )
-"""Services that are not named here read images, the reader's own mask and settings alone.
+"""Services that reveal data; other services read images, the reader's own mask and settings.
 
-What opens a data set, a case and its masks goes by the blinding of the workspace that it gets.
+Services that open a data set, a case or its masks follow the blinding of their workspace instead.
 """
 
 
 def why_hidden(blinding: Blinding, parts: frozenset[Hidden]) -> str:
-    """Return why something that shows these parts does not go now, "" where it does."""
+    """Return why access to `parts` is blocked, or "" if it is allowed."""
     hit = Blinding(blinding.hidden & parts)
     return tr("{words} in this reading.", words=hit.text) if hit.is_blind else ""
 
 
 def guard_services(service_set: Any, blinding: Callable[[], Blinding], prefix: str = "") -> Any:
-    """Return a set of services of which each refuses while it would show what is hidden."""
+    """Return a service set whose services raise an error if they would reveal hidden data."""
     guarded: dict[str, Any] = {}
     for name in dir(service_set):
         service = getattr(service_set, name)

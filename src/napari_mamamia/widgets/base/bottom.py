@@ -1,4 +1,4 @@
-"""The only dock at the bottom of the window: created when it is needed, and can be folded."""
+"""The only dock at the bottom of the window: created on demand, and can be hidden."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -15,11 +15,11 @@ _OF_LIST: Final = 0.45
 
 
 class BottomDock:
-    """Holds a panel in a dock of the viewer's window; a viewer without a window shows nothing.
+    """Holds a panel in a dock of the viewer's window; does nothing without a window.
 
-    The dock gets an empty holder at first, the panel in the next event-loop iteration, and the
-    content of the panel in iterations of its own: Qt takes 90 ms to style it all for its new
-    window, and napari 50 ms for a dock.
+    The dock first gets an empty container, then the panel in the next event-loop iteration, and the
+    content of the panel step by step. Qt takes 90 ms to style the content for its new window, and
+    napari 50 ms for a dock.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ class BottomDock:
         self._own_height = 0
 
     def prepare(self) -> None:
-        """Create the dock, hidden, before it is needed."""
+        """Create the dock hidden, before it is needed."""
         if self._find_dock() is None and self._find_window() is not None:
             self._turns.start([self._make_dock, self._fill_dock, *self._fill_steps()])
 
     def show(self) -> None:
-        """Show the panel, in a new dock if there is none or napari closed it."""
+        """Show the panel; create the dock again if napari closed it."""
         # Steps that `prepare` left to later iterations are done below, at once.
         self._turns.start([])
         if self._find_window() is None:
@@ -78,14 +78,14 @@ class BottomDock:
 
     @property
     def share_left(self) -> float:
-        """Share of the window's width that remains for the work list next to it."""
+        """Share of the window's width that remains for the results next to the work list."""
         return 1 - _OF_LIST
 
     def follow_list(self, is_list: bool) -> None:
-        """Hide while the work list fills the image area, and return after it.
+        """Hide the dock while the work list fills the image area, and show it again afterwards.
 
-        If it were visible meanwhile, the dock would take nearly half of the width, all of the
-        height, and later half of it.
+        Otherwise the dock would take nearly half of the width and all of the height, and half of
+        the height later.
         """
         self._is_list = is_list
         dock = self._find_dock()
@@ -142,7 +142,7 @@ class BottomDock:
         self._resize_dock(lambda now, whole: min(now, round(share * whole)))
 
     def _resize_dock(self, find_height: Callable[[int, int], int]) -> None:
-        """Set the dock's height to `find_height` of its own and the window's height."""
+        """Set the dock's height to `find_height` of the dock's and the window's height."""
         window, dock = self._panel.window(), self._find_dock()
         if dock is not None and isinstance(window, QMainWindow):
             height = find_height(dock.height(), window.height())
@@ -157,7 +157,7 @@ class BottomDock:
 
 
 def _leave_the_right(dock: QDockWidget) -> None:
-    """Let the right dock keep its whole height, because its pages are long."""
+    """Let the right dock keep its full height, because its pages are long."""
     window = dock.parent()
     if isinstance(window, QMainWindow):
         corner, area = Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea

@@ -1,4 +1,4 @@
-"""Events and messages of the plugin for the Log tab and problem reports, without patient names."""
+"""Log of events and messages for the Log tab and problem reports, without patient names."""
 
 import re
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _FOLDER: Final = "<folder>"
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One event: local time as HH:MM:SS, its level, and the text."""
+    """A logged event: local time as HH:MM:SS, level and text."""
 
     time: str
     level: str
@@ -32,10 +32,10 @@ class LogLine:
 
 
 class EventLog(QObject):
-    """Records messages and jobs as they come; `added` carries a `LogLine`.
+    """Records messages and jobs as they arrive; the signal `added` carries a `LogLine`.
 
-    Case ids become "case k" (the position in the data set) and folders lose their names, because
-    either may hold a patient's name.
+    Case ids are replaced by "case k" (the position in the data set) and folder names by a
+    placeholder, because both may contain a patient's name.
     """
 
     added = Signal(object)
@@ -89,7 +89,7 @@ class EventLog(QObject):
 
 
 class Names:
-    """Names that must not be recorded, and their replacements.
+    """Names that must not be recorded, with their replacements.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class Names:
         self._odd = sorted(odd, key=len, reverse=True)
 
     def taken_from(self, text: str) -> str:
-        """Return a text without the names, and with folders made anonymous."""
+        """Return a text with the names replaced and folder names made anonymous."""
         for root in self.roots:
             text = text.replace(root, _FOLDER)
         text = _PATH.sub(lambda found: f"{_FOLDER}/{_SLASHES.split(found.group())[-1]}", text)
@@ -116,7 +116,7 @@ class Names:
         return _WORDS.sub(lambda found: self._hide_name(found.group()), text)
 
     def _hide_name(self, word: str) -> str:
-        """Return a word without the name that it equals, or begins with before a separator."""
+        """Return a word without a forbidden name that it equals or starts with."""
         if word in self.shown:
             return self.shown[word]
         parts = _SLASHES.split(word)

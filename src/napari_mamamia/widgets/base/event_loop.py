@@ -1,4 +1,4 @@
-"""Work spread over event-loop iterations, so that the window responds in between."""
+"""Work spread over event-loop iterations, so that the window stays responsive."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,7 +11,7 @@ _IDLE_MS = 1000
 
 
 class EventLoopSteps(QObject):
-    """Runs one step per event-loop iteration; new steps replace the remaining ones."""
+    """Runs one step per event-loop iteration; new steps replace the remaining steps."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -37,7 +37,7 @@ class EventLoopSteps(QObject):
 
 
 class IdleCollection(QObject):
-    """Runs Python's garbage collection between two actions, not within a stroke."""
+    """Runs Python's garbage collection between two user actions, not during a stroke."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

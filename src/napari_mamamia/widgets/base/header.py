@@ -1,4 +1,4 @@
-"""The header: open case, masks shown, saved state, running job. It is always visible."""
+"""The header, always visible: open case, visible masks, saved state, running job."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -39,10 +39,10 @@ from napari_mamamia.widgets.controls.short_texts import HintedField, NameLabel, 
 
 _LINE_HEIGHT = 24
 _CASE_LETTERS = 18
-"""Letters of the case's name that stay visible, so that it is always clear whose exam it is."""
+"""Number of letters of the case id that always stay visible, so that the exam is identifiable."""
 _PROGRESS_WIDTH = 60
 _FEWEST_LETTERS = 8
-"""Letters of the running job's title; fewer are useless, and its tooltip has all of it."""
+"""Minimum number of letters of the running job's title; its tooltip has the full title."""
 _MOST_READER_WIDTH = 130
 _CASE_TIP = tr("The open case.")
 _SAVED_TIP = tr("Whether the edited mask is saved and its strokes are recorded.")
@@ -50,7 +50,7 @@ _SAVED_TIP = tr("Whether the edited mask is saved and its strokes are recorded."
 
 @dataclass(frozen=True, slots=True)
 class MaskChip:
-    """One mask of the case: its role, its author, and whether it is visible."""
+    """A mask of the case in the header: role, author, and whether it is visible."""
 
     role: Role
     name: str
@@ -58,7 +58,7 @@ class MaskChip:
 
 
 class Header(QFrame):
-    """The header. Its signals are the user's requests; `mask_toggled` carries a role and a bool.
+    """The header. Its signals are user requests; `mask_toggled` carries a role and a bool.
 
     Attributes
     ----------
@@ -124,14 +124,14 @@ class Header(QFrame):
         self.lesion.setEnabled(bool(case_id))
 
     def set_blind(self, text: str, *, may_end: bool = True) -> None:
-        """Show what is hidden from the reader; "" if nothing is hidden."""
+        """Show what is hidden from the reader; "" means that nothing is hidden."""
         self.blind.setText(text)
         self.unblind.setVisible(may_end)
         self._blind_line.setVisible(bool(text))
         self._ask_unblinding(False)
 
     def set_masks(self, chips: Sequence[MaskChip]) -> None:
-        """Show the masks, and which of them are visible."""
+        """Show a button for each mask, checked if the mask is visible."""
         there = {chip.role: chip for chip in chips}
         for role, control in self._chips.items():
             chip = there.get(role)
@@ -142,22 +142,22 @@ class Header(QFrame):
             control.setToolTip(self.name_keys(with_key(words, "hide_masks")))
 
     def dress(self, text_colour: str) -> None:
-        """Draw the squares of the masks with a frame that contrasts with the theme."""
+        """Draw the colour squares of the masks with a frame that contrasts with the theme."""
         for role, chip in self._chips.items():
             chip.setIcon(chip_icon(MASK_COLOURS[role], text_colour))
 
     def set_saved(self, text: str, level: Level = Level.HINT, short: str = "") -> None:
-        """Show the saved state of the edited mask, or `short` if there is no room for it."""
+        """Show the saved state of the edited mask; show `short` if `text` does not fit."""
         self.saved.set_texts(text, short or text)
         self.saved.setToolTip(f"{_SAVED_TIP}: {text}" if text else _SAVED_TIP)
         set_level(self.saved, level)
 
     def set_refusal(self, text: str) -> None:
-        """Show why the active tool does nothing on the displayed image; "" if it works."""
+        """Show why the active tool does nothing on the displayed image; "" removes the text."""
         self._place.refuse(self.name_keys(text))
 
     def set_reader(self, name: str | None, *, is_fixed: bool = False) -> None:
-        """Show who edits; None without a name, `is_fixed` if the name cannot be changed."""
+        """Show the reader's name, or that none is set; `is_fixed` locks the name."""
         self.reader.setText(name or tr("reader?"))
         whose = tr("{name} edits", name=name) if name else tr("No reader name set")
         change = "" if is_fixed else tr("{whose}; click to change it.", whose=whose)
@@ -169,7 +169,7 @@ class Header(QFrame):
         self._turn_room(self._masks)
 
     def ask_reader(self, known: str | None) -> None:
-        """Ask for the reader's name, in the line of the masks."""
+        """Ask for the reader's name in the line of the masks."""
         self.reader_name.setText(known or "")
         self._who.setText(tr("Reading as") if known else tr("Reader name?"))
         self._asked_from = QApplication.focusWidget()
@@ -198,16 +198,16 @@ class Header(QFrame):
         self.state.setCurrentIndex(0)
 
     def say(self, level: Level, text: str) -> None:
-        """Show a message until it is closed or another one comes; "" removes it."""
+        """Show a message until it is closed or replaced; "" removes it."""
         self._place.say(level, self.name_keys(text))
         self._level = level
 
     def spare(self, line: QWidget) -> None:
-        """Cover this line of the panel with no message."""
+        """Never cover this line of the panel with a message."""
         self._place.spare(line)
 
     def drop_hint(self) -> None:
-        """Remove a hint, which was about the last action; warnings and errors stay."""
+        """Remove a hint about the last action; warnings and errors stay."""
         if self._level == Level.HINT:
             self.say(Level.HINT, "")
 
@@ -221,7 +221,7 @@ class Header(QFrame):
     def show_image_controls(self, shown: bool) -> None:
         """Show or hide the controls of the image.
 
-        Without them the rest is in one line: each control has its column there, shown or not.
+        Without them the remaining controls are in one line, where each control has a fixed column.
         """
         self._mask_line.setVisible(shown)
         ways = QBoxLayout.Direction
@@ -230,7 +230,7 @@ class Header(QFrame):
         self._turn_room(self._room.currentWidget())
 
     def take_back(self) -> None:
-        """Show all controls again."""
+        """Take back the controls lent to the line above the image, and show all of them."""
         steps = (self.previous, self.next)
         self._put_controls(self._case_line, self.case, self.position, *steps)
         self._put_controls(self._case_line, self.napari, self.keys)
@@ -242,7 +242,7 @@ class Header(QFrame):
     # -------------------------------------------------------------------- inner
 
     def _turn_room(self, line: QWidget) -> None:
-        """Show the masks or the question; a message uses the room of hidden masks."""
+        """Show the masks or the question; a message uses the space of hidden masks."""
         self._room.setCurrentWidget(line)
         self._place.set_alone(line is self._masks and self._mask_line.isHidden())
 

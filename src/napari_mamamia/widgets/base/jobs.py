@@ -1,4 +1,4 @@
-"""Jobs in threads: progress, cancel, one outcome; only the newest request of a lane counts."""
+"""Jobs in threads, with progress and cancelling; each lane keeps only its newest request."""
 
 import atexit
 import logging
@@ -29,16 +29,16 @@ _log = logging.getLogger(__name__)
 _REPORT_EVERY_S = 0.05
 _POLL_S = 0.05
 _LAST_S = 5.0
-"""Seconds that a closing program waits for a stopped job; a system call may block longer."""
+"""Seconds to wait for a stopped job when the program closes; a system call may block longer."""
 _STOPPED = tr("{}: stopped")
 _TOO_LATE = tr("{}: its files are being written; it ends by itself in a moment")
 
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """One request. A `lane` names its purpose and has one newest request; older ones are outdated.
+    """A job request. Its `lane` names its purpose; a new request outdates older ones in the lane.
 
-    `shown` tells whether the header shows its progress.
+    `shown` says whether the header shows the progress.
     """
 
     number: int
@@ -49,7 +49,7 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class _Answers(Generic[T]):
-    """The callbacks for the outcomes of one request."""
+    """Callbacks for the outcomes of one request."""
 
     then: Callable[[T], object]
     failed: Callable[[Exception], object]
@@ -60,7 +60,7 @@ class _Answers(Generic[T]):
     on_progress: Callable[[Progress], object] | None
 
     def take(self, outcome: Outcome[T]) -> None:
-        """Pass an outcome on; `ended` is called last, even if an earlier callback raised."""
+        """Pass an outcome to its callback, then to `ended`, even if the callback raised."""
         try:
             if not self.still():
                 self.drop(outcome)
@@ -83,7 +83,7 @@ class _Answers(Generic[T]):
 
 
 class _Worker(QObject):
-    """One thread that runs one job; its signals reach the GUI thread through its event loop."""
+    """A thread that runs one job; its signals reach the GUI thread through the event loop."""
 
     progressed = Signal(object, object)
     ended = Signal(object, object)
@@ -105,7 +105,7 @@ class _Worker(QObject):
         )
 
     def start(self) -> None:
-        """Start; a closing program gives the job a moment to clean up."""
+        """Start the thread; if the program closes, the job gets a moment to clean up."""
         atexit.register(self.thread.join, _LAST_S)
         self.thread.start()
 
@@ -152,10 +152,10 @@ class _Worker(QObject):
 
 
 class JobRunner(QObject):
-    """Starts jobs and passes their outcomes to the GUI thread.
+    """Starts jobs in threads and passes their outcomes to the GUI thread.
 
-    `started` carries a `RunningJob`, `progressed` one and its `Progress`, `ended` one and its
-    outcome (`Finished`, `Stopped` or `Failed`).
+    The signal `started` carries a `RunningJob`, `progressed` a `RunningJob` and its `Progress`, and
+    `ended` a `RunningJob` and its outcome (`Finished`, `Stopped` or `Failed`).
     """
 
     started = Signal(object)
@@ -187,9 +187,9 @@ class JobRunner(QObject):
         shown: bool = True,
         in_turn_of: str = "",
     ) -> RunningJob:
-        """Run `work` in a thread; then one of `then`, `failed` and `stopped` is called, once.
+        """Run `work` in a thread, then call one of `then`, `failed` and `stopped` exactly once.
 
-        An older request in the same lane is stopped at once: its late result is dropped. A job that
+        An older request in the same lane is stopped at once, and its result is dropped. A job that
         is writing (`Progress.binding`) continues alongside the new one, to its own outcome.
 
         Parameters
@@ -237,7 +237,7 @@ class JobRunner(QObject):
         return ticket
 
     def cancel(self, lane: str) -> None:
-        """Stop the job in `lane`, if one runs, because its result is not needed any more.
+        """Stop the job in `lane`, if any, because its result is not needed any more.
 
         A job that is writing (`Progress.binding`) continues to its own outcome.
         """
@@ -246,7 +246,7 @@ class JobRunner(QObject):
             self._stop_waiting(worker.ticket)
 
     def stop(self, lane: str) -> None:
-        """Stop the job in `lane`, if one runs, for the user; a message always follows."""
+        """Stop the job in `lane`, if any, at the user's request; a message always follows."""
         worker = self._newest_worker(lane)
         if worker is None:
             return
@@ -263,11 +263,11 @@ class JobRunner(QObject):
             self.cancel(lane)
 
     def is_running(self, lane: str) -> bool:
-        """Return whether a request in `lane` waits for its result."""
+        """Return whether a request in `lane` is waiting for its result."""
         return lane in self._newest
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the threads to end, such as before closing; return False if some still run."""
+        """Wait until all threads end, such as before closing; return False if some still run."""
         end = time.monotonic() + timeout_s
         for worker in tuple(self._workers.values()):
             worker.thread.join(max(0.0, end - time.monotonic()))
@@ -291,7 +291,7 @@ class JobRunner(QObject):
         return self._workers.get(self._newest.get(lane, 0))
 
     def _stop_waiting(self, ticket: RunningJob) -> None:
-        """End a request with `Stopped` at once; its result may still come."""
+        """End a request with `Stopped` at once; a later result of its job is dropped."""
         del self._newest[ticket.lane]
         self._dropped[ticket.number] = self._waiting[ticket.number]
         self._deliver_outcome(ticket, Stopped())

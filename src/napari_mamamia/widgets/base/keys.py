@@ -1,8 +1,8 @@
-"""The table of keys: source of the bindings, the tooltips and the panel on `?`.
+"""The table of shortcuts: source of key bindings, tooltips and the help panel on `?`.
 
-napari uses digits, C E F L M P V X Z B - = [ ] on labels, arrows, and many with Ctrl; ours avoid
-the keys of the viewer, labels and images (a test compares with napari's own lists). On a shapes or
-points layer napari's own key wins.
+napari uses digits and C E F L M P V X Z B - = [ ] on labels layers, the arrow keys, and many keys
+with Ctrl. Our shortcuts avoid napari's keys for viewers, labels and images; a test compares both.
+On a shapes or points layer napari's own key has priority.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,19 +13,20 @@ from qtpy.QtGui import QKeySequence, QShortcut
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.texts import tr
+from napari_mamamia.widgets.base.pages import list_pages
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One line of the table.
+    """A shortcut: a row of the table.
 
-    `binding` is napari's name of the key, `shown` the displayed name. A `held` key acts while it is
-    down: its action is called with True at the press and with False at the release. A key `by_qt`
-    is a shortcut of the window, because napari has no name for it. A key `on_mask` acts only while
-    a tool of the page Refine is active on the reader's own mask, and has priority over napari's
-    there. A key `on_image` is one that napari uses on images, where it acts in a 3-D view only; on
-    our images it has this meaning. A key of a `page` does nothing while another page is shown. A
-    key `everywhere` acts on the viewer too, although it is `on_mask`.
+    `binding` is napari's name of the key, `shown` the displayed name. The action of a `held` key is
+    called with True when the key is pressed and with False when it is released. A `by_qt` key is a
+    Qt shortcut of the window, because napari has no name for the key. An `on_mask` key acts only
+    while a tool of the Refine page is active on the reader's own mask, and has priority over
+    napari's key there. An `on_image` key replaces a key that napari uses on images, where napari's
+    action has an effect in 3-D views only. A key with a `page` does nothing while another page is
+    shown. An `everywhere` key also acts on the viewer although it is `on_mask`.
     """
 
     action: str
@@ -139,11 +140,16 @@ KEYS: Final = (
     ),
     Key("reading", "F10", "F10", tr("napari's menu and panels: hide or show"), by_qt=True),
     Key("keys", "?", "?", tr("show or hide this table"), by_qt=True),
+    *(
+        Key(f"page_{page.short}", page.key, page.key.replace("-", "+"), page.name)
+        for page in list_pages()
+        if page.key
+    ),
 )
-"""All keys of the plugin."""
+"""All shortcuts of the plugin."""
 
 RETIRED: Final = frozenset({"stricter", "looser"})
-"""Actions that once had a key: a user's key for one of them is ignored."""
+"""Actions that had a shortcut in the past; a user's setting for them is ignored."""
 
 MOUSE_LINES: Final = (
     (tr("left drag"), tr("Refine: add what is missing; Outline: draw around it")),
@@ -159,7 +165,7 @@ MOUSE_LINES: Final = (
         tr("several views: move the cross-hair (Ctrl + click while a tool is on)"),
     ),
 )
-"""Mouse actions, for the panel."""
+"""Mouse actions for the help panel."""
 
 NAPARI_KEYS: Final = (
     ("1 / E", "eraser"),
@@ -170,11 +176,11 @@ NAPARI_KEYS: Final = (
     ("arrows", tr("previous, next slice")),
     ("V", tr("show or hide the chosen layer")),
 )
-"""napari's own keys on the reader's mask while no tool of ours is on, for the panel."""
+"""napari's keys on the reader's mask while none of our tools is active, for the help panel."""
 
 
 def with_key(text: str, action: str) -> str:
-    """Return a tooltip that ends with the action's key.
+    """Return a tooltip that ends with the shortcut of `action`.
 
     Examples
     --------
@@ -191,10 +197,10 @@ def bind_keys(
     actions: Mapping[str, Callable[..., object]],
     keys: Sequence[Key] = KEYS,
 ) -> None:
-    """Bind every key of the table on `viewer` or `window`; `actions` by the names of the table.
+    """Bind every shortcut of the table on `viewer` or `window`.
 
-    Keys that act on the mask only are left to `bind_mask_keys`; without a window its shortcuts are
-    not changed.
+    `actions` maps the action names of the table to functions. Shortcuts that act on the mask only
+    are bound by `bind_mask_keys`; without a window, Qt shortcuts are not bound.
 
     Raises
     ------
@@ -216,7 +222,7 @@ def bind_keys(
 def bind_mask_keys(
     layer: Any, actions: Mapping[str, Callable[..., object]], keys: Sequence[Key] = KEYS
 ) -> None:
-    """Bind the keys that act on the reader's mask on its layer, with priority over napari's own."""
+    """Bind the mask shortcuts on the layer of the reader's mask, with priority over napari's."""
     for key in keys:
         if key.on_mask:
             layer.bind_key(key.binding, _bind_action(key, actions[key.action]), overwrite=True)
@@ -225,28 +231,28 @@ def bind_mask_keys(
 def bind_image_keys(
     layer: Any, actions: Mapping[str, Callable[..., object]], keys: Sequence[Key] = KEYS
 ) -> None:
-    """Bind on one of our image layers the keys that napari would otherwise use there."""
+    """Bind shortcuts on one of our image layers that replace napari's own keys there."""
     for key in keys:
         if key.on_image:
             layer.bind_key(key.binding, _bind_action(key, actions[key.action]), overwrite=True)
 
 
 def unbind_keys(viewer: Any, keys: Sequence[Key]) -> None:
-    """Remove the keys of the table from a viewer, before others are bound."""
+    """Remove the shortcuts of the table from a viewer before others are bound."""
     for key in keys:
         if not key.by_qt and (not key.on_mask or key.everywhere):
             viewer.bind_key(key.binding, None, overwrite=True)
 
 
 def unbind_image_keys(layer: Any, keys: Sequence[Key] = KEYS) -> None:
-    """Restore napari's keys of an image layer."""
+    """Restore napari's keys on an image layer."""
     for key in keys:
         if key.on_image:
             layer.bind_key(key.binding, None, overwrite=True)
 
 
 def unbind_mask_keys(layer: Any, keys: Sequence[Key] = KEYS) -> None:
-    """Restore napari's keys of the mask's layer."""
+    """Restore napari's keys on the mask layer."""
     for key in keys:
         if key.on_mask:
             layer.bind_key(key.binding, None, overwrite=True)

@@ -1,7 +1,7 @@
-"""Conversion of `Case` and masks to napari layers. This module owns every metadata key of ours.
+"""Conversion of a `Case` and masks to napari layers; owner of all our metadata keys.
 
-A layer shows the display frame: a flip and permutation of the ``(z, y, x)`` array as a numpy view.
-Painting on the layer paints the array.
+A layer shows its array in display orientation: a numpy view of the ``(z, y, x)`` array with axes
+permuted and flipped. Painting on the layer changes the array.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,16 +35,16 @@ METADATA_KEY: Final = "napari_mamamia"
 AXIS_LABELS: Final = ("slice", "row", "column")
 _PHASE_AXES: Final = 4
 _IMAGE_BLENDING: Final = "translucent_no_depth"
-"""napari's own value for ``viewer.add_image``; a layer created without a viewer does not get it.
+"""Blending that ``viewer.add_image`` sets; a layer created without a viewer does not get it.
 
-An image that writes depths would hide the masks above it if equal depths do not pass.
+An image that writes depth values would hide the masks above it if equal depths do not pass.
 """
 _AGREEMENT_OPACITY: Final = 0.7
 _MAP_OPACITY: Final = 0.6
 UNITS: Final = ("mm", "mm", "mm")
 
 LayerTuple: TypeAlias = tuple[NDArray[Any], dict[str, Any], str]
-"""Data, keyword arguments and layer type, as returned by napari's readers."""
+"""Data, keyword arguments and layer type, as returned by napari reader plugins."""
 
 
 class Role(StrEnum):
@@ -71,12 +71,12 @@ MASK_ROLES: Final = (
     Role.READING_B,
     Role.REFINED,
 )
-"""The roles of masks, from bottom to top of the layer list."""
+"""The roles of masks, ordered from bottom to top of the layer list."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerTag:
-    """Case and content of a layer.
+    """Identity of a layer: its case and content.
 
     `phase` is the phase of a 3-D layer, None if the layer has all of them or no particular one.
     `times_s` are the acquisition times of a layer of phases. For a difference, `minus` is the
@@ -101,20 +101,20 @@ def tag_for(
 
 
 def tag_of(layer: Layer) -> LayerTag | None:
-    """Return the tag of one of our layers, None for any other layer."""
+    """Return the tag of one of our layers, or None for any other layer."""
     tag = layer.metadata.get(METADATA_KEY)
     return tag if isinstance(tag, LayerTag) else None
 
 
 def find_layers(layers: Iterable[Layer], *roles: Role) -> list[Any]:
-    """Return our layers with one of `roles` (all of ours without any), in the order given."""
+    """Return our layers with one of `roles`, in order; without `roles`, return all our layers."""
     pairs = ((layer, tag_of(layer)) for layer in layers)
     ours = [(layer, tag) for layer, tag in pairs if tag and tag.case_id]
     return [layer for layer, tag in ours if not roles or tag.role in roles]
 
 
 def find_layer(layers: Iterable[Layer], role: Role) -> Any | None:
-    """Return our topmost layer with `role`, None if there is none."""
+    """Return our topmost layer with `role`, or None if there is none."""
     matches = find_layers(layers, role)
     return matches[-1] if matches else None
 
@@ -203,9 +203,9 @@ def subtraction_layer(
 def uncertainty_layer(
     tag: LayerTag, array: NDArray[Any], said: str = "doubt [bit]", most: float = 1.0
 ) -> LayerTuple:
-    """Return the image layer of an uncertainty map ``(z, y, x)``, 0 to `most`, over the image.
+    """Return the image layer of an uncertainty map ``(z, y, x)`` from 0 to `most`.
 
-    `said` is its name with its unit: the entropy is in bits, 0 to 1.
+    `said` is the layer's name with its unit; an entropy is in bits, from 0 to 1.
     """
     keywords = _volume_keywords(tag, f"{tag.case_id} {said}") | {
         "contrast_limits": (0.0, most),
@@ -220,10 +220,10 @@ def uncertainty_layer(
 
 
 def mask_layer(tag: LayerTag, buffer: NDArray[np.uint8]) -> LayerTuple:
-    """Return the labels layer of a mask; painting on it paints `buffer`.
+    """Return the labels layer of a mask; painting on the layer changes `buffer`.
 
-    `buffer` is uint8 ``(z, y, x)``: napari redraws only the painted box for small integers. Every
-    value above 0 is drawn in the colour of the tag's role, as an outline.
+    `buffer` is uint8 ``(z, y, x)``; for small integer types napari redraws only the painted box.
+    All values above 0 are drawn as an outline in the colour of the tag's role.
     """
     # None stands for every other value.
     colours = {0: "transparent", None: MASK_COLOURS[tag.role]}
@@ -249,9 +249,9 @@ def agreement_layer(tag: LayerTag, array: NDArray[np.uint8]) -> LayerTuple:
 
 
 def marks_layer(tag: LayerTag, array: NDArray[np.uint8]) -> LayerTuple:
-    """Return the labels layer ``(z, y, x)`` of drawings on page Refine that are no mask.
+    """Return the labels layer ``(z, y, x)`` of drawings on the Refine page that are not masks.
 
-    Its values are the colours of `MARK_COLOURS`, 1 for the first.
+    The value k stands for the k-th colour of `MARK_COLOURS`, counted from 1.
     """
     colours: dict[int | None, str] = {0: "transparent", None: "transparent"}
     colours |= dict(enumerate(MARK_COLOURS.values(), start=1))
@@ -269,7 +269,7 @@ def map_layer(
     colormap: str,
     colours: Sequence[Sequence[float]],
 ) -> LayerTuple:
-    """Return the image layer of a float map ``(z, y, x)``, NaN transparent.
+    """Return the image layer of a float map ``(z, y, x)``; NaN is transparent.
 
     `colours` are RGBA from 0 to 1, from the lower to the upper of `limits`, evenly spaced.
     """
@@ -291,10 +291,10 @@ def class_map_layer(
     classes: Mapping[int, tuple[str, str, str]],
     title: str,
 ) -> LayerTuple:
-    """Return the labels layer of a map of classes ``(z, y, x)``, 0 transparent.
+    """Return the labels layer of a class map ``(z, y, x)``; 0 is transparent.
 
-    `classes` has letter, name and colour by value; napari's status line shows both texts under
-    `title`.
+    `classes` maps each value to a letter, a name and a colour; napari's status line shows letter
+    and name under `title`.
     """
     colours: dict[int | None, str] = {0: "transparent", None: "transparent"}
     colours |= {value: colour for value, (_, _, colour) in classes.items()}
@@ -309,14 +309,14 @@ def class_map_layer(
 
 
 def label_file_layer(name: str, grid: Grid, volume: NDArray[Any]) -> LayerTuple:
-    """Return a labels layer of a mask file that belongs to no open case, in napari's colours."""
+    """Return a labels layer in napari's colours for a mask file without an open case."""
     # An empty case id: `find_layers` ignores it, so that no open case claims it.
     tag = LayerTag("", Role.MAP, grid)
     return grid.display_frame().to_display(volume), _volume_keywords(tag, name), "labels"
 
 
 def style_mask(layer: Labels) -> None:
-    """Set properties that napari accepts only after creation: outline, and editability."""
+    """Set the layer properties that napari accepts only after creation: outline and editability."""
     tag = tag_of(layer)
     layer.contour = OUTLINE_VOXELS
     layer.editable = tag is not None and tag.role is Role.REFINED
@@ -324,7 +324,7 @@ def style_mask(layer: Labels) -> None:
 
 
 def find_line_style(layer: Layer) -> LineStyle | None:
-    """Return the style of a mask's smooth line, None for layers that are no masks of ours."""
+    """Return the outline style of one of our masks, or None for any other layer."""
     tag = tag_of(layer)
     if tag is None or tag.role not in MASK_ROLES:
         return None
@@ -339,9 +339,9 @@ def find_line_style(layer: Layer) -> LineStyle | None:
 
 
 def mark_painted(layer: Any, label: int) -> None:
-    """Draw one lesion of a mask in its role's colour and the others in grey; 0: all alike.
+    """Draw one lesion of a mask in its role's colour and the others in grey; 0 colours all.
 
-    napari's own brush paints that lesion, too.
+    The label is also selected for napari's own brush.
     """
     tag = tag_of(layer)
     if tag is None or label == _painted_label(layer):
@@ -355,7 +355,7 @@ def mark_painted(layer: Any, label: int) -> None:
 
 
 def _painted_label(layer: Any) -> int:
-    """Return the label that a mask's colour map names, 0 if it names none."""
+    """Return the label that a mask's colour map highlights, or 0 if there is none."""
     colours = getattr(layer.colormap, "color_dict", {})
     return next((value for value in colours if value), 0)
 

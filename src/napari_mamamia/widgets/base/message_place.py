@@ -1,4 +1,4 @@
-"""The message line: a line of the panel that is kept free, so that nothing moves for it."""
+"""The message line: a reserved line of the panel, so that messages move no controls."""
 
 from typing import Any
 
@@ -30,17 +30,16 @@ from napari_mamamia.widgets.controls.page_area import PageArea
 _LEAST_HEIGHT = 24
 _EDGE = 2
 _ABOVE, _BELOW = 4, 6
-"""Pixels between the lines of the panel, which a message uses too: a low screen has none to spare.
-"""
+"""Spacing in pixels above and below the line, which a message may use on a low screen."""
 
 
 class MessagePlace(QWidget):
-    """A line kept free for messages, so that nothing moves below the pointer when one comes.
+    """A reserved line for messages, so that no control moves under the pointer.
 
-    A longer message shows its first words, and all of it on demand. A warning or an error covers
-    the controls below at once, except for a line in `spare`, and folds to its first words when the
-    user continues: by a click on it, a press elsewhere, or the keyboard in a covered control.
-    `close_wanted` asks to remove the message.
+    A long message shows its first words, and its full text on demand. A warning or an error is
+    shown in full at once and covers the controls below, except for a line set by `spare`. It
+    collapses to its first words at a click on it or elsewhere, or when a covered control gets the
+    keyboard focus. The signal `close_wanted` requests to remove the message.
     """
 
     close_wanted = Signal()
@@ -72,18 +71,18 @@ class MessagePlace(QWidget):
     # ----------------------------------------------------------- for the header
 
     def spare(self, line: QWidget) -> None:
-        """Never cover this line of the panel: a long message goes below it."""
+        """Never cover this line of the panel; a long message goes below it."""
         self._spared = line
         line.installEventFilter(self)
 
     def set_alone(self, is_alone: bool) -> None:
-        """Set whether the line is alone, so that a message may use the remaining room."""
+        """Set whether the line has no neighbours, so that a message may use the remaining space."""
         if self._is_alone != is_alone:
             self._is_alone = is_alone
             self.lay_out()
 
     def say(self, level: str, text: str) -> None:
-        """Show a message, a warning or an error whole; "" removes it."""
+        """Show a message, with warnings and errors in full; "" removes it."""
         self.message.setText(text)
         self.message.setToolTip(text)
         set_level(self.message, level)
@@ -91,12 +90,12 @@ class MessagePlace(QWidget):
         self.lay_out()
 
     def refuse(self, text: str) -> None:
-        """Show why the active tool does nothing; "" if it works."""
+        """Show why the active tool does nothing; "" removes the text."""
         self.refusal.setText(text)
         self.lay_out()
 
     def lay_out(self) -> None:
-        """Lay the message over the line, and over the controls below as far as it needs."""
+        """Place the message over the line, and over the controls below as far as necessary."""
         refusal, message = self.refusal.text(), self.message.text()
         self.refusal.setVisible(bool(refusal))
         self.message.setVisible(bool(message))
@@ -140,7 +139,7 @@ class MessagePlace(QWidget):
     # -------------------------------------------------------------------- inner
 
     def event(self, event: QEvent) -> bool:
-        """Follow the position in the panel, and the text size."""
+        """Update the layout when the position in the panel or the font size changes."""
         is_done = bool(super().event(event))
         kinds = QEvent.Type
         if event.type() in (kinds.FontChange, kinds.StyleChange, kinds.Polish):
@@ -150,9 +149,9 @@ class MessagePlace(QWidget):
         return is_done
 
     def eventFilter(self, watched: QObject, event: Any) -> bool:
-        """Ignore the second click of a double click on a new control; fold at a click.
+        """Ignore the second click of a double click on a new control; collapse at a click.
 
-        Follow the line in `spare`: others come above it.
+        Also follow the line set by `spare` when other widgets are inserted above it.
         """
         kind, kinds = event.type(), QEvent.Type
         if watched is self._spared:
@@ -196,12 +195,12 @@ class MessagePlace(QWidget):
         return panel or header or self
 
     def _find_right_edge(self, host: QWidget) -> int:
-        """Return the right edge of the header: controls next to the line may be covered, too."""
+        """Return the right edge of the header, up to which a message may cover controls."""
         header = self.parentWidget() or self
         return int(header.mapTo(host, header.rect().topRight()).x())
 
     def _find_top(self, host: QWidget, room: QRect) -> int:
-        """Return the top of a message of this size: below a line that it would cover."""
+        """Return the top of a message of this size, below any line that must not be covered."""
         line = self._spared
         if line is None or not line.isVisible() or not host.isAncestorOf(line):
             return int(room.top())
@@ -224,10 +223,10 @@ class MessagePlace(QWidget):
 
 
 class _Sheet(QFrame):
-    """The sheet that a message covers its line and the controls below with.
+    """The sheet on which a message covers its line and the controls below.
 
-    `left` is emitted when the user continues elsewhere, `room_changed` when the host is resized.
-    All connections are its own, and end with it.
+    The signal `left` is emitted when the user continues elsewhere, `room_changed` when the parent
+    is resized. All connections end when the sheet is deleted.
     """
 
     left = Signal()
@@ -242,7 +241,7 @@ class _Sheet(QFrame):
         self._host: QWidget | None = None
 
     def set_over(self, is_over: bool) -> None:
-        """Watch actions elsewhere while it covers something."""
+        """Start or stop watching user actions elsewhere while the sheet covers controls."""
         host = self.parentWidget() if is_over else None
         if host is self._host:
             return
@@ -258,7 +257,7 @@ class _Sheet(QFrame):
         self._host = host
 
     def eventFilter(self, _host: QObject, event: QEvent) -> bool:
-        """Emit that the host was resized."""
+        """Emit `room_changed` when the parent was resized."""
         if event.type() == QEvent.Type.Resize:
             self.room_changed.emit()
         return False
@@ -271,7 +270,7 @@ class _Sheet(QFrame):
         self._yield_to(None, QApplication.focusWidget())
 
     def _yield_to(self, _before: QWidget | None, now: QWidget | None) -> None:
-        """Fold if the control with the keyboard focus is covered."""
+        """Emit `left` if the control with the keyboard focus is covered."""
         host = self._host
         if host is None or now is None or now is self or self.isAncestorOf(now):
             return
@@ -282,7 +281,7 @@ class _Sheet(QFrame):
 
 
 class _FirstWords(QLabel):
-    """The beginning of a text, in one line."""
+    """The beginning of a text, on one line."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -290,7 +289,7 @@ class _FirstWords(QLabel):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
     def paintEvent(self, _event: Any) -> None:
-        """Draw as much as has room."""
+        """Draw as much of the text as fits."""
         painter = QPainter(self)
         area = self.contentsRect()
         line = " ".join(self.text().split())

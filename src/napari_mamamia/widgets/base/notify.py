@@ -19,19 +19,19 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Finished(Generic[T]):
-    """The job ran to its end."""
+    """Outcome of a job that ran to its end."""
 
     result: T
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The user stopped the job, or a newer request replaced it; its result is dropped."""
+    """Outcome of a job that was stopped by the user or replaced by a newer request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The job ended with an error."""
+    """Outcome of a job that ended with an error."""
 
     error: Exception
 
@@ -40,7 +40,7 @@ Outcome: TypeAlias = Finished[T] | Stopped | Failed
 
 
 def outcome_of(work: Callable[[], T]) -> Outcome[T]:
-    """Run `work` and return its outcome; no exception leaves a worker thread."""
+    """Run `work` and return its outcome, so that no exception leaves a worker thread."""
     try:
         return Finished(work())
     except Cancelled:
@@ -50,7 +50,7 @@ def outcome_of(work: Callable[[], T]) -> Outcome[T]:
 
 
 def plain_text(error: Exception) -> str:
-    """Return the text of an error for the user: our own messages unchanged, others explained."""
+    """Return the text of an error for the user; errors of other libraries are explained."""
     if isinstance(error, MamamiaError):
         return str(error)
     if isinstance(error, MemoryError):
@@ -64,7 +64,7 @@ def plain_text(error: Exception) -> str:
 
 
 class Level(StrEnum):
-    """How important a message is."""
+    """Severity of a message."""
 
     HINT = "hint"
     WARNING = "warning"
@@ -72,10 +72,10 @@ class Level(StrEnum):
 
 
 class Notifier(QObject):
-    """Shows each message once: in the header, and errors as a notification of napari as well.
+    """Shows each message once in the header, and errors also as napari notifications.
 
-    `said` carries the level and the text, as returned by `cover`: without words that a blind reader
-    must not see, such as in the name of a file.
+    The signal `said` carries the level and the text after `cover` has removed words that a blinded
+    reader must not see, for example in file names.
     """
 
     said = Signal(object, str)
@@ -85,21 +85,21 @@ class Notifier(QObject):
         self.cover: Callable[[str], str] = str
 
     def hint(self, text: str) -> None:
-        """Show an event, in the header only."""
+        """Show a hint in the header only."""
         self.said.emit(Level.HINT, self.cover(text))
 
     def warn(self, text: str) -> None:
-        """Show something unusual about the data."""
+        """Show a warning about unusual data."""
         _log.warning("%s", text)
         self.said.emit(Level.WARNING, self.cover(text))
 
     def warn_loudly(self, text: str) -> None:
-        """Show something that the user should not miss."""
+        """Show a warning that the user should not miss."""
         self.warn(text)
         show_warning(self.cover(text))
 
     def fail(self, doing: str, error: Exception) -> None:
-        """Show that `doing` failed and why; the traceback of an unexpected error is logged."""
+        """Show that `doing` failed and why; log the traceback of an unexpected error."""
         if isinstance(error, MamamiaError):
             _log.error("%s failed: %s", doing, error)
         else:

@@ -1,48 +1,9 @@
-"""`Services`: what the window calls, by page; tests pass fakes of single ones."""
+"""`Services`: all functions that the window calls, by page; tests replace single functions."""
 
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
-from napari_mamamia.features.challenge.services.rank.board import open_board
-from napari_mamamia.features.challenge.services.rank.team_masks import (
-    find_team_folder,
-    find_team_mask,
-)
-from napari_mamamia.features.review.services.client import (
-    is_study,
-    list_people,
-    open_client,
-)
-from napari_mamamia.features.review.services.judging import (
-    accept_case,
-    decide_dispute,
-    fuse_dispute,
-    leave_out,
-    list_decided,
-    list_differences,
-    load_first_snapshot,
-    open_dispute,
-    reopen_case,
-    set_down,
-)
-from napari_mamamia.features.review.services.lesion_rows import list_lesions
-from napari_mamamia.features.review.services.overseeing import (
-    describe_agreement,
-    load_quality_status,
-)
-from napari_mamamia.features.review.services.plan_study import (
-    freeze_with_keys,
-    list_case_ids,
-    plan_study,
-)
-from napari_mamamia.features.review.services.signing import (
-    countersign_key,
-    end_key,
-    load_signing_status,
-    make_own_key,
-    sign_things,
-)
+from napari_mamamia.core.features import list_features, load_part
 from napari_mamamia.io.data_set.case_list import read_case_list
-from napari_mamamia.io.data_set.rank_files import is_ranking
 from napari_mamamia.io.dicom.probe import dicom_source
 from napari_mamamia.io.layouts.find import recognise
 from napari_mamamia.io.workspace.preferences import load_preferences, save_preferences
@@ -93,23 +54,26 @@ from napari_mamamia.services.findings.case_findings import (
 )
 from napari_mamamia.services.kinetics.case_kinetics import times_source, with_times
 from napari_mamamia.services.kinetics.ftv_from import ftv_under_seg
-from napari_mamamia.services.kinetics.map_ranges import auto_limits, map_ranges, ranged
 from napari_mamamia.services.kinetics.phase_text import timing_text
 from napari_mamamia.services.kinetics.show_kinetics import (
+    auto_limits,
     begin_map,
     cursor_curve,
     fill_map,
     fill_plane,
     ftv_box,
     live_ftv,
+    map_ranges,
     mask_curve,
     mask_numbers,
     paint_ftv,
     prepare_live_ftv,
+    ranged,
+    require_rule,
     save_curve_figure,
     save_curve_table,
+    typed_rule,
 )
-from napari_mamamia.services.kinetics.timing_choice import require_rule, typed_rule
 from napari_mamamia.services.measure.drawings import begin_log, describe_drawn
 from napari_mamamia.services.predict.added_models import (
     add_to_list,
@@ -174,10 +138,10 @@ from napari_mamamia.smartpaint.grow.prompts import grow_from_box
 
 
 class ServiceSet:
-    """A set of services: each subclass names functions as static methods.
+    """A set of services; each subclass lists functions as static methods.
 
-    A type checker sees each with the signature of the function that it is, so a wrong argument is
-    an error. ``Set(name=other)`` has another function under that name.
+    Type checkers see the signature of each function, so that a wrong argument is an error.
+    ``Set(name=other)`` replaces the function `name` by `other`.
 
     Raises
     ------
@@ -193,12 +157,12 @@ class ServiceSet:
         self.__dict__.update(others)
 
     def replacing(self, **others: Any) -> Self:
-        """Return the same set with other functions under these names."""
+        """Return a copy of the set with some functions replaced, by name."""
         return type(self)(**{**self.__dict__, **others})
 
 
 class PredictServices(ServiceSet):
-    """The services of page Predict; a field left out is the real one."""
+    """The services of the Predict page; omitted fields are the real functions."""
 
     model_channels = staticmethod(model_channels)
     kinetic_channels = staticmethod(kinetic_channels)
@@ -218,7 +182,7 @@ class PredictServices(ServiceSet):
 
 
 class KineticServices(ServiceSet):
-    """The services of page Kinetics; a field left out is the real one."""
+    """The services of the Kinetics page; omitted fields are the real functions."""
 
     begin_map = staticmethod(begin_map)
     fill_plane = staticmethod(fill_plane)
@@ -249,7 +213,7 @@ class KineticServices(ServiceSet):
 
 
 class ImportServices(ServiceSet):
-    """The services of the page Import; a field left out is the real one."""
+    """The services of the Import page; omitted fields are the real functions."""
 
     source_of = staticmethod(dicom_source)
     look = staticmethod(look_at_source)
@@ -261,40 +225,8 @@ class ImportServices(ServiceSet):
     default_target = staticmethod(default_target)
 
 
-class ReviewServices(ServiceSet):
-    """The services of page Review; a field left out is the real one."""
-
-    is_study = staticmethod(is_study)
-    list_people = staticmethod(list_people)
-    open_client = staticmethod(open_client)
-    find_breasts = staticmethod(find_breasts)
-    measure_lesions = staticmethod(measure_lesions)
-    fill_hidden = staticmethod(fill_hidden)
-    plan_study = staticmethod(plan_study)
-    list_case_ids = staticmethod(list_case_ids)
-    freeze_with_keys = staticmethod(freeze_with_keys)
-    load_first_snapshot = staticmethod(load_first_snapshot)
-    open_dispute = staticmethod(open_dispute)
-    list_differences = staticmethod(list_differences)
-    list_lesions = staticmethod(list_lesions)
-    fuse_dispute = staticmethod(fuse_dispute)
-    decide_dispute = staticmethod(decide_dispute)
-    set_down = staticmethod(set_down)
-    leave_out = staticmethod(leave_out)
-    accept_case = staticmethod(accept_case)
-    reopen_case = staticmethod(reopen_case)
-    list_decided = staticmethod(list_decided)
-    load_signing_status = staticmethod(load_signing_status)
-    make_own_key = staticmethod(make_own_key)
-    sign_things = staticmethod(sign_things)
-    countersign_key = staticmethod(countersign_key)
-    end_key = staticmethod(end_key)
-    load_quality_status = staticmethod(load_quality_status)
-    describe_agreement = staticmethod(describe_agreement)
-
-
 class FindingServices(ServiceSet):
-    """The services of page Findings; a field left out is the real one."""
+    """The services of the Findings page; omitted fields are the real functions."""
 
     load_form = staticmethod(load_findings_form)
     open = staticmethod(open_findings)
@@ -302,26 +234,41 @@ class FindingServices(ServiceSet):
     mark = staticmethod(mark_landmark)
     fill_in = staticmethod(fill_in)
     find_point_mm = staticmethod(find_point_mm)
+    find_breasts = staticmethod(find_breasts)
+    measure_lesions = staticmethod(measure_lesions)
+    fill_hidden = staticmethod(fill_hidden)
 
 
 class MeasureServices(ServiceSet):
-    """The services of measuring on the image; a field left out is the real one."""
+    """The services for measuring on the image; omitted fields are the real functions."""
 
     begin_log = staticmethod(begin_log)
     describe = staticmethod(describe_drawn)
 
 
-class RankServices(ServiceSet):
-    """The services of the leaderboard; a field left out is the real one."""
-
-    is_ranking = staticmethod(is_ranking)
-    open_board = staticmethod(open_board)
-    find_team_folder = staticmethod(find_team_folder)
-    find_team_mask = staticmethod(find_team_mask)
+S = TypeVar("S", bound=ServiceSet)
 
 
 class Services(ServiceSet):
-    """The services as the window calls them; a field left out is the real one."""
+    """All services that the window calls; omitted fields are the real functions.
+
+    Each installed feature adds its service sets under their names.
+    """
+
+    def __init__(self, **others: Any) -> None:
+        sets = {
+            name: kind
+            for feature in list_features()
+            for name, attribute in feature.services.items()
+            if (kind := load_part(feature, attribute)) is not None
+        }
+        super().__init__(**{name: other for name, other in others.items() if name not in sets})
+        for name, kind in sets.items():
+            self.__dict__[name] = others[name] if name in others else kind()
+
+    def of_feature(self, name: str, kind: type[S]) -> S:
+        """Return the service set of a feature, or its replacement."""
+        return cast("S", self.__dict__[name])
 
     recognise = staticmethod(recognise)
     open_data_set = staticmethod(open_data_set)
@@ -403,7 +350,5 @@ class Services(ServiceSet):
     kinetics = KineticServices()
     imports = ImportServices()
     predict = PredictServices()
-    review = ReviewServices()
     findings = FindingServices()
     measures = MeasureServices()
-    ranks = RankServices()

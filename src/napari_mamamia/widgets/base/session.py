@@ -1,7 +1,7 @@
-"""The open data of one window: data set, case, masks, reader. The pages follow its signals.
+"""The open data of one window: data set, case, masks, reader. Pages follow its signals.
 
-`opened` is the listed data set. The open case may belong to a data set that was listed before: all
-files of it are read and written through its own `context`, never through `opened`.
+`opened` is the listed data set. The open case may belong to a data set that was listed earlier, so
+that its files are read and written through the case's own `context`, never through `opened`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,11 +30,11 @@ from napari_mamamia.widgets.base.layers import Role
 
 @dataclass(slots=True, eq=False)
 class SessionMask:
-    """One mask of the open case. `buffer` is the uint8 ``(z, y, x)`` array that its layer shows.
+    """A mask of the open case. `buffer` is the uint8 ``(z, y, x)`` array of its layer.
 
     `labels` are the values of its file, if it has one. `started_from` names the origin of a refined
     mask before its first edit, `saved` is its version on disk. `file` is the workspace file of a
-    prediction, None for another origin.
+    prediction, otherwise None.
     """
 
     role: Role
@@ -49,24 +49,24 @@ class SessionMask:
 
     @property
     def raw_values(self) -> MaskValues:
-        """The values to score: those of its file, or the edited array."""
+        """The values to score: the values of the mask's file, or the edited array."""
         return self.buffer if self.labels is None else self.labels
 
 
 class Session(QObject):
     """The state of a window and its signals.
 
-    `blinding` is what is hidden from the reader, fixed before the first data set is opened; only
-    `Unblinding` ends it. A mask of a hidden role is never accepted. `counting` tells which values
-    of the masks are tumour: clinical, until the masks of a scoring run are shown. `phases_changed`
-    reports other voxels of the same case, registered ones or its own. `masks_changed` reports a
-    new, replaced or removed mask, `mask_edited` changed voxels of the refined mask. `names` are the
-    names of the cases if their ids are hidden, else None. `study` is the name of the review study
-    in this window, "" for none: its cases are opened on page Review alone. `rows` are the cases of
-    the listed data set, by id; `rows_changed` reports other rows, `row_changed` carries one of
-    them. `dicom_study` is the folder of the DICOM files that a case was last imported from, None
-    for none. `is_coming` tells that a case is being read or is about to be shown, and
-    `coming_changed` that it may have changed.
+    `blinding` says what is hidden from the reader. It is fixed before the first data set is opened,
+    and only `Unblinding` ends it. A mask of a hidden role is never accepted. `counting` says which
+    mask values are tumour: the clinical rule, until the masks of a scoring run are shown.
+    `phases_changed` reports that the case switched between registered and original phases.
+    `masks_changed` reports a new, replaced or removed mask, `mask_edited` changed voxels of the
+    refined mask. `names` are the names of the cases if their ids are hidden, else None. `study` is
+    the name of the review study in this window, "" for none: its cases are opened on the Review
+    page only. `rows` are the cases of the listed data set, by id; `rows_changed` reports new rows,
+    `row_changed` carries a changed row. `dicom_study` is the folder of the DICOM files that a case
+    was last imported from, None for none. `is_coming` is True while a case is being read or about
+    to be shown; `coming_changed` reports a change.
     """
 
     data_set_changed = Signal()
@@ -101,63 +101,63 @@ class Session(QObject):
 
     @property
     def workspace(self) -> Workspace | None:
-        """The folder for masks of the open case; None for a case without a data set."""
+        """The folder for masks of the open case, or None for a case without a data set."""
         return None if self.context is None else self.context.workspace
 
     @property
     def files(self) -> CaseFiles | None:
-        """The files of the open case, None without a data set."""
+        """The files of the open case, or None without a data set."""
         return None if self.context is None else self.context.files
 
     @property
     def case_id(self) -> str:
-        """The open case, "" for none."""
+        """The id of the open case, or "" if there is none."""
         return "" if self.case is None else self.case.case_id
 
     @property
     def case_key(self) -> CaseKey:
-        """Key of the open case, distinct from cases with the same id in other data sets."""
+        """Key of the open case, which differs from equal case ids of other data sets."""
         return (None, self.case_id) if self.context is None else self.context.key
 
     @property
     def record(self) -> CaseRecord | None:
-        """The open case's clinical row, None if there is none."""
+        """The clinical row of the open case, or None if there is none."""
         return None if self.context is None else self.context.record
 
     @property
     def listed_id(self) -> str:
-        """The id of the open case if it belongs to the listed data set, else ""."""
+        """The id of the open case if it belongs to the listed data set, otherwise ""."""
         return self.case_id if self.context and self.lists(self.context.opened) else ""
 
     @property
     def shown_case(self) -> Case | None:
-        """The displayed case: with registered phases if these are used."""
+        """The displayed case, with registered phases if these are in use."""
         return self.case if self.registered is None else self.registered
 
     @property
     def position(self) -> str:
-        """The position of the open case in the queue, such as "3 / 12"; "" outside of it."""
+        """The position of the open case in the queue, such as "3 / 12", or "" outside of it."""
         if self.listed_id not in self.queue:
             return ""
         return f"{self.queue.index(self.listed_id) + 1} / {len(self.queue)}"
 
     def neighbour(self, by: int) -> str | None:
-        """Return the case `by` positions away in the queue, None past its ends."""
+        """Return the case `by` positions away in the queue, or None beyond its ends."""
         if self.listed_id not in self.queue:
             return self.queue[0] if self.queue else None
         index = self.queue.index(self.listed_id) + by
         return self.queue[index] if 0 <= index < len(self.queue) else None
 
     def lists(self, opened: OpenDataSet) -> bool:
-        """Return whether a data set is the listed one, with the same workspace."""
+        """Return whether a data set is the listed one and has the same workspace."""
         return self.opened is not None and self.opened.place == opened.place
 
     def shows(self, case: Case) -> bool:
-        """Return whether a case is still the open one; the same id is not enough."""
+        """Return whether a case is still the open case; an equal id is not enough."""
         return self.case is not None and self.case.signal is case.signal
 
     def mask(self, role: Role) -> SessionMask | None:
-        """Return the mask of a role, None if there is none."""
+        """Return the mask with a role, or None if there is none."""
         return self.masks.get(role)
 
     def set_blinding(self, blinding: Blinding) -> None:
@@ -171,7 +171,7 @@ class Session(QObject):
             raise HiddenError(why)
 
     def hides_as(self, opened: OpenDataSet) -> bool:
-        """Return whether a data set was opened under the current blinding."""
+        """Return whether a data set was opened with the current blinding."""
         return opened.workspace.blinding == self.blinding
 
     def set_coming(self, is_coming: bool) -> None:
@@ -180,7 +180,7 @@ class Session(QObject):
         self.coming_changed.emit()
 
     def set_data_set(self, opened: OpenDataSet) -> None:
-        """Set the opened data set; the open case stays until another is chosen."""
+        """Set the opened data set; the open case stays until the user chooses another."""
         self.opened = opened
         self.data_set_changed.emit()
 
@@ -218,13 +218,13 @@ class Session(QObject):
         self.masks_changed.emit()
 
     def close_case(self) -> None:
-        """Close the case; its files stay."""
+        """Close the case; its files are kept."""
         self.case, self.context, self.masks, self.registered = None, None, {}, None
         self.case_changed.emit()
         self.masks_changed.emit()
 
     def set_loaded(self, case: Case) -> None:
-        """Set the open case with all its phases read; its array is the same."""
+        """Set the open case after all its phases were read into the same array."""
         if self.shows(case):
             self.case = case
             self.case_changed.emit()
@@ -236,13 +236,13 @@ class Session(QObject):
             self.phases_changed.emit()
 
     def set_mask(self, mask: SessionMask) -> None:
-        """Set a new or replaced mask."""
+        """Add or replace a mask."""
         self._require_shown(mask)
         self.masks[mask.role] = mask
         self.masks_changed.emit()
 
     def drop_mask(self, role: Role) -> None:
-        """Remove a mask; its file stays."""
+        """Remove a mask; its file is kept."""
         if self.masks.pop(role, None) is not None:
             self.masks_changed.emit()
 
@@ -261,7 +261,7 @@ class Session(QObject):
         self.queue_changed.emit()
 
     def set_row(self, opened: OpenDataSet, row: CaseRow) -> None:
-        """Report a saved file of a case; only rows of the listed data set are shown."""
+        """Update the row of a saved case; only rows of the listed data set are shown."""
         if self.lists(opened):
             self.rows[row.case_id] = row
             self.row_changed.emit(row)

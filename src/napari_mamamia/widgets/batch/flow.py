@@ -1,4 +1,4 @@
-"""Page Batch in action: a scoring run, its state, and its results."""
+"""Controller of the Batch page: a scoring run, its state and its results."""
 
 import time
 from dataclasses import replace
@@ -23,7 +23,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _LANE: Final = "batch"
 _TABLE_LANE: Final = "batch table"
 _SHOWN: Final = ("mean DSC", "mean NormHD", "fairness  ", "ranking score")
-"""The lines with the main numbers; the others are in the panel's tab Cohort."""
+"""Prefixes of the main result lines; the other lines are in the Cohort tab of the panel."""
 
 
 class BatchFlow(WindowPart):
@@ -46,7 +46,7 @@ class BatchFlow(WindowPart):
         self._show_data_set()
 
     def start(self, request: BatchRequest) -> None:
-        """Score as the page requests; a run of this window that was cancelled is continued."""
+        """Start scoring as the page requests; a cancelled run of this window is continued."""
         if self._stopped == request and request.existing is Existing.REFUSE:
             request = replace(request, existing=Existing.RESUME)
         run = BatchRun(request, self._services, self._run, self._session.opened)
@@ -67,7 +67,7 @@ class BatchFlow(WindowPart):
         )
 
     def look_at_table(self) -> None:
-        """Show the coverage of the clinical table in the form; nothing if no file is named."""
+        """Show the coverage of the clinical table in the form; do nothing without a file."""
         page, table = self.page, self.page.table
         if table is None or not table.is_file():
             self._jobs.cancel(_TABLE_LANE)
@@ -144,7 +144,7 @@ class BatchFlow(WindowPart):
 
 
 def _describe_answer(answer: BatchAnswer) -> str:
-    """Return the result text of a run: counts, and the numbers or the models by rank."""
+    """Return the result text of a run: counts, then the scores or the ranked models."""
     first = answer.models[0]
     if answer.comparison is None:
         lines = [line.strip() for line in first.lines[1:] if line.strip().startswith(_SHOWN)]
@@ -181,7 +181,7 @@ def _describe_answer(answer: BatchAnswer) -> str:
 
 
 def _list_folders(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> tuple[tuple[str, Path], ...]:
-    """Return the folders of masks in the workspace by title: predictions, then refined masks."""
+    """Return the mask folders of the workspace by title: predictions, then refined masks."""
     models = sorted({name for row in rows for name in row.predictions})
     readers = sorted({name for row in rows for name in row.refined})
     if not rows:

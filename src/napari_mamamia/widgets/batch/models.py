@@ -1,4 +1,4 @@
-"""The models of a batch: one line for each, with its name and folder of masks."""
+"""The models of a batch: one row per model, with its name and mask folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,11 +25,11 @@ _ALONE: Final = tr("Several models are compared: ranks, intervals, paired tests.
 _SEVERAL: Final = tr("Each model gets a folder of its own, and the models are compared.")
 
 Offered = Sequence[tuple[str, Path]]
-"""Folders of masks by title."""
+"""Mask folders, each with a title."""
 
 
 class ModelsField(QWidget):
-    """At least one line; `changed` is emitted when a name or folder changes."""
+    """Rows of models, at least one; `changed` is emitted when a name or folder changes."""
 
     changed = Signal()
 
@@ -61,11 +61,11 @@ class ModelsField(QWidget):
 
     @property
     def folder(self) -> QComboBox:
-        """The field with the folder of the first model."""
+        """The field with the mask folder of the first model."""
         return self.lines[0].folder
 
     def offer(self, folders: Offered, *, keep: bool) -> None:
-        """Offer folders of masks; with `keep`, non-empty fields keep their text."""
+        """Offer mask folders; with `keep`, fields that are not empty keep their text."""
         self._offered = folders
         if not keep:
             for line in self.lines[1:]:
@@ -75,7 +75,7 @@ class ModelsField(QWidget):
         self.changed.emit()
 
     def models(self) -> tuple[PredictionFolder, ...]:
-        """Return the models with a folder, named by the user or after the folder."""
+        """Return the models with a folder; an unnamed model is named after its folder."""
         filled = [line for line in self.lines if line.path]
         return tuple(PredictionFolder(line.title, Path(line.path).expanduser()) for line in filled)
 
@@ -126,7 +126,7 @@ class _NameField(QLineEdit):
 
 
 class _Line(QWidget):
-    """One line with name, folder, browse and remove."""
+    """A row with name, folder, browse button and remove button."""
 
     changed = Signal()
     remove_wanted = Signal()
@@ -177,7 +177,7 @@ class _Line(QWidget):
         return self.name.text().strip() or Path(self.path).name
 
     def number(self, number: int) -> None:
-        """Name the controls by the line's number; those of the first line have no number."""
+        """Name the controls by the row's number; controls of the first row have no number."""
         end = f"_{number + 1}" if number else ""
         for part, name in (
             (self.name, "batch_model"),

@@ -1,4 +1,4 @@
-"""Further settings of a batch: cases that count, processes, intervals, existing results."""
+"""Additional settings of a batch: cases to score, processes, intervals, existing results."""
 
 import os
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ NAMES: Final = (
     tr("Processes"),
     tr("Smallest group"),
 )
-"""The widest labels in front of the fields, so that all fields start at the same position."""
+"""The widest field labels, used to align all fields."""
 
 _CORES: Final = os.cpu_count() or 1
 _EXISTING: Final = (
@@ -71,7 +71,7 @@ _UNUSABLE: Final = (
 
 
 class Where(StrEnum):
-    """Where the cases are scored."""
+    """Where the batch runs: in this program, in processes, or on a cluster."""
 
     HERE = "in this program"
     WORKERS = "in several processes"
@@ -80,7 +80,7 @@ class Where(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """Cases, processes, intervals and existing results of a batch."""
+    """Settings of a batch: cases to score, processes, intervals, existing results."""
 
     case_list: Path | None = option(
         None,
@@ -172,7 +172,7 @@ class BatchSettings:
 
     @property
     def place(self) -> Place | None:
-        """Where the batch runs; None means in this program without a time limit."""
+        """Where the batch runs; None means in this program, without a time limit."""
         limit = float(self.limit_s) or None
         if self.where is Where.WORKERS:
             return Place(workers=self.workers, time_limit_s=limit)
@@ -182,7 +182,7 @@ class BatchSettings:
 
 
 class BatchOptions(QWidget):
-    """The settings, folded at first; `has_cluster`: whether the extra `cluster` is installed."""
+    """The settings, collapsed at first; `has_cluster` says whether the extra is installed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -214,12 +214,12 @@ class BatchOptions(QWidget):
         self.body.hide()
 
     def show_cluster(self, installed: bool) -> None:
-        """Show whether processes and clusters can be used."""
+        """Show whether processes and clusters are available."""
         self._has_cluster = installed
         self._follow_place()
 
     def problem(self) -> str:
-        """Return why a run cannot start with these settings, "" if it can."""
+        """Return why a run cannot start with these settings, or "" if it can."""
         chosen = self.settings()
         if chosen.where is not Where.HERE and not self._has_cluster:
             return str(MissingExtraError("distributed", "cluster"))

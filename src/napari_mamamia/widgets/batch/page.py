@@ -1,4 +1,4 @@
-"""Page Batch: score whole folders of masks, with case count, rate and remaining time."""
+"""The Batch page: score folders of masks, with case count, rate and remaining time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,10 @@ from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 
 
 class BatchClinical(QWidget):
-    """`confirmed` is emitted when the user accepts the proposed columns, then in `columns`."""
+    """The clinical table. `confirmed` is emitted when the user accepts the proposed columns.
+
+    The accepted columns are in `columns`.
+    """
 
     confirmed = Signal()
 
@@ -63,12 +66,12 @@ class BatchClinical(QWidget):
         self.forget()
 
     def forget(self) -> None:
-        """Clear the texts and find columns by their names: another table was chosen."""
+        """Clear the texts and detect the columns again, because another table was chosen."""
         self.columns = BY_NAME
         self.show_look(ClinicalSummary(""))
 
     def show_look(self, look: ClinicalSummary) -> None:
-        """Show the contents of a table, and the question with its button if there is one."""
+        """Show the contents of a table, and a question with its button if there is one."""
         self._answer = look.answer
         self.coverage.setText(look.text)
         self.coverage.setVisible(bool(look.text))
@@ -137,9 +140,9 @@ class BatchFolders:
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """A request of the page; `place` None means in this program without a time limit.
+    """The settings of a requested run; `place` None means in this program, without a time limit.
 
-    `case_list` is the file of the cases that count, None for all with a reference.
+    `case_list` is a file of the cases to score, or None for all cases with a reference.
     """
 
     reference: Path
@@ -153,7 +156,7 @@ class BatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class BatchDefaults:
-    """Initial values from the open data set: folders of masks by title, and the output folder."""
+    """Initial values from the open data set: mask folders by title, and the output folder."""
 
     reference: Path | None
     predictions: tuple[tuple[str, Path], ...]
@@ -162,7 +165,7 @@ class BatchDefaults:
 
 
 class BatchPage(QWidget):
-    """The page; `start_wanted` carries a `BatchRequest`, the other signals report clicks."""
+    """The Batch page; `start_wanted` carries a `BatchRequest`, other signals report clicks."""
 
     start_wanted = Signal(object)
     table_changed = Signal()
@@ -196,7 +199,7 @@ class BatchPage(QWidget):
     # ------------------------------------------------------------- for the dock
 
     def show_defaults(self, defaults: BatchDefaults) -> None:
-        """Fill the form from the opened data set, and offer its folders of masks."""
+        """Fill the form from the open data set, and offer its mask folders."""
         self._scores = defaults.scores
         self.reference.setText(str(defaults.reference or ""))
         self.clinical.setText(str(defaults.clinical or ""))
@@ -205,7 +208,7 @@ class BatchPage(QWidget):
     def show_predictions(
         self, predictions: Sequence[tuple[str, Path]], *, keep: bool = True
     ) -> None:
-        """Offer folders of masks; with `keep`, non-empty fields keep their text."""
+        """Offer mask folders; with `keep`, fields that are not empty keep their text."""
         self.models.offer(predictions, keep=keep)
 
     @property
@@ -214,7 +217,7 @@ class BatchPage(QWidget):
         return self.form.settings().clinical
 
     def set_running(self, running: bool) -> None:
-        """Show Cancel and the progress instead of Start."""
+        """Show the Cancel button and the progress instead of the Start button."""
         self.start.setEnabled(not running)
         self.cancel.setVisible(running)
         self.progress.setVisible(running)
@@ -223,7 +226,7 @@ class BatchPage(QWidget):
             self.say(tr("Looking for the masks"))
 
     def show_progress(self, fraction: float, text: str) -> None:
-        """Show the progress of the run, as a bar and in words."""
+        """Show the progress of the run as a bar and a text."""
         self.progress.setValue(round(fraction * _STEPS))
         self.say(text)
 
@@ -233,11 +236,11 @@ class BatchPage(QWidget):
         set_level(self.state, level)
 
     def show_taken(self, taken: bool) -> None:
-        """Show or hide the question on an output folder that holds files."""
+        """Show whether to continue or overwrite if the output folder already holds files."""
         self.taken.setVisible(taken)
 
     def show_end(self, text: str, folder: Path | None, report: Path | None) -> None:
-        """Show the results of a run and their folder; `report` is None if none was written."""
+        """Show the results of a run and their folder; `report` is None without a report."""
         self._folder, self._report = folder, report
         self.result.setText(text)
         self.end.setVisible(folder is not None)
@@ -358,7 +361,7 @@ class BatchPage(QWidget):
         self.profile_text.setText(_PROFILE_TEXTS.get(profile.name, profile.source))
 
     def _offer_out(self) -> None:
-        """Name the output folder after the model, unless the user named one."""
+        """Name the output folder after the model, unless the user chose a name."""
         start_at = self.reference.text() or str(Path.home())
         self.models.start_at = self.form.start_at = start_at
         if self._scores is None or self.out.text() not in ("", self._offered_out):

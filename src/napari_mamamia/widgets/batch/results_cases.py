@@ -1,4 +1,4 @@
-"""Tab Case table: filters, cases, and the actions on a row."""
+"""The Case table tab: filters, cases and row actions."""
 
 import re
 from typing import Final
@@ -38,7 +38,7 @@ from napari_mamamia.widgets.score.tags_line import tags_menu
 _FEWEST_LETTERS: Final = 3
 _LEAST_WIDTH: Final = 78
 _BESIDE_WORDS: Final = 42
-"""Pixels of a choice in addition to its text: edges, arrow, and space to the next."""
+"""Width of a combo box in pixels in addition to its text: borders, arrow and spacing."""
 _ANY: Final = {
     STATUS: tr("any status"),
     SIZE: tr("any size"),
@@ -58,11 +58,11 @@ _TIPS: Final = {
 _SIZE_TEXTS: Final = {"in no group": tr("size unknown")}
 
 Choice = tuple[str, str]
-"""Name of a facet, and one of its values."""
+"""Name of a facet and one of its values."""
 
 
 class FilterBar(QWidget):
-    """The filters; `changed` is emitted when the query changes: see `chosen` and `words`."""
+    """The filters; `changed` is emitted when the query in `chosen` and `words` changes."""
 
     changed = Signal()
 
@@ -92,7 +92,7 @@ class FilterBar(QWidget):
     # ---------------------------------------------------------------- for others
 
     def show_table(self, table: CaseTable | None) -> None:
-        """Offer the values of a table's cases; choices that still exist are kept."""
+        """Offer the facet values of a table's cases; choices that still exist are kept."""
         self._table = table
         for name, box in self._boxes.items():
             self._fill_box(box, _ANY[name], self._facets_for(name))
@@ -113,7 +113,7 @@ class FilterBar(QWidget):
 
     @property
     def chosen(self) -> tuple[Choice, ...]:
-        """All chosen facets with their values."""
+        """All chosen facets and their values."""
         boxes = (*self._boxes.values(), self.value)
         return tuple(box.currentData() for box in boxes if box.currentData() is not None)
 
@@ -123,7 +123,7 @@ class FilterBar(QWidget):
         return tuple(self.search.text().split())
 
     def show_count(self, shown: int, total: int) -> None:
-        """Show how many of the cases are listed."""
+        """Show the number of listed cases and of all cases."""
         self.count.setText(tr("{shown:,} of {total:,} shown", shown=shown, total=total))
         set_level(self.count, "hint" if shown == total else "warning")
 
@@ -147,12 +147,12 @@ class FilterBar(QWidget):
         self._fit_lines()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Arrange the filters in one line, or in two if they do not fit."""
+        """Arrange the filters in one line, or in two if one is too narrow."""
         super().resizeEvent(event)
         self._fit_lines()
 
     def _fit_lines(self) -> None:
-        """Arrange the choices in lines of equal cells."""
+        """Arrange the combo boxes in lines of equally wide cells."""
         boxes = (self.status, self.size, self.variable, self.value, self.failure, self.tag)
         has_groups = self.variable.currentData() is not None
         cells = [cell for cell in (*boxes, self.clear) if cell is not self.value or has_groups]
@@ -232,16 +232,16 @@ def _choose_item(box: QComboBox, data: object) -> None:
 # Selection and order of the rows of the case table, computed at once or in a thread.
 
 _AT_ONCE: Final = 5000
-"""Largest number of rows that are filtered and sorted without a thread, in a few milliseconds."""
+"""Maximum number of rows that are filtered and sorted in the GUI thread, in a few ms."""
 _WAIT_MS: Final = 80
-"""Delay in a large table, to wait for the next letter of a search."""
+"""Delay in ms before a large table is searched, to wait for the next letter."""
 _LANE: Final = "results_order"
 
 
 class CaseOrder(QObject):
-    """Answers queries; in a large table only the newest.
+    """Answers queries; for a large table only the newest query is answered.
 
-    `ordered` carries the table and its `Selection`.
+    The signal `ordered` carries the table and its `Selection`.
     """
 
     ordered = Signal(object, object)
@@ -287,7 +287,7 @@ _NOTHING: Final = tr("Nothing was scored yet: page Batch scores folders of masks
 
 
 class CasesTab(QWidget):
-    """The tab; `case_chosen` carries a case id, `tag_wanted` a case id, a tag, and its state.
+    """The tab; `case_chosen` carries a case id, `tag_wanted` a case id, a tag and its state.
 
     `reordered` is emitted when the rows or their order change; `model_chosen` carries the index of
     a model.
@@ -318,7 +318,7 @@ class CasesTab(QWidget):
     # ---------------------------------------------------------------- for others
 
     def show_table(self, table: CaseTable | None, title: str) -> None:
-        """Show the cases of another run, all of them, worst first."""
+        """Show all cases of another run, worst first."""
         self._table, self._is_new = table, True
         self.summary.set_texts(title, re.split(" · |: ", title)[0])
         self.summary.setToolTip(f"{_RUN_TIP}: {title}")
@@ -330,13 +330,13 @@ class CasesTab(QWidget):
         self.filters.clear_all()
 
     def update_table(self, table: CaseTable) -> None:
-        """Update the table with new properties of the same cases, such as their tags."""
+        """Update the properties of the same cases, such as their tags."""
         self._table = table
         self.filters.show_table(table)
         self._ask_order()
 
     def show_models(self, names: list[str]) -> None:
-        """Offer the models of a run; a single model needs no choice."""
+        """Offer the models of a run for choice if there are several."""
         self.models.blockSignals(True)
         self.models.clear()
         self.models.addItems(names)
@@ -344,7 +344,7 @@ class CasesTab(QWidget):
         self.models.setVisible(len(names) > 1)
 
     def set_current(self, case_id: str) -> None:
-        """Mark the open case, and scroll to its row if the case changed."""
+        """Highlight the open case, and scroll to its row if the case changed."""
         is_new, self._current = case_id != self._current, case_id
         self._mark_current()
         row = self._place_of_current()
@@ -352,7 +352,7 @@ class CasesTab(QWidget):
             self.table.scrollTo(self.rows.index(row, 0))
 
     def tags_menu_at(self, place: int) -> object:
-        """Return the context menu with the tags of a row."""
+        """Return the context menu with the tags of the case in a row."""
         case_id = self.rows.case_id(place)
         return tags_menu(
             self,
@@ -367,7 +367,7 @@ class CasesTab(QWidget):
         return self.rows.place_of(case_key(self._current)) if self._current else None
 
     def _mark_current(self) -> None:
-        """Select the row of the open case without scrolling to it."""
+        """Highlight the row of the open case without scrolling to it."""
         row = self._place_of_current()
         if row is None:
             self.table.clearSelection()

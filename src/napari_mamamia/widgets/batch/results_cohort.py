@@ -1,4 +1,4 @@
-"""Tab Cohort: the numbers with intervals and definitions, and the run's figures."""
+"""The Cohort tab: summary statistics with intervals and definitions, and figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ _NOTHING: Final = tr("<p>Nothing was scored yet: page Batch scores folders of ma
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Figure:
-    """A figure of the run: its title and its picture."""
+    """A figure of the run: its title and image."""
 
     title: str
     image: QImage
 
 
 class CohortTab(QWidget):
-    """The tab; `report_wanted` asks for the report in the browser."""
+    """The tab; `report_wanted` requests to open the report in the browser."""
 
     report_wanted = Signal()
 
@@ -72,7 +72,7 @@ class CohortTab(QWidget):
         self.show_figures(())
 
     def show_page(self, html: str, *, has_report: bool) -> None:
-        """Show the numbers as rich text; "" if there are none."""
+        """Show the summary as rich text; "" if there is none."""
         self.page.setHtml(html or _NOTHING)
         self.report.setEnabled(has_report)
 
@@ -127,7 +127,7 @@ class CohortTab(QWidget):
 
 
 def page_of(heads: Sequence[str], tables: Sequence[ReportTable]) -> str:
-    """Return lines and tables as rich text; rows of small groups are in italics.
+    """Return headlines and tables as rich text, with rows of small groups in italics.
 
     Examples
     --------

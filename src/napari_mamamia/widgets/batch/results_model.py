@@ -1,4 +1,4 @@
-"""Qt table model of the scored cases: the rows of a selection, in its order."""
+"""Qt table model of the scored cases: the selected rows in order."""
 
 import math
 from collections.abc import Callable
@@ -19,9 +19,9 @@ _LEAST_WIDTH: Final = 56
 _TITLE_MARGIN: Final = 30
 _LETTER_WIDTH: Final = 5.5
 POOR_DICE: Final = 0.5
-"""Dice below this value is poor: the masks differ in more voxels than they share. Our choice."""
+"""A Dice below this value is poor: fewer voxels are shared than differ. Our choice."""
 GOOD_DICE: Final = 0.7
-"""Dice from this value on is good. Source: Zijdenbos et al., IEEE Trans. Med. Imaging 13 (1994)."""
+"""A Dice of at least this value is good (Zijdenbos et al., IEEE Trans. Med. Imaging 13, 1994)."""
 _CAUTION: Final = (ScoreStatus.REFERENCE_EMPTY, ScoreStatus.BOTH_EMPTY)
 
 Cell = tuple[CaseTable, int]
@@ -30,7 +30,7 @@ Cell = tuple[CaseTable, int]
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column: title with unit, meaning, sort key, value; numbers have digits."""
+    """A column: title with unit, description, sort key and value; numbers have digits."""
 
     title: str
     tip: str
@@ -58,7 +58,7 @@ _TINTED: Final = {
 
 
 def _metric_column(spec: MetricSpec) -> _Column:
-    """Return the column of a metric, as wide as its title."""
+    """Return the column of a metric."""
     way = spec.in_tables
     title = f"{spec.heading} [{way.unit}]" if way.unit else spec.heading
     tip = spec.meaning[:1].upper() + spec.meaning[1:] + _TINTED.get(spec.name, "")
@@ -111,7 +111,7 @@ LEGEND: Final = (
     ("problem", tr("Dice below {poor_dice}, or not scored", poor_dice=POOR_DICE)),
     ("caution", tr("Dice below {good_dice}, or a warning", good_dice=GOOD_DICE)),
 )
-"""Meaning of the cell colours, by the names of `TINTS`."""
+"""Meaning of each cell colour, by the names of `TINTS`."""
 
 COLUMN_WIDTHS: Final = tuple(column.width for column in _COLUMNS)
 """Width of each column in pixels."""
@@ -120,7 +120,8 @@ COLUMN_WIDTHS: Final = tuple(column.width for column in _COLUMNS)
 class ResultsModel(QAbstractTableModel):
     """One read-only row for each selected case.
 
-    `sort_wanted` carries the sort key ("" for worst first) and whether to sort ascending.
+    The signal `sort_wanted` carries the sort key ("" for worst first) and whether to sort
+    ascending.
     """
 
     sort_wanted = Signal(str, bool)
@@ -142,7 +143,7 @@ class ResultsModel(QAbstractTableModel):
         self.endResetModel()
 
     def show_order(self, table: CaseTable, shown: Selection) -> None:
-        """Show other rows, or the same in another order, without resetting a view of equal size."""
+        """Show other rows, or the same rows in another order; reset only if the count differs."""
         if self._shown is None or len(shown) != len(self._shown):
             self.show_rows(table, shown)
             return
@@ -151,7 +152,7 @@ class ResultsModel(QAbstractTableModel):
         self.layoutChanged.emit()
 
     def case_id(self, place: int) -> str:
-        """Return the case at a position."""
+        """Return the id of the case at a position."""
         table, row = self._find_cell(place)
         return table.rows[row].case_id
 
@@ -161,20 +162,20 @@ class ResultsModel(QAbstractTableModel):
         return table.tags[row]
 
     def case_ids(self) -> list[str]:
-        """Return the shown cases in order."""
+        """Return the ids of the shown cases, in order."""
         if self._table is None or self._shown is None:
             return []
         rows = self._table.rows
         return [rows[row].case_id for row in self._shown.rows]
 
     def case_keys(self) -> list[str]:
-        """Return the keys of the shown cases, which do not depend on letter case."""
+        """Return the keys of the shown cases, which ignore upper and lower case."""
         if self._table is None or self._shown is None:
             return []
         return self._shown.pick(self._table.keys)
 
     def place_of(self, key: str) -> int | None:
-        """Return the position of the case with a key, None if it is not shown."""
+        """Return the position of the case with a key, or None if it is not shown."""
         if self._table is None or self._shown is None or key not in self._table.keys:
             return None
         return self._shown.place_of(self._table.keys.index(key))
@@ -191,7 +192,7 @@ class ResultsModel(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else len(_COLUMNS)
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Ask for another order; column -1 means worst first."""
+        """Request another order; column -1 means worst first."""
         key = _COLUMNS[column].sort if 0 <= column < len(_COLUMNS) else WORST_FIRST
         self.sort_wanted.emit(key, order == Qt.SortOrder.AscendingOrder)
 
@@ -213,7 +214,7 @@ class ResultsModel(QAbstractTableModel):
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """Return a column's title with its unit, or its meaning."""
+        """Return a column's title with its unit, or its description."""
         if orientation is not Qt.Orientation.Horizontal or section >= len(_COLUMNS):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
@@ -250,7 +251,7 @@ def _format_value(value: Any, digits: int) -> str:
 
 
 def _choose_tint(column: int, row: CaseScore) -> QColor | None:
-    """Return the colour of a cell's value; None if the value is good or unknown."""
+    """Return the background colour of a cell, or None if its value is good or unknown."""
     kind = ""
     if column == _DICE:
         kind = dice_kind(row.dsc)
@@ -262,7 +263,7 @@ def _choose_tint(column: int, row: CaseScore) -> QColor | None:
 
 
 def dice_kind(dice: float) -> str:
-    """Return the colour name of a Dice, "" for a good or unknown value.
+    """Return the colour name for a Dice, or "" for a good or unknown value.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Review of the scored cases: a row opens its case with the errors in colour."""
+"""Review of scored cases: opening a row shows the case with its errors in colour."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -22,9 +22,9 @@ class ResultsReview(WindowPart):
     """Connects the case table, the open case and the agreement colours.
 
     A review starts when a row is opened and lasts while the agreement colours are on. During a
-    review every opened case shows its two scored masks, and next and previous follow the table as
-    sorted and filtered. `case_wanted` asks to open a case, `picture_wanted` says that the case of
-    the row is already open.
+    review every opened case shows its two scored masks, and the actions Next and Previous follow
+    the table as sorted and filtered. The signal `case_wanted` requests to open a case;
+    `picture_wanted` reports that the case of the row is already open.
     """
 
     case_wanted = Signal()
@@ -63,7 +63,7 @@ class ResultsReview(WindowPart):
             self._follow_case()
 
     def open_case(self, case_id: str) -> None:
-        """Open a case of the table at its largest error, with the errors in colour."""
+        """Open a case of the table at its largest error, with errors in colour."""
         if self._opened is not None and not self._session.lists(self._opened):
             name = self._opened.data_set.name
             self._notifier.warn(
@@ -90,7 +90,7 @@ class ResultsReview(WindowPart):
             self._cases.open_case(own_id)
 
     def leave(self) -> None:
-        """Show later cases with their own masks again."""
+        """End the review: cases opened later show their own masks again."""
         self._is_review = False
 
     # -------------------------------------------------------------------- inner
@@ -106,7 +106,7 @@ class ResultsReview(WindowPart):
         self._own_ids, self._is_review = {}, False
 
     def _list_own_ids(self) -> Mapping[str, str]:
-        """Return how the open data set spells its cases, by keys without letter case."""
+        """Return the case ids as the open data set spells them, by case-insensitive keys."""
         opened = self._session.opened
         if not self._own_ids and opened is not None:
             cases = opened.data_set.cases
@@ -114,7 +114,7 @@ class ResultsReview(WindowPart):
         return self._own_ids
 
     def _set_queue(self) -> None:
-        """Make next and previous follow the table as sorted and filtered."""
+        """Let the actions Next and Previous follow the table as sorted and filtered."""
         if self._is_review:
             own_ids = self._list_own_ids()
             keys = self._table.rows.case_keys()

@@ -1,4 +1,4 @@
-"""A batch run of the window: the job that scores and prepares the results for display."""
+"""A batch run of the window: a job that scores and prepares the results for display."""
 
 import re
 import threading
@@ -29,11 +29,11 @@ from napari_mamamia.widgets.batch.results_cohort import Figure, page_of
 # Progress of a batch over all its models: a share for the bar, and a text.
 
 _COUNT: Final = re.compile(r"^[\d,]+ of [\d,]+ cases")
-"""Start of the progress text of `services.batch.batch` while it counts cases."""
+"""Start of the progress text of `services.batch.batch` while cases are counted."""
 
 
 class RunPace:
-    """The progress of models scored one after the other, each with its number of cases.
+    """Total progress of models that are scored one after the other, each with its case count.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class RunPace:
         self._pace = Pace(self._counts[0] if counts else 0)
 
     def follow(self, progress: Progress, now_s: float) -> tuple[float, str]:
-        """Return the share done (0 to 1, never falling) and a text; `now_s` of any clock."""
+        """Return the share done (0 to 1, never decreasing) and a text; `now_s` is any clock."""
         if _COUNT.match(progress.text):
             self._count_progress(progress)
         line = self._pace.line(progress, now_s)
@@ -82,14 +82,14 @@ class RunPace:
 
 _POLL_S: Final = 0.1
 _FIGURE_WIDTH: Final = 1600
-"""Width in pixels of a stored figure, larger than the panel."""
+"""Width in pixels of a stored figure, which is larger than the panel."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelAnswer:
-    """The results of one model: scored files, case table, numbers and figures.
+    """The results of one model: scored files, case table, summary and figures.
 
-    `images` are the cases of the open data set, for failure kinds that need images.
+    `images` are the cases of the open data set, for failure types that need images.
     """
 
     summary: ScoreSummary
@@ -108,7 +108,7 @@ class ModelAnswer:
 
     @property
     def title(self) -> str:
-        """One line with model, profile and counts."""
+        """A line with model, profile and counts."""
         model = self.summary.model
         left_out = model.n_cases - model.n_scored
         return tr_n(
@@ -124,7 +124,7 @@ class ModelAnswer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchAnswer:
-    """The results of a finished run: its models, their comparison, and the report if there is one.
+    """The results of a finished run: its models, their comparison and an optional report.
 
     `opened` is the data set that was open at the start, with the cases of the tables.
     """
@@ -142,9 +142,10 @@ class BatchAnswer:
 
 
 class BatchRun:
-    """One run in a worker thread; `pace` follows its progress.
+    """A run in a worker thread; `pace` follows its progress.
 
-    A cancelled run may still be closing its files: the next run waits for `before`.
+    `before` is the previous run: if it was cancelled, it may still be closing its files, so that
+    this run waits for it.
     """
 
     def __init__(
@@ -173,7 +174,7 @@ class BatchRun:
             self._is_over.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end of the run; return False if it still runs."""
+        """Wait up to `seconds` for the end of the run; return False if it still runs."""
         return self._is_over.wait(seconds)
 
     # -------------------------------------------------------------------- inner

@@ -1,4 +1,4 @@
-"""The two scored masks of a case on screen, with their errors in colour."""
+"""The two scored masks of a case in the viewer, with their errors in colour."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +15,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 
 class ScoredMasks(WindowPart):
-    """Shows the scored files of the open case instead of its own reference and prediction."""
+    """Shows the scored files of the open case instead of its usual reference and prediction."""
 
     def __init__(self, context: WindowContext, reviewing: Reviewing) -> None:
         super().__init__(context)
@@ -25,7 +25,7 @@ class ScoredMasks(WindowPart):
     def read(
         self, reference: Path | None, prediction: Path | None, model: str, counting: Counting
     ) -> None:
-        """Read the two files and show them, unless another case has been opened meanwhile."""
+        """Read the two files and show them, unless another case was opened in the meantime."""
         case = self._session.case
         if case is None:
             return
@@ -38,10 +38,10 @@ class ScoredMasks(WindowPart):
         )
 
     def show(self, masks: CaseMasks, counting: Counting) -> None:
-        """Show masks of the open case, and where they differ if both exist.
+        """Show the scored masks of the open case, and their differences if both exist.
 
-        Each layer is added in its own event-loop iteration: two layers in one blocked the window
-        for 57 ms.
+        Each layer is added in its own event-loop iteration, because adding two layers in the same
+        iteration blocked the window for 57 ms.
         """
         case = self._session.case
         if case is None:

@@ -1,1 +1,1 @@
-"""Page Cases: the list, and opening."""
+"""The Cases page: list of cases, and opening data sets and cases."""

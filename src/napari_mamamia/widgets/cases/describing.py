@@ -1,4 +1,4 @@
-"""A folder whose layout is not known: it is described in a dialog, and opened."""
+"""A folder with an unknown layout: the user describes the layout in a dialog."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 
 class LayoutQuestion(WindowPart):
-    """Opens the dialog where a folder's layout is not certain; its answer is kept beside it."""
+    """Opens the dialog if a folder's layout is uncertain; stores the answer next to the folder."""
 
     def __init__(self, context: WindowContext, page: CasesPage, listing: Listing) -> None:
         super().__init__(context)

@@ -1,10 +1,11 @@
-"""Flow of page Cases: open data sets and cases, update the table after saving."""
+"""Controller of the Cases page: open data sets and cases, update the table after saving."""
 
 from pathlib import Path
 from typing import Final
 
 from qtpy.QtCore import Signal
 
+from napari_mamamia.core.features import find_opener
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.cases.page import CasesPage
@@ -19,12 +20,12 @@ _OF_STUDY: Final = tr(
 
 
 class CasesFlow(WindowPart):
-    """Connects the page, the session, listing, opening and saving.
+    """Connects the page and the session with listing, opening and saving.
 
-    `ranking_chosen` carries a folder that holds a ranking and no data set.
+    The signal `folder_recognised` carries a folder that contains a ranking but no data set.
     """
 
-    ranking_chosen = Signal(object)
+    folder_recognised = Signal(object, object)
 
     def __init__(
         self,
@@ -49,18 +50,19 @@ class CasesFlow(WindowPart):
         self._show_recent()
 
     def open_data_set(self, path: Path, case_id: str | None = None) -> None:
-        """Open a data set, and one of its cases, after the present mask is saved."""
+        """Open a data set and one of its cases after the current mask is saved."""
         if self._reads_study():
             return
-        if self._services.ranks.is_ranking(path):
-            self.ranking_chosen.emit(path)
+        opener = find_opener(path, is_listed=True)
+        if opener is not None:
+            self.folder_recognised.emit(opener, path)
             if self._session.opened is not None:
                 self._page.folder.setText(str(self._session.opened.data_set.root))
             return
         self._leave_case(lambda: self._listing.open_data_set(path, case_id))
 
     def open_case(self, case_id: str) -> None:
-        """Open a case after the present mask is saved."""
+        """Open a case after the current mask is saved."""
         opened = self._session.opened
         if self._reads_study():
             return
@@ -73,7 +75,7 @@ class CasesFlow(WindowPart):
         self._leave_case(still_listed)
 
     def open_neighbour(self, by: int) -> None:
-        """Open the case `by` rows further in the list as shown."""
+        """Open the case `by` rows further down the displayed list."""
         case_id = self._session.neighbour(by)
         if case_id is not None:
             self.open_case(case_id)
@@ -82,7 +84,7 @@ class CasesFlow(WindowPart):
             self._notifier.hint(tr("This is the {end} case of the list.", end=end))
 
     def _reads_study(self) -> bool:
-        """Return whether this window reads a study, and show a message if it does."""
+        """Return whether this window shows a review study; if so, also show a message."""
         if self._session.study:
             self._notifier.hint(_OF_STUDY.format(self._session.study))
         return bool(self._session.study)

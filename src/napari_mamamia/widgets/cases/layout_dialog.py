@@ -1,4 +1,4 @@
-"""The dialog that describes the layout of a folder: a proposal, and what it would give."""
+"""The dialog for describing the layout of a folder, with a preview of the resulting cases."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,10 +24,10 @@ _MOST_PROBLEMS = 4
 
 
 class LayoutDialog(QDialog):
-    """Describes how the files of a folder lie; what it would give is shown while one types.
+    """Describes how the files of a folder are laid out, with a preview that follows typing.
 
-    `text_changed` carries a description that should be previewed, `layout_wanted` the one that the
-    folder should be opened with.
+    The signal `text_changed` carries a description to preview, `layout_wanted` the description for
+    opening the folder.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class LayoutDialog(QDialog):
         self.open.setEnabled(False)
 
     def show_preview(self, preview: LayoutPreview) -> None:
-        """Show what the description gives; it can be used where it gives a case."""
+        """Show the cases that the description yields; it can be used if there is at least one."""
         self.result.setText("\n".join(preview.lines) or preview.error)
         set_level(self.result, "error" if preview.error else "")
         more = len(preview.problems) - _MOST_PROBLEMS

@@ -30,7 +30,7 @@ _ONE_DATA_SET: Final = tr(
 class Listing(WindowPart):
     """Lists a data set, lists it again for another reader, and opens one of its cases.
 
-    `layout_unknown` carries a folder whose layout is not known or not certain, and the error.
+    The signal `layout_unknown` carries a folder with an unknown or uncertain layout, and the error.
     """
 
     layout_unknown = Signal(object, object)
@@ -48,9 +48,9 @@ class Listing(WindowPart):
         *,
         remembers: bool = True,
     ) -> None:
-        """List a data set; then open `then_case`, or its only case.
+        """List a data set, then open `then_case`, or the only case.
 
-        `remembers` says whether it, and a given `workspace`, are stored in the preferences.
+        `remembers` says whether the data set and a given `workspace` are stored in the preferences.
         """
         hidden = self._session.blinding
 
@@ -76,7 +76,7 @@ class Listing(WindowPart):
             self._notifier.fail(tr("Opening {name}", name=path.name or path), error)
 
     def change_workspace(self, folder: Path) -> None:
-        """Keep this data set's masks in another folder from now on."""
+        """Store the masks of this data set in another folder from now on."""
         opened = self._session.opened
         if opened is not None:
             self.open_data_set(opened.data_set.root, self._session.listed_id or None, folder)
@@ -134,7 +134,7 @@ class Listing(WindowPart):
             self.list_again()
 
     def list_again(self) -> None:
-        """List the masks again for a new reader name, if other readers are hidden."""
+        """List the masks again for a new reader name if other readers are hidden."""
         opened = self._session.opened
         if opened is None or not opened.workspace.blinding.hides(Hidden.OTHER_READERS):
             return

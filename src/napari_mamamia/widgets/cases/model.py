@@ -1,4 +1,4 @@
-"""The case table as a Qt model: 1,506 rows are sorted and searched by precomputed keys.
+"""Qt model of the case table, which sorts and searches 1,506 rows by precomputed keys.
 
 A QSortFilterProxyModel calls Python for both sides of each comparison; sorting a list of ready keys
 is fast in Python.
@@ -24,7 +24,7 @@ _SKIPPED_FIELDS: Final = ("case_id", "other", "acquisition_times_s")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its title, its tooltip, and the text of a row (None is unknown)."""
+    """A column: its title, its tooltip, and a function for the text of a row (None if unknown)."""
 
     title: str
     tip: str
@@ -62,12 +62,12 @@ EXAM_COLUMNS: Final = (
 
 
 def exam_columns(rows: Sequence[CaseRow]) -> tuple[Column, ...]:
-    """Return the columns of patient, visit, side and split that some case has a value for."""
+    """Return the columns of patient, visit, side and split that are not empty."""
     return tuple(column for column in EXAM_COLUMNS if any(column.value(row) for row in rows))
 
 
 def clinical_columns(rows: Sequence[CaseRow]) -> tuple[Column, ...]:
-    """Return a column for each field of exams and tables that has a value for some case."""
+    """Return a column for each field of exams and tables that is not empty."""
     records = [row.record for row in rows if row.record is not None]
     field_names = [field.name for field in fields(CaseRecord) if field.name not in _SKIPPED_FIELDS]
     filled_names = [
@@ -111,7 +111,7 @@ class CaseTableModel(QAbstractTableModel):
         self.endResetModel()
 
     def set_row(self, row: CaseRow) -> None:
-        """Show the new state of one case in its present row."""
+        """Update one case in its current row."""
         for index, before in enumerate(self._rows):
             if before.case_id == row.case_id:
                 self._rows[index] = row
@@ -120,29 +120,29 @@ class CaseTableModel(QAbstractTableModel):
         self._repaint_rows()
 
     def set_current(self, case_id: str) -> None:
-        """Show the open case in bold."""
+        """Show a case as the open one, in bold."""
         self._current = case_id
         self._repaint_rows()
 
     def set_search(self, text: str) -> None:
-        """Show the rows in which every word of `text` occurs, in any column."""
+        """Show only the rows that contain every word of `text`, in any column."""
         self.beginResetModel()
         self._search = text
         self._arrange_rows()
         self.endResetModel()
 
     def case_id(self, row: int) -> str:
-        """Return the case in a row of the table as shown."""
+        """Return the id of the case in a displayed row."""
         return self._rows[self._shown[row]].case_id
 
     def case_ids(self) -> list[str]:
-        """Return the cases as shown, in order."""
+        """Return the ids of the displayed cases, in order."""
         return [self._rows[place].case_id for place in self._shown]
 
     # ------------------------------------------------------------------- for Qt
 
     def rowCount(self, parent: QModelIndex | None = None) -> int:
-        """Return the number of rows shown."""
+        """Return the number of displayed rows."""
         return 0 if parent is not None and parent.isValid() else len(self._shown)
 
     def columnCount(self, parent: QModelIndex | None = None) -> int:
@@ -150,7 +150,7 @@ class CaseTableModel(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else len(self._columns)
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Return a cell's text, its hover text, or its font."""
+        """Return a cell's text, tooltip or font."""
         place = self._shown[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
             return self._texts[place][index.column()]
@@ -174,7 +174,7 @@ class CaseTableModel(QAbstractTableModel):
         return self._columns[section].tip if role == Qt.ItemDataRole.ToolTipRole else None
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Order the rows by a column: numbers by value, names naturally, unknown last."""
+        """Sort the rows by a column: numbers by value, text naturally, unknown values last."""
         self.layoutAboutToBeChanged.emit()
         old_indices = [(index, self._shown[index.row()]) for index in self.persistentIndexList()]
         backwards = order == Qt.SortOrder.DescendingOrder
@@ -229,7 +229,7 @@ _FIRST, _LAST = 0, 1
 
 
 def _make_sort_key(value: Any) -> tuple[int, float, str]:
-    """Return the sort key of a value: numbers by size, text naturally."""
+    """Return the sort key of a value: numbers by size, text in natural order."""
     if value is None or value == "":
         return (_LAST, 0.0, "")
     if isinstance(value, bool | int | float):
@@ -275,7 +275,7 @@ def _make_other_reader(name: str) -> Callable[[CaseRecord], Any]:
 
 
 def bold_font(font: QFont | None = None) -> QFont:
-    """Return a font in bold, by default the one of the application."""
+    """Return a font in bold, by default the application's font."""
     new_font = QFont() if font is None else QFont(font)
     new_font.setBold(True)
     return new_font

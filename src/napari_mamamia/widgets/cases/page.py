@@ -1,4 +1,4 @@
-"""Page Cases: choose a data set, find a case, open it."""
+"""The Cases page: choose a data set, find a case, open it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,7 +44,7 @@ _CASE_WIDTH = 60
 _MOST_CASE_WIDTH = 150
 _COLUMN_WIDTHS = (_CASE_WIDTH, 30, 32, 50, 52, 60)
 _LARGER, _WIDER = 1.2, 1.7
-"""Scale of the text and of the columns if the list has the window's full width, by looking."""
+"""Scale of text and columns if the list has the full width of the window; chosen by eye."""
 _IMPORT = tr("Import DICOM…")
 _NOTHING_OPEN = tr(
     "Open a data set: a folder in the MAMA-MIA or nnU-Net layout, a folder of "
@@ -57,7 +57,7 @@ _LEAST_ROWS: Final = 2
 
 
 class CaseTable(QTableView):
-    """The table; Enter and double-click open a case, other keys go to the image."""
+    """The table of cases; Enter and double-click open a case, other keys go to the window."""
 
     opened = Signal(int)
 
@@ -77,21 +77,21 @@ class CaseTable(QTableView):
         self.doubleClicked.connect(lambda index: self.opened.emit(index.row()))
 
     def minimumSizeHint(self) -> QSize:
-        """Return a size for header and two rows: on a low screen the button stays visible."""
+        """Return a size for header and two rows, which fits on a low screen."""
         hint = super().minimumSizeHint()
         rows = _LEAST_ROWS * self.verticalHeader().defaultSectionSize()
         least = self.horizontalHeader().sizeHint().height() + rows + 2 * self.frameWidth()
         return QSize(hint.width(), min(hint.height(), least))
 
     def sizeHint(self) -> QSize:
-        """Return the minimum size: a scroll area uses the size hint of its page, not its minimum.
+        """Return the minimum size, because a scroll area uses the size hint of its page.
 
         The layout gives the table the remaining space.
         """
         return QSize(super().sizeHint().width(), self.minimumSizeHint().height())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Open on Enter; ignore letters, which are shortcuts of the window."""
+        """Open a case on Enter; ignore letters, which are shortcuts of the window."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             if self.currentIndex().isValid():
                 self.opened.emit(self.currentIndex().row())
@@ -102,11 +102,11 @@ class CaseTable(QTableView):
 
 
 class CasesPage(QWidget):
-    """Page Cases: folder, search, table.
+    """The Cases page: folder, search, table.
 
-    `folder_chosen` and `workspace_chosen` carry a path, `case_chosen` a case id; `queue_changed`
-    reports another order or choice of rows. `page_wanted` carries another page for work on many
-    cases, `predict_wanted` and `leaderboard_wanted` carry nothing.
+    The signals `folder_chosen` and `workspace_chosen` carry a path, `case_chosen` a case id;
+    `queue_changed` reports that the order or choice of rows changed. `page_wanted` carries the name
+    of another page for work on many cases; `predict_wanted` and `leaderboard_wanted` carry nothing.
     """
 
     folder_chosen = Signal(object)
@@ -134,12 +134,12 @@ class CasesPage(QWidget):
     # ------------------------------------------------------------- for the dock
 
     def show_nothing(self) -> None:
-        """Show what can be opened, with the button as the next step."""
+        """Show what can be opened, with a button for the next step."""
         self._set_open(False)
         self.note.setText(_NOTHING_OPEN)
 
     def show_data_set(self, root: Path, summary: str, rows: Sequence[CaseRow]) -> None:
-        """Show the cases of a data set that was opened."""
+        """Show the cases of an opened data set."""
         self._rows = tuple(rows)
         self.folder.setText(str(root))
         self.folder.setCursorPosition(len(str(root)))
@@ -153,7 +153,7 @@ class CasesPage(QWidget):
         self.note.setText(summary)
 
     def show_workspace(self, folder: Path, why: str = "") -> None:
-        """Show the folder of this data set's masks."""
+        """Show the folder of the masks of this data set."""
         self._workspace = folder
         self.workspace.setText(tr("Your masks: …/{name}", name=folder.name))
         reason = f" ({why})" if why else ""
@@ -166,7 +166,7 @@ class CasesPage(QWidget):
         )
 
     def set_row(self, changed: CaseRow) -> None:
-        """Show the new state of a case."""
+        """Update the row of a case."""
         self._rows = tuple(
             changed if before.case_id == changed.case_id else before for before in self._rows
         )
@@ -180,7 +180,7 @@ class CasesPage(QWidget):
             self.table.selectRow(queue.index(case_id))
 
     def choose_next(self) -> None:
-        """Select the first case without a refined mask, else the first: Enter opens it."""
+        """Select the first case without a refined mask, or else the first case; Enter opens it."""
         queue = self.queue()
         if self.table.currentIndex().isValid() or not queue:
             return
@@ -206,13 +206,13 @@ class CasesPage(QWidget):
         self.recent.setEnabled(bool(folders))
 
     def show_import_begun(self, is_begun: bool) -> None:
-        """Show on the button whether it returns to an import in progress."""
+        """Show on the button whether an import is in progress."""
         self.to_import.setText(tr("Back to the import…") if is_begun else _IMPORT)
 
     def set_wide(self, is_wide: bool) -> None:
-        """Use a larger font while the list has the full width, to be read from further away.
+        """Use a larger font while the list has the full width, for reading at a distance.
 
-        Texts of two lines then fit into one: more rows are visible.
+        Texts that wrap in the narrow list fit on one line then, so that more rows are visible.
         """
         self._is_wide = is_wide
         ways = QBoxLayout.Direction
@@ -230,7 +230,7 @@ class CasesPage(QWidget):
         self._fit_columns()
 
     def queue(self) -> list[str]:
-        """Return the cases as listed, in order: the sequence of next and previous."""
+        """Return the listed case ids in order, for the actions Next and Previous."""
         return self.model.case_ids()
 
     # -------------------------------------------------------------------- inner
@@ -317,7 +317,7 @@ class CasesPage(QWidget):
         layout.addStretch()
 
     def _make_many(self) -> QWidget:
-        """Return the buttons that open the chosen case or start work on all cases."""
+        """Return the buttons that open the selected case or start work on all cases."""
         self.open = button(
             "cases_open",
             tr("Open case"),
@@ -331,7 +331,7 @@ class CasesPage(QWidget):
             tr("Predicts every case that has no prediction yet, with the model of page Predict."),
             self.predict_wanted.emit,
         )
-        board = button(
+        self.leaderboard = button(
             "cases_leaderboard",
             tr("Show leaderboard"),
             tr("Shows the leaderboard, or how to open a ranking."),
@@ -349,7 +349,7 @@ class CasesPage(QWidget):
             tr("Goes to page Export to write and verify the masks of all cases."),
             lambda: self.page_wanted.emit("Export"),
         )
-        return column(row(self.open, predict, 1), row(board, review, export, 1))
+        return column(row(self.open, predict, 1), row(self.leaderboard, review, export, 1))
 
     def _fit_columns(self) -> None:
         share = _WIDER if self._is_wide else 1

@@ -15,8 +15,8 @@ _WAITING: Final[dict[QTimer, Callable[[], object]]] = {}
 def call_later(owner: QObject, act: Callable[[], object], *, after_ms: int = 0) -> None:
     """Call `act` in a later event-loop iteration, unless Qt has deleted `owner` by then.
 
-    `QTimer.singleShot` has no owner: after a window was closed its function would use objects that
-    Qt has deleted, and PyQt6 ends the program for that.
+    `QTimer.singleShot` has no owner: after the window was closed, its function would use deleted Qt
+    objects, and PyQt6 would abort the program.
     """
     timer = QTimer(owner)
     _WAITING[timer] = act

@@ -12,9 +12,10 @@ MASK_COLOURS: Final = {
     "reading B": "#E69F00",
     "refined": "#009E73",
 }
-"""Hexadecimal RGB for each mask role: sky blue, orange, bluish green. Two readings that disagree
-have
-the colours of reference and prediction, which are never shown with them.
+"""Hexadecimal RGB of each mask role: sky blue, orange, bluish green.
+
+Two readings that disagree have the colours of reference and prediction, which are never shown at
+the same time as the readings.
 """
 
 MASK_DASHES: Final = {
@@ -24,21 +25,18 @@ MASK_DASHES: Final = {
     "reading B": (10.0, 15.0),
     "refined": (1.0, 1.0),
 }
-"""Dashes of masks, in addition to their colour: coloured pixels of each period. The edited mask has
-no
-gaps.
+"""Dash patterns of masks, in addition to their colours: coloured pixels of each period.
+
+The outline of the edited mask has no gaps.
 """
 
 OTHER_LESION: Final = "#CCCCCC"
 OTHER_LESION_DASHES: Final = (3.0, 7.0)
 OTHER_LESION_WIDTH: Final = 1.5
-"""Width of lesions of the edited mask other than the painted one: light grey, short dashes,
-thinner.
-"""
+"""Width of the outlines of lesions that are not being painted; they are light grey and dashed."""
 
 AGREEMENT_COLOURS: Final = {"correct": "#CCCCCC", "false": "#D55E00", "missed": "#0072B2"}
-"""Colours where a mask agrees with the reference, where it is too large, and where it is too small.
-"""
+"""Colours of voxels where a mask agrees with the reference, is too large, or is too small."""
 
 MARK_COLOURS: Final = {
     "add": "#009E73",
@@ -50,31 +48,34 @@ MARK_COLOURS: Final = {
     "inside": "#0072B2",
     "outside": "#E69F00",
 }
-"""Colours of drawings on page Refine: voxels that a press would add or erase; voxels added and
-removed
-since the start (yellow, reddish purple); the start mask; an outline being drawn; voxels that marks
-hold inside (blue) and outside (orange).
+"""Colours of drawings on the Refine page.
+
+They show the voxels that a press would add or erase; voxels added (yellow) and removed (reddish
+purple) since the start; the start mask; an outline being drawn; and voxels that label evidence
+keeps inside (blue) or outside (orange).
 """
 
 TINTS: Final = {"caution": "#4DE69F00", "problem": "#66D55E00"}
-"""Background of a table's row, as ARGB: orange and vermilion, light enough for text in either
-theme.
-"""
+"""Background colours of table rows as ARGB: orange and vermilion, readable in both themes."""
 
 WARNING_COLOURS: Final = {"dark": "#E69F00", "light": "#8F4500"}
 ERROR_COLOURS: Final = {"dark": "#FF8A5C", "light": "#A8001C"}
-"""Colours of a warning's and an error's text in napari's dark and light theme; against their
-backgrounds (#262930, #EFEBE9) each has a contrast of at least 4.5 (WCAG 2.1).
+"""Text colours of warnings and errors in napari's dark and light theme.
+
+Their contrast to the backgrounds (#262930, #EFEBE9) is at least 4.5 (WCAG 2.1).
 """
 
 QUIET_COLOUR: Final = "#7c8088"
-"""Grey of the dash for an unknown value: a symbol, so at least 3:1 (WCAG 2.1) against the tables of
-both napari themes (#262930, #2C323A, #EFEBE9). It is not used for text.
+"""Grey of the dash for an unknown value.
+
+The dash is a symbol, so that a contrast of 3:1 (WCAG 2.1) to the tables of both napari themes
+(#262930, #2C323A, #EFEBE9) suffices. This colour is not used for text.
 """
 
 QUIET_TEXT_COLOURS: Final = {"dark": "#BEBFC1", "light": "#4C4C4E"}
-"""Colour of less important text, such as the name of a hidden mask; contrast as above, against
-napari's fields (#424A54, #C5C3C1) too.
+"""Colours of less important text, such as the name of a hidden mask.
+
+The contrast is at least 4.5 as for warnings, also to napari's fields (#424A54, #C5C3C1).
 """
 
 OUTLINE_VOXELS: Final = 1

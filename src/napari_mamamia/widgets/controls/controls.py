@@ -1,4 +1,4 @@
-"""Named controls: each has an objectName and a tooltip, and looks the same on every page."""
+"""Named controls, each with an objectName and a tooltip, with the same look on every page."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -39,21 +39,21 @@ from napari_mamamia.widgets.controls.wrapped import WrappedLabel
 
 _SPACE = 6
 _CALLED = "called"
-"""Property of a control with a name of its own for a screen reader."""
+"""Property of a control that has its own accessible name for screen readers."""
 MOST_LETTERS = 44
-"""Longest name of a control for a screen reader; a longer text is its description."""
+"""Maximum length of an accessible name; a longer text becomes the description."""
 _TICK = 12
-"""Side of a tick box in pixels, with napari's usual text."""
+"""Side of a check box indicator in pixels at napari's default font size."""
 _TAB = 18
-"""Pixels of a tab without napari's borders, which have 6: large enough to click."""
+"""Tab height in pixels without napari's borders, which add 6 pixels; large enough to click."""
 _USUAL_POINTS = 9
 _SIGNS = " ▾▸▶◀‹›✕×◎☰…:+−✓●"
 _FIELDS = QComboBox, QLineEdit, QAbstractSpinBox
-"""Widgets that are named by the text before them in a row."""
+"""Widgets that take their accessible name from the text before them in a row."""
 
 
 class FittedLabel(QLabel):
-    """A short text that is never cut: no layout makes it narrower than its text in its own font.
+    """A short text that is never cut off: no layout makes it narrower than its text.
 
     Parameters
     ----------
@@ -77,17 +77,17 @@ class FittedLabel(QLabel):
         return QSize(max(hint.width(), *samples, 0), hint.height())
 
     def sizeHint(self) -> QSize:
-        """Return the minimum size: it needs no more."""
+        """Return the minimum size, because no more space is needed."""
         return self.minimumSizeHint()
 
 
 def row_name(text: str, among: Iterable[str]) -> FittedLabel:
-    """Return the name in front of a line, as wide as the widest of all names in `among`."""
+    """Return the name in front of a row, as wide as the widest name in `among`."""
     return FittedLabel(text, among)
 
 
 class FormFold(QWidget):
-    """A part of a form behind its title; while it is folded a line summarises its content."""
+    """A collapsible part of a form; while it is collapsed, a line summarises its content."""
 
     def __init__(self, name: str, text: str, tip: str, *parts: QWidget) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class FormFold(QWidget):
         self.unfold(False)
 
     def unfold(self, is_open: bool) -> None:
-        """Show its content, or only its line."""
+        """Show the content, or only the summary line."""
         self.is_open = is_open
         self.head.setText(f"{'▾' if is_open else '▸'}  {self._text}")
         self._body.setVisible(is_open)
@@ -114,11 +114,11 @@ class FormFold(QWidget):
 
 
 def named(widget: Any, name: str, tip: str) -> Any:
-    """Set the name and tooltip of a widget, and return it.
+    """Set the objectName and tooltip of a widget, and return the widget.
 
-    The field inside a spin box and the bar of a tab widget get them as well. A screen reader reads
-    a short name (its text; else the text before it in its `row`; else the words of its object name)
-    and the tooltip as its description.
+    The line edit of a spin box and the bar of a tab widget get both as well. A screen reader reads
+    a short accessible name and the tooltip as the description. The name is the widget's text, or
+    else the text before it in its `row`, or else the words of its objectName.
     """
     widget.setObjectName(name)
     widget.setToolTip(tip)
@@ -151,7 +151,7 @@ def _let_tab_go(widget: Any) -> None:
 def button(
     name: str, text: str, tip: str, on_click: Callable[[], object], *, primary: bool = False
 ) -> QPushButton:
-    """Return a push button; `primary` for the page's next step."""
+    """Return a push button; a `primary` button marks the page's next step."""
     push_button: QPushButton = named(QPushButton(text), name, tip)
     push_button.setProperty("primary", primary)
     push_button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -160,7 +160,7 @@ def button(
 
 
 def tool_button(name: str, text: str, tip: str, on_click: Callable[[], object]) -> QToolButton:
-    """Return a small button with one symbol."""
+    """Return a small button with a symbol."""
     bare_button = SignButton()
     bare_button.setText(text)
     sign_button: QToolButton = named(bare_button, name, tip)
@@ -170,13 +170,13 @@ def tool_button(name: str, text: str, tip: str, on_click: Callable[[], object]) 
 
 
 def label(name: str, text: str = "", tip: str = "") -> QLabel:
-    """Return a text that wraps and can be copied."""
+    """Return a label that wraps and can be copied."""
     text_label: QLabel = named(WrappedLabel(text), name, tip)
     return text_label
 
 
 def heading(text: str) -> QLabel:
-    """Return a page's or section's title."""
+    """Return the title of a page or section."""
     title = QLabel(text)
     title.setProperty("heading", True)
     return title
@@ -192,9 +192,9 @@ def line() -> QFrame:
 
 
 def row(*widgets: QWidget | int) -> QWidget:
-    """Return widgets side by side; a number is a stretch.
+    """Return a row of widgets; an integer stands for a stretch.
 
-    A field after a text is named by it.
+    A field takes its accessible name from the text before it.
     """
     for before, field in pairwise(widgets):
         if isinstance(before, QLabel) and isinstance(field, _FIELDS):
@@ -203,7 +203,7 @@ def row(*widgets: QWidget | int) -> QWidget:
 
 
 def call_by(control: QWidget, text: str) -> None:
-    """Set the screen reader's name of a control to a short text, such as the one before it."""
+    """Set the accessible name of a control to a short text, such as the text before it."""
     words = _read_words(text)
     if words:
         control.setAccessibleName(words)
@@ -213,10 +213,10 @@ def call_by(control: QWidget, text: str) -> None:
 
 
 def refresh_accessible_text(widget: QWidget) -> None:
-    """Update a control's name and description for a screen reader after its texts changed.
+    """Update the accessible name and description of a control after its texts changed.
 
-    A button is named by its words without symbols, unless `call_by` named it; a label is read as it
-    is.
+    A button is named by its text without symbols, unless `call_by` named it; the text of a label is
+    used unchanged.
     """
     widget.setAccessibleDescription(widget.toolTip())
     words = _read_words(widget.text()) if isinstance(widget, QAbstractButton) else ""
@@ -225,12 +225,12 @@ def refresh_accessible_text(widget: QWidget) -> None:
 
 
 def column(*widgets: QWidget | int) -> QWidget:
-    """Return widgets below each other; a number is a stretch."""
+    """Return a column of widgets; an integer stands for a stretch."""
     return _make_box(QVBoxLayout(), widgets)
 
 
 class Fold(QWidget):
-    """Rarely needed content behind a line that opens it; closed at first.
+    """Collapsible content below a header line; collapsed at first.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ class Fold(QWidget):
         content.hide()
 
     def toggle(self) -> None:
-        """Show the content, or hide it."""
+        """Show or hide the content."""
         is_shown = self._content.isHidden()
         self._content.setVisible(is_shown)
         arrow = Qt.ArrowType.DownArrow if is_shown else Qt.ArrowType.RightArrow
@@ -262,10 +262,11 @@ class Fold(QWidget):
 
 
 def discard(widget: QWidget) -> None:
-    """Remove a control that may be in the middle of its own signal.
+    """Delete a control that may currently be emitting a signal.
 
-    It is deleted in the next event-loop iteration; until then it is silent (a hidden field loses
-    the keyboard focus, and would emit a signal) and cannot be found, nor can its children, by name.
+    The control is deleted in the next event-loop iteration. Until then its signals are blocked,
+    because a hidden field loses the keyboard focus and would emit a signal. The control and its
+    children cannot be found by name any more.
     """
     for child in (widget, *widget.findChildren(QWidget)):
         child.blockSignals(True)
@@ -275,29 +276,29 @@ def discard(widget: QWidget) -> None:
 
 
 def set_primary(made: QAbstractButton, primary: bool) -> None:
-    """Make a button the page's next step, or an ordinary one."""
+    """Mark a button as the page's next step, or make it an ordinary button."""
     _set_property(made, "primary", primary)
 
 
 def set_level(made: QLabel, level: str) -> None:
-    """Draw a text as "hint", "warning" or "error"."""
+    """Style a text as "hint", "warning" or "error"."""
     _set_property(made, "level", level)
 
 
 def set_sheet(made: QFrame, is_over: bool) -> None:
-    """Draw a border around a frame that covers something else."""
+    """Draw a border around a frame that covers other controls."""
     _set_property(made, "sheet", is_over)
 
 
 def swatch(colour: str, size: int = 12) -> QIcon:
-    """Return a square of a colour."""
+    """Return a square icon of a colour."""
     pixmap = QPixmap(size, size)
     pixmap.fill(QColor(colour))
     return QIcon(pixmap)
 
 
 def chip_icon(colour: str, frame: str, size: int = 12) -> QIcon:
-    """Return a framed square for a button: of a colour while it is checked, else empty."""
+    """Return a framed square icon for a button: coloured while checked, otherwise empty."""
     icon = QIcon()
     for state, inside in ((QIcon.State.On, colour), (QIcon.State.Off, "transparent")):
         pixmap = QPixmap(size, size)
@@ -311,7 +312,7 @@ def chip_icon(colour: str, frame: str, size: int = 12) -> QIcon:
 
 
 def style_sheet(theme: ThemeColours) -> str:
-    """Return the rules that napari's own style sheet lacks."""
+    """Return the style sheet rules that napari's own style sheet lacks."""
     kind = "dark" if theme.is_dark else "light"
     tick = round(_TICK * max(theme.font_points / _USUAL_POINTS, 1))
     return f"""
@@ -370,7 +371,7 @@ def style_sheet(theme: ThemeColours) -> str:
 
 
 def _read_words(text: str) -> str:
-    """Return the words of a text without the symbols before and after them.
+    """Return the words of a text without leading and trailing symbols.
 
     Examples
     --------
@@ -382,7 +383,7 @@ def _read_words(text: str) -> str:
 
 
 def _speak_name(name: str) -> str:
-    """Return the words of an object name without its page, such as "choose clinical".
+    """Return the words of an objectName without its page, such as "choose clinical".
 
     Examples
     --------
@@ -393,7 +394,7 @@ def _speak_name(name: str) -> str:
 
 
 def _name_by_tip(tip: str) -> str:
-    """Return the first clause of a tooltip if it is short, for a button that shows only a symbol.
+    """Return the first clause of a tooltip if it is short, as the name of a symbol button.
 
     Examples
     --------
@@ -405,7 +406,7 @@ def _name_by_tip(tip: str) -> str:
 
 
 def _set_property(widget: QWidget, name: str, value: object) -> None:
-    """Set a property that the style rules use, and apply them again."""
+    """Set a property that the style sheet uses, and apply the style sheet again."""
     if widget.property(name) != value:
         widget.setProperty(name, value)
         widget.style().unpolish(widget)

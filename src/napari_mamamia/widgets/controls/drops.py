@@ -1,11 +1,11 @@
-"""Files and folders dropped on a widget."""
+"""Files and folders dropped onto a widget."""
 
 from pathlib import Path
 from typing import Any
 
 
 def dropped_paths(event: Any) -> list[Path]:
-    """Return the local files and folders of a drop, empty if it contains anything else."""
+    """Return the dropped local files and folders, or nothing if the drop has other content."""
     urls = event.mimeData().urls()
     if not all(url.isLocalFile() for url in urls):
         return []

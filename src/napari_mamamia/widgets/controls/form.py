@@ -1,4 +1,4 @@
-"""Option forms made from a settings record: one labelled field for each option.
+"""Forms generated from a settings record, with one labelled field for each option.
 
 A record is a frozen dataclass whose fields are made by `option`; `Form.settings` returns it.
 """
@@ -20,7 +20,7 @@ Settings = TypeVar("Settings")
 
 @dataclass(frozen=True, slots=True)
 class Browse:
-    """The button of a path: objectName, tooltip, title of the dialog; without `kinds` a folder."""
+    """The browse button of a path: objectName, tooltip, dialog title; no `kinds` for folders."""
 
     name: str
     tip: str
@@ -30,7 +30,7 @@ class Browse:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How an option is shown; see `option`."""
+    """How an option is displayed; see `option`."""
 
     label: str
     name: str

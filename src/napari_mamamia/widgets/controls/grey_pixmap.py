@@ -1,4 +1,4 @@
-"""Grey values as an image on the screen, with the aspect ratio of the body."""
+"""Grey values as an image on screen, with the aspect ratio of the anatomy."""
 
 from html import escape
 from typing import Final
@@ -12,11 +12,11 @@ from napari_mamamia.services.dicom.preview import SlicePicture
 
 _TIP_SIDE: Final = 256
 _MARK: Final = "#9AA0A6"
-"""Grey with a contrast of at least 3:1 to the background of both themes."""
+"""Grey with a contrast of at least 3:1 to the backgrounds of both themes."""
 
 
 def grey_pixmap(pixels: NDArray[np.uint8], width: int, height: int) -> QPixmap:
-    """Return values (rows, columns) as a picture of a size in pixels."""
+    """Return grey values (rows, columns) as a pixmap of a given size in pixels."""
     rows, columns = pixels.shape
     image = QImage(pixels.tobytes(), columns, rows, columns, QImage.Format.Format_Grayscale8)
     return QPixmap.fromImage(
@@ -32,16 +32,16 @@ def grey_pixmap(pixels: NDArray[np.uint8], width: int, height: int) -> QPixmap:
 
 
 def slice_pixmap(picture: SlicePicture, side: int) -> QPixmap:
-    """Return a slice with its longer side of `side` pixels and its aspect ratio in mm."""
+    """Return a slice with a longer side of `side` pixels and its aspect ratio in mm."""
     longest = max(picture.height_mm, picture.width_mm)
     width = round(side * picture.width_mm / longest)
     return grey_pixmap(picture.pixels, width, round(side * picture.height_mm / longest))
 
 
 def square_pixmap(picture: SlicePicture | None, side: int) -> QPixmap:
-    """Return a slice in the middle of a square, so that texts next to pictures are aligned.
+    """Return a slice centred in a square, so that texts next to images are aligned.
 
-    None gives an empty square.
+    For None the square is empty.
     """
     square = _make_empty_pixmap(side)
     if picture is not None:
@@ -65,7 +65,7 @@ def no_picture(side: int) -> QPixmap:
 
 
 def picture_tip(picture: SlicePicture, text: str) -> str:
-    """Return a tooltip with a large picture of the slice above plain `text`."""
+    """Return a tooltip with a large image of the slice above the plain `text`."""
     content = QByteArray()
     buffer = QBuffer(content)
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)

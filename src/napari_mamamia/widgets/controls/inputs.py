@@ -1,4 +1,4 @@
-"""User input in any window of this program: presses, keys, mouse moves."""
+"""User input in any window of this program: mouse presses, keys, mouse moves."""
 
 from contextlib import suppress
 from typing import Any, Final
@@ -11,14 +11,14 @@ _INPUTS: Final = _PRESSES | {QEvent.Type.KeyPress, QEvent.Type.MouseMove, QEvent
 
 
 class InputWatch(QObject):
-    """Reports each input to a window of this program, between `begin` and `end`.
+    """Reports each input to a window of this program between `begin` and `end`.
 
-    `acted` is emitted for all of them, `pressed` with the screen position of a pressed mouse
-    button.
+    The signal `acted` is emitted for every input, `pressed` for mouse presses, with the screen
+    position.
 
-    The event filter is on the windows, never on the application: the application passes the events
-    of all objects to its filters, even of controls that are being created or deleted, and a filter
-    that is partly deleted itself ends the program.
+    The event filter is installed on windows, never on the application. An application passes the
+    events of all objects to its filters, even of controls that are being created or deleted, and a
+    partly deleted filter would crash the program.
     """
 
     acted = Signal()
@@ -26,7 +26,7 @@ class InputWatch(QObject):
     key_pressed = Signal()
 
     def begin(self) -> None:
-        """Watch the existing windows, and each window that gets the keyboard focus."""
+        """Watch the existing windows, and each window that gets the keyboard focus later."""
         application: Any = QGuiApplication.instance()
         for window in application.topLevelWindows():
             self._follow_window(window)
@@ -41,7 +41,7 @@ class InputWatch(QObject):
                 window.removeEventFilter(self)
 
     def eventFilter(self, _window: QObject, event: Any) -> bool:
-        """Report an input; it is processed as usual."""
+        """Report an input and let Qt process it as usual."""
         kind = event.type()
         if kind in _INPUTS:
             self.acted.emit()

@@ -1,4 +1,4 @@
-"""A list of a few lines of text, wrapped if long, as high as its first lines."""
+"""A list of a few wrapped lines of text, as high as its first lines."""
 
 from typing import Final
 
@@ -13,10 +13,10 @@ _ROW: Final = 26
 
 
 class LineList(QListWidget):
-    """A list with clickable lines that wrap if they are long.
+    """A list of clickable lines that wrap if they are long.
 
-    It is as high as its first lines, and updates its height whenever its width changes: the number
-    of breaks is known only after the list has been laid out, and no signal reports it.
+    The list is as high as its first lines, and updates its height whenever its width changes. The
+    number of line breaks is known only after layout, and no signal reports it.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class LineList(QListWidget):
         self.setWordWrap(True)
 
     def fit(self) -> None:
-        """Update the height to the first lines; call it after changing the lines."""
+        """Fit the height to the first lines; must be called after the lines changed."""
         # A scroll bar that comes and goes would break the lines elsewhere.
         bar = Qt.ScrollBarPolicy
         has_bar = self.count() > _MOST_ROWS
@@ -45,6 +45,6 @@ class LineList(QListWidget):
 
 
 def make_line_list(name: str, tip: str) -> LineList:
-    """Return a list that shows its lines in full, with its name and tooltip."""
+    """Return a list, with its name and tooltip, that shows its lines in full."""
     lines: LineList = named(LineList(), name, tip)
     return lines

@@ -1,4 +1,4 @@
-"""A page of the dock that may need something first, such as an open case."""
+"""A page of the dock, which may require something first, such as an open case."""
 
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QVBoxLayout, QWidget
@@ -8,13 +8,13 @@ from napari_mamamia.widgets.controls.controls import button, column, label
 from napari_mamamia.widgets.controls.page_area import PageArea
 
 _ALL = 1000
-"""Stretch of the content, against 1 for the space below a hint."""
+"""Stretch factor of the content, relative to 1 for the space below a hint."""
 
 
 class Page(QWidget):
-    """Shows its content, or what is missing and a button to get it.
+    """Shows the page's content, or what is missing and a button that leads there.
 
-    `cases_wanted` requests the page Cases. Subclasses fill `body` (a vertical layout).
+    The signal `cases_wanted` requests the Cases page. Subclasses fill `body` (a vertical layout).
     """
 
     cases_wanted = Signal()
@@ -42,26 +42,27 @@ class Page(QWidget):
         self.need(tr("Open a case first."))
 
     def need(self, what: str) -> None:
-        """Show what is missing; "" shows the page's content."""
+        """Show what is missing; "" shows the content of the page."""
         self.missing.setText(what)
         self.missing.setVisible(bool(what))
         self.to_cases.setVisible(bool(what))
         self._content.setVisible(not what)
 
     def add_form(self, *parts: QWidget) -> None:
-        """Add parts that scroll if there is no room for all; parts added later stay visible.
+        """Add widgets that scroll if they do not fit; widgets added later stay visible.
 
-        Call `body.addStretch()` after the last part: with enough room nothing scrolls.
+        Call `body.addStretch()` after the last widget, so that nothing scrolls if there is enough
+        space.
         """
         self._add_area("form", *parts)
 
     def add_answer(self, *parts: QWidget) -> None:
-        """Add the answer to the button; it leaves half of the room to the form."""
+        """Add the widgets with a result, which use at most half of the page's height."""
         self._answer = self._add_area("answer", *parts)
         self._answer.hide()
 
     def show_answer(self, shown: bool) -> None:
-        """Show the answer from its beginning, or hide it."""
+        """Show the result from its beginning, or hide it."""
         self._answer.setVisible(shown)
         self._answer.verticalScrollBar().setValue(0)
 

@@ -1,4 +1,4 @@
-"""A scroll area for a page: on any screen and with any font, nothing is cut or out of reach."""
+"""A scroll area for a page, so that every control can be reached on any screen and font size."""
 
 from typing import Any
 
@@ -20,9 +20,10 @@ _TURNED_BY_WHEEL = (QAbstractSpinBox, QComboBox, QAbstractSlider)
 
 
 class PageArea(QScrollArea):
-    """Gives its page the room it needs; the rest is reached by scrolling.
+    """A scroll area that gives its page the full width it needs.
 
-    The wheel scrolls the page, and changes a number or a choice only if it was clicked before.
+    The mouse wheel scrolls the page. It changes a number or a choice only after a click on that
+    control.
 
     Parameters
     ----------
@@ -51,9 +52,9 @@ class PageArea(QScrollArea):
 
     @property
     def whole_width(self) -> int:
-        """Width in pixels that shows the whole page, hidden parts too, and a scroll bar.
+        """Width in pixels of the whole page with hidden controls, plus a scroll bar.
 
-        A page without a case hides its content; the dock's width must fit what it will show.
+        A page without a case hides its content, but the width of the dock must fit this content.
         """
         page = self.widget()
         parts = page.findChildren(QWidget)
@@ -68,7 +69,7 @@ class PageArea(QScrollArea):
         return int(self.verticalScrollBar().sizeHint().width()) + _BESIDE
 
     def resizeEvent(self, event: Any) -> None:
-        """Update the height: wrapped lines need more of it on a narrower page."""
+        """Update the height, because wrapped lines need more height on a narrower page."""
         super().resizeEvent(event)
         if self._is_fitted:
             self._fit_height()
@@ -80,13 +81,13 @@ class PageArea(QScrollArea):
         self.setMaximumHeight(max(high, page.minimumSizeHint().height()) + edges)
 
     def sizeHint(self) -> QSize:
-        """Return the width of the page and a scroll bar; the layout sets the height of a part."""
+        """Return the width of the page plus a scroll bar; the layout sets the height."""
         page = self.widget().minimumSizeHint()
         height = self.minimumSizeHint().height() if self._is_part else page.height()
         return QSize(page.width() + self._bar_width, height)
 
     def minimumSizeHint(self) -> QSize:
-        """Return room for a few lines; a part has its full width, the page around it scrolls."""
+        """Return the height of a few lines; a nested area keeps its full width."""
         line = self.fontMetrics().height()
         wide = self.widget().minimumSizeHint().width() + self._bar_width
         return QSize(wide if self._is_part else 8 * line, int(_LEAST_LINES * line))
@@ -96,14 +97,14 @@ class PageArea(QScrollArea):
         event.ignore()
 
     def showEvent(self, event: Any) -> None:
-        """Watch the current controls, because rows of a page are added and removed."""
+        """Watch the current controls, because a page adds and removes rows."""
         super().showEvent(event)
         for kind in _TURNED_BY_WHEEL:
             for control in self.widget().findChildren(kind):
                 control.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Let the wheel scroll the page while the pointer passes over a control."""
+        """Let the wheel scroll the page even if the pointer is over a control."""
         is_wheel = event.type() == QEvent.Type.Wheel and isinstance(watched, QWidget)
         if is_wheel and not watched.hasFocus():
             event.ignore()

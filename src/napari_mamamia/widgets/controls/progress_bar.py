@@ -1,4 +1,4 @@
-"""A progress bar that is drawn only by the event loop."""
+"""A progress bar that is redrawn only by the event loop."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,11 +7,11 @@ from qtpy.QtWidgets import QProgressBar  # noqa: TID251 - what is mended here
 
 
 class ProgressBar(QProgressBar):
-    """Qt's bar without its text; value and range may be set at any time.
+    """A progress bar without text, whose value and range may be set at any time.
 
-    Qt's own bar redraws at once, together with all pending updates of the window, in the middle of
-    a change. napari's layer list raises there while layers are removed, and PyQt6 ends the program
-    for that.
+    Qt's own bar redraws itself and all pending parts of the window immediately, even in the middle
+    of a change. If layers are being removed, napari's layer list raises an error then, and PyQt6
+    aborts the program.
     """
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class ProgressBar(QProgressBar):
         self.setTextVisible(False)
 
     def setRange(self, minimum: int, maximum: int) -> None:
-        """Set the range; 0 to 0 is a job of unknown length."""
+        """Set the range; 0 to 0 means unknown length."""
         with self._drawn_later():
             super().setRange(minimum, maximum)
 

@@ -1,4 +1,4 @@
-"""Scroll to a control that has just appeared on a page, before its height is known."""
+"""Scrolling to a control that has just appeared on a page, before its height is known."""
 
 from typing import Final
 
@@ -8,13 +8,13 @@ from qtpy.QtWidgets import QScrollArea, QWidget
 from napari_mamamia.widgets.controls.call_later import call_later
 
 _LAID_OUT_MS: Final = 500
-"""Wrapped text is laid out over several iterations; after this time a user may be scrolling."""
+"""Time in ms for layout of wrapped text; later scrolling could disturb the user."""
 
 
 def reveal(control: QWidget) -> None:
-    """Scroll to a control, and again whenever its surroundings are laid out anew.
+    """Scroll to a control, and again whenever the layout around it changes.
 
-    A control that is hidden, or not in a scroll area, is ignored.
+    A hidden control, or a control outside a scroll area, is ignored.
     """
     area = control.parentWidget()
     while area is not None and not isinstance(area, QScrollArea):
@@ -24,7 +24,7 @@ def reveal(control: QWidget) -> None:
 
 
 class _Reveal(QObject):
-    """Keeps a control visible for half a second; it is a child of the control and ends with it."""
+    """Keeps a control visible for half a second; deleted together with the control."""
 
     def __init__(self, control: QWidget, area: QScrollArea) -> None:
         super().__init__(control)
@@ -41,6 +41,6 @@ class _Reveal(QObject):
         return False
 
     def scroll(self, *_range: int) -> None:
-        """Scroll to the control's current position, to its end if it is higher than the area."""
+        """Scroll to the control, or to its end if it is higher than the area."""
         if self._control.isVisible():
             self._area.ensureWidgetVisible(self._control)

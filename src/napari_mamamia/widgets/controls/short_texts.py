@@ -1,4 +1,4 @@
-"""Texts that are shortened if there is no room for them."""
+"""Texts that are shortened if they do not fit."""
 
 from typing import Any, Final
 
@@ -16,13 +16,13 @@ from qtpy.QtWidgets import (
 
 _SHORT_LETTERS: Final = 18
 _USUAL_LETTERS: Final = 17
-"""Number of letters "x" that Qt's field has room for."""
+"""Number of letters "x" that fit into Qt's default line edit."""
 _CURSOR: Final = 6
-"""Extra pixels that a hint needs in the field; chosen by eye."""
+"""Additional pixels that a placeholder needs in the field; chosen by eye."""
 
 
 class HintedField(QLineEdit):
-    """A field with room for its placeholder text; its minimum is that of any field."""
+    """A line edit wide enough for its placeholder text; its minimum width is Qt's."""
 
     def sizeHint(self) -> QSize:
         """Return Qt's size, at least as wide as the placeholder text."""
@@ -32,7 +32,7 @@ class HintedField(QLineEdit):
 
 
 class NameLabel(QLabel):
-    """A name that is shortened in its middle if it does not fit; its tooltip has all of it.
+    """A name that is shortened in the middle if it does not fit; the tooltip has the full name.
 
     Parameters
     ----------
@@ -47,13 +47,13 @@ class NameLabel(QLabel):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
 
     def minimumSizeHint(self) -> QSize:
-        """Return room for the whole text, or for `letters` if that is less."""
+        """Return space for the whole text, or for `letters` letters if that is less."""
         hint = self.sizeHint()
         least = self._letters * self.fontMetrics().averageCharWidth()
         return QSize(min(hint.width(), least), hint.height())
 
     def paintEvent(self, _event: Any) -> None:
-        """Draw as much as fits."""
+        """Draw as much of the text as fits."""
         painter = QPainter(self)
         area = self.contentsRect()
         text, ground = self._text_for(area.width()), self.foregroundRole()
@@ -68,9 +68,9 @@ class NameLabel(QLabel):
 
 
 class ShortLabel(NameLabel):
-    """A text with a shorter version for little room; its tooltip has the full text.
+    """A text with a shorter version for small widths; the tooltip has the full text.
 
-    If even the short text does not fit, it is shortened in its middle like a name.
+    If even the short text does not fit, it is shortened in the middle like a name.
     """
 
     def __init__(self) -> None:
@@ -78,12 +78,12 @@ class ShortLabel(NameLabel):
         self._short = ""
 
     def set_texts(self, text: str, short: str) -> None:
-        """Show a text, or the short one if there is no room."""
+        """Set a text, and a short text for small widths."""
         self._short = short
         self.setText(text)
 
     def minimumSizeHint(self) -> QSize:
-        """Return room for the short text, or for as many letters as a name has."""
+        """Return space for the short text, or for as many letters as a name has."""
         hint, least, wide = self.sizeHint(), super().minimumSizeHint(), self._find_width
         return QSize(
             min(least.width(), hint.width() - wide(self.text()) + wide(self._short)), hint.height()
@@ -100,10 +100,10 @@ class ShortLabel(NameLabel):
 
 
 class DottedChoice(QComboBox):
-    """A combo box whose text ends with dots if it does not fit; Qt cuts it at any pixel."""
+    """A combo box whose text ends with an ellipsis if it does not fit; Qt clips it."""
 
     def paintEvent(self, _event: Any) -> None:
-        """Draw the box as Qt does, and as much of the text as fits."""
+        """Draw the box as Qt does, with as much of the text as fits."""
         painter, option, style = QStylePainter(self), QStyleOptionComboBox(), self.style()
         self.initStyleOption(option)
         kinds, field = QStyle.ComplexControl, QStyle.SubControl.SC_ComboBoxEditField

@@ -12,17 +12,17 @@ from napari_mamamia.widgets.controls.controls import refresh_accessible_text
 
 
 class ReadingOrder:
-    """Mixin for a widget: Tab visits its controls line by line, not in order of creation.
+    """Mixin for a widget whose Tab order is the reading order, not the order of creation.
 
-    Qt's own order is that of creation, and controls that move (the steps of a hanging are in the
-    line above the image or on a page) keep their old position in it. After the last control the
-    focus goes to the next of the joined rooms, else to Qt's next widget outside.
+    Qt uses the order of creation, and controls that move (the hanging steps are either above the
+    image or on a page) keep their old position in this order. After the last control the focus goes
+    to the next widget joined by `join_rooms`, or else to Qt's next widget outside.
     """
 
     rooms: Sequence[QWidget] = ()
 
     def focusNextPrevChild(self, forward: bool) -> bool:
-        """Move the focus to the control after, or before, the one that has it."""
+        """Move the focus to the next or previous control."""
         root: Any = self
         now = QApplication.focusWidget()
         controls = order_controls(root)
@@ -44,10 +44,10 @@ class ReadingOrder:
 
 
 def join_rooms(*rooms: QWidget) -> None:
-    """Let Tab go from the last control of a room to the first of the next visible room.
+    """Let Tab go from the last control of a widget to the first of the next visible widget.
 
-    Qt's own order skipped the whole panel if no case was open, because controls that moved into the
-    line above the image came after it.
+    Qt's own order skips the whole panel if no case is open, because controls that moved into the
+    line above the image come after the panel.
     """
     for room in rooms:
         if isinstance(room, ReadingOrder):
@@ -55,10 +55,10 @@ def join_rooms(*rooms: QWidget) -> None:
 
 
 def order_controls(root: QWidget) -> list[QWidget]:
-    """Return the controls of a widget at which Tab stops, in reading order.
+    """Return the controls of a widget that accept Tab focus, in reading order.
 
-    Children of one parent in one line are read from left to right, lines from the top; the children
-    of a child come before its next neighbour.
+    Children of the same parent are read line by line from the top, and each line from left to
+    right. The descendants of a child come before its next sibling.
     """
     stops = [root] if _is_stop(root) else []
     children = [
@@ -89,7 +89,7 @@ def _is_in(widget: QWidget, holder: QWidget) -> bool:
 
 
 def _find_next(root: QWidget, rooms: Sequence[QWidget], forward: bool) -> QWidget | None:
-    """Return the next control outside of `root`: in Qt's order, unless that skips the next room."""
+    """Return the next control outside of `root` in Qt's order, without skipping the next room."""
     outside = _find_outside(root, forward)
     index = rooms.index(root) if root in rooms else len(rooms)
     for room in rooms[index + 1 :] if forward else rooms[:index][::-1]:
@@ -101,7 +101,7 @@ def _find_next(root: QWidget, rooms: Sequence[QWidget], forward: bool) -> QWidge
 
 
 def _find_room(start: QWidget | None, rooms: Sequence[QWidget], forward: bool) -> QWidget | None:
-    """Return the room that Qt's own order reaches next after a control."""
+    """Return the room that follows a control in Qt's own order."""
     widget, met = start, set[int]()
     while widget is not None and id(widget) not in met:
         met.add(id(widget))
@@ -113,7 +113,7 @@ def _find_room(start: QWidget | None, rooms: Sequence[QWidget], forward: bool) -
 
 
 def _find_outside(root: QWidget, forward: bool) -> QWidget | None:
-    """Return the next control outside of `root` at which Tab stops in Qt's own order."""
+    """Return the next control outside of `root` that accepts Tab focus in Qt's own order."""
     step = QWidget.nextInFocusChain if forward else QWidget.previousInFocusChain
     widget = step(root)
     while widget is not None and widget is not root:
@@ -133,7 +133,7 @@ def _scroll_to(widget: QWidget) -> None:
 
 
 def _middle_in(widget: QWidget, area: QScrollArea) -> tuple[int, int, int, int]:
-    """Return the centre of a widget in its scroll area's content, and half of its sides."""
+    """Return the centre of a widget within a scroll area's content, and half of its size."""
     middle = widget.mapTo(area.widget(), QPoint(widget.width() // 2, widget.height() // 2))
     return middle.x(), middle.y(), widget.width() // 2, widget.height() // 2
 
@@ -143,7 +143,7 @@ _FOLLOWED: Final = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Show, QEve
 
 
 class _Ring(QWidget):
-    """The ring itself; it ignores clicks."""
+    """The focus ring, which ignores clicks."""
 
     def __init__(self, holder: QWidget, colour: str) -> None:
         super().__init__(holder)
@@ -164,8 +164,8 @@ class _Ring(QWidget):
 class FocusRing(QObject):
     """Draws a ring around the control below `roots` that has the keyboard focus.
 
-    napari's style sheet shows no focus at all, and a border of its own for each kind of control
-    would change their sizes.
+    napari's style sheet does not show the focus, and additional borders would change the sizes of
+    controls.
     """
 
     def __init__(self, *roots: QWidget) -> None:
@@ -182,12 +182,12 @@ class FocusRing(QObject):
             application.focusChanged.connect(self._follow_focus)
 
     def set_colour(self, colour: str) -> None:
-        """Draw in a colour that contrasts with the theme."""
+        """Set the colour of the ring, which must contrast with the theme."""
         self._colour = colour
         self._place_ring()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the control when it is moved or hidden."""
+        """Follow the control when it is moved, and hide the ring with it."""
         if event.type() in _FOLLOWED and watched is self._around:
             # In a later iteration: showing a ring lays out its neighbours, and during their
             # layout they would be left without any size.
@@ -206,7 +206,7 @@ class FocusRing(QObject):
         self._place_ring()
 
     def _place_ring(self) -> None:
-        """Draw the ring again as a sibling of the control, so that it scrolls and hides with it."""
+        """Make the ring a sibling of the control, so that both scroll and hide together."""
         if self._ring is not None:
             self._ring.hide()
             self._ring.deleteLater()

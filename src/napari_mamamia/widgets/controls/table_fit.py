@@ -1,4 +1,4 @@
-"""Row heights and column widths of a table that follow its text size."""
+"""Row heights and column widths of a table that follow its font size."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from napari_mamamia.widgets.controls.targets import LEAST, USUAL_LINE
 
 
 class TableFit(QObject):
-    """Sets the sizes of a table's rows and columns, and updates them with its text size.
+    """Sets the sizes of rows and columns of a table, and updates them with the font size.
 
     Parameters
     ----------
@@ -29,16 +29,16 @@ class TableFit(QObject):
 
     @property
     def row_height(self) -> int:
-        """The current height of a row in pixels; a row is a click target."""
+        """The current height of a row in pixels, large enough to click."""
         return round(LEAST * self._share)
 
     def set_widths(self, widths: Sequence[int]) -> None:
-        """Set other widths, in pixels with napari's usual text."""
+        """Set new widths in pixels at napari's default font size."""
         self._widths = tuple(widths)
         self._set_columns()
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
-        """Follow the table's font."""
+        """Update the sizes when the table's font changes."""
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.Show):
             self._fit_rows()
         return False

@@ -14,21 +14,23 @@ from qtpy.QtWidgets import (
 )
 
 LEAST: Final = 24
-"""Least side of a target in pixels."""
+"""Minimum side of a click target in pixels."""
 USUAL_LINE: Final = 14
-"""Height in pixels of a line in napari's usual text."""
+"""Height in pixels of a line of text at napari's default font size."""
 ROW_PADDING: Final = (LEAST - USUAL_LINE) // 2
-"""Padding above and below the text of a list's row. There is none at its sides: Qt wraps lines as
-if
-it were not there, and cut the last letters.
+"""Vertical padding in pixels of a list row.
+
+There is no horizontal padding, because Qt ignores it when it wraps lines and cuts off the last
+letters.
 """
 _LEAST: Final = QSize(LEAST, LEAST)
 
 
 class _Target:
-    """Mixin for a control: layouts give it at least 24 pixels, more for its text and font.
+    """Mixin for a control of at least 24 pixels, more for a large text or font.
 
-    A minimum set from outside would do the opposite with large text, because it overrides the hint.
+    A fixed minimum size would make controls with large text too small, because it overrides the
+    size hint.
     """
 
     def sizeHint(self) -> QSize:
@@ -55,7 +57,7 @@ class Slider(_Target, QSlider):
 
 
 class ChoiceRows(QStyledItemDelegate):
-    """Draws the lines of an open combo box like those of lists: Qt's own were 23 pixels high."""
+    """Draws the rows of an open combo box like list rows; Qt's own rows are only 23 pixels high."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: QModelIndex) -> QSize:
         """Return the usual size, at least 24 pixels high."""
@@ -64,9 +66,9 @@ class ChoiceRows(QStyledItemDelegate):
 
 
 class ChoiceBox(_Target, QComboBox):
-    """A combo box that ignores the wheel, which scrolls the page instead.
+    """A combo box that ignores the mouse wheel, which scrolls the page instead.
 
-    The wheel must not choose an answer by accident.
+    Otherwise the wheel could change an answer by accident.
     """
 
     def wheelEvent(self, event: QWheelEvent) -> None:

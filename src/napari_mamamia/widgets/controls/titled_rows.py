@@ -1,4 +1,4 @@
-"""`TitledRows`: base of plain table models, rows under columns with titles."""
+"""`TitledRows`: base class of simple table models with titled columns."""
 
 from typing import Any, ClassVar
 
@@ -6,7 +6,7 @@ from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
 
 
 class TitledRows(QAbstractTableModel):
-    """A table whose columns have a title and a tooltip; subclasses implement `data`.
+    """A table model whose columns have a title and a tooltip; subclasses implement `data`.
 
     Attributes
     ----------

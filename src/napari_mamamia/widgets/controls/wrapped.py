@@ -1,4 +1,4 @@
-"""Texts that wrap even within long names and paths, so that none is cut."""
+"""Texts that wrap even within long names and paths, so that nothing is cut off."""
 
 import re
 from typing import Any, Final
@@ -11,20 +11,20 @@ from napari_mamamia.core.texts import tr
 
 _BREAK: Final = "\u200b"
 _LONG: Final = re.compile(r"[^\s\u200b]{21,}")
-"""Longer words than this do not fit in a narrow panel with large text."""
+"""Words longer than this do not fit in a narrow panel with large text."""
 _SIGN: Final = re.compile(r"(?<=[/\\_.,:;=&?+@-])(?=\w)")
 _RUN: Final = re.compile(r"[^\s\u200b]{20}(?=[^\s\u200b])")
 
 
 def breakable(text: str) -> str:
-    """Return a text in which long names may wrap after an underscore."""
+    """Return a text with optional line breaks after underscores in long names."""
     return text.replace("_", f"_{_BREAK}")
 
 
 class WrappedLabel(QLabel):
-    """A text that wraps, even within a long word, and can be copied without the added breaks.
+    """A label that wraps even within long words, and copies the text without the added breaks.
 
-    Qt cuts or scrolls a path or a hash that is wider than its label.
+    Qt cuts off a path or a hash that is wider than its label.
     """
 
     def __init__(self, text: str = "") -> None:
@@ -41,7 +41,7 @@ class WrappedLabel(QLabel):
         return self._words
 
     def setText(self, text: str) -> None:
-        """Show a text; rich text is not changed."""
+        """Set the text; rich text is not changed."""
         self._words = text
         wrapped = text if Qt.mightBeRichText(text) else _LONG.sub(_break_word, text)
         super().setText(wrapped)
@@ -49,7 +49,7 @@ class WrappedLabel(QLabel):
         self.setAccessibleName("" if wrapped == text else text)
 
     def keyPressEvent(self, event: Any) -> None:
-        """Copy the selection from the original text."""
+        """Copy the selected part of the original text."""
         if event.matches(QKeySequence.StandardKey.Copy):
             self._copy_selected()
             event.accept()
@@ -57,7 +57,7 @@ class WrappedLabel(QLabel):
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: Any) -> None:
-        """Offer to copy the selection, or all."""
+        """Show a context menu to copy the selection, or everything."""
         menu = QMenu(self)
         copy = menu.addAction(tr("Copy"), self._copy_selected)
         copy.setEnabled(self.hasSelectedText())

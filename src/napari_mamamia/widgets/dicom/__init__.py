@@ -1,1 +1,1 @@
-"""The page Import: the table of parts, pictures, choices, and the form."""
+"""The Import page: table of series, images, choices and form."""

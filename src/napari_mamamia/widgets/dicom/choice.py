@@ -1,4 +1,4 @@
-"""The user's choices for one study: whether to import it, its id, series, clock and phases."""
+"""The user's choices for a study: whether to import it, case id, series, clock and phases."""
 
 from dataclasses import dataclass, replace
 
@@ -19,12 +19,13 @@ _UNSORTED = tr("this breast is being sorted: wait, or undo below")
 
 @dataclass(frozen=True, slots=True)
 class StudyChoice:
-    """The choices for one study on the page; `found` has the id that the user chose.
+    """The choices for one study on the page.
 
-    `parts` None and `clock` None leave the choice to the import; `phases` are the ones kept.
-    `left_out` says that unreadable files are left out, `joins` that two breasts become one case,
-    `side` that this is one breast of a study that becomes two cases. `applied` are the remedies
-    that were clicked; `origin` is the index of the study in its source.
+    `found` has the id that the user chose. If `parts` or `clock` is None, the import decides;
+    `phases` are the selected phases. `left_out` says whether unreadable files are left out, `joins`
+    whether two breasts become one case, and `side` that this is one breast of a study that becomes
+    two cases. `applied` are the remedies that were clicked; `origin` is the index of the study in
+    its source.
     """
 
     found: FoundStudy
@@ -40,14 +41,14 @@ class StudyChoice:
 
     @property
     def is_default(self) -> bool:
-        """Whether the user changed nothing that decides the phases."""
+        """Whether the user changed no choice that affects the phases."""
         everything = len(self.phases) == _n_phases(self.found)
         is_own = self.parts is not None or self.clock is not None or self.left_out or self.joins
         return everything and not (is_own or self.side or self.applied)
 
     @property
     def has_two_breasts(self) -> bool:
-        """Whether parts of a left and of a right breast may be phases of this case."""
+        """Whether parts of the left and the right breast may be phases of this case."""
         if self.side:
             return False
         rows = [row for row in self.found.rows if row.role in PHASES]
@@ -55,24 +56,24 @@ class StudyChoice:
 
     @property
     def problem(self) -> str:
-        """Why the study cannot be imported now, "" if it can."""
+        """Why the study cannot be imported now, or "" if it can."""
         if self.found.exam is None:
             return self.found.problem
         return "" if self.phases else tr("Keep at least one phase.")
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
-        """The remedies of the study's problem that this page can apply."""
+        """The remedies for the study's problem that this page can apply."""
         return tuple(remedy for remedy in self.found.remedies if remedy.option in SETTINGS)
 
     @property
     def ticked(self) -> frozenset[Group]:
-        """The selectors of the used parts: the user's choice, else the parts with phases."""
+        """The selectors of the parts in use: the user's choice, or else the parts with phases."""
         return _default_ticks(self.found) if self.parts is None else self.parts
 
     @property
     def ticked_rows(self) -> frozenset[Group]:
-        """The ticked rows of the table, which include unreadable files until they are left out."""
+        """The checked rows of the table, which include unreadable files until they are left out."""
         return self.ticked | (frozenset() if self.left_out else {UNREADABLE_FILES})
 
     def settings(self, dates: Dates, existing: Existing) -> ImportSettings:
@@ -82,7 +83,7 @@ class StudyChoice:
         return replace(self.for_judging(), phases=phases, dates=dates, existing=existing)
 
     def for_judging(self) -> ImportSettings:
-        """Return the settings that decide the phases."""
+        """Return the import settings that affect the phases."""
         use = () if self.parts is None else tuple(sorted(self.parts, key=_as_text))
         leave_out = [UNREADABLE_FILES] if self.left_out else []
         if self.side:
@@ -94,22 +95,22 @@ class StudyChoice:
         return settings
 
     def with_found(self, found: FoundStudy) -> "StudyChoice":
-        """Return the choice after the study was judged again, with all phases kept."""
+        """Return the choice after the study was analysed again, with all phases selected."""
         named = replace(found, case_id=self.found.case_id)
         is_wanted = found.exam is not None
         return replace(self, found=named, is_wanted=is_wanted, phases=_all_phases(found))
 
     def with_id(self, case_id: str) -> "StudyChoice":
-        """Return the choice with another id."""
+        """Return the choice with another case id."""
         return replace(self, found=replace(self.found, case_id=case_id))
 
     def with_phase(self, index: int, is_kept: bool) -> "StudyChoice":
-        """Return the choice with one phase kept or left out."""
+        """Return the choice with one phase selected or left out."""
         phases = {*self.phases, index} if is_kept else {*self.phases} - {index}
         return replace(self, phases=tuple(sorted(phases)))
 
     def with_remedy(self, remedy: Remedy) -> "StudyChoice":
-        """Return the choice with a remedy applied; some remedies set a control of the page."""
+        """Return the choice with a remedy applied; some remedies correspond to a control."""
         if remedy == Remedy("sides", (Sides.JOIN,)):
             return replace(self, parts=None, joins=True)
         if remedy.option == "clock":
@@ -119,11 +120,11 @@ class StudyChoice:
         return replace(self, applied=(*self.applied, remedy))
 
     def without_last_remedy(self) -> "StudyChoice":
-        """Return the choice without the remedy that was applied last."""
+        """Return the choice without the most recently applied remedy."""
         return replace(self, applied=self.applied[:-1])
 
     def of_each_breast(self) -> tuple["StudyChoice", "StudyChoice"]:
-        """Return the choices of the left and of the right breast as two cases, not judged yet."""
+        """Return the choices for the left and the right breast as two cases, not analysed yet."""
         study = replace(self.found, exam=None, problem=_UNSORTED)
         whole = replace(self, found=study, is_wanted=False, phases=(), parts=None, joins=False)
         first, right = (
@@ -132,7 +133,7 @@ class StudyChoice:
         return first, right
 
     def with_part(self, part: Group, counts: bool) -> "StudyChoice":
-        """Return the choice with one part used or not; the last part stays used."""
+        """Return the choice with one part used or not; the last used part cannot be removed."""
         if part == UNREADABLE_FILES:
             return replace(self, left_out=not counts)
         parts = self.ticked | {part} if counts else self.ticked - {part}
@@ -142,7 +143,7 @@ class StudyChoice:
 
 
 def first_choice(found: FoundStudy, origin: int = 0) -> StudyChoice:
-    """Return the initial choice: everything that can be imported is."""
+    """Return the initial choice, with everything selected that can be imported."""
     return StudyChoice(found, found.exam is not None, _all_phases(found), origin=origin)
 
 
@@ -155,7 +156,7 @@ def _all_phases(found: FoundStudy) -> tuple[int, ...]:
 
 
 def _default_ticks(found: FoundStudy) -> frozenset[Group]:
-    """Return the parts with phases; of a refused study the undecided parts."""
+    """Return the parts with phases; for a rejected study, the undecided parts."""
     is_refused = found.exam is None
     return frozenset(
         row.selectors

@@ -1,4 +1,4 @@
-"""Show the studies of a source on the page Import, judge them again, check the import."""
+"""Show the studies of a source on the Import page, analyse them again, check the import."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ _NO_IMAGE: Final = tr("no MR image, so no picture")
 
 
 class PartPictures(WindowPart):
-    """Fills the pictures of the visible rows; pictures are kept until `forget`."""
+    """Loads the images of the visible rows, and keeps them until `forget`."""
 
     def __init__(self, context: WindowContext, model: SeriesModel) -> None:
         super().__init__(context)
@@ -37,7 +37,7 @@ class PartPictures(WindowPart):
         self._rows: Sequence[SeriesRow] = ()
 
     def show(self, rows: Sequence[SeriesRow]) -> None:
-        """Show the known pictures of these rows, and read the others in order."""
+        """Show the available images of these rows, and read the missing ones in order."""
         self._jobs.cancel(_LANE)
         self._rows = rows
         for index, row in enumerate(rows):
@@ -48,7 +48,7 @@ class PartPictures(WindowPart):
         self._read_next()
 
     def forget(self) -> None:
-        """Stop reading, and discard all pictures."""
+        """Stop reading, and discard all images."""
         self._jobs.cancel(_LANE)
         self._known.clear()
         self._rows = ()
@@ -125,7 +125,7 @@ class Choosing(WindowPart):
     # ---------------------------------------------------------- for the flow
 
     def take(self, looked: InspectedStudies) -> None:
-        """Show the studies found, with everything that can be imported ticked."""
+        """Show the studies found, with all studies checked that can be imported."""
         self.looked = looked
         self.choices = [first_choice(study, index) for index, study in enumerate(looked.studies)]
         self.show()
@@ -141,7 +141,7 @@ class Choosing(WindowPart):
         self._ask_check()
 
     def wanted(self) -> list[WantedStudy]:
-        """Return the studies to import as the user confirmed them; none before the check."""
+        """Return the studies to import with the user's choices; none before the check."""
         form, check = self._page.form, self._check
         if check is None:
             return []
@@ -169,7 +169,7 @@ class Choosing(WindowPart):
     # ------------------------------------------------------------ the study shown
 
     def _show_study(self, at: int) -> None:
-        """Show one study, with its pictures and checks if they are known."""
+        """Show one study, with its images and checks if available."""
         self._at = at
         choice = self.choices[at]
         self._page.study.show_choice(choice)
@@ -184,7 +184,7 @@ class Choosing(WindowPart):
             self._ask_preview(at)
 
     def _describe_place(self, at: int) -> str:
-        """Return the folder of a study, and that its id is a neutral one."""
+        """Return a text with the folder of a study, noting a neutral id if it has one."""
         looked = self.looked
         if looked is None:
             return ""
@@ -255,11 +255,11 @@ class Choosing(WindowPart):
         self._page.show_found(self.choices, found_text(list(by_origin.values())))
 
     def _part_breasts(self) -> None:
-        """Make two cases of the shown study, one of each breast."""
+        """Split the displayed study into two cases, one for each breast."""
         self._replace_choices([self._at], self._current_choice.of_each_breast())
 
     def _undo_remedy(self) -> None:
-        """Undo the remedy that was applied last; two cases of one study become one again."""
+        """Undo the last applied remedy; two cases split from one study are merged again."""
         choice = self._current_choice
         if choice.applied or self.looked is None:
             self._judge_study(choice.without_last_remedy())
@@ -272,7 +272,7 @@ class Choosing(WindowPart):
         self._replace_choices(places, [whole.with_id(name)])
 
     def _replace_choices(self, gone: Sequence[int], new: Sequence[StudyChoice]) -> None:
-        """Replace choices by others, and judge each of them."""
+        """Replace some choices by new ones, and analyse each new choice."""
         first, after, moved = gone[0], gone[0] + len(gone), len(new) - len(gone)
         self.choices[first:after] = new
         self._unsorted = {
@@ -291,13 +291,13 @@ class Choosing(WindowPart):
         self._ask_check()
 
     def _judge_study(self, choice: StudyChoice) -> None:
-        """Sort the shown study again before others that wait; until then it is not imported."""
+        """Analyse the displayed study next; it cannot be imported until then."""
         self._unsorted.pop(self._at, None)
         self._unsorted[self._at] = choice
         self._judge_next()
 
     def _judge_next(self) -> None:
-        """Sort the next waiting study, one at a time; check the import after the last."""
+        """Analyse the next waiting study, one at a time; check the import after the last."""
         if not self._unsorted:
             self._ask_check()
             return
@@ -367,7 +367,7 @@ class Choosing(WindowPart):
         return [c for c in self.choices if c.is_wanted and c.found.exam is not None]
 
     def _show_check(self) -> None:
-        """Show the state of ids and folder, and whether the import can start."""
+        """Show the check of ids and folder, and whether the import can start."""
         choices, check, form = self._list_wanted(), self._check, self._page.form
         states = {} if check is None else dict(zip(map(id, choices), check.ids, strict=False))
         current = self.choices[self._at] if self.choices else None
@@ -383,7 +383,7 @@ class Choosing(WindowPart):
         )
 
     def _find_obstacle(self, wanted: list[StudyChoice], *, any_is_there: bool) -> str:
-        """Return what prevents the import, "" for nothing."""
+        """Return what prevents the import, or "" if nothing does."""
         check = self._check
         if check is None or not wanted:
             return tr("No study that can be imported is ticked.") if check else ""
@@ -407,7 +407,7 @@ class Choosing(WindowPart):
         return "" if not any_is_there or self._page.form.replace.isChecked() else _THERE
 
     def _can_open(self) -> bool:
-        """Return whether the DICOM files can be opened in place: one whole study in a folder."""
+        """Return whether the source is one whole DICOM study in a folder, to be opened in place."""
         looked = self.looked
         if looked is None or looked.folder != looked.source or len(self.choices) != 1:
             return False

@@ -1,4 +1,4 @@
-"""Run the page Import: inspect a source, import the confirmed studies, and open the result."""
+"""Controller of the Import page: inspect a source, import studies, open the result."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ _STOPPED: Final = tr("Stopped: finished cases stay, and no case is incomplete.")
 class ImportFlow(WindowPart):
     """Connects the page, the session and the jobs of an import.
 
-    `shown_wanted` requests the page, `left` the previous page.
+    The signal `shown_wanted` requests the page, `left` the previous page.
     """
 
     shown_wanted = Signal()
@@ -54,7 +54,7 @@ class ImportFlow(WindowPart):
         return self.page.state is not ImportState.IDLE
 
     def look(self, source: Path) -> None:
-        """Show the contents of a folder or zip, unless it is being inspected already."""
+        """Show the contents of a folder or zip file, unless it is already being inspected."""
         self.shown_wanted.emit()
         if self._jobs.is_running(_RUN):
             self._notifier.hint(tr("An import is running: wait for it, or stop it first."))
@@ -77,7 +77,7 @@ class ImportFlow(WindowPart):
         self.state_changed.emit()
 
     def close(self) -> None:
-        """Remove unpacked files, because the window closes."""
+        """Remove unpacked files when the window closes."""
         self._cancel_jobs()
         self.choosing.forget()
 
@@ -152,7 +152,7 @@ class ImportFlow(WindowPart):
         self._list_imported()
 
     def _list_imported(self) -> None:
-        """List the imported cases now, if listing them was stopped before."""
+        """List the imported cases now, if listing was stopped earlier."""
         imported, self._imported = self._imported, None
         if imported is None or self._jobs.is_running("list"):
             return

@@ -1,4 +1,4 @@
-"""The lower part of the page Import: the target data set and the id of the case."""
+"""The lower part of the Import page: target data set and case id."""
 
 from pathlib import Path
 from typing import Final
@@ -34,7 +34,7 @@ _DATES: Final = (
 
 
 class ImportForm(QWidget):
-    """The form of an import; `changed` reports any change, `id_edited` carries the new id."""
+    """The form of an import; `changed` reports every change, `id_edited` carries the new id."""
 
     changed = Signal()
     id_edited = Signal(str)
@@ -89,13 +89,13 @@ class ImportForm(QWidget):
 
     @property
     def out(self) -> Path | None:
-        """The chosen data set, None where there is none."""
+        """The chosen data set folder, or None if there is none."""
         text = self.target.text().strip()
         return Path(text).expanduser() if text else None
 
     @property
     def wanted_dates(self) -> Dates:
-        """What to do with the date."""
+        """How the import treats dates."""
         return Dates(self.dates.currentData())
 
     def offer_target(self, folder: Path) -> None:
@@ -104,12 +104,12 @@ class ImportForm(QWidget):
             self.target.setText(str(folder))
 
     def show_id(self, case_id: str) -> None:
-        """Show the id of the shown study."""
+        """Show the case id of the displayed study."""
         if self.case_id.text().strip() != case_id:
             self.case_id.setText(case_id)
 
     def show_check(self, target_problem: str, state: IdState, *, any_is_there: bool) -> None:
-        """Show the problems of the folder and of the id of the shown study."""
+        """Show the problems of the folder and of the displayed study's case id."""
         self.target_state.setText(target_problem)
         self.target_state.setVisible(bool(target_problem))
         set_level(self.target_state, "error")
@@ -121,7 +121,7 @@ class ImportForm(QWidget):
         self.replace.setVisible(any_is_there)
 
     def show_kept(self, text: str) -> None:
-        """Show the facts that are kept of the headers."""
+        """Show which header facts are kept."""
         self.kept.setText(text)
 
     def _browse_folder(self) -> None:

@@ -1,4 +1,4 @@
-"""The page Import: the contents of a DICOM folder or zip, the cases to make, and their data set."""
+"""The Import page: contents of a DICOM folder or zip file, new cases, and their data set."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -50,24 +50,24 @@ _MOST_ROWS: Final = 6
 
 
 class StudiesModel(TitledRows):
-    """Choices as rows; `toggled` carries a row and whether the study is imported."""
+    """Table model of the studies; `toggled` carries a row and whether the study is imported."""
 
     titles = _TITLES
     toggled = Signal(int, bool)
 
     def show_choices(self, choices: Sequence[StudyChoice]) -> None:
-        """Replace the studies shown."""
+        """Replace the displayed studies."""
         self.beginResetModel()
         self.rows = tuple(choices)
         self.endResetModel()
 
     def set_choice(self, at: int, choice: StudyChoice) -> None:
-        """Show the current choice for one study."""
+        """Update the choice for one study."""
         self.rows = (*self.rows[:at], choice, *self.rows[at + 1 :])
         self.dataChanged.emit(self.index(at, 0), self.index(at, len(_TITLES) - 1))
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Return a cell's text, hover text, colour, or whether it is ticked."""
+        """Return a cell's text, tooltip, colour or check state."""
         choice: StudyChoice = self.rows[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
             is_first = index.column() == 0
@@ -83,14 +83,14 @@ class StudiesModel(TitledRows):
         return None
 
     def flags(self, index: QModelIndex) -> Qt.ItemFlag:
-        """Return the flags of a cell; only studies that can be imported have a tick."""
+        """Return the flags of a cell; only studies that can be imported have a check box."""
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
         if index.column() == 0 and not self.rows[index.row()].problem:
             flags |= Qt.ItemFlag.ItemIsUserCheckable
         return flags
 
     def setData(self, index: QModelIndex, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """Emit `toggled` for a tick that the user changed."""
+        """Emit `toggled` after the user changed a check box."""
         if role != Qt.ItemDataRole.CheckStateRole:
             return False
         self.toggled.emit(index.row(), Qt.CheckState(value) == Qt.CheckState.Checked)
@@ -98,7 +98,7 @@ class StudiesModel(TitledRows):
 
 
 class StudiesTable(QTableView):
-    """The list of studies; `study_shown` carries the row that was clicked or reached by keys."""
+    """The table of studies; `study_shown` carries the row that was clicked or selected by keys."""
 
     study_shown = Signal(int)
 
@@ -139,7 +139,7 @@ _WHAT: Final = tr(
 
 
 class ImportState(Enum):
-    """States of the page."""
+    """States of the Import page."""
 
     IDLE = "idle"
     LOOKING = "looking"
@@ -149,9 +149,10 @@ class ImportState(Enum):
 
 
 class ImportPage(QWidget):
-    """The page Import.
+    """The Import page.
 
-    `source_wanted` carries a path, `study_shown` a row, `study_toggled` a row and a bool.
+    The signal `source_wanted` carries a path, `study_shown` a row, `study_toggled` a row and a
+    bool.
     """
 
     source_wanted = Signal(object)
@@ -219,7 +220,7 @@ class ImportPage(QWidget):
         self._show_note(f"{progress.text}{counts}")
 
     def show_found(self, choices: Sequence[StudyChoice], text: str) -> None:
-        """Show the studies found; several as a list."""
+        """Show the studies found, in a table if there are several."""
         self._set_state(ImportState.FOUND)
         self._show_note(text)
         self.studies_model.show_choices(choices)
@@ -227,7 +228,7 @@ class ImportPage(QWidget):
         self.area.verticalScrollBar().setValue(0)
 
     def select_study(self, at: int) -> None:
-        """Select the row of the shown study."""
+        """Select the row of the displayed study."""
         self.studies.blockSignals(True)
         self.studies.selectRow(at)
         self.studies.blockSignals(False)
@@ -243,7 +244,7 @@ class ImportPage(QWidget):
         self._show_note(text, level)
 
     def show_failed(self, text: str) -> None:
-        """Show the table again, and why nothing was imported."""
+        """Show the table again with the reason why nothing was imported."""
         self._set_state(ImportState.FOUND)
         self._show_note(text, "error")
 

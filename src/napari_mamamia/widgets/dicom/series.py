@@ -1,4 +1,4 @@
-"""The table of the series of a DICOM study: picture, contents, phases and problems."""
+"""The table of the series of a DICOM study: image, contents, phases and problems."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -35,11 +35,11 @@ _SERIES, _KIND = range(2)
 _MOST_HEIGHT: Final = 320
 _LEAST_HEIGHT: Final = 60
 _PICTURE_LINES: Final = 3
-"""Height of a picture in lines of text."""
+"""Height of an image in lines of text."""
 
 
 class SeriesModel(TitledRows):
-    """Rows of a study; `toggled` carries the selectors of a part and whether to use it."""
+    """Table model of the series; `toggled` carries a part's selectors and whether to use it."""
 
     titles = _TITLES
     toggled = Signal(object, bool)
@@ -58,7 +58,7 @@ class SeriesModel(TitledRows):
         times_s: tuple[float, ...] | None,
         ticked: frozenset[Group],
     ) -> None:
-        """Show the series of a study; `ticked` are the selectors of the used ones."""
+        """Show the series of a study; `ticked` are the selectors of the used series."""
         self.beginResetModel()
         self.rows, self._times_s, self._ticked = tuple(rows), times_s, ticked
         self._found.clear()
@@ -66,20 +66,20 @@ class SeriesModel(TitledRows):
         self.endResetModel()
 
     def show_picture(self, at: int, found: SlicePicture | str) -> None:
-        """Show the middle slice of a row, or that there is none, with the reason on hover."""
+        """Show the middle slice of a row, or a placeholder with the reason as tooltip."""
         self._found[at] = found
         self._drawn.pop(at, None)
         index = self.index(at, _SERIES)
         self.dataChanged.emit(index, index, [Qt.ItemDataRole.DecorationRole])
 
     def set_side(self, side: int) -> None:
-        """Set the size of the pictures in pixels."""
+        """Set the size of the images in pixels."""
         if side != self._side:
             self._side = side
             self._drawn.clear()
 
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Return a cell's text, hover text, colour, or whether it is ticked."""
+        """Return a cell's text, tooltip, colour or check state."""
         series: SeriesRow = self.rows[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
             return self._describe_series(series, index.column())
@@ -96,14 +96,14 @@ class SeriesModel(TitledRows):
         return None
 
     def flags(self, index: QModelIndex) -> Qt.ItemFlag:
-        """Return the flags of a cell; only series that may be used have a tick."""
+        """Return the flags of a cell; only series that may be used have a check box."""
         flags = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
         if index.column() == _SERIES and self._may_be_chosen(self.rows[index.row()]):
             flags |= Qt.ItemFlag.ItemIsUserCheckable
         return flags
 
     def setData(self, index: QModelIndex, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """Emit `toggled` for a tick that the user changed; new rows follow."""
+        """Emit `toggled` after the user changed a check box; updated rows follow."""
         selectors = self.rows[index.row()].selectors
         if role != Qt.ItemDataRole.CheckStateRole or not selectors:
             return False
@@ -116,7 +116,7 @@ class SeriesModel(TitledRows):
         return "\n".join(part for part in (series_text(series), matrix_text(series)) if part)
 
     def _draw_picture(self, at: int) -> QPixmap:
-        """Return a square with the middle slice; an empty one until it is read."""
+        """Return a square image of the middle slice, empty until the slice is read."""
         if at not in self._drawn:
             picture = self._found.get(at)
             self._drawn[at] = (
@@ -134,7 +134,7 @@ class SeriesModel(TitledRows):
         return text if picture is None else picture_tip(picture, text)
 
     def _may_be_chosen(self, series: SeriesRow) -> bool:
-        """Return whether a tick has a meaning: a copy has no selector of its own."""
+        """Return whether a series can be checked; a duplicate has no selector of its own."""
         is_twin = not series.phases and any(
             row.phases and row.selectors == series.selectors for row in self.rows
         )
@@ -148,7 +148,7 @@ class SeriesModel(TitledRows):
 
 
 class SeriesTable(QTableView):
-    """The table; its text wraps, and it is as high as its rows, up to a third of the window."""
+    """The table of series, with wrapped text, as high as its rows up to a third of the window."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class SeriesTable(QTableView):
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
 
     def fit(self) -> None:
-        """Give the columns their shares of the width, and each row the height of its text."""
+        """Distribute the width to the columns, and fit the height of each row to its text."""
         if self.model() is None or self.model().rowCount() == 0:
             return
         self.model().set_side(_PICTURE_LINES * self.fontMetrics().height())

@@ -1,4 +1,4 @@
-"""One study on the page Import: its table, its problem, its phases and their order."""
+"""A study on the Import page: its table, problem, phases and their order."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -42,7 +42,7 @@ _CELL: Final = 84
 
 
 class PhaseStrip(QWidget):
-    """One cell for each phase; `toggled` carries its number and whether it is kept."""
+    """One cell for each phase; `toggled` carries the phase number and whether it is selected."""
 
     toggled = Signal(int, bool)
 
@@ -58,7 +58,7 @@ class PhaseStrip(QWidget):
         self._grid.setSpacing(4)
 
     def show_phases(self, texts: Sequence[str], kept: Sequence[int]) -> None:
-        """Show phases by their texts; pictures come later."""
+        """Show the texts of the phases; images follow later."""
         for cell in self._cells:
             discard(cell)
         self.boxes, self._pictures, self._cells = [], [], []
@@ -67,7 +67,7 @@ class PhaseStrip(QWidget):
         self._lay_out(again=True)
 
     def show_pictures(self, pictures: Sequence[SlicePicture]) -> None:
-        """Show the picture of each phase."""
+        """Show the image of each phase."""
         for label_of_picture, picture in zip(self._pictures, pictures, strict=False):
             label_of_picture.setPixmap(slice_pixmap(picture, _SIDE))
 
@@ -108,7 +108,7 @@ class PhaseStrip(QWidget):
         self._grid.setColumnStretch(columns, 1)
 
     def resizeEvent(self, event: Any) -> None:
-        """Put as many cells into a row as fit."""
+        """Arrange as many cells in a row as fit."""
         super().resizeEvent(event)
         if self._cells:
             self._lay_out()
@@ -122,9 +122,10 @@ _CLICK: Final = tr("click the right answer below")
 class StudyView(QWidget):
     """The view of one study.
 
-    Signals: `part_toggled` (selectors, bool), `phase_toggled` (number, bool), `clock_chosen`;
-    `breasts_joined` carries whether two breasts become one case, `breasts_parted` requests two
-    cases; `remedy_chosen` carries a remedy of the problem, `remedy_undone` undoes the last one.
+    Signals: `part_toggled` (selectors, bool), `phase_toggled` (number, bool) and `clock_chosen`
+    report choices. `breasts_joined` carries whether two breasts become one case, `breasts_parted`
+    requests two cases. `remedy_chosen` carries a remedy for the problem, `remedy_undone` requests
+    to undo the last remedy.
     """
 
     breasts_parted = Signal()
@@ -202,7 +203,7 @@ class StudyView(QWidget):
             layout.addWidget(part)
 
     def show_choice(self, choice: StudyChoice) -> None:
-        """Show the current choice for a study; pictures follow with `show_preview`."""
+        """Show the current choice for a study; images follow with `show_preview`."""
         exam = choice.found.exam
         times_s = None if exam is None else exam.times_s
         self.model.show_rows(choice.found.rows, times_s, choice.ticked_rows)
@@ -220,7 +221,7 @@ class StudyView(QWidget):
         self._show_warnings(() if exam is None else exam.warnings)
 
     def show_place(self, text: str) -> None:
-        """Show the folder of the study's files, and why its id is not the folder's name."""
+        """Show the folder of the study's files, and the reason for a neutral case id."""
         self.place.setText(text)
         self.place.setVisible(bool(text))
 
@@ -239,7 +240,7 @@ class StudyView(QWidget):
         self.problem.setVisible(bool(messages))
 
     def _offer_remedies(self, remedies: Sequence[Remedy], choice: StudyChoice) -> None:
-        """Show a button for each remedy, and one that undoes the last."""
+        """Show a button for each remedy, and one that undoes the last remedy."""
         layout = self.remedies.layout()
         while layout.count():
             discard(layout.takeAt(0).widget())
@@ -258,7 +259,7 @@ class StudyView(QWidget):
         self.undo.setVisible(bool(choice.applied or choice.side))
 
     def show_preview(self, choice: StudyChoice, preview: StudyPreview) -> None:
-        """Show the pictures, and the warnings that they may have added."""
+        """Show the images of a preview, and its warnings."""
         self.phases.show_pictures(preview.pictures)
         exam = choice.found.exam
         self._show_warnings(() if exam is None else exam.warnings)

@@ -1,4 +1,4 @@
-"""Texts of the page Import."""
+"""Texts of the Import page."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -40,14 +40,14 @@ _UNITS = {
 
 
 def series_text(series: SeriesRow) -> str:
-    """Return number and description of a series."""
+    """Return the number and description of a series."""
     number = "–" if series.number is None else str(series.number)
     part = f" · {series.part}" if series.part else ""
     return f"{number} · {_allow_breaks(series.description) or tr('no description')}{part}"
 
 
 def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
-    """Return the contents of a series: its phases with times, or why it is left out; its images."""
+    """Return a series' phases with times, or why it is left out, and its image count."""
     images = tr_n(
         "{n} image",
         "{n} images",
@@ -74,7 +74,7 @@ def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
 
 
 def matrix_text(series: SeriesRow) -> str:
-    """Return matrix and spacing of a series, each in a line, "" where unknown."""
+    """Return the matrix and spacing of a series on separate lines, "" if unknown."""
     if series.n_slices == 0:
         return ""
     rows, columns = series.size
@@ -84,7 +84,7 @@ def matrix_text(series: SeriesRow) -> str:
 
 
 def _format_mm(length: float) -> str:
-    """Return a spacing to a hundredth; below a tenth to three significant digits."""
+    """Return a spacing with two decimals, below 0.1 mm with three significant digits."""
     return f"{length:.3g}" if length < 0.1 else f"{round(length, 2):g}"
 
 
@@ -94,7 +94,7 @@ def phase_text(index: int, times_s: Sequence[float] | None) -> str:
 
 
 def remedy_text(remedy: Remedy) -> str:
-    """Return what a remedy does, such as "Leave out phase 2 of series 5"; "" if not for this page.
+    """Return what a remedy does, or "" if this page cannot apply it.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def remedy_text(remedy: Remedy) -> str:
 
 
 def _group_text(group: Iterable[Selector]) -> str:
-    """Return the parts that selectors match, the narrowest first."""
+    """Return a description of the parts that selectors match, the narrowest first."""
     values: dict[str, list[str]] = {}
     for selector in group:
         values.setdefault(selector.key, []).append(selector.value)
@@ -197,7 +197,7 @@ def found_text(studies: Sequence[FoundStudy]) -> str:
 
 
 def clock_text(exam: Exam | None) -> str:
-    """Return the clocks that order and time the phases, and why; "" where there are none."""
+    """Return a text on the clocks that order and time the phases; "" if there are none."""
     if exam is None or len(exam.stacks) == 1:
         return ""
     chosen = exam.choice.chosen
@@ -210,7 +210,7 @@ def clock_text(exam: Exam | None) -> str:
 
 
 def kept_text(kept: Sequence[tuple[str, object]]) -> str:
-    """Return the facts that are kept of the headers, and what is left out."""
+    """Return a text on the header facts that are kept, and on what is left out."""
     parts = ", ".join(
         f"{_KEPT_NAMES.get(name, name)} {value}{_UNITS.get(name, '')}" for name, value in kept
     )
@@ -248,7 +248,7 @@ def result_text(
 
 
 def _allow_breaks(text: str) -> str:
-    """Return a text that may be wrapped after the punctuation in names."""
+    """Return a text that may wrap after punctuation in names."""
     for mark in "_-./":
         text = text.replace(mark, f"{mark}{_MAY_BREAK}")
     return text

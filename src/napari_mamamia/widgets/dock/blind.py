@@ -1,4 +1,4 @@
-"""The flow of blind reading: shown in the header, pages locked, ended only with a record."""
+"""Controller of blinded reading: header text, locked pages, and recorded unblinding."""
 
 from qtpy.QtCore import Signal
 
@@ -20,9 +20,9 @@ _OF_STUDY = tr("A study keeps hidden data hidden in its window: only its lead ma
 
 
 class BlindFlow(WindowPart):
-    """Follows the blinding. `ended` reports that a blind reading was ended and recorded.
+    """Follows the blinding. `ended` reports that a blinded reading was ended and recorded.
 
-    The data set is opened again then, because the open one holds none of the hidden data.
+    The data set is opened again then, because the open one contains none of the hidden data.
     """
 
     ended = Signal()
@@ -51,11 +51,11 @@ class BlindFlow(WindowPart):
         self._follow_blinding()
 
     def why_shut(self, page: str) -> str:
-        """Return why a page is locked, "" if it is not."""
+        """Return why a page is locked, or "" if it is not."""
         return why_hidden(self._session.blinding, PAGES[page])
 
     def end(self) -> None:
-        """Show all hidden data, once the end is recorded for the open case."""
+        """Show all hidden data after the end of blinding is recorded for the open case."""
         if not self._session.blinding.is_blind:
             return
         if self._session.study:

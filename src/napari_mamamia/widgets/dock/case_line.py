@@ -29,16 +29,16 @@ _COLOURS: Final = {
     "prompts": MASK_COLOURS[Role.PREDICTION],
     "measure": "#FFD24D",
 }
-"""Drawing colour of each tool owner; others are grey."""
+"""Drawing colour for each owner of the active tool; other owners are grey."""
 _OTHER: Final = "#CCCCCC"
 
 
 class CaseLine(ReadingOrder, QToolBar):
-    """Above the image: case and position, hanging steps, active tool, saved state, reader.
+    """The line above the image: case and position, hanging steps, active tool, saved state, reader.
 
-    It borrows most of its controls from the header and from the hanging's bar, so that nothing is
-    shown twice. `turn_off_wanted` requests to turn the tool off, `panel_wanted` the panel, which
-    shows a message.
+    Most of its controls are borrowed from the header and the hanging bar, so that nothing is shown
+    twice. The signal `turn_off_wanted` requests to turn the tool off; `panel_wanted` requests the
+    panel, which shows a message.
     """
 
     turn_off_wanted = Signal()
@@ -71,7 +71,7 @@ class CaseLine(ReadingOrder, QToolBar):
         bar.walked.connect(self._show_hanging)
 
     def settle(self) -> None:
-        """Take the controls over, in the window."""
+        """Take over the controls after the line is in the window."""
         header, bar = self._header, self._bar
         self._add_controls(header.previous, header.case, header.position, header.next)
         self._line.addSpacing(10)
@@ -86,14 +86,14 @@ class CaseLine(ReadingOrder, QToolBar):
         self._fit_words()
 
     def give_back(self) -> None:
-        """Return the controls to the header and the bar."""
+        """Return the controls to the header and the hanging bar."""
         self._header.take_back()
         self._bar.take_back()
         while self._line.count():
             self._line.takeAt(0)
 
     def show_tool_name(self, tool: MouseTool | None) -> None:
-        """Show the active tool, in the colour that it draws with."""
+        """Show the name of the active tool in its drawing colour."""
         self.armed.setVisible(tool is not None)
         if tool is None:
             self._fit_words()  # its omitted controls have room again
@@ -106,7 +106,7 @@ class CaseLine(ReadingOrder, QToolBar):
         refresh_accessible_text(self.armed)
 
     def show_notice(self, level: Level, text: str) -> None:
-        """Show that the hidden panel has a message; "" for none."""
+        """Show that the hidden panel has a message; "" removes the notice."""
         self.notice.setVisible(bool(text))
         sign = tr("Note") if level is Level.HINT else tr("Warning")
         self.notice.setText(f"▸ {sign}")
@@ -114,7 +114,7 @@ class CaseLine(ReadingOrder, QToolBar):
         refresh_accessible_text(self.notice)
 
     def resizeEvent(self, event: Any) -> None:
-        """Shorten the steps to their numbers if their names do not fit."""
+        """Shorten the hanging steps to their numbers if their names do not fit."""
         super().resizeEvent(event)
         self._fit_words()
 
@@ -148,9 +148,9 @@ class CaseLine(ReadingOrder, QToolBar):
         self._fit_words()
 
     def _fit_words(self) -> None:
-        """Shorten texts that do not fit: first steps, then the active tool, last the case.
+        """Shorten texts that do not fit: first the steps, then the active tool, last the case.
 
-        The steps are in the menu, too, and the image shows how to use the active tool.
+        The steps are also in the menu, and the image shows how to use the active tool.
         """
         steps = () if self._plan is None else self._plan.steps
         for level in range(4):
@@ -164,7 +164,7 @@ class CaseLine(ReadingOrder, QToolBar):
 
 
 def fix_bar(bar: QToolBar, name: str) -> None:
-    """Keep a tool bar fixed and out of napari's menus; name Qt's own button."""
+    """Make a tool bar fixed, keep it out of napari's menus, and name Qt's extension button."""
     named(bar, name, "")
     bar.setMovable(False)
     bar.toggleViewAction().setVisible(False)

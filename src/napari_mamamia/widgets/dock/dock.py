@@ -1,4 +1,4 @@
-"""The dock "MAMA-MIA": header and pages of one viewer. It alone holds the viewer."""
+"""The MAMA-MIA dock: header and pages of one viewer. Only this module holds the viewer."""
 
 from collections.abc import Callable
 from functools import partial
@@ -41,12 +41,12 @@ from napari_mamamia.widgets.viewer.scene import Scene
 
 _WIDTH: Final = 340
 _MARGIN: Final = 8
-_LEADERBOARD_SHARE: Final = 0.45
-"""Share of the window's height, chosen by eye: seven teams are visible at 720 pixels."""
+_RESULTS_SHARE: Final = 0.45
+"""Results' share of the window's height, chosen by eye: shows seven teams at 720 pixels."""
 
 
 class MamamiaDock(ReadingOrder, DockParts):
-    """The panel; one for each viewer.
+    """The panel; there is one for each viewer.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         return self.pages.page
 
     def fill_step_by_step(self) -> None:
-        """Place the pages step by step in a docked panel; then fit it."""
+        """Create the pages of a docked panel step by step, then fit the panel's size."""
         steps = [step for name in self.pages.still_to_come for step in self.page_steps(name)]
         held = (self.results, *self.results.pages)
         steps += [partial(self._leave_offscreen_parent, widget) for widget in held]
@@ -120,7 +120,7 @@ class MamamiaDock(ReadingOrder, DockParts):
             widget.hide()
 
     def _end_offscreen_parent(self) -> None:
-        """Delete the offscreen window: one that outlives the application ends the program."""
+        """Delete the offscreen window; a window that outlives the application causes a crash."""
         if self.offscreen_parent is not self:
             direct = Qt.FindChildOption.FindDirectChildrenOnly
             for widget in self.offscreen_parent.findChildren(QWidget, options=direct):
@@ -129,31 +129,27 @@ class MamamiaDock(ReadingOrder, DockParts):
             self.offscreen_parent = self
 
     def open_data_set(self, path: Path, case_id: str | None = None) -> None:
-        """Open a data set and, if named, a case of it."""
+        """Open a data set and, if given, one of its cases."""
         self.cases_flow.open_data_set(path, case_id)
 
-    def open_study(self, folder: Path, who: str = "") -> None:
-        """Open a review study, as one of its people if named."""
-        self.review_flow.open_study(folder, who)
-
     def import_dicom(self, source: Path) -> None:
-        """Show the content of a DICOM folder or zip, to import cases from it."""
+        """Show the contents of a DICOM folder or zip file, to import cases from it."""
         self.import_flow.look(source)
 
-    def show_leaderboard(self) -> None:
-        """Show the leaderboard below the image."""
-        self.results.show_leaderboard()
-        self.docking.make_room(_LEADERBOARD_SHARE)
-        self.bottom.show_step_by_step(_LEADERBOARD_SHARE)
+    def show_results(self, name: str) -> None:
+        """Show a tab of the results below the image, if a feature provides this tab."""
+        self.results.show_extra(name)
+        self.docking.make_room(_RESULTS_SHARE)
+        self.bottom.show_step_by_step(_RESULTS_SHARE)
 
     def predict(self) -> None:
-        """Show the page Predict and start, if a case is open and nothing is hidden."""
+        """Show the Predict page and start, if a case is open and nothing is hidden."""
         self.show_page("Predict")
         if not self.blind.why_shut("Predict"):
             self.predict_flow.start(None)
 
     def close_down(self) -> bool:
-        """Save unsaved changes and stop all jobs, because the window closes; False if not saved."""
+        """Save changes and stop all jobs when the window closes; return False if saving failed."""
         # First of all: stopping all jobs would stop a save that is running.
         all_saved = self.editing.save_now()
         for call_on_close in self.on_close:
@@ -279,28 +275,19 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.cases_page.protocol_wanted.connect(self.protocols.ask)
         self.dropping.cases_wanted.connect(lambda: self.show_page("Cases"))
         self.dropping.dicom_dropped.connect(self.import_dicom)
-        self.dropping.study_dropped.connect(self.open_study)
+        self.cases_flow.folder_recognised.connect(lambda opener, path: opener.open(self, path))
 
     def _connect_many(self) -> None:
-        """Connect the actions of the work list on all cases."""
+        """Connect the actions of the work list that affect all cases."""
         page = self.cases_page
         page.predict_wanted.connect(self.predict_flow.all.start)
-        page.leaderboard_wanted.connect(self.show_leaderboard)
+        self.follow_results_button(page.leaderboard, page.leaderboard_wanted, "Leaderboard")
         page.page_wanted.connect(self.show_page)
 
     def _connect_review(self) -> None:
         self.score_page.batch_wanted.connect(lambda: self.show_page("Batch scoring"))
         self.events.added.connect(self.results.log.add)
         self.reviewing.changed.connect(self.legend.show_text)
-        self._connect_leaderboard()
-
-    def _connect_leaderboard(self) -> None:
-        flow = self.leaderboard_flow
-        self.cases_flow.ranking_chosen.connect(flow.open_ranking)
-        self.dropping.ranking_dropped.connect(flow.open_ranking)
-        flow.shown.connect(self.show_leaderboard)
-        flow.case_wanted.connect(self.results_review.leave)
-        self.results_review.case_wanted.connect(flow.leave)
         self.results_review.picture_wanted.connect(self.step_flow.begin_case)
 
     def _list_actions(self) -> dict[str, Callable[..., object]]:
@@ -328,7 +315,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         fit_slider_texts(main_view(self.viewer))
 
     def _focus_image(self) -> None:
-        if not self.results.leaderboard.has_keyboard():  # keyboard users keep the focus there
+        if not self.results.has_keyboard():  # keyboard users keep the focus there
             focus_canvas(self.viewer)
 
     def _show_unfolded(self, act: Callable[[], object]) -> None:
@@ -336,21 +323,21 @@ class MamamiaDock(ReadingOrder, DockParts):
         act()
 
     def _come_back(self) -> bool:
-        """Show the panel again on Esc, if the image was alone and no tool is active."""
+        """Show the panel again on Esc if only the image was visible and no tool is active."""
         is_due = self.fold.is_alone and self.active_tool.tool is None
         if is_due:
             self.fold.unfold()
         return is_due
 
     def _give_room(self, is_list: bool) -> None:
-        """Give the work list the image area, or the room next to the image."""
+        """Give the work list the image area, or the space next to the image."""
         self._is_list = is_list
         self.header.show_image_controls(not is_list)
         self.step_flow.follow_picture(not is_list)
         self._set_wide(is_list)
 
     def _share_room(self, has_results: bool) -> None:
-        """Stack the list's lines if results leave no room for them side by side."""
+        """Stack the controls of the list if the results leave too little width for one line."""
         if self._is_list:
             self._set_wide(True)  # the width for which it is measured
             lines = (self._top.minimumSize(), self.cases_page.minimumSizeHint())
@@ -359,7 +346,7 @@ class MamamiaDock(ReadingOrder, DockParts):
             self._set_wide(not has_results or needed <= room)
 
     def _set_wide(self, is_wide: bool) -> None:
-        """Put the header next to the steps while the list fills the image area, to save rows."""
+        """Put the header next to the steps while the list fills the image area, to save height."""
         ways = QBoxLayout.Direction
         self._top.setDirection(ways.RightToLeft if is_wide else ways.TopToBottom)
         self._top.setStretchFactor(self.header, 1 if is_wide else 0)

@@ -1,4 +1,4 @@
-"""The panel in the viewer's window: docked, moved by napari, closed, within the screen."""
+"""The panel in the viewer's window: docking, moving, closing, and fitting to the screen."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -22,9 +22,10 @@ _LENT: Final = tr("napari's {} are hidden until the results are folded")
 _LETTERS: Final = 46
 _MOST_SHARE: Final = 0.4
 _MOST_NEEDED: Final = 0.55
-"""The panel's width: the number of average letters, and its largest share of the window for these;
-a
-page that needs more gets up to the second share: at 1280 pixels and text of 200 %.
+"""Width limits of the panel: average letters, and the largest shares of the window's width.
+
+The first share limits the width for the letters; a page that needs more width gets up to the second
+share, for example at 1280 pixels with text at 200 %.
 """
 _SMALLEST: Final = (1024, 600)
 _TOO_SMALL: Final = tr(
@@ -35,15 +36,15 @@ _SHRUNK: Final = tr(
     "This window needs {} x {} pixels, but it has {} x {}: enlarge it, or fold the panel with F9."
 )
 _OF_SCREEN: Final = 0.85
-"""Share of a small screen from which a window counts as maximal. Ours: the first window takes 0.9
-of
-the screen's height.
+"""Share of a small screen from which a window counts as maximised.
+
+Our choice: the first window takes 0.9 of the screen's height.
 """
 _SIZE_SETTLES_MS: Final = 300
 _LAID_OUT_MS: Final = 200
-"""Time until pages are laid out in another font; chosen by eye."""
+"""Time in ms until pages are laid out with another font; chosen by eye."""
 _BARS: Final = 60
-"""Pixels of the window's menu and status bar; chosen by eye."""
+"""Height in pixels of the window's menu and status bar; chosen by eye."""
 _NOT_SAVED: Final = tr(
     "Your mask is not saved, so the window stays open: fix the problem shown "
     "above and save, or close the window again to lose the last changes"
@@ -53,9 +54,9 @@ _NOT_SAVED: Final = tr(
 class Docking(WindowPart):
     """Follows the panel and its window.
 
-    `shown` reports that the panel became visible, `hidden` that its controls were hidden, `closed`
-    that it was closed, `window_came` that the user returned to the window, `fitting`, once, that
-    the window will be moved into its screen.
+    Signals: `shown` reports that the panel became visible, `hidden` that its controls were hidden,
+    `closed` that it was closed, and `window_came` that the user returned to the window. `fitting`
+    is emitted once, before the window is moved into its screen.
 
     Parameters
     ----------
@@ -118,13 +119,13 @@ class Docking(WindowPart):
         watch_font(self._follow_font)
 
     def put_aside(self) -> None:
-        """Hide with the dock, which was closed: open data stay open for its return."""
+        """Hide together with the closed dock; open data are kept until the dock is shown again."""
         self.closed.emit()
         if self.home is not None:
             self.home.hide()
 
     def make_room(self, share: float) -> None:
-        """Hide napari's docks on the left if `share` of the height is needed below them."""
+        """Hide napari's docks on the left if the results need `share` of the height below them."""
         window = self._main_window
         if not isinstance(window, QMainWindow):
             return
@@ -166,7 +167,7 @@ class Docking(WindowPart):
         return False
 
     def take_width(self) -> None:
-        """Give the dock the width of its letters, or the width that its pages need."""
+        """Set the dock's width for its letters, or to the width that its pages need."""
         window = self._panel.window()
         if self.home is None or not isinstance(window, QMainWindow):
             return
@@ -179,12 +180,12 @@ class Docking(WindowPart):
         window.resizeDocks([self.home], [width], Qt.Orientation.Horizontal)
 
     def widen(self, width: int) -> None:
-        """Widen the dock if a new page needs more room."""
+        """Widen the dock if a new page needs more space."""
         if width > self._panel.contentsRect().width() and not self.is_filling:
             self.take_width()
 
     def _follow_font(self, _event: object = None) -> None:
-        """Follow a new text size, once the pages are laid out with it."""
+        """Apply a new font size after the pages are laid out with it."""
         call_later(self._panel, lambda: self.widen(self._width()), after_ms=_LAID_OUT_MS)
 
     def _follow_panel(self, event: QEvent) -> None:
@@ -198,7 +199,7 @@ class Docking(WindowPart):
             self.hidden.emit()  # a minimised window keeps its tool active
 
     def _note_dock(self) -> None:
-        """Remember the docks that napari puts the panel into, and detect removal of its own."""
+        """Remember the docks that contain the panel, and detect the removal of its own dock."""
         dock = self._panel.parent()
         if isinstance(dock, QDockWidget):
             self.docks.append(dock)
@@ -206,7 +207,7 @@ class Docking(WindowPart):
             self._orphaned.start()
 
     def _outlive_dock(self) -> None:
-        """Stay in the window after something removed the dock."""
+        """Stay in the window after the dock was removed."""
         if self._panel.parent() is not None:
             return
         self.home, self.docks = None, []
@@ -220,12 +221,12 @@ class Docking(WindowPart):
 
     @property
     def _main_window(self) -> QWidget:
-        """The viewer's window, even while the panel floats or its dock is closed."""
+        """The viewer's window, even while the panel is floating or its dock is closed."""
         view = main_view(self._scene.viewer)
         return self._panel.window() if view is None else view.window()
 
     def _fit_later_(self) -> None:
-        """Measure the pages in an iteration of its own: they are styled for it first, 40 ms."""
+        """Measure the pages in a separate iteration, because styling them takes 40 ms first."""
         if not self._is_fitted and self.home is not None and not self.is_filling:
             self._width()
             call_later(self._panel, self._fit_into_screen)
@@ -236,7 +237,7 @@ class Docking(WindowPart):
         self._fit_later_()
 
     def _fit_into_screen(self) -> None:
-        """Move the window into its screen, once: napari shows it after it created the docks."""
+        """Move the window into its screen once; napari shows it after creating the docks."""
         window = self._panel.window()
         if self._is_fitted or self.home is None or not isinstance(window, QMainWindow):
             return
@@ -252,7 +253,7 @@ class Docking(WindowPart):
             self._notifier.hint(_PUT_AWAY.format(" and ".join(away)))
 
     def _report_size(self) -> None:
-        """Report the size that the window needs if it is too small; clear that when it fits."""
+        """Report the required size if the window is too small; remove the report when it fits."""
         window = self._main_window
         if not self._is_fitted or not isinstance(window, QMainWindow) or window.isHidden():
             return
@@ -266,7 +267,7 @@ class Docking(WindowPart):
         self._last_said = text
 
     def _warn_twice(self, text: str) -> None:
-        """Warn, and again after the first list and the first case: each clears the line."""
+        """Warn now, and again after the first list and the first case, which clear the message."""
         clearing = {"list", "open"}
 
         def warn_again(ticket: RunningJob, _outcome: object) -> None:
@@ -278,9 +279,9 @@ class Docking(WindowPart):
         self._jobs.ended.connect(warn_again)
 
     def _follow_window(self, event: Any) -> bool:
-        """Save before the window closes; if that fails, keep it open once.
+        """Save before the window closes; if saving fails, keep the window open once.
 
-        `viewer.close()` removes the layers first, and then there is no window to keep.
+        This does not work for `viewer.close()`, which removes the layers first.
         """
         if event.type() == QEvent.Type.WindowActivate:
             self.window_came.emit()
@@ -299,18 +300,18 @@ class Docking(WindowPart):
 
 
 _LEAST_IMAGE: Final = 400
-"""Least width of the image in pixels; chosen by eye."""
+"""Minimum width of the image in pixels; chosen by eye."""
 
 
 _SHARE: Final = (0.92, 0.90)
 _MOST: Final = (1600, 1000)
-"""A first window takes this share of the screen, and at most these pixels; ours."""
+"""Maximum size of a first window in pixels; our choice."""
 
 
 def find_screen_room(window: QWidget) -> QRect:
-    """Return the available area of the screen with the window's centre.
+    """Return the available area of the screen that contains the window's centre.
 
-    `QWidget.screen` is still the first one when napari has just moved its window.
+    `QWidget.screen` is still the first screen if napari has just moved its window.
     """
     screen = QGuiApplication.screenAt(window.frameGeometry().center()) or window.screen()
     return screen.availableGeometry()
@@ -331,10 +332,10 @@ def find_first_place(window: QMainWindow) -> QRect:
 
 
 def say_too_small(window: QMainWindow) -> str:
-    """Return the size that a window smaller than 1024 x 600 pixels needs, "" if it fits.
+    """Return the size that a window below 1024 x 600 pixels needs, or "" if it fits.
 
-    On a screen of little more than that, the room is what most of the screen has; a lack of the
-    screen itself is reported at the start. A minimised window still has its size.
+    On a screen that is hardly larger, the available area is most of the screen; a screen that is
+    too small is reported at the start. A minimised window keeps its size.
     """
     ratio, room = window.devicePixelRatioF(), find_screen_room(window)
     sizes = [round(ratio * length) for length in (window.width(), window.height())]
@@ -347,8 +348,8 @@ def say_too_small(window: QMainWindow) -> str:
 def fit_window(window: QMainWindow, width: int) -> list[str]:
     """Move a window into its screen.
 
-    If our dock of `width` and napari's docks on the left leave no room for the image, napari's
-    docks are hidden; its menu Window shows them again.
+    If our dock of `width` and napari's docks on the left leave too little space for the image,
+    napari's docks are hidden. The user can show them again from napari's Window menu.
 
     Returns
     -------
@@ -373,7 +374,7 @@ def _title_of(dock: QDockWidget) -> str:
 
 
 def _room_of(window: QMainWindow) -> QRect:
-    """Return the area for the inside of a window: the screen without its bars and our frame."""
+    """Return the inner area available to a window: the screen without its bars and frame."""
     whole, inside = window.frameGeometry(), window.geometry()
     return find_screen_room(window).adjusted(
         inside.left() - whole.left(),

@@ -1,6 +1,6 @@
-"""Drops on the window: DICOM, a study, a ranking, a data set; napari handles the rest.
+"""Drops on the window: DICOM, studies, rankings and data sets; others are left to napari.
 
-Without this, napari asks for each folder which of its readers to use.
+Otherwise napari asks for each folder which reader plugin to use.
 """
 
 from pathlib import Path
@@ -11,6 +11,7 @@ from qtpy.QtGui import QGuiApplication
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.features import find_opener
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.base.blinding import NOTHING_ELSE
@@ -20,54 +21,51 @@ from napari_mamamia.widgets.controls.drops import dropped_paths
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _FOR_NAPARI: Final = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.ShiftModifier
-"""With Alt napari asks for the reader, with Shift it stacks: then the drop is left to napari."""
+"""Modifiers that leave a drop to napari: Alt to choose a reader, Shift to stack."""
 
 
 class Dropping(WindowPart):
     """Handles drops on the dock, and on napari's view while the dock exists.
 
-    `cases_wanted` requests the page with the cases of a dropped data set. The others carry a
-    folder: with DICOM files, of a study, with a ranking (or its ``rank.json``).
+    The signal `cases_wanted` requests the page with the cases of a dropped data set;
+    `dicom_dropped` carries a folder with DICOM files. Paths that a feature opens are passed to the
+    feature.
     """
 
     cases_wanted = Signal()
     dicom_dropped = Signal(object)
-    study_dropped = Signal(object)
-    ranking_dropped = Signal(object)
 
     def __init__(self, context: WindowContext, panel: QWidget, cases: CasesFlow) -> None:
         super().__init__(context)
         self._parts: list[QWidget] = []
+        self._panel = panel
         self._cases = cases
         self.watch_part(panel)
 
     def watch_part(self, part: QWidget) -> None:
-        """Handle drops on a part of the window that is ours."""
+        """Handle drops on one of our widgets in the window."""
         self._parts.append(part)
         part.setAcceptDrops(True)
         part.installEventFilter(self)
 
     def watch_view(self) -> None:
-        """Watch the viewer's own view, if it has a window; may be called again."""
+        """Watch the viewer's main view, if it has a window; may be called again."""
         view = main_view(self._scene.viewer)
         if view is not None:
             view.installEventFilter(self)
 
     def take(self, paths: list[Path]) -> bool:
-        """Open DICOM, a study, a ranking or a data set; return False if `paths` are none."""
+        """Open DICOM, a study, a ranking or a data set; return False for any other paths."""
         if not paths:
             return False
         is_one = len(paths) == 1
         try:
-            is_study = is_one and self._services.review.is_study(paths[0])
+            opener = find_opener(paths[0]) if is_one else None
         except SaveError as error:  # the share does not respond: it is not read for anything else
             self._notifier.warn(plain_text(error))
             return True
-        if is_study:
-            self.study_dropped.emit(paths[0])
-            return True
-        if is_one and self._services.ranks.is_ranking(paths[0]):
-            self.ranking_dropped.emit(paths[0])
+        if opener is not None:
+            opener.open(self._panel, paths[0])
             return True
         kind = self._services.recognise(paths[0]) if is_one else None
         if kind not in (None, LayoutKind.SINGLE_FILE, LayoutKind.DICOM):
@@ -80,7 +78,7 @@ class Dropping(WindowPart):
         return True
 
     def take_or_open(self, paths: list[Path]) -> None:
-        """Handle a drop on the dock; try to open unknown paths, so that the error is shown."""
+        """Handle a drop on the dock; try to open unknown paths too, so that the error is shown."""
         if not self.take(paths) and paths:
             self._open_path(paths[0])
 
@@ -89,7 +87,7 @@ class Dropping(WindowPart):
         self._cases.open_data_set(path)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Handle our drops before napari asks for a reader; on our parts all drops are ours."""
+        """Handle a drop before napari asks for a reader; drops on our widgets are always ours."""
         if any(watched is widget for widget in self._parts):
             return self._take_on_part(event)
         if event.type() != QEvent.Type.Drop:
@@ -105,7 +103,7 @@ class Dropping(WindowPart):
         return True
 
     def _take_on_part(self, event: Any) -> bool:
-        """Accept local files and folders: DICOM, a data set, or an error with its reason."""
+        """Accept local files and folders: open DICOM or a data set, or show an error."""
         if event.type() not in (QEvent.Type.DragEnter, QEvent.Type.Drop):
             return False
         paths = dropped_paths(event)

@@ -1,8 +1,8 @@
-"""Entry point of the panel: modules load in a thread, it is created step by step.
+"""Entry point of the panel: modules are imported in a thread, the panel is built in steps.
 
-A click imports this module, which imports nothing of the panel. Without a running event loop there
-is nobody to wait: napari's command line, a notebook and scripts get the panel at once, and
-`dock_of` completes a waiting one.
+A menu click imports this module, which imports nothing of the panel. Without a running event loop
+(napari's command line, notebooks and scripts) the panel is created at once, and `dock_of` completes
+a waiting panel.
 """
 
 import logging
@@ -19,6 +19,7 @@ from qtpy.QtCore import QEvent, Qt, QThread, QTimer
 from qtpy.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.features import import_window_parts
 from napari_mamamia.core.program.garbage import uncollected
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import (
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 DOCK_NAME: Final = "MAMA-MIA"
 _PANEL: Final = "mamamia_dock"
 _WIDTH: Final = 340
-"""The panel's name and least width, known without its modules."""
+"""Minimum width of the panel in pixels, known without importing its modules."""
 _PLACE: Final = "napari_mamamia.widgets.dock.place"
 _LOOK_MS: Final = 20
 _BROKEN: Final = tr(
@@ -58,7 +59,7 @@ _log = logging.getLogger(__name__)
 
 
 def guest_for_menu(page: str, use: "Use | None" = None) -> QWidget:
-    """Show the current viewer's panel on a page; return a placeholder for napari to dock."""
+    """Show the current viewer's panel on a page; return a placeholder widget for napari."""
     viewer = current_viewer()
     show_later(viewer, page, use)
     guest = QWidget()
@@ -68,9 +69,9 @@ def guest_for_menu(page: str, use: "Use | None" = None) -> QWidget:
 
 
 def show_later(viewer: Any, page: str, use: "Use | None" = None) -> None:
-    """Show the viewer's panel on a page, and call `use` with it.
+    """Show the viewer's panel on a page, and call `use` with the panel.
 
-    At once if the panel exists or no event loop runs; otherwise step by step.
+    This happens at once if the panel exists or no event loop runs, otherwise step by step.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def show_later(viewer: Any, page: str, use: "Use | None" = None) -> None:
 
 
 def finish_waiting(window: QWidget) -> None:
-    """Show waiting panels of a window at once."""
+    """Complete the waiting panels of a window at once."""
     waiting = window.findChild(WaitingPanel)
     if waiting is not None:
         waiting.finish()
@@ -101,17 +102,18 @@ def finish_waiting(window: QWidget) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """A page to show, and a callback for the panel."""
+    """A request to show a page, with a callback that receives the panel."""
 
     page: str
     use: "Use | None"
 
 
 class WaitingPanel(QWidget):
-    """Placeholder in the panel's dock while it loads; closing it cancels the request.
+    """Placeholder in the panel's dock while it loads; closing it cancels the requests.
 
-    The panel is created in that dock, hidden below the text, and replaces it once the requested
-    page is complete: Qt styles widgets again each time they move.
+    The panel is created in the same dock, hidden below the text, and replaces the text when the
+    requested page is complete. Moving a finished panel into the dock would make Qt style its
+    widgets again.
     """
 
     _home: Any = None
@@ -140,12 +142,14 @@ class WaitingPanel(QWidget):
             Thread(target=self._import_panel, name="mamamia imports").start()
 
     def ask(self, request: PageRequest) -> None:
-        """Add a request; of several pages the last is shown."""
+        """Add a request; of several requested pages, the last one is shown."""
         self._asked.append(request)
         if self._home is not None:
             self._show_words()
 
     def finish(self) -> None:
+        """Complete the panel at once, and run all requests."""
+        self._imported = self._imported or outcome_of(_import_panel)
         """Complete the panel at once, and run all requests."""
         self._imported = self._imported or outcome_of(lambda: import_module(_PLACE))
         outcome = outcome_of(self._take_turns)
@@ -155,7 +159,7 @@ class WaitingPanel(QWidget):
         self._give_way(is_gradual=False)
 
     def event(self, event: QEvent) -> bool:
-        """Survive the removal of its dock, in which the panel is created."""
+        """Survive the removal of the dock in which the panel is created."""
         if event.type() == QEvent.Type.ParentChange and self._home and self.parent() is None:
             self._leave_dock()
         return bool(super().event(event))
@@ -164,7 +168,7 @@ class WaitingPanel(QWidget):
         # Each full collection would visit all of napari's objects again: 0.2 to 0.5 s, with the
         # interpreter's lock held.
         with uncollected():
-            self._imported = outcome_of(lambda: import_module(_PLACE))
+            self._imported = outcome_of(_import_panel)
 
     def _go_on(self) -> None:
         outcome = outcome_of(self._take_turn)
@@ -174,7 +178,7 @@ class WaitingPanel(QWidget):
             self._give_way(is_gradual=True)
 
     def _take_turn(self) -> bool:
-        """Run one step: panel, then requested pages; return whether to continue."""
+        """Run one step for the panel or a requested page; return whether steps remain."""
         if self._asked and self._home is None:
             self._show_words()
         elif isinstance(self._imported, Failed):
@@ -212,7 +216,7 @@ class WaitingPanel(QWidget):
             pass
 
     def _list_due(self) -> list[PageRequest]:
-        """Return the requests to run: a page followed by another need not be shown."""
+        """Return the requests to run; a page followed by another page need not be shown."""
         return [
             request
             for request in self._asked
@@ -227,7 +231,7 @@ class WaitingPanel(QWidget):
             _fulfil_request(self._viewer, request, is_gradual)
 
     def _take_back(self) -> None:
-        """Cancel the requests; a panel that was begun is completed and used by the next request."""
+        """Cancel the requests; a panel under construction is completed for the next request."""
         self._asked.clear()
         if self._panel is None:
             self._leave_window()
@@ -252,7 +256,7 @@ class WaitingPanel(QWidget):
         show_error(tr(text).format(_=type(error).__name__, error=error))
 
     def _drop_panel(self) -> None:
-        """Remove the parts of a panel that could not be created."""
+        """Remove the widgets of a panel that could not be created."""
         panel, self._panel = self._panel, None
         self._leave_window()
         if panel is not None:
@@ -260,7 +264,7 @@ class WaitingPanel(QWidget):
             panel.deleteLater()
 
     def _leave_window(self) -> None:
-        """Delete itself, and leave the dock to the panel; without one, delete it too."""
+        """Delete the placeholder, and also the dock unless the panel uses it."""
         self._look.stop()
         home, self._home = self._home, None
         if home is not None and self._panel is None:
@@ -270,11 +274,16 @@ class WaitingPanel(QWidget):
 
 
 def _send_away(viewer: Any, widget: QWidget) -> None:
-    """Remove a widget from the window, with the dock that napari created for it."""
+    """Remove a widget from the window together with the dock that napari created for it."""
     with suppress(LookupError):  # the caller of the command has not docked it
         viewer.window.remove_dock_widget(widget)
     widget.setParent(None)
     widget.deleteLater()
+
+
+def _import_panel() -> None:
+    import_module(_PLACE)
+    import_window_parts()
 
 
 def _is_imported() -> bool:

@@ -1,7 +1,7 @@
-"""Reading mode: napari's panels hidden, a line above the image, the panel folded.
+"""Reading mode: napari's panels are hidden, and a line above the image replaces our panel.
 
-napari's panels, menu and status line take half of the width from the image, so they are hidden, and
-restored unchanged. None of it is saved in napari's own settings.
+napari's panels, menu and status bar take half of the width from the image. They are hidden in
+reading mode and restored unchanged afterwards. Nothing of this is saved in napari's settings.
 """
 
 from collections.abc import Callable
@@ -26,17 +26,16 @@ _STRIP: Final = 24
 
 
 _NAPARIS: Final = ("layer list", "layer controls")
-"""Names of napari's own docks; those of other plugins stay."""
+"""Names of napari's own docks; docks of other plugins stay visible."""
 
 
 class ReadingMode(WindowPart):
-    """Hides napari's controls during reading; `is_on` tells whether it does.
+    """Hides napari's controls during reading; `is_on` says whether reading mode is active.
 
-    `entering` is emitted before anything is hidden, `leaving` before it is restored, and when the
-    window closes.
-
-    The window's geometry before its first size, and before it grew for its content (on a low
-    screen), is remembered and restored before napari saves a size that no user chose.
+    The signal `entering` is emitted before anything is hidden, `leaving` before it is restored, and
+    when the window closes. The window geometry before reading mode, and before the window grew for
+    its content on a low screen, is restored before napari saves its settings. Otherwise napari
+    would save a size that no user chose.
     """
 
     entering = Signal()
@@ -56,14 +55,14 @@ class ReadingMode(WindowPart):
         self._own_places: list[QRect] = []
 
     def toggle(self) -> None:
-        """Enter or leave."""
+        """Enter or leave reading mode."""
         if self.is_on:
             self.leave()
         else:
             self.enter()
 
     def begin(self) -> None:
-        """Enter in a window that was just shown, and size it if the user has set no size."""
+        """Enter reading mode in a new window, and size the window if the user has set no size."""
         window = self._find_window()
         self.enter()
         if window is None or has_own_window_size() or window.isMaximized():
@@ -98,7 +97,7 @@ class ReadingMode(WindowPart):
         self.entered.emit()
 
     def leave(self) -> None:
-        """Show again what was visible before."""
+        """Show the controls again that were visible before."""
         if not self.is_on:
             return
         self.leaving.emit()
@@ -153,9 +152,10 @@ class ReadingMode(WindowPart):
 
 
 class PanelFold(WindowPart):
-    """Folds the panel to a strip at the window's edge, or shows only the image and its line.
+    """Collapses the panel to a strip at the window's edge, or shows only image and line.
 
-    Shortcuts of a hidden widget do not work, so that the panel's own move to the strip or the line.
+    Shortcuts of a hidden widget do not work, so that the panel's shortcuts are moved to the strip
+    or the line.
     """
 
     def __init__(
@@ -183,22 +183,22 @@ class PanelFold(WindowPart):
         self._notifier.said.connect(self._keep_message)
 
     def follow_results(self, bottom: BottomDock) -> None:
-        """Hide the results too, while the image is alone."""
+        """Also hide the results while only the image is shown."""
         self._bottom = bottom
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return the actions of the panel's keys, by the names of the table."""
+        """Return the actions of the panel's shortcuts, by their names in the table."""
         return {"panel": self.toggle, "alone": self.toggle_alone}
 
     def toggle(self) -> None:
-        """Fold the panel to its strip, or show it."""
+        """Collapse the panel to its strip, or show it."""
         if self.is_folded:
             self.unfold()
         else:
             self.fold()
 
     def toggle_alone(self) -> None:
-        """Show only the image and its line, or the panel again."""
+        """Show only the image and its line, or show the panel again."""
         if self.is_alone:
             self.unfold()
             return
@@ -258,8 +258,9 @@ class PanelFold(WindowPart):
 class WorkListRoom(WindowPart):
     """Gives the work list the image area while no case is open in reading mode.
 
-    The image returns as soon as a case is being opened, so that its layers find the canvas visible
-    and at its size. `taken` carries whether the list has the room, before it takes it.
+    The image returns as soon as a case is being opened, so that the canvas is visible and has its
+    final size before layers are added. The signal `taken` carries whether the list gets the image
+    area, before it takes it.
     """
 
     taken = Signal(bool)

@@ -1,4 +1,4 @@
-"""The flow of the header: case, masks and jobs, and the navigation by header and keys."""
+"""Controller of the header: case, masks, jobs, and navigation by header and shortcuts."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
 _CLEARS_MESSAGE = ("list", "open", "predict", "export", "report")
-"""Jobs that the user starts: a message about earlier work is out of date then."""
+"""Jobs that the user starts; they clear messages about earlier work."""
 
 
 class HeaderFlow(WindowPart):
@@ -93,7 +93,7 @@ _LOOKING = tr("Finding the tumour")
 
 
 class Jumping(WindowPart):
-    """Finds the next position to show, and goes there."""
+    """Finds the next position to show, and moves the view there."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Jumping(WindowPart):
         self._pages = pages
 
     def to_lesion_or_error(self) -> None:
-        """Go to the next error or uncertain region if shown, else to the tumour."""
+        """Go to the next error or uncertain region if these are shown, otherwise to the tumour."""
         if self._reviewing.is_on:
             self._reviewing.next_error()
         elif self._pages.page == "Predict" and self._doubt.is_shown:
@@ -117,14 +117,14 @@ class Jumping(WindowPart):
             self.to_lesion()
 
     def to_previous_error(self) -> None:
-        """Go to the previous error or uncertain region; if none is shown, show the agreement."""
+        """Go to the previous error or uncertain region; if neither is shown, show the agreement."""
         if self._reviewing.is_on or self._pages.page != "Predict" or not self._doubt.is_shown:
             self._reviewing.previous_error()
         else:
             self._doubt.previous()
 
     def to_lesion(self) -> None:
-        """Go to the largest part of the most important visible mask."""
+        """Go to the largest component of the most important visible mask."""
         layer = self._scene.shown_mask()
         if layer is None and self._reviewing.is_on:
             layer = self._scene.layer(Role.REFERENCE)

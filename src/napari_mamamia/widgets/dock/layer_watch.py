@@ -1,4 +1,4 @@
-"""Layers that a user, or another plugin, adds to the viewer or removes."""
+"""Handling of layers that the user or another plugin adds or removes."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from napari_mamamia.widgets.viewer.projecting import Projecting
 
 
 class LayerWatch(WindowPart):
-    """Adopts a case that was added in another way, and reacts if a user deletes our layers."""
+    """Adopts a case that was added by other means, and reacts if the user deletes our layers."""
 
     def __init__(
         self,
@@ -49,17 +49,17 @@ class LayerWatch(WindowPart):
         events.removed.connect(self._on_removed)
 
     def adopt_later(self) -> None:
-        """Adopt a case of the viewer, once all its layers are there."""
+        """Adopt a case of the viewer after all its layers were added."""
         self._adopt.start()
 
     def _adopt_case(self) -> None:
         self._editing.save_if_needed(lambda saved: self._opening.adopt() if saved else None)
 
     def _close_case(self) -> None:
-        """Close a case without phases, once napari has removed the selected layers.
+        """Close a case whose phases were deleted, after napari has removed the selected layers.
 
-        Other layers of the case are removed with it, which must not happen while napari iterates
-        over them.
+        Closing also removes other layers of the case, which must not happen while napari iterates
+        over the layers.
         """
         if self._scene.layer(Role.PHASE) is None:
             self._editing.save_if_needed(lambda _saved: self._session.close_case())
@@ -75,16 +75,16 @@ class LayerWatch(WindowPart):
             self.adopt_later()
 
     def _hide_foreign(self) -> None:
-        """Remove all layers that were there before a blind reading began."""
+        """Remove all layers that existed before a blinded reading began."""
         if self._session.blinding.is_blind:
             for layer in self._scene.viewer.layers:
                 self._hide_layer(layer)
             self._scene.viewer.status = ""
 
     def _hide_layer(self, layer: Any) -> None:
-        """Hide a layer that was added in another way, which may be a mask; it is removed soon.
+        """Hide a layer that was added by other means and may be a mask, and remove it later.
 
-        Not removed at once, because napari has not finished adding it.
+        The layer is not removed at once, because napari has not finished adding it.
         """
         layer.visible = False
         layer.metadata = {}

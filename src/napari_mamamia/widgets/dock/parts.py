@@ -1,20 +1,19 @@
-"""What the dock is made of: the parts of one viewer's window, made in the order they need."""
+"""The widgets and controllers of one viewer's window, created in order of dependency."""
 
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar, cast
 
 from qtpy.QtWidgets import QWidget
 
-from napari_mamamia.features.challenge.widgets.flow import LeaderboardFlow
-from napari_mamamia.features.review.widgets.flow import ReviewFlow
-from napari_mamamia.features.review.widgets.page import ReviewPage
+from napari_mamamia.core.features import RESULTS, load_attribute
 from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.base.event_log import EventLog
 from napari_mamamia.widgets.base.event_loop import IdleCollection
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Notifier
+from napari_mamamia.widgets.base.pages import find_page, list_pages
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.batch.flow import BatchFlow
@@ -78,23 +77,12 @@ from napari_mamamia.widgets.viewer.view_panel import ViewPanel
 
 P = TypeVar("P", bound=QWidget)
 
-_LATE: Final[dict[str, Callable[[], QWidget]]] = {
-    "Batch scoring": BatchPage,
-    "Review": ReviewPage,
-    "Report": ReportPage,
-    "Export": ExportPage,
-    "Import": ImportPage,
-    "Keys": KeysPanel,
-}
-"""Makes each page that stands at first in no place."""
-
 
 class DockParts(QWidget):
-    """Makes every part. `MamamiaDock`, which holds the viewer, lays them out and joins them.
+    """Creates all widgets and controllers; `MamamiaDock` lays them out and connects them.
 
-    A part that a property gives is made with its page when it is first asked for, by the page that
-    is turned to or by whatever else wants it, in a window while that starts; it takes what is open
-    from the session then.
+    A property creates its page or controller at the first access, for example when the page is
+    first shown. The new controller reads the open data from the session.
 
     Attributes
     ----------
@@ -122,23 +110,29 @@ class DockParts(QWidget):
         self.pages.show_page(name)
 
     def page_steps(self, name: str) -> list[Callable[[], object]]:
-        """Return what makes a page and puts it into its place, 10 to 40 ms each.
+        """Return the steps that create a page and insert it, 10 to 40 ms each.
 
-        The page may be asked for between two of them.
+        The page may be requested between two steps.
         """
         make, dress = partial(self._make_ahead, name), partial(self._dress_ahead, name)
         return [make, dress, partial(self.pages.make_pages, name)]
 
     def _make_ahead(self, name: str) -> None:
         if name in self.pages.still_to_come and name not in self._ahead:
-            self._ahead[name] = self._hold_back(_LATE[name]())
+            self._ahead[name] = self._hold_back(self._make_widget(name))
+
+    def _make_widget(self, name: str) -> QWidget:
+        if name == "Keys":
+            return KeysPanel()
+        page: QWidget = load_attribute(find_page(name).widget)()
+        return page
 
     def _dress_ahead(self, name: str) -> None:
         if name in self.pages.still_to_come:
             self._ahead[name].setParent(self.pages.find_area(name).viewport())
 
     def _part_steps(self) -> list[Callable[[], object]]:
-        """Return what makes every part, in this order, 5 to 20 ms each."""
+        """Return the steps that create all widgets and controllers in order, 5 to 20 ms each."""
         return [
             self._make_controllers,
             self._make_lines,
@@ -157,6 +151,8 @@ class DockParts(QWidget):
 
     def _make_controllers(self) -> None:
         self.on_close: list[Callable[[], object]] = []
+        self.accept_reading: Callable[[], None] = lambda: None
+        self._flows: dict[str, Any] = {}
         self.keys = KeyChoice(self.context, self)
         self.idle_collection = IdleCollection(self)
         self.canvas_text = CanvasText(self.scene)
@@ -226,14 +222,12 @@ class DockParts(QWidget):
             "Score": self.score_page,
         }
         self._ahead: dict[str, QWidget] = dict(pages)
-        late = {
-            "Batch scoring": lambda: self.batch_flow,
-            "Review": lambda: self.review_flow,
-            "Report": lambda: self.report_flow,
-            "Export": lambda: self.export_flow,
-            "Import": lambda: self.import_flow,
-            "Keys": lambda: self.keys_panel,
+        late: dict[str, Callable[[], object]] = {
+            page.name: partial(self.flow, page.name)
+            for page in list_pages()
+            if page.flow and page.step != RESULTS
         }
+        late["Keys"] = lambda: self.keys_panel
         placed = {name: partial(self._fill_page, name, type(page)) for name, page in pages.items()}
         self.pages = Steps(placed | late, self.view_panel)
         if not self.is_gradual:
@@ -266,18 +260,19 @@ class DockParts(QWidget):
             *(self.header, self.editing, *tools),
             *people,
             lambda: self.accept_checks.accept(lambda: self.cases_flow.open_neighbour(1)),
-            lambda: self.review_flow.accept(),
+            lambda: self.accept_reading(),
         )
 
     def _make_results(self) -> None:
         context = self.context
         self.tagging = Tagging(context, self.readers.with_reader)
         self.score_flow = ScoreFlow(context, self.score_page, self.reviewing, self.tagging)
-        scored = ScoredMasks(context, self.reviewing)
+        self.scored_masks = ScoredMasks(context, self.reviewing)
         shown = (self.cases_flow, self.opening)
-        compared = (*shown, self.reviewing, scored)
+        compared = (*shown, self.reviewing, self.scored_masks)
         self.results_review = ResultsReview(context, self.results.cases, *compared)
-        self.leaderboard_flow = LeaderboardFlow(context, self.results.leaderboard, *shown, scored)
+        for name in self.results.extra:
+            self.flow(name)
         after = (self.results_review, self.tagging)
         self.results_flow = ResultsFlow(context, self.results, self.bottom, *after)
 
@@ -316,77 +311,70 @@ class DockParts(QWidget):
 
     # ------------------------------------------------- made when first asked for
 
+    def flow(self, name: str) -> Any:
+        """Return the controller of a page, created together with the page at the first access."""
+        if name not in self._flows:
+            record = find_page(name)
+            page = (
+                self.results.extra[name]
+                if record.step == RESULTS
+                else self._fill_page(name, load_attribute(record.widget))
+            )
+            self._flows[name] = load_attribute(record.flow)(self, page)
+        return self._flows[name]
+
+    @property
+    def batch_flow(self) -> BatchFlow:
+        """The controller of the Batch page."""
+        return cast("BatchFlow", self.flow("Batch scoring"))
+
     @property
     def batch_page(self) -> BatchPage:
-        """Page Batch scoring."""
+        """The Batch page."""
         return self.batch_flow.page
 
-    @cached_property
-    def batch_flow(self) -> BatchFlow:
-        """Page Batch scoring at work."""
-        flow = BatchFlow(self.context, self._fill_page("Batch scoring", BatchPage))
-        flow.page.leaderboard_wanted.connect(self.show_leaderboard)
-        self.results_flow.follow(flow)
-        return flow
-
     @property
-    def review_page(self) -> ReviewPage:
-        """Page Review."""
-        return self.review_flow.page
-
-    @cached_property
-    def review_flow(self) -> ReviewFlow:
-        """Page Review at work."""
-        page = self._fill_page("Review", ReviewPage)
-        at_work = (self.listing, self.opening, self.editing)
-        flow = ReviewFlow(self.context, page, *at_work, self.readers, self.protocols)
-        flow.shown_wanted.connect(lambda: self.show_page("Review"))
-        self.accept_checks.follow("Review", flow.reading.list_gaps, page.form.show_gap)
-        page.form.changed.connect(self.accept_checks.look)
-        self.on_close.append(flow.close)
-        return flow
+    def report_flow(self) -> ReportFlow:
+        """The controller of the Report page."""
+        return cast("ReportFlow", self.flow("Report"))
 
     @property
     def report_page(self) -> ReportPage:
-        """Page Report."""
+        """The Report page."""
         return self.report_flow.page
 
-    @cached_property
-    def report_flow(self) -> ReportFlow:
-        """Page Report at work."""
-        page = self._fill_page("Report", ReportPage)
-        at_work = (self.editing, self.kinetics.findings, self.readers.with_reader)
-        return ReportFlow(self.context, page, *at_work)
+    @property
+    def export_flow(self) -> ExportFlow:
+        """The controller of the Export page."""
+        return cast("ExportFlow", self.flow("Export"))
 
     @property
     def export_page(self) -> ExportPage:
-        """Page Export."""
+        """The Export page."""
         return self.export_flow.page
 
-    @cached_property
-    def export_flow(self) -> ExportFlow:
-        """Page Export at work."""
-        return ExportFlow(self.context, self._fill_page("Export", ExportPage), self.editing)
+    @property
+    def import_flow(self) -> ImportFlow:
+        """The controller of the Import page."""
+        return cast("ImportFlow", self.flow("Import"))
 
     @property
     def import_page(self) -> ImportPage:
-        """Page Import."""
+        """The Import page."""
         return self.import_flow.page
 
-    @cached_property
-    def import_flow(self) -> ImportFlow:
-        """Page Import at work."""
-        page = self._fill_page("Import", ImportPage)
-        flow = ImportFlow(self.context, page, self.cases_flow.open_data_set)
-        flow.shown_wanted.connect(self.pages.show_import)
-        flow.left.connect(lambda: self.show_page("Cases"))
-        flow.state_changed.connect(lambda: self.cases_page.show_import_begun(flow.is_begun))
-        self.on_close.append(flow.close)
-        return flow
+    def show_results(self, name: str) -> None:
+        """Show a tab of the results below the image."""
+        raise NotImplementedError
+
+    def follow_results_button(self, control: QWidget, wanted: Any, name: str) -> None:
+        """Let a button show a tab of the results; hide the button if no feature has this tab."""
+        control.setVisible(name in self.results.extra)
+        wanted.connect(lambda: self.show_results(name))
 
     @cached_property
     def keys_panel(self) -> KeysPanel:
-        """The table of keys."""
+        """The table of shortcuts."""
         panel = self._fill_page("Keys", KeysPanel)
         panel.show_keys(self.keys.keys)
         panel.closed.connect(self.pages.toggle_keys)
@@ -397,7 +385,7 @@ class DockParts(QWidget):
         return panel
 
     def _hold_back(self, widget: P) -> P:
-        """Let a widget end with the panel that is not in its place yet."""
+        """Keep a widget under the offscreen parent until it is inserted into the panel."""
         if self.is_gradual:
             widget.setParent(self.offscreen_parent)
         return widget

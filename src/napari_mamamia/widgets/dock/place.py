@@ -1,10 +1,11 @@
-"""One dock for each viewer, whichever menu item requests it.
+"""One dock for each viewer, regardless of the menu item that requests it.
 
-napari docks any widget that a menu command returns, under that command's own name, and the next
-click on the same item only hides it. Our commands show the viewer's only panel in the dock called
-MAMA-MIA, and return an empty placeholder to napari, which is deleted with its dock at once. So
-every click opens the page it names, position and width of the dock stay the user's, and the panel
-is not moved: each move into another dock styles all its controls again, for a second or more.
+napari docks any widget that a menu command returns under the name of that command, and the next
+click on the same item only hides the dock. Our commands instead show the viewer's only panel in the
+dock MAMA-MIA, and return an empty placeholder to napari, which is deleted with its dock at once. So
+every click opens the page of the menu item, and the dock keeps the user's position and width. The
+panel is never moved to another dock, because Qt would style all its controls again, which takes a
+second or more.
 """
 
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
+from napari_mamamia.core.features import find_hook
 from napari_mamamia.widgets.adapter.adapter import (
     add_noted_dock,
     bare,
@@ -32,9 +34,9 @@ _PANELS_VARIABLE: Final = "MAMAMIA_PANELS"
 
 
 def dock_of(viewer: Any) -> MamamiaDock | None:
-    """Return the viewer's panel, docked or hidden in the window; None if it has none yet.
+    """Return the viewer's panel, docked or hidden in the window, or None if there is none.
 
-    A waiting panel is completed at once.
+    A panel that is still loading is completed at once.
     """
     view = main_view(bare(viewer))
     if view is None:
@@ -47,8 +49,8 @@ def dock_of(viewer: Any) -> MamamiaDock | None:
 def show_dock(viewer: Any, page: str, *, is_gradual: bool = False) -> MamamiaDock:
     """Show the viewer's dock on a page, and return the panel.
 
-    It has all its pages, unless it is gradual: then only requested ones, and the others follow step
-    by step.
+    The panel has all its pages. With `is_gradual` it has only the requested pages at first, and the
+    others follow step by step.
     """
     panel = dock_of(viewer) or make_panel(viewer)
     if not is_gradual:
@@ -66,7 +68,7 @@ def make_panel(viewer: Any) -> MamamiaDock:
 
 
 def begin_panel(viewer: Any, home: Any) -> MamamiaDock:
-    """Return a panel to be completed by its `making`, hidden in its future dock."""
+    """Return a panel, hidden in its future dock, that is completed through its `making` steps."""
     panel = MamamiaDock(viewer, is_gradual=True)
     panel.setParent(home)
     return panel
@@ -89,7 +91,7 @@ def _make_home(panel: MamamiaDock, dock: Any) -> None:
 
 
 def _send_home(viewer: Any, panel: MamamiaDock) -> None:
-    """Put the panel into its own dock, creating that if needed, and show it."""
+    """Put the panel into its own dock, created if needed, and show the dock."""
     home = panel.docking.home
     guests = [dock for dock in panel.docking.docks if dock is not home]
     if home is None:
@@ -108,10 +110,11 @@ def _send_home(viewer: Any, panel: MamamiaDock) -> None:
 
 
 def _open_what_was_named(panel: MamamiaDock) -> None:
-    """Open the data set or study named by ``mamamia view``; once, in the first dock.
+    """Open the data set or study given to ``mamamia view``, once, in the first dock.
 
-    napari's command creates the dock before it shows the window; then the data are opened. The
-    blinding is set before anything is opened: nothing is opened if a protocol cannot be read.
+    napari's command creates the dock before it shows the window; the data are opened afterwards.
+    The blinding is set before any data are opened; if the protocol cannot be read, nothing is
+    opened.
     """
     names = (_DATA_SET_VARIABLE, _CASE_VARIABLE, _BLIND_VARIABLE, _PROTOCOL_VARIABLE)
     root, case_id, blind, protocol = (os.environ.pop(name, "") for name in names)
@@ -124,6 +127,6 @@ def _open_what_was_named(panel: MamamiaDock) -> None:
     if (root or study) and not shows_napari:
         panel.docking.fitting.connect(panel.reading.begin)
     if study:
-        call_later(panel, lambda: panel.open_study(Path(study), reader))
+        call_later(panel, lambda: find_hook("open_study")(panel, Path(study), reader))
     elif root:
         call_later(panel, lambda: panel.open_data_set(Path(root), case_id or None))

@@ -1,4 +1,4 @@
-"""The flow of the bottom panel: tables of a run, tags, the log, and curves."""
+"""Controller of the bottom panel: tables of a run, tags, the log, and curves."""
 
 from collections.abc import Callable
 from typing import Final
@@ -25,14 +25,14 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _CONTRAST: Final = "contrast"
 _TAGS: Final = "results_tags"
 _HUNG_SHARE: Final = 0.34
-"""Share of the window's height for the curve of the hanging: at 1280x720 it had half of it."""
+"""Share of the window's height for the curve of a hanging step, less than half at 1280x720."""
 
 
 class ResultsFlow(WindowPart):
     """Shows a finished run, one model at a time.
 
-    Each model's table has one newest state: low contrast, which needs the images, is added when it
-    has been computed, tags after every change.
+    Only the newest state of each model's table is kept. Low contrast, which needs the images, is
+    added when it has been computed; tags are updated after every change.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ResultsFlow(WindowPart):
         tagging.changed.connect(self._add_tags)
 
     def follow(self, batch: BatchFlow) -> None:
-        """Show the results of page Batch, and let that page report on the displayed run."""
+        """Show the results of the Batch page, whose report can be opened from the Cohort tab."""
         batch.started.connect(self._bottom.prepare)
         batch.finished.connect(self._show_answer)
         batch.page.table_wanted.connect(self.show_table)
@@ -107,7 +107,7 @@ class ResultsFlow(WindowPart):
             self._look_for_contrast(at, model)
 
     def _look_for_contrast(self, at: int, model: ModelAnswer) -> None:
-        """Read the images of the cases in a thread; the table can be used meanwhile."""
+        """Compute the contrast from the images in a thread; the table stays usable meanwhile."""
         answer, services = self._answer, self._services
         scores, pairs, settings = model.summary.model, model.pairs, model.settings
 
@@ -130,7 +130,7 @@ class ResultsFlow(WindowPart):
         )
 
     def _add_tags(self) -> None:
-        """Put the current tags into the displayed table."""
+        """Insert the current tags into the displayed table."""
         if self._answer is None:
             return
         answer, index, table = self._answer, self._at, self._tables[self._at]
@@ -149,19 +149,19 @@ class ResultsFlow(WindowPart):
         )
 
     def _tag_case(self, case_id: str, tag: str, on: bool) -> None:
-        """Tag a case in the data set that was scored."""
+        """Set or remove a tag of a case in the scored data set."""
         opened = None if self._answer is None else self._answer.opened
         self._tagging.tag(case_id, tag, on, opened)
 
     def _put_table(self, at: int, table: CaseTable) -> None:
-        """Store the newest state of a table, and show it if it is displayed."""
+        """Store the newest state of a table, and update the display if it is visible."""
         self._tables[at] = table
         if at == self._at:
             self._panel.cases.update_table(table)
 
 
 class KineticsParts(WindowPart):
-    """Creates the parts of Kinetics and Findings; all end with it.
+    """Creates the controllers of Kinetics and Findings; all are deleted together.
 
     Attributes
     ----------
@@ -202,12 +202,12 @@ class KineticsParts(WindowPart):
         self.findings.want(page)
 
     def show_curves(self) -> None:
-        """Show the tab Curves, with the curve at the pointer."""
+        """Show the Curves tab with the curve at the pointer."""
         self._results.show_curves()
         self.curves.show()
 
     def hang_curves(self, shown: bool) -> None:
-        """Show the curve for a step of the hanging; restore the previous tab after it."""
+        """Show the curve for a hanging step; restore the previous tab afterwards."""
         if shown and not self._bottom.is_shown:
             self._is_hung = True
             self.show_curves()

@@ -1,17 +1,17 @@
-"""The bottom panel: scored cases, the cohort's numbers, a leaderboard, curves, the log."""
+"""The bottom panel: scored cases, cohort statistics, a leaderboard, curves, the log."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from qtpy.QtCore import Signal
 from qtpy.QtGui import QFontDatabase, QHideEvent, QShowEvent
 from qtpy.QtWidgets import QApplication, QPlainTextEdit, QTabWidget, QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.features.challenge.widgets.view import LeaderboardTab
 from napari_mamamia.widgets.base.event_log import LogLine
 from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.base.pages import find_page, load_tabs
 from napari_mamamia.widgets.batch.results_cases import CasesTab
 from napari_mamamia.widgets.batch.results_cohort import CohortTab
 from napari_mamamia.widgets.controls.controls import label, named, row, tool_button
@@ -23,7 +23,7 @@ _MOST_LINES: Final = 2000
 
 
 class LogTab(QWidget):
-    """Shows the newest 2,000 lines."""
+    """The Log tab with the newest 2,000 lines."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class LogTab(QWidget):
         layout.addWidget(self.lines)
 
     def add(self, line: LogLine) -> None:
-        """Show one more event."""
+        """Append an event."""
         self.lines.appendPlainText(str(line))
 
     def _copy_lines(self) -> None:
@@ -67,17 +67,16 @@ class LogTab(QWidget):
             clipboard.setText(self.lines.toPlainText())
 
 
-_TIPS = (
-    tr("The scored cases, worst first."),
-    tr("The cohort's numbers with intervals, and figures."),
-    tr("Teams of a ranking, and each case of each team."),
-    tr("Contrast curves of the pointer, the mask and pinned regions."),
-    tr("The plugin's messages."),
-)
+@runtime_checkable
+class KeyTable(Protocol):
+    """A tab with a table that can be navigated by keys."""
+
+    def has_keyboard(self) -> bool:
+        """Return whether the table has the keyboard focus."""
 
 
 class ResultsPanel(ReadingOrder, QWidget):
-    """The panel; `fold_wanted` requests to fold it; the tabs have signals of their own.
+    """The panel; `fold_wanted` requests to hide it; the tabs have their own signals.
 
     `seen` reports that the panel became visible or hidden.
     """
@@ -90,19 +89,23 @@ class ResultsPanel(ReadingOrder, QWidget):
         self.setObjectName("results_panel")
         self.cases = CasesTab(jobs)
         self.cohort = CohortTab()
-        self.leaderboard = LeaderboardTab()
+        self.extra: dict[str, QWidget] = {name: kind() for name, kind in load_tabs().items()}
         self.curves = CurvesTab()
         self.log = LogTab()
         self.tabs: QTabWidget = named(QTabWidget(), "results_tabs", "")
         self.tabs.tabBar().setToolTip(tr("Pages of this panel."))
-        self.pages: tuple[QWidget, ...] = (
-            self.cases,
-            self.cohort,
-            self.leaderboard,
-            self.curves,
-            self.log,
-        )
-        names = (tr("Case table"), tr("Cohort"), tr("Leaderboard"), tr("Curves"), tr("Log"))
+        tabs: list[tuple[QWidget, str, str]] = [
+            (self.cases, tr("Case table"), tr("The scored cases, worst first.")),
+            (self.cohort, tr("Cohort"), tr("The cohort's numbers with intervals, and figures.")),
+            *((page, tr(name), tr(find_page(name).tip)) for name, page in self.extra.items()),
+            (
+                self.curves,
+                tr("Curves"),
+                tr("Contrast curves of the pointer, the mask and pinned regions."),
+            ),
+            (self.log, tr("Log"), tr("The plugin's messages.")),
+        ]
+        self.pages: tuple[QWidget, ...] = tuple(page for page, _, _ in tabs)
         for page in self.pages:
             # Not a child until `fill_steps`: children are styled in one iteration with the panel.
             page.setParent(parent)
@@ -111,7 +114,7 @@ class ResultsPanel(ReadingOrder, QWidget):
         self._areas = [
             PageArea(QWidget(), f"{page.objectName()}_results_area") for page in self.pages
         ]
-        for area, text, tip in zip(self._areas, names, _TIPS, strict=True):
+        for area, (_, text, tip) in zip(self._areas, tabs, strict=True):
             self.tabs.addTab(area, text)
             self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
         fold = tool_button(
@@ -126,21 +129,21 @@ class ResultsPanel(ReadingOrder, QWidget):
         layout.addWidget(self.tabs)
 
     def fill_steps(self) -> list[Callable[[], None]]:
-        """Return steps that add the pages once the panel is in its final place; 10 to 40 ms each.
+        """Return steps that add the pages after the panel is placed, 10 to 40 ms each.
 
-        Qt takes that long to style one in a window that it is added to.
+        Qt needs this time to style a page when it is added to a window.
         """
         return [partial(self._put_in, index) for index in range(len(self.pages))]
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Add missing pages: a visible panel has its pages."""
+        """Add missing pages, because a visible panel must be complete."""
         super().showEvent(event)
         for step in self.fill_steps():
             step()
         self.seen.emit(True)
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Report that the panel was hidden."""
+        """Emit `seen`, because the panel was hidden."""
         super().hideEvent(event)
         self.seen.emit(False)
 
@@ -154,16 +157,23 @@ class ResultsPanel(ReadingOrder, QWidget):
         self.tabs.setCurrentIndex(self.pages.index(page))
 
     def case_ids(self) -> list[str]:
-        """Return the cases as shown, in order."""
+        """Return the ids of the displayed cases, in order."""
         return self.cases.rows.case_ids()
 
     def show_curves(self) -> None:
         """Show the contrast curves."""
         self._turn_to(self.curves)
 
-    def show_leaderboard(self) -> None:
-        """Show the leaderboard."""
-        self._turn_to(self.leaderboard)
+    def show_extra(self, name: str) -> None:
+        """Show the tab of a feature, if there is one with this name."""
+        if name in self.extra:
+            self._turn_to(self.extra[name])
+
+    def has_keyboard(self) -> bool:
+        """Return whether a table in a feature's tab has the keyboard focus."""
+        return any(
+            page.has_keyboard() for page in self.extra.values() if isinstance(page, KeyTable)
+        )
 
     def show_log(self) -> None:
         """Show the log."""
@@ -174,5 +184,5 @@ class ResultsPanel(ReadingOrder, QWidget):
         self._turn_to(self.cases)
 
     def show_cohort(self) -> None:
-        """Show the cohort's numbers."""
+        """Show the cohort statistics."""
         self._turn_to(self.cohort)

@@ -1,4 +1,4 @@
-"""The three steps of a case and the work list, each made of today's pages as its sections."""
+"""The three steps of a case and the work list, each with pages as its sections."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.keys import KEYS, Key, with_key
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.pages import find_page, list_pages, list_sections
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
@@ -39,7 +40,7 @@ from napari_mamamia.widgets.viewer.view_panel import ViewPanel
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a reader does at one time: its name, what it is for, its key's action, its sections."""
+    """A step of reading: its name, purpose, shortcut action and sections."""
 
     name: str
     tip: str
@@ -48,7 +49,7 @@ class Step:
 
     @property
     def short(self) -> str:
-        """The name in an objectName."""
+        """The name of the step in an objectName."""
         return self.name.lower().partition(" &")[0].replace(" ", "_")
 
 
@@ -56,36 +57,34 @@ WORK_LIST: Final = Step(
     tr("Work list"),
     tr("Everything about many cases: open, import, score, leaderboard"),
     "work_list",
-    ("Cases", "Batch scoring"),
+    list_sections("Work list"),
 )
 STEPS: Final = (
     Step(
         "Read",
         tr("Look at the case: view, findings, kinetics"),
         "read",
-        ("View", "Findings", "Kinetics", "Review"),
+        list_sections("Read"),
     ),
-    Step("Mask", tr("Make the mask: predict, paint, grow"), "mask", ("Predict", "Refine")),
+    Step("Mask", tr("Make the mask: predict, paint, grow"), "mask", list_sections("Mask")),
     Step(
         tr("Check & export"),
         tr("Compare with the reference, and write what leaves"),
         "check",
-        ("Score", "Report", "Export"),
+        list_sections("Check & export"),
     ),
 )
-"""The steps of a case, in their order."""
+"""The steps of a case, in order."""
 
 SECTIONS: Final = tuple(page for step in (WORK_LIST, *STEPS) for page in step.sections)
-PAGES: Final = tuple(page for page in SECTIONS if page != "View")
-"""The sections that napari's menu has an entry for, by its name."""
-
-_ON_HEADS: Final = {"Batch scoring": "Batch"}
+PAGES: Final = tuple(page for page in SECTIONS if find_page(page).menu)
+"""The sections that have an entry in napari's menu, by name."""
 
 
 class StepPanel(QWidget):
-    """The sections of a step under their titles, one of them open; below the way to the next step.
+    """The sections of a step under their titles, one of them open, with a button for the next step.
 
-    `turned` carries the name of a section that a click opened.
+    The signal `turned` carries the name of a section that was opened by a click.
 
     Parameters
     ----------
@@ -124,21 +123,21 @@ class StepPanel(QWidget):
         self.open(self.section)
 
     def open(self, section: str, instead: QWidget | None = None) -> None:
-        """Open a section, or show something `instead` of its page."""
+        """Open a section, or show the widget `instead` in place of its page."""
         self.section = section
         for name, area in self.areas.items():
             is_open = name == section
             area.setVisible(is_open and instead is None)
             head = self._heads[name]
             head.setChecked(is_open)
-            head.setText(f"{'▾' if is_open else '▸'}  {tr(_ON_HEADS.get(name, name))}")
+            head.setText(f"{'▾' if is_open else '▸'}  {tr(find_page(name).title or name)}")
         if instead is not None:
             self._column.insertWidget(self._column.indexOf(self._heads[section]) + 1, instead, 1)
             instead.show()
         self.mark_next()
 
     def mark_next(self) -> None:
-        """Let the next step be what is seen first, unless the section asks for something before."""
+        """Highlight the next step, unless the section requires something first."""
         if self._next is None:
             return
         before = any(
@@ -154,7 +153,7 @@ class StepPanel(QWidget):
         head = button(
             f"section_{word}",
             tr(name),
-            tr("Opens {section}", section=tr(name)),
+            tr(tip) if (tip := find_page(name).tip) else tr("Opens {section}", section=tr(name)),
             lambda: self.turned.emit(name),
         )
         head.setCheckable(True)
@@ -163,10 +162,10 @@ class StepPanel(QWidget):
 
 
 class Steps(QObject):
-    """Turns the pages; `turned` carries the name of the one that is now shown.
+    """Switches between pages; `turned` carries the name of the displayed page.
 
-    `clicked` says that the reader turned them, `go_on_wanted` that the last step is through,
-    `filled` carries the width in pixels that a page needs which was just made.
+    The signal `clicked` reports that the user switched the page, `go_on_wanted` that the last step
+    is finished. `filled` carries the width in pixels that a new page needs.
 
     Parameters
     ----------
@@ -234,40 +233,40 @@ class Steps(QObject):
 
     @property
     def page(self) -> str:
-        """The name of the page on screen."""
+        """The name of the displayed page."""
         return self._page
 
     @property
     def is_importing(self) -> bool:
-        """Whether the page Import is on screen."""
+        """Whether the Import page is displayed."""
         return bool(self._import.isVisibleTo(self.stack))
 
     @property
     def step(self) -> str:
-        """The name of the step on screen, or that of the work list."""
+        """The name of the displayed step, or of the work list."""
         return self._panel_of(self._page).step.name
 
     @property
     def width(self) -> int:
-        """The width in pixels at which the steps and every page are seen whole."""
+        """The width in pixels at which the steps and all pages are fully visible."""
         wide = int(self.bar.sizeHint().width())
         areas = [area for panel in (self.work_list, *self.panels) for area in panel.areas.values()]
         return max(wide, *(area.whole_width for area in (*areas, self._import)))
 
     @property
     def shown(self) -> QWidget:
-        """The page, import page or table of keys on screen."""
+        """The displayed page or table of shortcuts."""
         page = self._panel_of(self._page).areas[self._page]
         areas = (self._keys, self._import, self._notice, page)
         return next((a.widget() for a in areas if a.isVisibleTo(self.stack)), self.stack)
 
     def find_area(self, name: str) -> PageArea:
-        """Return where a page goes."""
+        """Return the scroll area for a page."""
         special = {"Import": self._import, "Keys": self._keys}
         return special.get(name) or self._panel_of(name).areas[name]
 
     def fill(self, name: str, page: QWidget) -> None:
-        """Put a page that was just made into its place."""
+        """Insert a new page into its scroll area."""
         self._late.pop(name)
         area = self.find_area(name)
         area.setWidget(page)
@@ -277,18 +276,18 @@ class Steps(QObject):
         self.filled.emit(area.whole_width)
 
     def make_pages(self, *names: str) -> None:
-        """Let pages be made that were not asked for yet; all of them where none is named."""
+        """Create pages that do not exist yet; without names, create all of them."""
         for name in names or tuple(self._late):
             if name in self._late:
                 self._late[name]()
 
     @property
     def still_to_come(self) -> tuple[str, ...]:
-        """The names of the pages that `make_pages` would make."""
+        """The names of the pages that `make_pages` would create."""
         return tuple(self._late)
 
     def shut(self, reasons: Mapping[str, str]) -> None:
-        """Show why in place of each page that has a reason here, "" opens it; Import is one too."""
+        """Show a reason in place of each page in `reasons`, including Import; "" unlocks a page."""
         self._reasons = dict(reasons)
         if self.stack.currentWidget() is not self._keys:
             self._show_section(self._page)
@@ -302,18 +301,18 @@ class Steps(QObject):
             self.turned.emit(name)
 
     def show_step(self, name: str) -> None:
-        """Show a step, or the work list, with the section that was open in it last."""
+        """Show a step, or the work list, with the section that was last open."""
         panel = next(p for p in (self.work_list, *self.panels) if p.step.name == name)
         self.show_page(panel.section)
 
     def show_import(self) -> None:
-        """Show the page Import, which stands in the work list in place of the cases."""
+        """Show the Import page, which replaces the case list in the work list."""
         self._page = "Cases"
         self._show_section("Cases", "Import")
         self.turned.emit("Cases")
 
     def toggle_keys(self) -> None:
-        """Show the table of keys, or the page before."""
+        """Show the table of shortcuts, or the previous page."""
         if self.stack.currentWidget() is self._keys:
             self._show_section(self._page)
         else:
@@ -321,7 +320,7 @@ class Steps(QObject):
             self.stack.setCurrentWidget(self._keys)
 
     def set_case(self, *, is_open: bool, has_mask: bool = False) -> None:
-        """Offer a next step where a case is open; a mask that is there is what Mask begins with."""
+        """Offer the next step of an open case; with a mask, the Mask step opens on Refine."""
         for control in self._next_buttons:
             control.setVisible(is_open)
         mask = next(panel for panel in self.panels if "Refine" in panel.areas)
@@ -332,7 +331,7 @@ class Steps(QObject):
         self._panel_of(self._page).mark_next()
 
     def set_keys(self, keys: Sequence[Key]) -> None:
-        """Say on the buttons which key leads on."""
+        """Show the shortcuts of the next steps on the buttons."""
         shown = {key.action: key.shown for key in keys}
         for control, after in zip(self._next_buttons, (*STEPS[1:], None), strict=True):
             words = tr("Next step: {step}", step=tr(after.name)) if after else tr("Next case")
@@ -370,7 +369,7 @@ class Steps(QObject):
         return next(panel for panel in panels if page in panel.areas)
 
     def _show_section(self, page: str, what: str = "") -> None:
-        """Show a page, Import, or why it is shut."""
+        """Show a page, Import, or the reason why it is locked."""
         panel = self._panel_of(page)
         self._why.setText(self._reasons.get(what or page, ""))
         instead: QWidget | None = self._import if what == "Import" else None
@@ -386,7 +385,7 @@ class Steps(QObject):
 
 
 class StepFlow(WindowPart):
-    """Leads from the work list to a step of the case that was opened.
+    """Leads from the work list to a step after a case was opened.
 
     Parameters
     ----------
@@ -414,17 +413,22 @@ class StepFlow(WindowPart):
         self._place_strip()
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return what the keys of the steps do, by the names of the table."""
+        """Return the actions of the steps' shortcuts, by their names in the table."""
         actions: dict[str, Callable[..., object]] = {WORK_LIST.action: self._toggle_work_list}
-        return actions | {step.action: partial(self._pages.show_step, step.name) for step in STEPS}
+        actions |= {step.action: partial(self._pages.show_step, step.name) for step in STEPS}
+        return actions | {
+            f"page_{page.short}": partial(self._pages.show_page, page.name)
+            for page in list_pages()
+            if page.key and page.name in SECTIONS
+        }
 
     def follow_picture(self, is_there: bool) -> None:
-        """Be without the strip View while the picture is out of sight."""
+        """Hide the View strip while the image is not visible."""
         self._has_picture = is_there
         self._place_strip()
 
     def begin_case(self) -> None:
-        """Leave the work list for the step that the case before was in; an import has news."""
+        """Leave the work list for the previous step, unless the Import page is displayed."""
         if self._pages.step == WORK_LIST.name and not self._pages.is_importing:
             self._pages.show_step(self._last_step)
 
@@ -445,7 +449,7 @@ class StepFlow(WindowPart):
         self._place_strip()
 
     def _place_strip(self) -> None:
-        """Show how the image is shown in its section, or as a strip over another one on a click."""
+        """Show the display settings in their section, or as a strip over another section."""
         at_home = self._pages.page == "View"
         self._header.view.setEnabled(not at_home)
         is_shown = at_home or (self._header.view.isChecked() and self._has_picture)

@@ -1,1 +1,1 @@
-"""Page Export."""
+"""The Export page: write the workspace's masks to other formats."""

@@ -1,4 +1,4 @@
-"""Flow of page Export: write and verify the workspace's masks."""
+"""Controller of the Export page: write and verify the workspace's masks."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -132,7 +132,7 @@ class ExportFlow(WindowPart):
 
 
 def _mask_sets(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> list[MaskSet]:
-    """Return the folders of masks in the workspace, readers first."""
+    """Return the mask folders of the workspace, readers first."""
     workspace = opened.workspace
     counts: dict[tuple[str, str], int] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Options of an export: formats, orientation, images, fusing, the DICOM study."""
+"""Options of an export: formats, orientation, images, fusion, the DICOM study."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +48,7 @@ _HINT: Final = tr("Map several values, or the values of several sources, to one 
 
 
 class LabelTable(TitledRows):
-    """The rules of a label file, one in each row."""
+    """The rules of a label file, one per row."""
 
     titles = _COLUMNS
 
@@ -101,12 +101,12 @@ class ExportLabels(QWidget):
 
     @property
     def found(self) -> LabelFile | None:
-        """The chosen label file, None for no file and until it was checked."""
+        """The chosen label file, or None without a file or before it is checked."""
         return self._found
 
     @property
     def problem(self) -> str:
-        """Why an export cannot start with this choice, "" if it can."""
+        """Why an export cannot start with this choice, or "" if it can."""
         if self._path is None:
             return ""
         if self._found is None:
@@ -114,18 +114,18 @@ class ExportLabels(QWidget):
         return tr("Choose another label file, or none (×).") if self._found.problem else ""
 
     def take(self, path: Path) -> None:
-        """Choose a file and request its content."""
+        """Choose a file and request a check of its content."""
         self._path, self._found = path, None
         self._follow_file()
         self.asked.emit(path)
 
     def clear(self) -> None:
-        """Choose no file."""
+        """Remove the chosen file."""
         self._path = self._found = None
         self._follow_file()
 
     def show_found(self, found: LabelFile) -> None:
-        """Show the content of a file; an answer about another file is ignored."""
+        """Show the content of a file; a result for another file is ignored."""
         if found.path == self._path:
             self._found = found
             self._follow_file()
@@ -230,7 +230,7 @@ _MAKERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ExportChoice:
-    """The options of an export besides formats and label rules."""
+    """The options of an export except formats and label rules."""
 
     profile: OrientationProfile = option(
         OrientationProfile.AS_IS,
@@ -318,22 +318,22 @@ class ExportOptions(QWidget):
         self._follow_choice()
 
     def show_kind(self, *, is_dicom: bool) -> None:
-        """Set whether the cases are DICOM, which needs no study to refer to."""
+        """Set whether the cases are DICOM; then no separate DICOM study is needed."""
         self._is_dicom = is_dicom
         self._follow_choice()
 
     def show_study(self, folder: Path | None) -> None:
-        """Fill in the DICOM study that the cases were imported from, if there is one."""
+        """Fill in the DICOM study from which the cases were imported, if there is one."""
         if folder is not None:
             self.fields["study"].setText(str(folder))
 
     def show_sets(self, n_sets: int, n_masks: int) -> None:
-        """Set how many sets of masks are chosen, and how many files; two sets can be fused."""
+        """Set the number of selected mask sets and files; at least two sets can be fused."""
         self._n_sets, self._n_masks = n_sets, n_masks
         self._follow_choice()
 
     def selection(self) -> ExportSelection:
-        """Return the choice without its masks; hidden options have their default values."""
+        """Return the options without masks; hidden options have their default values."""
         chosen = self.form.settings()
         label_file = self.labels.found
         settings = ExportSettings(
@@ -351,7 +351,7 @@ class ExportOptions(QWidget):
         return ExportSelection(settings, self._n_masks, self._n_sets, self._is_dicom)
 
     def problem(self) -> str:
-        """Return why masks cannot be written like this, "" if they can."""
+        """Return why masks cannot be written with these options, or "" if they can."""
         selection = self.selection()
         if not selection.settings.formats:
             return tr("Choose a format first.")
@@ -369,10 +369,10 @@ class ExportOptions(QWidget):
         rows["fuse"].setVisible(self._n_sets > 1)
         self.changed.emit()
 
-    def _make_format(self, name: ExportFormat, title: str, tip: str) -> CheckBox:
+    def _make_format(self, name: str, title: str, tip: str) -> CheckBox:
         object_name = f"export_format_{name.replace('-', '_')}"
         box: CheckBox = named(CheckBox(tr(title)), object_name, tr(tip))
-        box.setChecked(name is ExportFormat.NIFTI)
+        box.setChecked(name == ExportFormat.NIFTI)
         box.toggled.connect(lambda _on: self._follow_choice())
         return box
 

@@ -1,4 +1,4 @@
-"""Page Export: choose masks, folder and options, and show the verified result."""
+"""The Export page: choose masks, folder and options, and show the verified result."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,7 +35,10 @@ _TAKEN = frozenset({TargetState.BUNDLE, TargetState.CUT_OFF, TargetState.TAKEN})
 
 
 class ExportPage(Page):
-    """Page Export; `export_wanted` carries an `ExportRequest`, `target_asked` a folder to check."""
+    """The Export page.
+
+    The signal `export_wanted` carries an `ExportRequest`, `target_asked` a folder to check.
+    """
 
     export_wanted = Signal(object)
     target_asked = Signal(object)
@@ -102,7 +105,7 @@ class ExportPage(Page):
         return int(self.sets.fontMetrics().height()) + 2 * ROW_PADDING
 
     def show_sets(self, sets: Sequence[MaskSet], *, is_dicom: bool = False) -> None:
-        """Offer the mask sets of the workspace, the first one checked; the user's choices stay."""
+        """Offer the workspace's mask sets, the first one checked; the user's choices are kept."""
         before = {one.folder for one in self.chosen()} if self._own_choice else set()
         self.sets.blockSignals(True)
         self.sets.clear()
@@ -129,13 +132,13 @@ class ExportPage(Page):
         )
 
     def show_target(self, target: ExportTarget) -> None:
-        """Show the state of the folder; an answer about another folder is ignored."""
+        """Show the state of the folder; a result for another folder is ignored."""
         if str(target.folder) == self.out.text().strip():
             self._target = target
             self._show_target()
 
     def show_result(self, text: str, folder: Path | None, level: str = "hint") -> None:
-        """Show the result; `folder` if there are files to open."""
+        """Show the result, with a button for `folder` if there are files to open."""
         set_level(self.result, level)
         self.result.setText(text)
         self._done = folder
@@ -148,7 +151,7 @@ class ExportPage(Page):
         self._show_target()
 
     def look_again(self) -> None:
-        """Request the state of the folder again, such as after an export."""
+        """Check the folder again, for example after an export."""
         self._ask_target()
 
     # -------------------------------------------------------------------- inner

@@ -1,4 +1,4 @@
-"""Records of the choices on page Export."""
+"""Records of the choices on the Export page."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ from napari_mamamia.services.export.plan import ExportSettings
 
 @dataclass(frozen=True, slots=True)
 class MaskSet:
-    """A folder of masks that can be exported: its name and number of cases."""
+    """A folder of masks for export: its name and number of cases."""
 
     title: str
     folder: Path
@@ -18,7 +18,7 @@ class MaskSet:
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """The choices of the page; the settings name no masks yet."""
+    """The choices on the page; the settings do not include the masks yet."""
 
     sets: tuple[MaskSet, ...]
     out: Path

@@ -1,4 +1,4 @@
-"""Sentences of page Export: files to be written, and results."""
+"""Texts of the Export page: files to be written, and results."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _MOST_LINES = 6
 
 
 def what_is_written(selection: ExportSelection) -> str:
-    """Return the files that an export will write, one line for each part; "" for none."""
+    """Return a description of the files that an export will write, line by line; "" for none."""
     settings = selection.settings
     formats = formats_of(settings)
     if not selection.n_sets or not formats:

@@ -1,1 +1,1 @@
-"""Page Findings: a form next to the image, with or without a study; landmarks of the breasts."""
+"""The Findings page: a form next to the image, within or without a study; breast landmarks."""

@@ -1,4 +1,4 @@
-"""Control page Findings: save a reader's answers and landmarks of the open case."""
+"""Controller of the Findings page: save a reader's answers and landmarks of the open case."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -51,15 +51,15 @@ _NO_MASK: Final = tr("No mask yet: nothing is filled in.")
 _NO_BREAST: Final = tr("No breast chosen: choose Right, Left or a lesion on page Findings first.")
 
 _Place: TypeAlias = tuple[Workspace, str, str | None]
-"""The folder, the case and the reader, None without a reader name."""
+"""Workspace, case id and reader; the reader is None without a reader name."""
 
 
 class FindingsFlow(WindowPart):
     """Connects the page, the findings record, the mask on screen and mouse clicks.
 
-    `with_reader` calls back once a reader name is set, which every answer needs. `marks_changed`
-    carries the landmarks for the image; `gaps_changed` signals that missing answers may have
-    changed.
+    `with_reader` runs a callback once a reader name is set, because every answer needs a reader.
+    The signal `marks_changed` carries the landmarks for the image; `gaps_changed` reports that
+    missing answers may have changed.
     """
 
     marks_changed = Signal(object)
@@ -110,25 +110,25 @@ class FindingsFlow(WindowPart):
         self._follow_case()
 
     def want(self, page: str) -> None:
-        """Measure lesions while the page on screen shows measurements, otherwise stop."""
+        """Measure lesions while the displayed page shows measurements, otherwise stop."""
         self._page_on_screen = page
         if self._is_stale and self._is_wanted:
             self._measure.start(0)
 
     @property
     def _is_wanted(self) -> bool:
-        """Return whether measurements are shown; on page Refine as gaps of a begun form."""
+        """Return whether the page shows measurements; Refine shows them for missing answers."""
         is_accepting = self._page_on_screen == ACCEPTING and self._is_described
         return self._page_on_screen == PAGE or is_accepting
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return the keyboard actions of this page, by their names in the table of keys."""
+        """Return the actions of this page's shortcuts, by their names in the table."""
         return {f"assess_{category}": partial(self.assess, category) for category in range(7)}
 
     # ------------------------------------------------------------------ the case
 
     def _follow_case(self) -> None:
-        """Follow the open case and the reader; save pending answers first."""
+        """Save pending answers, then follow the open case and the reader."""
         workspace, case_id = self._session.workspace, self._session.case_id
         self._page.need(self._why_not())
         of = None if workspace is None else (workspace, case_id, self._session.reader)
@@ -175,7 +175,7 @@ class FindingsFlow(WindowPart):
         )
 
     def _refuse_record(self, error: Exception) -> None:
-        """Disable the page: answers on top of an unreadable record might hide its content."""
+        """Disable the page, because new answers could overwrite an unreadable record."""
         self._of = None
         self._page.need(tr("The findings of this case cannot be read: {error}", error=error))
 
@@ -196,7 +196,7 @@ class FindingsFlow(WindowPart):
     # ---------------------------------------------------------------- measuring
 
     def _ask_lesions(self) -> None:
-        """Measure soon, if measurements are shown."""
+        """Schedule a measurement if measurements are shown."""
         self._is_stale = True
         self._measure_later()
 
@@ -214,11 +214,11 @@ class FindingsFlow(WindowPart):
             return
         self._is_stale = False
         if mask is None:
-            self._take_facts(_NO_MASK, self._services.review.find_breasts(case.grid, record))
+            self._take_facts(_NO_MASK, self._services.findings.find_breasts(case.grid, record))
             return
         with_numbers = not self._session.blinding.hides(Hidden.NUMBERS)
         whose = describe_mask_owner(mask.role, mask.name, with_numbers=with_numbers)
-        measure_lesions = self._services.review.measure_lesions
+        measure_lesions = self._services.findings.measure_lesions
         self._jobs.start(
             "findings lesions",
             tr("Measuring the lesions"),
@@ -245,7 +245,7 @@ class FindingsFlow(WindowPart):
         )
 
     def _show_findings(self, *, anew: bool = False) -> None:
-        """Fill in computed answers and show all; `anew` after loading other answers."""
+        """Insert computed answers and show all; `anew` after loading other answers."""
         fill_in = self._services.findings.fill_in
         self._findings, self._facts = fill_in(self._form, self._findings, self._measured)
         page = self._page
@@ -273,9 +273,9 @@ class FindingsFlow(WindowPart):
         self._measure_later()  # check a form that was just begun against the mask
 
     def list_gaps(self) -> tuple[Gap, ...]:
-        """Return missing or contradictory answers, for accepting the case.
+        """Return missing or contradictory answers, to be checked before the case is accepted.
 
-        A case without answers lacks nothing: without a study the form is optional.
+        A case without any answer has no gaps, because the form is optional outside a study.
         """
         is_begun = self._of is not None and self._is_described
         return self._page.form.list_gaps() if is_begun else ()
@@ -288,7 +288,7 @@ class FindingsFlow(WindowPart):
         self._with_reader(self._keep.start)
 
     def assess(self, category: int) -> None:
-        """Assess the selected breast, or that of the selected lesion, with a category."""
+        """Assign a category to the selected breast, or to the breast of the selected lesion."""
         why = self._why_not()
         side = self._find_breast()
         if why or side is None:
@@ -315,7 +315,7 @@ class FindingsFlow(WindowPart):
         return value if value in (Side.RIGHT, Side.LEFT) else None
 
     def _add_lesion(self) -> None:
-        """Add a lesion that is not in a mask, with the smallest free number."""
+        """Add a lesion without a mask, with the smallest free number."""
         places = {item.place.name for item in self._findings.answers.items}
         names = places | {lesion.name for lesion in self._facts.lesions or ()}
         number = next(n for n in range(1, len(names) + 2) if str(n) not in names)
@@ -357,17 +357,17 @@ class FindingsFlow(WindowPart):
         self._with_reader(lambda: self._keep_mark(MarkedPoint(*armed, point_mm)))
 
     def move_mark(self, key: str, point_mm: PointMm | None) -> None:
-        """Move a landmark after it was dragged on the image; None removes it."""
+        """Move a landmark that was dragged on the image; None removes it."""
         for landmark, side in (names for names, name in MARK_KEYS.items() if name == key):
             self._keep_mark(MarkedPoint(landmark, side, point_mm))
 
     def find_lesion(self) -> str:
-        """Return the number of the selected lesion, "" without one."""
+        """Return the number of the selected lesion, or "" without one."""
         place = self._page.place
         return place.name if place.scope is FieldScope.LESION else ""
 
     def list_lesions(self) -> tuple[str, ...]:
-        """Return the numbers of the lesions of the mask and of those without one."""
+        """Return the numbers of all lesions, with and without a mask."""
         return self._page.lesions
 
     def _forget_marks(self) -> None:
@@ -428,20 +428,20 @@ class FindingsFlow(WindowPart):
         )
 
     def _go_on(self) -> None:
-        """Call what waits for all writes, also if a later write replaced an earlier one."""
+        """Run the callbacks that wait for all writes, including replaced ones."""
         waiting, self._after = self._after, []
         for then in waiting:
             then()
 
     def _write_rest(self, of: _Place | None) -> None:
-        """Write pending changes at once, because another case opens."""
+        """Write pending changes at once, because another case is opened."""
         if self._keep.isActive():
             now, self._of = self._of, of
             self.keep()
             self._of = now
 
     def close(self) -> None:
-        """Write pending changes at once, because the window closes."""
+        """Write pending changes at once when the window closes."""
         of = self._of
         self._keep.stop()
         if of is None or of[2] is None or not self._is_loaded or not self._is_described:
@@ -455,5 +455,5 @@ class FindingsFlow(WindowPart):
 
 
 def _is_same_case(one: _Place, other: _Place) -> bool:
-    """Return whether both are the same case; workspaces differ between readers."""
+    """Return whether both refer to the same case; workspaces may differ between readers."""
     return one[0].root == other[0].root and one[1] == other[1]

@@ -1,4 +1,4 @@
-"""Texts of a form: places, missing answers, removed lesions."""
+"""Texts of a form: sites, missing answers, removed lesions."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -15,7 +15,7 @@ COMPUTED: Final = tr("measured from the mask; choose another answer if it is wro
 
 
 def why_wrong(field: Field, values: tuple[str, ...]) -> str:
-    """Return why values are not a valid answer, "" if they are."""
+    """Return why values are not a valid answer, or "" if they are."""
     try:
         numbers = normalise_values(field, values)
     except ValueError as error:
@@ -40,7 +40,7 @@ def why_wrong(field: Field, values: tuple[str, ...]) -> str:
 
 
 def format_answer(question: AskedQuestion) -> str:
-    """Return an answer in a few words."""
+    """Return a short text for an answer."""
     terms = [
         term.text for value in question.values if (term := question.field.term(value)) is not None
     ]
@@ -52,9 +52,9 @@ def format_answer(question: AskedQuestion) -> str:
 
 
 def write_value(question: AskedQuestion) -> str:
-    """Return a number or text for display; measured values with few decimals.
+    """Return a number or text for display; measured values have few decimals.
 
-    The record and tables keep six digits.
+    The record and the tables have six digits.
     """
     is_measured = question.answer is not None and question.answer.is_computed
     return show_number(question.field, next(iter(question.values), ""), is_measured=is_measured)
@@ -65,19 +65,19 @@ def _write_limit(field: Field, limit: float | None) -> str:
 
 
 def describe_question(field: Field, place: Place) -> str:
-    """Return a question with its place."""
+    """Return a question with the place it refers to."""
     where = name_place(place)
     return f"{tr(field.text)} ({where.lower()})" if where else tr(field.text)
 
 
 def name_question(question: AskedQuestion) -> str:
-    """Return a question with its unit, with a star if an answer is required."""
+    """Return a question with its unit, and a star if an answer is required."""
     unit = f" ({name_unit(question.field)})" if question.field.unit else ""
     return f"{tr(question.field.text)}{unit}{' *' if question.is_required else ''}"
 
 
 def explain_question(question: AskedQuestion) -> str:
-    """Return a question with its place, whether it is required, and whether it was filled in."""
+    """Return a question with its place, and whether it is required or was filled in."""
     needed = tr(" (required)") if question.is_required else ""
     text = f"{describe_question(question.field, question.place)}{needed}"
     return (
@@ -88,7 +88,7 @@ def explain_question(question: AskedQuestion) -> str:
 
 
 def name_place(place: Place) -> str:
-    """Return the name of a place; "" for the case."""
+    """Return the name of a place, or "" for the whole case."""
     if place.scope is FieldScope.CASE:
         return ""
     return (
@@ -99,7 +99,7 @@ def name_place(place: Place) -> str:
 
 
 def list_lost_texts(answers: Answers, facts: CaseFacts) -> Iterator[tuple[str, str]]:
-    """Yield each described lesion that is not in the mask: number, and what to do."""
+    """Yield number and advice for each described lesion that is no longer in the mask."""
     joined = dict(facts.joined)
     for name in list_lost(answers, facts):
         if name in joined:
@@ -116,7 +116,7 @@ def list_lost_texts(answers: Answers, facts: CaseFacts) -> Iterator[tuple[str, s
 def list_lesion_notes(
     answers: Answers, facts: CaseFacts, parted: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the note about each lesion by its number; "" for a lesion in the mask."""
+    """Return a note for each lesion number; "" for a lesion in the mask."""
     notes = {lesion.name: "" for lesion in facts.lesions or () if lesion.anchors}
     described = answers.described
     for name, whole in parted.items():
@@ -127,5 +127,5 @@ def list_lesion_notes(
 
 
 def describe_split(whole: str) -> str:
-    """Return a note that a lesion was split from another, which keeps its answers."""
+    """Return a note that a lesion was split from lesion `whole`, which keeps its answers."""
     return tr("Split from lesion {whole}, which keeps its answers.", whole=whole)

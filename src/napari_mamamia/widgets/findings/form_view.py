@@ -1,4 +1,4 @@
-"""Widget for the questions of a form: one control per line, optional questions folded."""
+"""Widget for the questions of a form: one control per line, optional questions collapsed."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -60,10 +60,10 @@ _OTHER_EDITION = tr("{} (not in this version)")
 
 
 class FormView(QWidget):
-    """Widget for the questions of a `Form`; `answered` signals a changed answer.
+    """Widget for the questions of a `Form`; `answered` reports a changed answer.
 
-    `voxel_wanted` carries a voxel (z, y, x) of a lesion to show; `changed` signals that answers or
-    questions changed, and with them what is missing.
+    The signal `voxel_wanted` carries a voxel (z, y, x) of a lesion to show. `changed` reports that
+    answers or questions changed, so that missing answers may differ.
 
     `reviewing.form_rules` decides after every answer which questions apply.
 
@@ -115,33 +115,33 @@ class FormView(QWidget):
         self.set_answers({})
 
     def set_answers(self, record: Mapping[str, Any]) -> None:
-        """Show the answers in a reading's record."""
+        """Show the answers of a reading's record."""
         self.show_answers(parse_answers(record), NOTHING_KNOWN)
 
     def show_answers(self, answers: Answers, facts: CaseFacts) -> None:
-        """Show answers, and the facts to check them against."""
+        """Show answers, and the facts about the mask for checking them."""
         self._answers, self._facts, self._wrong, self._parted = answers, facts, {}, {}
         self._draw_anew()
 
     def show_findings(self, answers: Answers, facts: CaseFacts) -> None:
-        """Show answers with new measurements, without interrupting typing."""
+        """Show answers with new measurements without interrupting typing."""
         self._answers, self._facts = answers, facts
         self._draw_if_new(self._list_measured())
 
     def show_place(self, place: Place) -> None:
-        """Ask about another place."""
+        """Show the questions about another place."""
         self._place = place
         self._draw_anew()
 
     def give(self, answer: Answer) -> None:
-        """Set an answer from elsewhere, for example from a key."""
+        """Set an answer from outside the form, for example from a shortcut."""
         self._wrong.pop((answer.field, answer.place), None)
         self._answers = self._answers.put(answer)
         self._draw_anew()
         self.answered.emit()
 
     def set_facts(self, facts: CaseFacts) -> None:
-        """Set the facts about the mask, whose lesions are asked about and filled in."""
+        """Set the facts about the mask, which determine the lesions and the computed answers."""
         if self._form is not None and facts != self._facts:
             self._facts = facts
             self._parted |= dict(facts.parted)
@@ -151,7 +151,7 @@ class FormView(QWidget):
 
     @contextmanager
     def drawn_once(self) -> Iterator[None]:
-        """Draw once at the end, however often place and answers change inside."""
+        """Draw once on exit, however often place and answers change in the context."""
         self._is_held = True
         try:
             yield
@@ -161,7 +161,7 @@ class FormView(QWidget):
                 self._draw_anew()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Draw questions that changed while another page was open."""
+        """Draw questions that changed while the widget was hidden."""
         super().showEvent(event)
         self._make_content()
 
@@ -177,7 +177,7 @@ class FormView(QWidget):
 
     @property
     def answers(self) -> dict[str, Any]:
-        """Return the answers as a reading's record."""
+        """Return the answers in the format of a reading's record."""
         if self._form is None or not self._answers.items:
             return {}
         return record_answers(self._form, self._answers)
@@ -190,7 +190,7 @@ class FormView(QWidget):
         return list_gaps(self._form, self._answers, self._facts, wrong)
 
     def show_gap(self, gap: Gap) -> None:
-        """Move the keyboard focus to the question of a gap, unfolding it, if it is shown here."""
+        """Focus the question of a gap, expanding its section, if the question is shown here."""
         where = (gap.field, gap.place)
         asked = [one for one in self._list_asked() if (one.field.id, one.place) == where]
         if not self._is_unfolded and any(map(self._is_folded, asked)):
@@ -217,9 +217,9 @@ class FormView(QWidget):
         ]
 
     def _draw_if_new(self, measured: list[tuple[str, ...]] | None = None) -> None:
-        """Draw again if other questions apply or computed answers changed.
+        """Redraw if other questions apply or computed answers changed.
 
-        A changed answer alone redraws no control, so that typing is not interrupted.
+        An entered answer alone does not redraw controls, so that typing is not interrupted.
         """
         asked = [(one.field.id, one.place) for one in self._list_asked()]
         is_same = (
@@ -232,7 +232,7 @@ class FormView(QWidget):
             self._end_change()
 
     def _draw_anew(self) -> None:
-        """Draw the current questions; while hidden, do it later, which takes 12 ms."""
+        """Redraw the questions, which takes 12 ms; if hidden, redraw when shown."""
         self._is_due = True
         if self._is_held:
             return
@@ -285,7 +285,7 @@ class FormView(QWidget):
             control.setFocus()
 
     def _make_head(self, place: Place) -> QWidget:
-        """Return the title of a place; for a lesion with a button to show it, or a note."""
+        """Return the heading of a place; a lesion has a button to show it, or a note."""
         title, name = heading(name_place(place)), place.name
         if place.scope is not FieldScope.LESION or name not in self._notes:
             return title
@@ -318,14 +318,14 @@ class FormView(QWidget):
         self.answered.emit()
 
     def _is_folded(self, question: AskedQuestion) -> bool:
-        """Return whether a question of a single place is optional for the reader."""
+        """Return whether a question about a single place is optional for the reader."""
         is_readers = question.field.measure is None and (
             question.is_required or bool(question.field.asked_if)
         )
         return self._place is not None and not is_readers
 
     def _make_fold(self, folded: list[AskedQuestion]) -> QWidget:
-        """Return the folded questions, with computed answers below."""
+        """Return the collapsed questions, with computed answers below."""
         texts = [
             format_answer(one)
             for one in folded
@@ -439,7 +439,7 @@ class FormView(QWidget):
         return [where for where in self._wrong if where in self._drawn]
 
     def _end_change(self) -> None:
-        """Show invalid answers; every change of questions or answers ends here."""
+        """Mark invalid answers and emit `changed`; must follow every change of the form."""
         wrong = [self._wrong[where] for where in self._list_wrong()]
         self.warning.setText("\n".join(wrong))
         self.warning.setVisible(bool(wrong))

@@ -14,11 +14,11 @@ from napari_mamamia.widgets.findings.gaps import Gap, describe_gaps, describe_mi
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _MOST_NAMED: Final = 1
-"""Number of missing answers named in a brief list, which must fit above a button."""
+"""Number of missing answers named in a brief list above a button."""
 
 
 class GapList(QWidget):
-    """List of gaps; `gap_wanted` carries the `Gap` of a line that was clicked or chosen by Enter.
+    """List of gaps; `gap_wanted` carries the `Gap` of a clicked or activated line.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class GapList(QWidget):
         return tuple(self.lines.item(index).text() for index in range(self.lines.count()))
 
     def show_gaps(self, gaps: Sequence[Gap]) -> None:
-        """Show these gaps; hide the list if there are none. The selected line stays."""
+        """Show these gaps, keeping the selected line; hide the list if there are none."""
         if tuple(gaps) == self._gaps:
             return
         self._gaps = tuple(gaps)
@@ -82,7 +82,7 @@ class GapList(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A form whose gaps are listed: its page, its gaps now, and a function that shows a gap."""
+    """A form that is checked for gaps: its page, and functions to list and show them."""
 
     page: str
     list_gaps: Callable[[], tuple[Gap, ...]]
@@ -90,9 +90,10 @@ class _Form:
 
 
 class AcceptChecks(WindowPart):
-    """Lists the gaps of the open case's form above Accept, with links to the questions.
+    """Lists the gaps of the open case's form above the Accept button, with links to questions.
 
-    Each case has one form: that of the study, or that of page Findings if a reader has begun it.
+    Each case has one form: the study's form, or the form of the Findings page if a reader has begun
+    it.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ class AcceptChecks(WindowPart):
         list_gaps: Callable[[], tuple[Gap, ...]],
         show_gap: Callable[[Gap], object],
     ) -> None:
-        """Also list the gaps of the form on this page; its changes must call `look`."""
+        """Also list the gaps of the form on this page, whose changes must call `look`."""
         self._forms.append(_Form(page, list_gaps, show_gap))
         self.look()
 
@@ -127,7 +128,7 @@ class AcceptChecks(WindowPart):
         self._listed.show_gaps(self._list_gaps())
 
     def accept(self, go_on: Callable[[], object]) -> None:
-        """Go to the next case, and show what the accepted one lacks, without waiting."""
+        """Go to the next case without delay, and report what the accepted case lacks."""
         case_id, gaps = self._session.case_id, describe_gaps(self._list_gaps())
         go_on()
         if gaps:
@@ -148,13 +149,13 @@ class AcceptChecks(WindowPart):
 
 
 def _list_all(gaps: Sequence[Gap]) -> Iterator[tuple[str, Gap]]:
-    """Yield a line for each gap, contradictions first: they are rarer, and more often errors."""
+    """Yield a line for each gap, contradictions first because they are more often errors."""
     for gap in sorted(gaps, key=lambda gap: not gap.contradicts):
         yield (f"⚠ {gap.text}" if gap.contradicts else gap.text), gap
 
 
 def _list_brief(gaps: Sequence[Gap]) -> Iterator[tuple[str, Gap]]:
-    """Yield a line for contradictions and one for missing answers, each with its first gap."""
+    """Yield one line for all contradictions and one for all missing answers, each with a gap."""
     contradictory = [gap for gap in gaps if gap.contradicts]
     missing = [gap for gap in gaps if not gap.contradicts]
     if contradictory:

@@ -1,4 +1,4 @@
-"""Missing and contradictory answers in words, each with the question to correct."""
+"""Texts of missing and contradictory answers, each with the question to correct."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,14 +15,15 @@ from napari_mamamia.widgets.findings.form_texts import (
 )
 
 MOST_NAMED: Final = 4
-"""Number of missing answers named in a sentence; the others are counted."""
+"""Number of missing answers named in a sentence; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
     """A missing answer, or one that `contradicts` another answer or the mask.
 
-    `field` is "" if no single question corrects it, `place` None if no place of the form does.
+    `field` is "" if no single question corrects the gap; `place` is None if no place of the form
+    does.
     """
 
     text: str
@@ -61,13 +62,13 @@ def list_gaps(
 
 
 def describe_gaps(gaps: Sequence[Gap]) -> str:
-    """Return all gaps as sentences: missing, then contradictory; "" for none."""
+    """Return sentences with all gaps, missing before contradictory answers; "" for none."""
     missing = describe_missing([gap.text for gap in gaps if not gap.contradicts])
     return ". ".join(filter(None, (missing, *(gap.text for gap in gaps if gap.contradicts))))
 
 
 def describe_missing(missing: Sequence[str], most: int = MOST_NAMED) -> str:
-    """Return missing answers as one sentence that names the first ones, "" for none.
+    """Return a sentence that names the first missing answers, or "" for none.
 
     Examples
     --------
@@ -84,7 +85,7 @@ def describe_missing(missing: Sequence[str], most: int = MOST_NAMED) -> str:
 
 
 def _list_unanswered(form: Form, answers: Answers, facts: CaseFacts) -> Iterator[Gap]:
-    """Yield the required questions without an answer; once if either breast may be in view."""
+    """Yield required questions without an answer; a question for either breast counts once."""
     either = facts.is_one_breast and len(facts.sides) > 1
     for one in list_missing(form, answers, facts):
         text = (

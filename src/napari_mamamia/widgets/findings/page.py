@@ -1,4 +1,4 @@
-"""Page Findings: the form, clicks on landmarks, and missing or contradictory answers."""
+"""The Findings page: the form, clicks on landmarks, and missing or contradictory answers."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -37,7 +37,7 @@ from napari_mamamia.widgets.findings.gaps import Gap
 from napari_mamamia.widgets.measure.overlay import ShownMark
 
 _TARGET: Final = 24
-"""Minimum size of a click target, pixels. Source: WCAG 2.2, 2.5.8."""
+"""Minimum size of a click target in pixels (WCAG 2.2, 2.5.8)."""
 _NO_LESION: Final = tr("no lesion")
 _LANDMARKS: Final = {Landmark.NIPPLE: tr("Nipple"), Landmark.CHEST_WALL: tr("Chest wall")}
 _SIDES: Final = (Side.RIGHT, Side.LEFT)
@@ -55,10 +55,11 @@ _TIPS: Final = {
 
 
 class FindingsPage(Page):
-    """Page Findings; `place_chosen` carries the `Place` that is now asked about.
+    """The Findings page; `place_chosen` carries the `Place` of the displayed questions.
 
-    `mark_wanted` carries landmark, side and whether to wait for a click; `forget_wanted` asks to
-    remove all landmarks, `lesion_wanted` to add a lesion, `show_wanted` to show the selected one.
+    The signal `mark_wanted` carries landmark, side and whether to wait for a click. `forget_wanted`
+    requests to remove all landmarks, `lesion_wanted` to add a lesion, and `show_wanted` to show the
+    selected lesion.
     """
 
     place_chosen = Signal(object)
@@ -106,7 +107,7 @@ class FindingsPage(Page):
     # ------------------------------------------------------------- for the flow
 
     def show_lesions(self, facts: CaseFacts, more: Sequence[str]) -> None:
-        """List the lesions of the mask, then those described without one."""
+        """List the lesions of the mask, then the described lesions without a mask."""
         self._lesions.blockSignals(True)
         self._lesions.clear()
         for lesion in facts.lesions or ():
@@ -136,7 +137,7 @@ class FindingsPage(Page):
         return tuple(filter(None, names))
 
     def choose(self, place: Place) -> None:
-        """Ask about a place."""
+        """Show the questions about a place."""
         self.place = place
         by_breast = place.scope is FieldScope.BREAST
         name = place.name if by_breast else place.scope.value
@@ -149,7 +150,7 @@ class FindingsPage(Page):
         self.place_chosen.emit(place)
 
     def show_marks(self, landmarks: Landmarks, armed: tuple[Landmark, Side] | None = None) -> None:
-        """Show the landmarks, and the one that waits for a click."""
+        """Show the landmarks, and which of them waits for a click."""
         for (landmark, side), control in self.marks.items():
             is_marked = landmarks.find(landmark, side) is not None
             control.setText(f"{tr(side.title())} ✓" if is_marked else tr(side.title()))
@@ -181,7 +182,7 @@ class FindingsPage(Page):
         self.gaps.show_gaps(gaps)
 
     def show_gap(self, gap: Gap) -> None:
-        """Ask about the place of a gap, with the keyboard focus on its question."""
+        """Show the place of a gap, with the keyboard focus on its question."""
         place = gap.place
         if place is None or (place.scope is FieldScope.LESION and place.name not in self.lesions):
             return
@@ -281,7 +282,7 @@ class FindingsPage(Page):
         return marks
 
     def _show_sides(self) -> None:
-        """Enable the breast in view; also the other one if it has landmarks or answers."""
+        """Enable the breast in view, and the other breast if it has landmarks or answers."""
         for side in _SIDES:
             is_there = side in self._sides or side in self._marked
             self._places[side.value].setVisible(side in self._sides)
@@ -293,7 +294,7 @@ class FindingsPage(Page):
 
 
 def list_marks(landmarks: Landmarks) -> tuple[ShownMark, ...]:
-    """Return the landmarks for display on the image; `MARK_KEYS` names each."""
+    """Return the landmarks for display on the image, named by `MARK_KEYS`."""
     return tuple(
         ShownMark(
             MARK_KEYS[point.landmark, point.side],
@@ -306,7 +307,7 @@ def list_marks(landmarks: Landmarks) -> tuple[ShownMark, ...]:
 
 
 def describe_mask_owner(role: Role, name: str, *, with_numbers: bool) -> str:
-    """Return whose mask the lesions belong to, or that nothing is filled in."""
+    """Return a text saying whose mask the lesions belong to, or that nothing is filled in."""
     if not with_numbers:
         return tr("Nothing is filled in, because measurements are hidden in this reading.")
     whose = (

@@ -1,6 +1,6 @@
-"""The line with the current step of the hanging, their number, and why others are left out.
+"""The hanging bar: current step, number of steps, and why other steps are left out.
 
-It does not use the viewer, so that any part of the window can hold it.
+The bar does not use the viewer, so that any part of the window can hold it.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ _LINK: Final = tr("Matches the two displayed positions, and links the exams agai
 
 
 class HangingBar(QFrame):
-    """The hanging bar; its signals are the user's requests."""
+    """The hanging bar; its signals are user requests."""
 
     step_wanted = Signal(int)
     shown_wanted = Signal(object)
@@ -45,7 +45,7 @@ class HangingBar(QFrame):
     others_wanted = Signal()
     link_wanted = Signal()
     walked = Signal(object, object)
-    """The plan and the displayed step: another line may show them instead of this one."""
+    """Carries the plan and the displayed step, because another bar may show them instead."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class HangingBar(QFrame):
     def show_step(
         self, plan: HangingPlan | None, step: HangingStep | None, unwanted: frozenset[HangingStep]
     ) -> None:
-        """Show the reader's position; nothing while no case is open."""
+        """Show the current step of the plan; show nothing without a case."""
         self._plan, self._unwanted = plan, unwanted
         self.walked.emit(plan, step)
         self.others.hide()
@@ -122,23 +122,23 @@ class HangingBar(QFrame):
         self._show_if_filled()
 
     def lend(self) -> None:
-        """Lend the steps to a line above the image."""
+        """Lend the controls of the steps to the line above the image."""
         self._step_line.hide()
         self._show_if_filled()
 
     def take_back(self) -> None:
-        """Show the steps again."""
+        """Show the controls of the steps again."""
         self._step_line.layout().addWidget(self.choose)
         self._step_line.show()
         self._show_if_filled()
 
     def want(self, wanted: bool) -> None:
-        """Show or hide the bar while a case is open: a small screen needs its line."""
+        """Show or hide the bar while a case is open, to save a line on a small screen."""
         self._is_wanted = wanted
         self._show_if_filled()
 
     def show_prior(self, link: PriorLink, is_linked: bool) -> None:
-        """Show how the other exam is linked, or why it is not."""
+        """Show how the other exam is linked, or why it is not linked."""
         text = tr("linked in mm")
         why = tr("Both exams share a frame of reference: equal positions have equal mm.")
         if link.is_by_hand:
@@ -156,11 +156,11 @@ class HangingBar(QFrame):
         refresh_accessible_text(self.link)
 
     def set_priors(self, priors: Sequence[PriorChoice]) -> None:
-        """Offer these exams first."""
+        """Set the exams that are offered first."""
         self._priors = tuple(priors)
 
     def ask_other(self, case_ids: Sequence[str]) -> None:
-        """Ask which of these exams to show next to this one, by a part of its name."""
+        """Ask which of these exams to show next to the case; part of a name suffices."""
         self.others.clear()
         self.others.addItems(list(case_ids))
         self.others.setCurrentIndex(-1)
@@ -169,7 +169,7 @@ class HangingBar(QFrame):
         self.others.setFocus()
 
     def _show_if_filled(self) -> None:
-        """Show the bar if one of its lines is shown: an empty bar takes room as well."""
+        """Show the bar if one of its lines is visible; an empty bar would waste space."""
         parts = (self._step_line, self._prior_line, self.others)
         holds = any(not line.isHidden() for line in parts)
         self.setVisible(self._plan is not None and self._is_wanted and holds)
@@ -202,7 +202,7 @@ class HangingBar(QFrame):
         _open_below(self.menu, self.choose)
 
     def _fill_menu(self) -> None:
-        """Fill the menu with the steps: to go to, and below to show or leave out."""
+        """Fill the menu with the steps to go to, and below them the steps to show or leave out."""
         self.menu.clear()
         plan = self._plan
         if plan is None:

@@ -1,4 +1,4 @@
-"""The hanging flow: PgDn and PgUp go through its steps, and leaving it restores the own view."""
+"""Controller of the hanging protocol: PgDn and PgUp step through it, leaving restores the view."""
 
 import logging
 from collections.abc import Callable
@@ -49,9 +49,9 @@ _SETTING: Final = "hanging "
 
 
 class Hanging(WindowPart):
-    """Goes through the steps of a case; the reader's own view comes before the first.
+    """Steps through the hanging of a case; the reader's own view precedes the first step.
 
-    `bar` shows the reader's position, and can be anywhere in the window.
+    `bar` shows the current step, and can be anywhere in the window.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Hanging(WindowPart):
         self._recall_hanging()
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return the actions of the hanging's keys, by the names of the table."""
+        """Return the actions of the hanging shortcuts, by their names in the table."""
         return {
             "hanging_next": lambda: self.walk(1),
             "hanging_back": lambda: self.walk(-1),
@@ -114,7 +114,7 @@ class Hanging(WindowPart):
     # ------------------------------------------------------------------- walking
 
     def plan(self) -> HangingPlan | None:
-        """Return the steps of the open case, None without a case."""
+        """Return the steps of the open case, or None without a case."""
         case = self._session.case
         if case is None:
             return None
@@ -122,7 +122,7 @@ class Hanging(WindowPart):
         return self._services.plan_hanging(case, has_prior, self._hanging_settings.unwanted)
 
     def walk(self, by: int) -> None:
-        """Move by `by` steps; before the first is the own view."""
+        """Move by `by` steps; the reader's own view precedes the first step."""
         plan = self.plan()
         if plan is None:
             self._notifier.hint(tr("No hanging: open a case first"))
@@ -166,7 +166,7 @@ class Hanging(WindowPart):
         self._show_bar()
 
     def _find_breasts(self) -> None:
-        """Find the breasts, once for each case: the views of one breast are fitted to it."""
+        """Find the breasts once for each case, because views of one breast are fitted to it."""
         case = self._session.case
         is_asked = self.step in (HangingStep.BOTH, HangingStep.SIDES)
         if case is None or not is_asked or not case.phases[0].loaded or self._has_looked:
@@ -189,13 +189,13 @@ class Hanging(WindowPart):
         )
 
     def leave(self) -> None:
-        """Restore the own view."""
+        """Restore the reader's own view."""
         self._end_hanging(None)
 
     # --------------------------------------------------------------------- prior
 
     def list_priors(self) -> tuple[PriorChoice, ...]:
-        """Return the earlier exams of the patient in the clinical table."""
+        """Return the patient's earlier exams from the clinical table."""
         context = self._session.context
         if context is None or context.opened.cohort is None or self._session.study:
             return ()
@@ -204,7 +204,7 @@ class Hanging(WindowPart):
         return tuple(choice for choice in choices if choice.case_id in here)
 
     def show_prior(self) -> None:
-        """Show the prior next to the case; ask for it if none is known."""
+        """Show the prior exam next to the case; ask for it if none is known."""
         plan = self.plan()
         if plan is None:
             self._notifier.hint(tr("No prior: open a case first"))
@@ -214,7 +214,7 @@ class Hanging(WindowPart):
             self._ask_prior()
 
     def load_prior(self, case_id: str) -> None:
-        """Read another exam and show it next to the case, unless it cannot be a prior."""
+        """Read another exam and show it next to the case if it can be a prior exam."""
         context, case = self._session.context, self._session.case
         if self._session.study:
             self._notifier.hint(_IN_STUDY)
@@ -312,7 +312,7 @@ class Hanging(WindowPart):
         self._planes.hang(arrange(step, plan.roles, *seen, neurological=neurological))
 
     def _show_image(self) -> None:
-        """Show the phase and the image of the step, once the phases that it needs are read."""
+        """Show the phase and the image of the step after the required phases are read."""
         case, plan, step = self._session.case, self.plan(), self.step
         if not self._is_due or case is None or plan is None or step is None:
             return
@@ -353,7 +353,7 @@ class Hanging(WindowPart):
         self._show_bar()
 
     def _on_shown(self) -> None:
-        """Start again with the first step if the previous case was shown by the hanging."""
+        """Restart at the first step if the previous case was shown with the hanging."""
         plan = self.plan()
         if self.step is None or plan is None:
             return
@@ -367,7 +367,7 @@ class Hanging(WindowPart):
             self.leave()
 
     def _on_layout(self, _layout: Layout) -> None:
-        """Leave the hanging after the reader has chosen another layout."""
+        """Leave the hanging after the user chose another layout."""
         if self.step is not None and self._planes.wanted is not Layout.HUNG:
             self._end_hanging(self._planes.wanted)
 

@@ -1,4 +1,4 @@
-"""The reader's own view, stored before the hanging begins and restored after it."""
+"""The reader's own view, stored before the hanging starts and restored after it."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,9 +34,9 @@ class _Taken:
 
 
 class OwnView(WindowPart):
-    """Stores and restores the view: layout, image, phase, grey values, map and zoom.
+    """Stores and restores the view: layout, image, phase, window/level, map and zoom.
 
-    The position is not restored: a reader continues from the last position in the hanging.
+    The position is not restored, so that the reader continues at the last position of the hanging.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class OwnView(WindowPart):
         )
 
     def follow_case(self) -> None:
-        """Store phase and grey values of a new case: its own view is the whole slice."""
+        """Store phase and window/level of a new case, with the whole slice in view."""
         layer = self._scene.layer(Role.PHASE)
         if self._taken is not None and layer is not None:
             limits = {Role.PHASE: tuple(layer.contrast_limits)}
@@ -94,7 +94,7 @@ class OwnView(WindowPart):
             self._taken = replace(self._taken, phase=phase, limits=limits, camera=None)
 
     def give_back(self, layout: Layout | None = None) -> None:
-        """Restore the stored view, in another layout if the reader chose one."""
+        """Restore the stored view, in another layout if the user chose one."""
         view = self._taken
         self._taken = None
         if view is None:
@@ -129,13 +129,13 @@ class OwnView(WindowPart):
             self._map.show(view.shown_map)
 
     def _put_camera(self) -> None:
-        """Restore the camera, once the canvas has its size again."""
+        """Restore the camera after the canvas has its size again."""
         if self._camera_due is not None and not self._planes.is_building:
             camera, self._camera_due = self._camera_due, None
             self._scene.view.put_camera(camera)
 
     def _put_late_limits(self, _event: object = None) -> None:
-        """Restore the contrast limits of a subtraction or a projection that is computed again."""
+        """Restore the contrast limits of a subtraction or projection after it is recomputed."""
         for role in tuple(self._limits_due):
             layer = self._scene.layer(role)
             if layer is not None:

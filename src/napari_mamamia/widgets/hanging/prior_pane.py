@@ -1,4 +1,4 @@
-"""A view of another exam next to the open case, at the same position in mm and the same scale."""
+"""A view of a prior exam next to the open case, at the same position in mm and the same scale."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -31,16 +31,16 @@ _STILL_PIXELS: Final = 3.0
 
 
 class NoCopies:
-    """Layer copies of a view that shows none of the open case's layers."""
+    """Null object for `LayerCopies`, for a view without layers of the open case."""
 
     def copy_next(self) -> None:
         """Copy nothing."""
 
     def fill(self) -> None:
-        """Copy nothing."""
+        """Copy no layers."""
 
     def close(self) -> None:
-        """Follow no layer."""
+        """Do nothing; no layer is followed."""
 
     def set_own(self, _role: Any, _data: Any) -> None:
         """Ignore the data of a role."""
@@ -110,7 +110,7 @@ class PriorPane(Pane):
         self.model.mouse_drag_callbacks.append(self._follow_click)
 
     def fill(self) -> None:
-        """Show the exam."""
+        """Show the prior exam."""
         if self._own_scene.grid is None:
             masks = [
                 (tag_for(self._prior, Role(mask.role), mask.provenance), mask.buffer)
@@ -143,9 +143,10 @@ class PriorPane(Pane):
         self.model.scene.camera.orientation2d = turned_camera(grid, turn, against, sides)
 
     def show(self, shown: Sequence[int], phase: int | None) -> None:
-        """Show the position of the open case in mm, and the phase of the same role.
+        """Show the case's position in mm, and the phase with the same role.
 
-        While they are not linked the position stays; at first it is at equal scanner coordinates.
+        If the exams are not linked, the position stays; initially both have equal scanner
+        coordinates.
         """
         grid, case = self._scene.grid, self._case
         self._shown = (shown[0], shown[1], shown[2])
@@ -169,7 +170,7 @@ class PriorPane(Pane):
         self.text.update()
 
     def read_place(self, shown: Sequence[int]) -> tuple[int, int, int] | None:
-        """Return the open case's position after a step here; None while they are not linked."""
+        """Return the open case's position after a step in this view, or None if not linked."""
         grid = self._scene.grid
         if not self.is_linked or self._is_closed or grid is None:
             return None
@@ -186,7 +187,7 @@ class PriorPane(Pane):
         return s, r, c
 
     def set_linked(self, linked: bool) -> None:
-        """Unlink the exams, or link them at the displayed positions."""
+        """Unlink the exams, or link them at their displayed positions."""
         grid = self._scene.grid
         if linked and not self.is_linked and grid is not None:
             voxel = grid.display_frame().point_from_display(self._shown, grid.shape)
@@ -197,7 +198,7 @@ class PriorPane(Pane):
         self.text.update()
 
     def turn_centre(self, centre: Sequence[float], half: str) -> tuple[float, ...]:
-        """Return the centre of this view for that of the main view."""
+        """Return the centre of this view that corresponds to the centre of the main view."""
         grid = self._scene.grid
         if grid is None or self._own_scene.grid is None:
             return tuple(centre)
@@ -211,10 +212,10 @@ class PriorPane(Pane):
         return tuple(there[axis - lead] * spacing[axis - lead] for axis in dims.displayed)
 
     def centre(self, voxel: Any) -> None:
-        """Follow the centre of the main view alone."""
+        """Do nothing; this view only follows the centre of the main view."""
 
     def find_world(self, world: tuple[float, ...] | None) -> tuple[float, ...] | None:
-        """Return the cross-hair's position here: at the position in mm, or the clicked one."""
+        """Return the cross-hair position in this exam: the same position in mm, or the click."""
         if world is None or self._own_scene.grid is None or self._is_outside:
             return None
         frame = self._prior.grid.display_frame()
@@ -235,7 +236,7 @@ class PriorPane(Pane):
         return frame.point_from_display(places, grid.shape)
 
     def _follow_click(self, _viewer: Any, event: Any) -> Iterator[None]:
-        """Move the cross-hair of both exams with a click, of this one alone while not linked."""
+        """Move the cross-hair of both exams by a click, or only of this exam if not linked."""
         start, position = tuple(event.pos), tuple(event.position)
         if event.button != 1 or event.modifiers:
             return

@@ -1,1 +1,1 @@
-"""The user's own keys, and the table in which they are changed."""
+"""User-defined shortcuts, and the table for changing them."""

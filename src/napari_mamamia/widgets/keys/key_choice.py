@@ -1,4 +1,4 @@
-"""The user's own keys from the table of keys: bound at once, saved, refused if taken."""
+"""User-defined shortcuts: bound at once, saved, and rejected if the key is taken."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -27,13 +27,13 @@ _NAPARIS: Final = frozenset("1234567890CEFLMPVXZB-=[]") | {
     "Down",
     *(f"Control-{letter}" for letter in "EGRTYSCVXAZ"),
 }
-"""Keys that napari uses on the viewer, on labels or on images, or in its menus."""
+"""Keys that napari uses on the viewer, on labels, on images, or in its menus."""
 
 
 def remapped(
     changes: Sequence[tuple[str, str]], keys: Sequence[Key] = KEYS
 ) -> tuple[tuple[Key, ...], tuple[str, ...]]:
-    """Return the table with the user's own keys, and why some of them were refused.
+    """Return the table with the user's shortcuts, and why some of them were rejected.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def remapped(
 
 
 def _problem_of(action: str, shown: str, table: Mapping[str, Key]) -> str:
-    """Return why a key cannot be used, "" if it can."""
+    """Return why a key cannot be used, or "" if it can."""
     if action not in table:
         return tr(
             "there is no action {action!r} for the key {shown}: choose an action of the table",
@@ -108,7 +108,7 @@ def _is_key(shown: str) -> bool:
 
 
 def retitled(tip: str, shown: Mapping[str, str]) -> str:
-    """Return a tooltip in which a key is replaced by its value in `shown`.
+    """Return a tooltip with its key replaced by the value in `shown`.
 
     Examples
     --------
@@ -119,10 +119,10 @@ def retitled(tip: str, shown: Mapping[str, str]) -> str:
 
 
 class KeyChoice(WindowPart):
-    """Holds the current table of keys. `changed` carries it after a key was changed.
+    """Holds the current table of shortcuts; `changed` carries it after a change.
 
-    `elsewhere` are parts of the window outside the dock that name keys in their tooltips. `refused`
-    carries a sentence, "" if a change was accepted.
+    `elsewhere` are widgets outside the dock that name keys in their tooltips. The signal `refused`
+    carries the reason why a change was rejected, or "".
     """
 
     changed = Signal(object)
@@ -138,7 +138,7 @@ class KeyChoice(WindowPart):
         self.keys, self.refused_at_start = remapped(self._own)
 
     def bind(self, actions: Mapping[str, Callable[..., object]]) -> None:
-        """Bind every key of the table, and name them in the tooltips."""
+        """Bind every shortcut of the table, and name them in the tooltips."""
         self._actions = actions
         bind_keys(self._viewer, self._dock, actions, self.keys)
         self._retitle_tips(KEYS, self.keys, (self._dock, *self.elsewhere))
@@ -150,7 +150,7 @@ class KeyChoice(WindowPart):
         return any(key.binding == _make_binding(shown) for key in self.keys)
 
     def change(self, action: str, shown: str) -> None:
-        """Give an action another key, or report why not."""
+        """Assign another key to an action, or report why this is not possible."""
         own_keys = tuple(pair for pair in self._own if pair[0] != action)
         default = next((key.shown for key in KEYS if key.action == action), "")
         if shown != default:
@@ -177,7 +177,7 @@ class KeyChoice(WindowPart):
         return retitled(text, {key.shown: now[key.action] for key in KEYS})
 
     def reset(self) -> None:
-        """Restore every action's default key."""
+        """Restore the default key of every action."""
         self._take_table(KEYS, ())
 
     def name_in(self, page: QWidget) -> None:

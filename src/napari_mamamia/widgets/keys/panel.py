@@ -1,4 +1,4 @@
-"""The panel on `?`: every key of the plugin, which a click changes, and napari's own keys."""
+"""The panel on `?`: all shortcuts of the plugin, which a click changes, and napari's keys."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -52,7 +52,7 @@ def shown_key(event: Any) -> str:
 
 
 class KeyButton(QPushButton):
-    """The key of an action; `key_given` carries the action and a key such as "Shift+Q"."""
+    """A button with the key of an action; `key_given` carries the action and the new key."""
 
     key_given = Signal(str, str)
 
@@ -70,7 +70,7 @@ class KeyButton(QPushButton):
         self.clicked.connect(self._wait_for_key)
 
     def show_key(self, shown: str) -> None:
-        """Show the action's key."""
+        """Show the key of the action."""
         self._shown, self._waits = shown, False
         self.setText(shown)
 
@@ -80,14 +80,14 @@ class KeyButton(QPushButton):
         self.setFocus()
 
     def event(self, event: QEvent) -> bool:
-        """Handle keys before the window's shortcuts while a key is expected."""
+        """Handle keys before the window's shortcuts while waiting for a new key."""
         if self._waits and event.type() == QEvent.Type.ShortcutOverride:
             event.accept()
             return True
         return bool(super().event(event))
 
     def keyPressEvent(self, event: Any) -> None:
-        """Use the pressed key."""
+        """Assign the pressed key."""
         if not self._waits:
             super().keyPressEvent(event)
             return
@@ -100,7 +100,7 @@ class KeyButton(QPushButton):
             self.key_given.emit(self._action, key_name)
 
     def focusOutEvent(self, event: Any) -> None:
-        """Stop waiting for a key when the user goes elsewhere."""
+        """Stop waiting for a key when the button loses the focus."""
         if self._waits:
             self.show_key(self._shown)
         super().focusOutEvent(event)
@@ -115,7 +115,7 @@ _PAGES = tr(
 
 
 class KeysPanel(QWidget):
-    """The panel of keys; `closed` requests the previous page, `key_wanted` carries a new key."""
+    """The shortcut panel; `closed` requests the previous page, `key_wanted` carries a new key."""
 
     closed = Signal()
     key_wanted = Signal(str, str)
@@ -148,12 +148,12 @@ class KeysPanel(QWidget):
         self.show_keys(keys)
 
     def show_keys(self, keys: Sequence[Key]) -> None:
-        """Show the current keys."""
+        """Show the current shortcuts."""
         for key in keys:
             self.buttons[key.action].show_key(key.shown)
 
     def show_refused(self, reason: str) -> None:
-        """Show why a key was not changed; "" for none."""
+        """Show why a shortcut was not changed; "" removes the text."""
         self.hint.setText(tr("Not changed: {reason}.", reason=reason) if reason else _HINT)
         set_level(self.hint, "warning" if reason else "hint")
 

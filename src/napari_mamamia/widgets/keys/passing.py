@@ -1,4 +1,4 @@
-"""Keys of the table act wherever the keyboard focus is, except in text fields."""
+"""Shortcuts of the table act wherever the keyboard focus is, except in text fields."""
 
 from typing import Final
 
@@ -10,16 +10,16 @@ from napari_mamamia.widgets.keys.key_choice import KeyChoice
 from napari_mamamia.widgets.keys.panel import shown_key
 
 _TAKERS: Final = (QComboBox, QAbstractSlider, QAbstractItemView)
-"""Controls that would use a letter to choose an answer, or a key to scroll."""
+"""Widgets that would use a letter to choose an item, or a key to scroll."""
 _OF_LISTS: Final = (Qt.Key.Key_PageUp, Qt.Key.Key_PageDown, Qt.Key.Key_Home, Qt.Key.Key_End)
 _OF_CONTROLS: Final = (Qt.Key.Key_Space, Qt.Key.Key_Up, Qt.Key.Key_Down)
 
 
 class KeyPassing(QObject):
-    """Keeps the keys of the table from the focused control below `roots`.
+    """Withholds the shortcuts of the table from the focused widget below `roots`.
 
-    A combo box keeps the focus after a click, and would use the next key itself: `I` on the way to
-    the MIP would make a mass irregular. An open list, and text fields, receive all keys.
+    A combo box keeps the focus after a click and would use the next key itself: pressing `I` for
+    the MIP would set the shape of a mass to irregular. Open lists and text fields receive all keys.
     """
 
     def __init__(self, keys: KeyChoice, *roots: QWidget) -> None:
@@ -32,7 +32,7 @@ class KeyPassing(QObject):
             application.focusChanged.connect(self._follow_focus)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Pass a letter, symbol or key of the table on to the window."""
+        """Pass a letter, a symbol or a shortcut of the table to the window."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             is_lists = isinstance(watched, QAbstractItemView) and event.key() in _OF_LISTS
             if not is_lists and event.key() not in _OF_CONTROLS and self._is_windows(event):
@@ -41,7 +41,7 @@ class KeyPassing(QObject):
         return False
 
     def _is_windows(self, event: QKeyEvent) -> bool:
-        """Return whether a key is a letter or symbol (maybe napari's), or one of the table."""
+        """Return whether a key is a letter, a symbol, or a shortcut of the table."""
         text = event.text()
         return (bool(text) and text.isprintable()) or self._keys.has(shown_key(event))
 

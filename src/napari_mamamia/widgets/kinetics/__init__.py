@@ -1,1 +1,1 @@
-"""Page Kinetics: maps, curves, FTV, times, motion."""
+"""The Kinetics page: maps, curves, FTV, times, motion."""

@@ -1,4 +1,4 @@
-"""The open case as page Kinetics sees it: with typed times, and a repeated pre as it is wanted."""
+"""The open case on the Kinetics page, with entered times and selected pre-contrast phases."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,7 +19,7 @@ _LANE: Final = "kinetic_pre"
 
 
 class KineticCase(WindowPart):
-    """`changed` says that the case or its times are others now; `opened` that the case is."""
+    """The case for kinetics; `changed` reports new values or times, `opened` a new case."""
 
     changed = Signal()
     opened = Signal()
@@ -38,51 +38,51 @@ class KineticCase(WindowPart):
 
     @property
     def case(self) -> Case | None:
-        """The open case with its times, once all its phases are read; None before."""
+        """The open case with its times after all phases are read, otherwise None."""
         return self._case
 
     @property
     def own_case(self) -> Case | None:
-        """The same with the phases that the files hold: neither registered nor averaged."""
+        """The same case with the phases of the files, neither registered nor averaged."""
         case = self._session.case
         return None if case is None or self._timed is None else self._with_typed(case)
 
     @property
     def n_before(self) -> int:
-        """How many phases the pixels show to be before contrast."""
+        """Number of phases before contrast arrival, detected from the voxel values."""
         return 1 if self._timed is None else self._timed.n_before
 
     @property
     def pre(self) -> RepeatedPre:
-        """What became of a repeated pre in `case`."""
+        """Treatment of repeated pre-contrast phases in `case`."""
         return RepeatedPre.LEAVE_OUT if self._case is self._timed else self._pre
 
     def set_pre(self, how: RepeatedPre) -> None:
-        """Treat a repeated pre otherwise; `changed` says when it is done."""
+        """Change the treatment of repeated pre-contrast phases, then emit `changed`."""
         self._pre = how
         self._treat_pre()
 
     @property
     def source(self) -> str:
-        """Where the times come from, in a few words; "" where there are none."""
+        """A short text on the source of the times; "" without times."""
         case = self._case
         if case is None:
             return ""
         if self._session.case_key in self._typed:
-            return tr("typed in, for this session")
+            return tr("entered for this session")
         context = self._session.context
         record = None if context is None else context.record
         return self._services.kinetics.times_source(case, self._session.files, record)
 
     @property
     def rule(self) -> TimingRule:
-        """Which clock phases are chosen by: this case's own, else the one of the session."""
+        """The clock for selecting phases: the clock of this case, or else of the session."""
         return self._rules.get(self._session.case_key, self._clock)
 
     def set_timing(self, timing: Timing, text: str) -> str:
-        """Take a clock, an injection's second or two phases; return why not.
+        """Set a clock, an injection time or two phases; return the reason if rejected.
 
-        A named clock holds for the session, an injection and phases for this case.
+        A named clock applies to the session; an injection time and two phases apply to this case.
         """
         case = self._case
         if case is None:
@@ -101,7 +101,10 @@ class KineticCase(WindowPart):
         return ""
 
     def type_times(self, times_s: Sequence[float]) -> str:
-        """Take times in seconds, one for each phase, none to go back; return why not."""
+        """Set times in seconds, one per phase; an empty sequence restores the original times.
+
+        Return the reason if the times are rejected, otherwise "".
+        """
         case = self._session.shown_case
         if case is None:
             return tr("open a case first")
@@ -120,7 +123,7 @@ class KineticCase(WindowPart):
         return ""
 
     def shown_mask(self) -> SessionMask | None:
-        """Return the visible mask that matters most, None where none is shown."""
+        """Return the most relevant visible mask, or None if none is visible."""
         layer = self._scene.shown_mask()
         tag = None if layer is None else tag_of(layer)
         if tag is None or tag.role not in MASK_ROLES:
@@ -129,11 +132,11 @@ class KineticCase(WindowPart):
 
     @property
     def note(self) -> str:
-        """What is said of every number of the case: "registered", or "" for its own phases."""
+        """A note on all values of the case: "registered", or "" for the acquired phases."""
         return "" if self._session.registered is None else "registered"
 
     def _switch_voxels(self) -> None:
-        """Go on with other voxels of the same case."""
+        """Switch between registered and acquired phases of the same case."""
         case = self._session.shown_case
         if case is not None and case.is_loaded:
             self._take_case(case)
@@ -163,7 +166,7 @@ class KineticCase(WindowPart):
         return self._services.kinetics.with_times(case, typed) if typed else case
 
     def _treat_pre(self) -> None:
-        """Take the case as it is; where its pre was repeated, soon as that is wanted."""
+        """Use the case at once; repeated pre-contrast phases are processed afterwards."""
         self._jobs.cancel(_LANE)
         self._case = timed = self._timed
         how = self._pre
@@ -175,7 +178,7 @@ class KineticCase(WindowPart):
 
         self._jobs.start(
             _LANE,
-            tr("Scans before contrast"),
+            tr("Treating pre-contrast scans"),
             lambda: self._services.kinetics.with_pre(timed, how),
             take,
             ended=self.changed.emit,

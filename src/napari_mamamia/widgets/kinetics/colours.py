@@ -1,7 +1,7 @@
 """Colours of kinetics, the same on the image, in legends and in curves.
 
-Persistent blue, plateau green, washout red as in clinical use (Partridge 2014, figure 2), each with
-its letter since red and green alone do not serve everyone; the FTV's SER colours are UCSF's.
+Persistent is blue, plateau green, washout red, as in clinical use (Partridge 2014, figure 2). Each
+curve type also has a letter for colour-blind readers. The SER colours of FTV are defined by UCSF.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ TYPE_COLOURS: Final = {
     2: ("L", "plateau", "#00B050"),
     3: ("W", "washout", "#E8352B"),
 }
-"""By value of the curve-type map: letter, name, colour."""
+"""Letter, name and colour by value of the curve-type map."""
 
 SER_COLOURS: Final = {
     1: (tr("SER 0–0.9"), "blue", "#2F6BFF"),
@@ -25,24 +25,27 @@ SER_COLOURS: Final = {
     5: ("1.75–3", "yellow", "#F0E442"),
     6: ("other", "white", "#FFFFFF"),
 }
-"""By value of the FTV map: range, UCSF's name of the colour, colour."""
+"""SER range, UCSF's colour name and colour by value of the FTV map."""
 
 CURSOR_COLOUR: Final = "#CC79A7"
 MASK_COLOUR: Final = "#56B4E9"
 PIN_COLOURS: Final = ("#E69F00", "#009E73", "#D55E00", "#0072B2", "#F0E442", "#999999")
-"""Okabe and Ito's: purple for the cursor, sky blue for the mask, the rest for pinned regions."""
+"""Okabe-Ito colours of pinned regions.
+
+Purple is the cursor's curve and sky blue the mask's; the other colours are for pinned regions.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """Colours from the least to the greatest value, evenly spaced, RGBA from 0 to 1."""
+    """Evenly spaced colours from the lowest to the highest value, as RGBA from 0 to 1."""
 
     name: str
     colours: tuple[tuple[float, float, float, float], ...]
 
 
 _HEAT: Final = ("#000004", "#57106E", "#BC3754", "#F98E09", "#FCFFA4")
-"""Five steps of matplotlib's inferno, which rises in lightness throughout."""
+"""Five steps of matplotlib's inferno colour map, whose lightness increases monotonically."""
 
 _DIVERGING: Final = ("#2F6BFF", "#9CC2FF", "#F2F2F2", "#F5A38A", "#E8352B")
 _FALLING: Final = ("#E8352B", "#F5A38A", "#F2F2F2")
@@ -56,7 +59,7 @@ _RAMPS: Final = {
 
 
 def ramp_of(kind: MapKind) -> Ramp:
-    """Return the colours of a map, as its entry in `MAPS` says."""
+    """Return the colours of a map from its entry in `MAPS`."""
     name, steps = _RAMPS[MAPS[kind].colours]
     return Ramp(name, tuple(map(_parse_colour, steps)))
 

@@ -1,4 +1,4 @@
-"""The tab Curves at work: it follows the pointer and the mask shown, and keeps pinned regions."""
+"""Controller of the Curves tab: curves of the pointer, the visible mask and pinned regions."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ _LANE: Final = "curve_mask"
 
 
 class CurvesFlow(WindowPart):
-    """Nothing is computed while the tab is out of sight."""
+    """Controller of the Curves tab; computes nothing while the tab is hidden."""
 
     def __init__(
         self,
@@ -61,16 +61,16 @@ class CurvesFlow(WindowPart):
         state.changed.connect(self._measure_again)
 
     def show(self) -> None:
-        """Bring the tab to the front."""
+        """Show the Curves tab."""
         self._bottom.show()
         self.refresh_mask()
 
     def refresh_mask(self) -> None:
-        """Measure the mask shown again, soon."""
+        """Schedule a measurement of the visible mask."""
         self._mask_tick.start()
 
     def pin(self, what: str) -> None:
-        """Keep the curve of the "mask" shown or of the "cursor"."""
+        """Pin the current curve of the "mask" or of the "cursor"."""
         line = self._mask if what == "mask" else self._cursor
         if line is None:
             problem = self._aim.problem_in(self._scene.viewer)
@@ -85,7 +85,7 @@ class CurvesFlow(WindowPart):
         self._draw_curves()
 
     def save_as(self, what: str) -> None:
-        """Ask where to save the "table" or the "figure", and save it in a thread."""
+        """Ask for a file name for the "table" or the "figure", and save it in a thread."""
         filters = tr("Tables (*.csv *.xlsx)") if what == "table" else tr("Figures (*.png *.svg)")
         suffix = ".csv" if what == "table" else ".png"
         case = self._state.case
@@ -98,7 +98,7 @@ class CurvesFlow(WindowPart):
             self.save(what, path if path.suffix else path.with_suffix(suffix))
 
     def save(self, what: str, path: Path) -> None:
-        """Save the "table" or the "figure" of the curves shown."""
+        """Save the "table" or the "figure" of the displayed curves."""
         plot = self.plot()
         save = (
             self._services.kinetics.save_table
@@ -115,7 +115,7 @@ class CurvesFlow(WindowPart):
         self._jobs.start("curves_save", tr("Saving {name}", name=path.name), work, show)
 
     def plot(self) -> CurvePlot:
-        """Return what is drawn."""
+        """Return the displayed plot."""
         case = self._state.case
         times, why = (None, "") if case is None else known_times(case.times_s)
         live = [line for line in (self._cursor, self._mask) if line is not None]
@@ -131,7 +131,7 @@ class CurvesFlow(WindowPart):
     def _on_move(self, _viewer: Any, event: Any) -> None:
         if self._tab.isVisible():
             self._position = tuple(event.position)
-            # Started anew at each move, the timer would tell the curve only once the mouse rests.
+            # Restarted at each move, the timer would show the curve only when the pointer rests.
             if not self._tick.isActive():
                 self._tick.start()
 
@@ -159,7 +159,7 @@ class CurvesFlow(WindowPart):
         self._draw_curves()
 
     def _leave_hidden(self) -> None:
-        """Drop the pointer's curve where the pointer hits another place than what is seen."""
+        """Remove the pointer's curve if the pointer is not over a visible voxel."""
         if self._cursor is not None and self._aim.problem_in(self._scene.viewer):
             self._cursor, self._position = None, None
             self._draw_curves()
@@ -180,7 +180,7 @@ class CurvesFlow(WindowPart):
             )
 
         def drop(_error: Exception) -> None:
-            self._mask = None  # the numbers of the same mask say why
+            self._mask = None  # the numbers of the same mask give the reason
 
         measure, rule = self._services.kinetics.mask_curve, self._state.rule
         self._jobs.start(
@@ -195,7 +195,7 @@ class CurvesFlow(WindowPart):
         )
 
     def _add_note(self, name: str) -> str:
-        """Return a region's name with what its phases are, as it stands in table and figure."""
+        """Return a region's name with a note on its phases, for the table and the figure."""
         return f"{name} ({self._state.note})" if self._state.note else name
 
     def _set_size(self, size: int) -> None:

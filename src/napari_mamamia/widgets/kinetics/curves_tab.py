@@ -1,4 +1,4 @@
-"""Tab Curves: the plot, its regions with their classes, pinning and export."""
+"""The Curves tab: the plot, its regions with curve types, pinning and export."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -31,15 +31,15 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.targets import CheckBox
 
-# A plot of contrast curves drawn by Qt itself, quick enough to follow the cursor.
+# A plot of contrast curves drawn with Qt, fast enough to follow the cursor.
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 22, 12, 40
-"""Pixels around the curves with usual text; larger text has more."""
+"""Margins in pixels around the curves at the default text size."""
 _CLEAR: Final = 3
-"""Pixels between a text and the edge."""
+"""Distance in pixels between a text and the edge."""
 _TICK: Final = 4
 _BETWEEN: Final = 8
-"""Pixels that two numbers of an axis are apart at least."""
+"""Minimum distance in pixels between two tick labels."""
 _DOT: Final = 3.5
 _MOST_TICKS, _MOST_X_TICKS = 6, 8
 _EMPTY: Final = CurvePlot("", None, ())
@@ -47,7 +47,7 @@ _WORDS: Final = Qt.AlignmentFlag.AlignCenter.value | Qt.TextFlag.TextWordWrap.va
 
 
 def nice_ticks(low: float, high: float, most: int = _MOST_TICKS) -> tuple[float, ...]:
-    """Return round numbers that cover `low` to `high`, steps of 1, 2 or 5 times a power of ten.
+    """Return round numbers that cover `low` to `high`, in steps of 1, 2 or 5 times a power of ten.
 
     Examples
     --------
@@ -63,13 +63,13 @@ def nice_ticks(low: float, high: float, most: int = _MOST_TICKS) -> tuple[float,
 
 
 class CurvePlotView(QWidget):
-    """Draws a `CurvePlot`: axes with names and units, each phase a dot."""
+    """Draws a `CurvePlot`: axes with names and units, each phase as a dot."""
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("curve_plot")
         self.setToolTip(
-            tr("Enhancement of each phase against its time; one colour for each region")
+            tr("Enhancement of each phase against its time, with one colour for each region.")
         )
         self.setAccessibleName(tr("Plot of contrast curves"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -77,11 +77,11 @@ class CurvePlotView(QWidget):
         self.plot = _EMPTY
 
     def sizeHint(self) -> QSize:
-        """Return a size that shows five phases well."""
+        """Return a size that suits five phases."""
         return QSize(560, 200)
 
     def show_plot(self, plot: CurvePlot) -> None:
-        """Draw other curves."""
+        """Draw the curves of a plot."""
         self.plot = plot
         self.update()
 
@@ -113,7 +113,7 @@ class CurvePlotView(QWidget):
     def _find_area(
         self, curves: Sequence[Sequence[float]]
     ) -> tuple[QRectF, tuple[float, ...], tuple[float, ...]]:
-        """Return where the curves go, and the ticks of both axes: as many as have room."""
+        """Return the plot area, and as many ticks of both axes as fit."""
         metrics = self.fontMetrics()
         line = metrics.height()
         values = [value for curve in curves for value in curve if math.isfinite(value)]
@@ -167,7 +167,7 @@ class CurvePlotView(QWidget):
     def _write_name(
         self, painter: QPainter, names: Sequence[str], area: QRectF, *, upwards: bool
     ) -> None:
-        """Write what an axis is, whole or in short, where there is room."""
+        """Draw an axis label, in full or abbreviated if space is limited."""
         line, room = painter.fontMetrics().height(), self.height() if upwards else self.width()
         widths = map(painter.fontMetrics().horizontalAdvance, names)
         texts = zip(names, widths, strict=True)
@@ -217,10 +217,10 @@ _SWATCH = 12
 
 
 class CurvesTab(QWidget):
-    """`pin_wanted` asks to keep the mask's curve, or ("cursor") the pointer's.
+    """The Curves tab; `pin_wanted` requests to pin the curve of "mask" or "cursor".
 
-    `removed` carries the place of a pinned region, `renamed` its place and new name;
-    `table_wanted` and `figure_wanted` ask where to save and do.
+    `removed` carries the index of a pinned region, `renamed` its index and new name; `table_wanted`
+    and `figure_wanted` request to save a file.
     """
 
     pin_wanted = Signal(str)
@@ -234,7 +234,7 @@ class CurvesTab(QWidget):
         super().__init__()
         self.setObjectName("curves_tab")
         self.view = CurvePlotView()
-        self.warning = label("curves_warning", tip=tr("What is uncertain about these curves"))
+        self.warning = label("curves_warning", tip=tr("Uncertainty of these curves"))
         set_level(self.warning, "warning")
         self._list = QGridLayout()
         self._list.setColumnStretch(1, 1)
@@ -253,7 +253,7 @@ class CurvesTab(QWidget):
         self._keys: tuple[object, ...] = ()
 
     def show_curves(self, plot: CurvePlot, n_live: int) -> None:
-        """Draw curves; the first `n_live` are the cursor's and the mask's, the rest is pinned."""
+        """Draw curves; the first `n_live` belong to cursor and mask, the others are pinned."""
         self.view.show_plot(plot)
         self.warning.setText(plot.warning)
         self.warning.setVisible(bool(plot.warning))
@@ -272,32 +272,32 @@ class CurvesTab(QWidget):
         self.pin = button(
             "curves_pin",
             tr("Pin mask"),
-            tr("Keeps the curve of the mask shown, to compare it with others"),
+            tr("Keeps the curve of the shown mask, to compare it with others."),
             lambda: self.pin_wanted.emit("mask"),
         )
         self.pin_cursor = button(
             "curves_pin_cursor",
             tr("Pin pointer"),
-            tr("Keeps the curve last under the pointer"),
+            tr("Keeps the last curve under the pointer."),
             lambda: self.pin_wanted.emit("cursor"),
         )
         self.patch: CheckBox = named(
             CheckBox("3 × 3"),
             "curves_patch",
-            tr("Mean of 3 x 3 voxels under the pointer, not of one"),
+            tr("Uses the mean of 3 x 3 voxels under the pointer in place of one voxel."),
         )
         self.patch.setChecked(True)
         self.patch.toggled.connect(lambda on: self.patch_changed.emit(3 if on else 1))
         self.save_table = button(
             "curves_table",
-            tr("Table…"),
-            tr("Saves the curves as .csv or .xlsx"),
+            tr("Save table…"),
+            tr("Saves the curves as .csv or .xlsx."),
             self.table_wanted.emit,
         )
         self.save_figure = button(
             "curves_figure",
-            tr("Figure…"),
-            tr("Saves the plot as .png and .svg"),
+            tr("Save figure…"),
+            tr("Saves the plot as .png and .svg."),
             self.figure_wanted.emit,
         )
         pins = row(self.pin, self.pin_cursor, 1)
@@ -310,7 +310,7 @@ class CurvesTab(QWidget):
         outer.addLayout(self._list)
         outer.addStretch(1)
         area: QScrollArea = named(
-            QScrollArea(), "curves_list", tr("The regions with the classes of their curves")
+            QScrollArea(), "curves_list", tr("The regions with the classes of their curves.")
         )
         area.setWidgetResizable(True)
         area.setMinimumHeight(_LEAST_LIST)
@@ -326,7 +326,7 @@ class CurvesTab(QWidget):
                 discard(widget)
         self._texts: list[QLabel] = []
         for index, line in enumerate(lines):
-            # The classes stand below the name: beside it they were cut on a small screen.
+            # The classes are below the name: next to it they were truncated on a small screen.
             above, below = 2 * index, 2 * index + 1
             self._list.addWidget(_make_swatch(line.colour), above, 0)
             pinned = index - n_live
@@ -341,7 +341,7 @@ class CurvesTab(QWidget):
 
     def _name_of(self, pinned: int, name: str) -> QLineEdit:
         name_field: QLineEdit = named(
-            QLineEdit(name), f"curves_name_{pinned}", tr("Name of this region in table and figure")
+            QLineEdit(name), f"curves_name_{pinned}", tr("Name of this region in table and figure.")
         )
         name_field.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         name_field.editingFinished.connect(lambda: self.renamed.emit(pinned, name_field.text()))
@@ -351,14 +351,14 @@ class CurvesTab(QWidget):
         return tool_button(
             f"curves_remove_{pinned}",
             "✕",
-            tr("Takes this region away"),
+            tr("Removes this region."),
             lambda: self.removed.emit(pinned),
         )
 
     def _write_line(self, place: int, line: CurveLine) -> None:
         peak = max((value for value in line.percent[1:] if value == value), default=None)
         top = "" if peak is None else tr(", peak {peak:.0f} %", peak=peak)
-        count = tr(" · {n_voxels} voxel(s)", n_voxels=line.n_voxels) if line.n_voxels else ""
+        count = tr_n(" · {n} voxel", " · {n} voxels", line.n_voxels) if line.n_voxels else ""
         text = f"{line.classes}{top}"
         self._texts[place].setText(text)
         self._texts[place].setToolTip(f"{text}{count}")

@@ -1,4 +1,4 @@
-"""Page Kinetics at work: maps, numbers of the mask shown, FTV, and its section Motion."""
+"""Controller of the Kinetics page: maps, values of the visible mask, FTV, and motion."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +29,7 @@ _AFTER_MS: Final = 300
 
 
 class KineticsFlow(WindowPart):
-    """What needs computing is computed only while the page is on screen."""
+    """Controller of the Kinetics page; computes only while the page is visible."""
 
     def __init__(
         self,
@@ -80,14 +80,14 @@ class KineticsFlow(WindowPart):
         self._show_case()
 
     def want(self, wanted: bool) -> None:
-        """Say whether the page is on screen."""
+        """Set whether the page is visible."""
         was, self._is_on = self._is_on, wanted
         self._ftv.want(wanted or self._shows_ftv())
         if wanted and not was:
             self._later.start()
 
     def refresh(self, *_: object) -> None:
-        """Measure again, soon: another mask is shown, or it was changed."""
+        """Schedule a new measurement after the visible mask changed."""
         self._later.start()
 
     # -------------------------------------------------------------------- inner
@@ -125,8 +125,8 @@ class KineticsFlow(WindowPart):
         except ValueError:
             self._page.times.refuse(
                 tr(
-                    "expected seconds such as 0, 82, 148, got {words!r}: type a number for each "
-                    "phase",
+                    "expected seconds such as 0, 82, 148, but got {words!r}; enter a number for "
+                    "each phase",
                     words=text,
                 )
             )
@@ -168,7 +168,7 @@ class KineticsFlow(WindowPart):
         self.refresh()
 
     def _measure_mask(self) -> None:
-        """Measure the mask shown and prepare its FTV, if they are on screen."""
+        """Measure the visible mask and prepare its FTV, if the values are displayed."""
         self._curves.refresh_mask()
         case, mask = self._state.case, self._state.shown_mask()
         if self._is_on or self._shows_ftv():
@@ -176,7 +176,7 @@ class KineticsFlow(WindowPart):
         if not self._is_on or case is None or len(case.phases) < 2:
             return
         if mask is None:
-            self._page.show_numbers(None, tr("no mask is shown: predict, or show one above"))
+            self._page.show_numbers(None, tr("no mask is shown: predict one, or show one above"))
             return
 
         rule = self._state.rule
@@ -200,9 +200,10 @@ _NOTE: Final = "registered"
 
 
 class MotionFlow(WindowPart):
-    """Registered phases belong to the session: image, subtraction, maps, curves and FTV use them.
+    """Controller of the Motion section.
 
-    Models, editing, scores and exports keep the phases of the files.
+    Registered phases exist only in the session. Image, subtraction, maps, curves and FTV use them;
+    models, editing, scores and exports use the phases of the files.
     """
 
     def __init__(
@@ -220,7 +221,7 @@ class MotionFlow(WindowPart):
         self._follow_case()
 
     def register(self, kind: TransformKind) -> None:
-        """Register the open case; the mask shown takes no part in the fit."""
+        """Register the phases of the open case; the mask does not affect the result."""
         case, timed = self._session.case, self._state.case
         if case is None or timed is None:
             self._controls.say(tr("Open a case first, and wait until it is read."), warns=True)
@@ -242,14 +243,14 @@ class MotionFlow(WindowPart):
             work,
             self._take_registration,
             failed=lambda error: self._controls.say(plain_text(error), warns=True),
-            stopped=lambda: self._controls.say(tr("Cancelled: the phases are as they were.")),
+            stopped=lambda: self._controls.say(tr("Cancelled: the phases are unchanged.")),
             ended=self._controls.show_idle,
             still=lambda: self._session.shows(case),
             on_progress=self._controls.show_progress,
         )
 
     def use(self, wanted: bool) -> None:
-        """Show registered phases and compute from them, or go back to the case's own."""
+        """Show registered phases and compute from them, or return to the acquired phases."""
         case, registration = self._session.case, self.found
         if case is None or (registration is None and wanted):
             return
@@ -269,7 +270,7 @@ class MotionFlow(WindowPart):
     # -------------------------------------------------------------------- inner
 
     def _follow_case(self) -> None:
-        """Forget what was found of another case."""
+        """Discard the registration of another case."""
         case = self._session.case
         signal = None if case is None else case.signal
         if signal is not self._of:

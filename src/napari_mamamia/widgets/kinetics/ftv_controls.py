@@ -1,4 +1,4 @@
-"""Thresholds of the functional tumour volume with the volume that they give, live."""
+"""Thresholds of the functional tumour volume (FTV); the volume follows every change."""
 
 from dataclasses import dataclass
 from html import escape
@@ -36,13 +36,13 @@ from napari_mamamia.widgets.controls.targets import Slider
 from napari_mamamia.widgets.controls.wrapped import breakable
 from napari_mamamia.widgets.kinetics.colours import SER_COLOURS
 
-# Section of the page Kinetics: FTV under a DICOM SEG of UCSF, ours and theirs side by side.
+# Section of the page Kinetics: FTV under a DICOM SEG of UCSF, our result next to UCSF's.
 
 _NAMES: Final = {"pe": tr("PE"), "ser": tr("PE and SER")}
 
 
 class FtvSegControls(QWidget):
-    """`seg_wanted` carries the path of a SEG that was chosen, or dropped here."""
+    """Choice of a DICOM SEG; `seg_wanted` carries the path of a chosen or dropped SEG."""
 
     seg_wanted = Signal(object)
 
@@ -52,11 +52,10 @@ class FtvSegControls(QWidget):
         self.setAcceptDrops(True)
         self.choose = button(
             "kinetics_ftv_seg",
-            tr("VOI from SEG…"),
+            tr("Load VOI from SEG…"),
             tr(
-                "Counts under a DICOM SEG that UCSF's FTV program wrote: its VOI, omitted "
-                "regions, thresholds and phases; ours stands beside theirs. A SEG can be "
-                "dropped here too"
+                "Computes FTV under a DICOM SEG of UCSF's program, with its VOI, omitted regions, "
+                "thresholds and phases, next to UCSF's result. You can also drop a SEG here."
             ),
             self._browse_seg,
         )
@@ -65,9 +64,9 @@ class FtvSegControls(QWidget):
         )
         self.numbers.setTextFormat(Qt.TextFormat.RichText)
         self.basis = label(
-            "kinetics_ftv_seg_basis", "", tr("Phases, timing and mask that both numbers rest on")
+            "kinetics_ftv_seg_basis", "", tr("Phases, timing and mask of both numbers")
         )
-        self.remark = label("kinetics_ftv_seg_remark", "", tr("What is unusual about this SEG"))
+        self.remark = label("kinetics_ftv_seg_remark", "", tr("Warnings about this SEG"))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
@@ -77,7 +76,7 @@ class FtvSegControls(QWidget):
         self.show_comparison(None)
 
     def show_comparison(self, found: FtvUnderSeg | None) -> None:
-        """Show both numbers, what they rest on, and what is unusual; None for nothing."""
+        """Show both volumes, the regions they are based on, and warnings; None clears them."""
         first = None if found is None else found.rows[0]
         self.numbers.setText("" if found is None else _format_table(found.rows))
         self.basis.setText("" if first is None else f"{first.phases} · {first.ftv_variant}")
@@ -89,18 +88,18 @@ class FtvSegControls(QWidget):
             reveal(self)
 
     def show_failed(self, reason: str) -> None:
-        """Say why a SEG was not taken; what was shown of another one goes."""
+        """Show why a SEG was rejected, and clear the previous comparison."""
         self.show_comparison(None)
         self._show_remark(reason, "error")
         reveal(self)
 
     def dragEnterEvent(self, event: Any) -> None:
-        """Take a single file."""
+        """Accept a single file."""
         if len(dropped_paths(event)) == 1:
             event.acceptProposedAction()
 
     def dropEvent(self, event: Any) -> None:
-        """Count under the file."""
+        """Compute FTV within the regions of the dropped SEG file."""
         event.acceptProposedAction()
         self.seg_wanted.emit(dropped_paths(event)[0])
 
@@ -130,7 +129,7 @@ def _format_table(rows: tuple[FtvFromRow, ...]) -> str:
             lines.append(f"<tr><td>{name}, {unit}</td>{numbers}</tr>")
         if one.different_voxels == one.different_voxels:
             differ = f"<td align='right' colspan='2'>{one.different_voxels:,.0f}</td>"
-            lines.append(tr("<tr><td>voxels that differ</td>{differ}</tr>", differ=differ))
+            lines.append(tr("<tr><td>differing voxels</td>{differ}</tr>", differ=differ))
     title = tr("<b>Under {seg}</b>", seg=breakable(escape(rows[0].seg)))
     return f"{title}<table cellspacing='0'>{''.join(lines)}</table>"
 
@@ -141,7 +140,7 @@ _WIDEST: Final = "26 of 26"
 
 @dataclass(frozen=True, slots=True)
 class _Threshold:
-    """A slider: its field, name, range and start in steps of `step`, and how it is shown."""
+    """A slider: its settings field, name, range, initial value, step and display."""
 
     field: str
     name: str
@@ -165,7 +164,9 @@ _THRESHOLDS: Final = (
         60,
         0.01,
         "%",
-        tr("Least signal before contrast, in percent of its 95th percentile in the box (UCSF: 60)"),
+        tr(
+            "Least signal before contrast, in percent of its 95th percentile in the box (UCSF: 60)."
+        ),
     ),
     _Threshold(
         "enhancement",
@@ -175,7 +176,7 @@ _THRESHOLDS: Final = (
         70,
         1.0,
         "%",
-        tr("Least PE of the early phase (UCSF: 70)"),
+        tr("Least PE of the early phase (UCSF: 70)."),
     ),
     _Threshold(
         "neighbours",
@@ -186,16 +187,19 @@ _THRESHOLDS: Final = (
         1,
         tr("of 26"),
         tr(
-            "How many of a voxel's 26 neighbours must pass too (UCSF: 4; in its results "
-            "of I-SPY 1: 9)"
+            "Number of a voxel's 26 neighbours that must also pass (UCSF: 4; in its results of "
+            "I-SPY 1: 9)."
         ),
     ),
-    _Threshold("ser", "SER", 0, 200, 0, 0.01, "", tr("Least signal enhancement ratio (UCSF: 0)")),
+    _Threshold("ser", "SER", 0, 200, 0, 0.01, "", tr("Least signal enhancement ratio (UCSF: 0).")),
 )
 
 
 class FtvControls(QWidget):
-    """`settings_changed` carries `FtvSettings`; `draw_wanted` "box", "omit" or ""."""
+    """Controls of FTV.
+
+    `settings_changed` carries `FtvSettings`; `draw_wanted` carries "box", "omit" or "".
+    """
 
     settings_changed = Signal(object)
     draw_wanted = Signal(str)
@@ -203,16 +207,18 @@ class FtvControls(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.value = label("kinetics_ftv", tr("FTV –"), tr("Functional tumour volume, UCSF form"))
+        self.value = label(
+            "kinetics_ftv", tr("FTV –"), tr("Functional tumour volume as defined by UCSF")
+        )
         self.basis = label(
-            "kinetics_ftv_phases", "", tr("Phases that this FTV rests on, and by which rule")
+            "kinetics_ftv_phases", "", tr("Phases of this FTV, and the rule that chose them")
         )
         self.bins = label(
-            "kinetics_ftv_bins", "", tr("FTV by signal enhancement ratio, UCSF's bins")
+            "kinetics_ftv_bins", "", tr("FTV by signal enhancement ratio, in UCSF's bins")
         )
         self.bins.setTextFormat(Qt.TextFormat.RichText)
-        self.region = label("kinetics_ftv_region", "", tr("Where FTV is counted"))
-        self.remark = label("kinetics_ftv_remark", "", tr("What is unusual about this FTV"))
+        self.region = label("kinetics_ftv_region", "", tr("The region of FTV"))
+        self.remark = label("kinetics_ftv_remark", "", tr("Warnings about this FTV"))
         set_level(self.remark, "warning")
         self._sliders: dict[str, Slider] = {}
         self._shown: dict[str, QLabel] = {}
@@ -221,8 +227,8 @@ class FtvControls(QWidget):
         layout.setSpacing(4)
         self.reset = button(
             "kinetics_ftv_reset",
-            tr("UCSF"),
-            tr("Sets UCSF's thresholds again"),
+            tr("Reset to UCSF"),
+            tr("Restores UCSF's thresholds."),
             self._reset_thresholds,
         )
         layout.addWidget(heading(tr("Functional tumour volume")))
@@ -231,7 +237,7 @@ class FtvControls(QWidget):
         self.thresholds = Fold(
             "kinetics_ftv_more",
             tr("Thresholds"),
-            tr("Shows or hides the thresholds of FTV; they begin with UCSF's"),
+            tr("Shows or hides the thresholds of FTV, which start with UCSF's."),
             column(self._make_sliders(), row(1, self.reset)),
         )
         layout.addWidget(self.thresholds)
@@ -241,7 +247,7 @@ class FtvControls(QWidget):
             layout.addWidget(part)
 
     def settings(self) -> FtvSettings:
-        """Return the thresholds as the sliders stand."""
+        """Return the thresholds of the sliders."""
         value = {name: slider.value() for name, slider in self._sliders.items()}
         return FtvSettings(
             value["background"] / 100,
@@ -251,7 +257,7 @@ class FtvControls(QWidget):
         )
 
     def set_settings(self, settings: FtvSettings) -> None:
-        """Set the sliders, and say so once."""
+        """Set the sliders, and emit `settings_changed` once."""
         values = {
             "background": round(100 * settings.background),
             "enhancement": round(settings.enhancement),
@@ -267,7 +273,7 @@ class FtvControls(QWidget):
         self.settings_changed.emit(self.settings())
 
     def show_answer(self, answer: FtvAnswer) -> None:
-        """Show a volume and its parts."""
+        """Show a volume and its components."""
         volume = answer.found
         self.value.setText(tr("<b>FTV {volume_cc:.2f} cc</b>", volume_cc=volume.volume_cc))
         self.value.setToolTip(volume.settings.name)
@@ -294,8 +300,8 @@ class FtvControls(QWidget):
         dark = volume.too_dark > _FAR_MORE * sum(bin_.voxels for bin_ in volume.bins)
         self.remark.setText(
             tr(
-                "{too_dark} voxels enhance but are too dark before contrast: without fat "
-                "suppression FTV is not to be used",
+                "{too_dark} voxels enhance but are too dark before contrast; do not use FTV "
+                "without fat suppression",
                 too_dark=volume.too_dark,
             )
             if dark
@@ -304,7 +310,7 @@ class FtvControls(QWidget):
         self.remark.setVisible(dark)
 
     def show_unknown(self, reason: str) -> None:
-        """Show that there is no volume, and why."""
+        """Show the reason why there is no volume."""
         self.value.setText(tr("<b>FTV –</b>"))
         self.value.setToolTip(tr("unknown: {reason}", reason=reason))
         self.basis.hide()
@@ -313,11 +319,11 @@ class FtvControls(QWidget):
         self.remark.setVisible(bool(reason))
 
     def show_region(self, text: str) -> None:
-        """Say where FTV is counted."""
+        """Show the region in which FTV is measured."""
         self.region.setText(text)
 
     def set_drawing(self, what: str) -> None:
-        """Show whether a box is waited for."""
+        """Show whether the user is drawing a box."""
         self.draw_box.setChecked(what == "box")
         self.omit.setChecked(what == "omit")
 
@@ -347,20 +353,20 @@ class FtvControls(QWidget):
     def _make_boxes(self) -> QWidget:
         self.around = button(
             "kinetics_ftv_mask",
-            tr("Around mask"),
-            tr("Counts in the shown mask's box and 10 mm around it; forgets boxes that you drew"),
+            tr("Use mask"),
+            tr("Uses the box of the shown mask with a margin of 10 mm, and discards drawn boxes."),
             self.mask_wanted.emit,
         )
         self.draw_box = button(
             "kinetics_ftv_box",
             tr("Draw box"),
-            tr("Then drag over the tumour: FTV is counted in that box"),
+            tr("Starts drawing: drag over the tumour, and FTV is computed in that box."),
             lambda: self.draw_wanted.emit("box" if self.draw_box.isChecked() else ""),
         )
         self.omit = button(
             "kinetics_ftv_omit",
-            tr("Omit…"),
-            tr("Then drag over what is no tumour: that box is left out"),
+            tr("Omit box…"),
+            tr("Starts drawing: drag over tissue that is not tumour, and that box is excluded."),
             lambda: self.draw_wanted.emit("omit" if self.omit.isChecked() else ""),
         )
         for toggle in (self.draw_box, self.omit):

@@ -1,4 +1,4 @@
-"""Functional tumour volume while its thresholds move: prepared once, counted in a thread."""
+"""Live update of the functional tumour volume: prepared once, then counted in a thread."""
 
 from pathlib import Path
 
@@ -21,11 +21,12 @@ _SEG = "ftv_seg"
 
 
 class FtvLive(WindowPart):
-    """`answered` carries an `FtvAnswer`, `unknown` the reason why there is none.
+    """Computes FTV while its thresholds change.
 
-    `region_changed` says in words where FTV is counted, `drawing_changed` whether a box is waited
-    for ("", "box" or "omit"). `compared` carries an `FtvUnderSeg`, None where no SEG is taken any
-    more; `seg_failed` the reason why a SEG was not taken.
+    The signal `answered` carries an `FtvAnswer`, `unknown` the reason if there is none.
+    `region_changed` carries a description of the region, `drawing_changed` the drawing mode ("",
+    "box" or "omit"). `compared` carries an `FtvUnderSeg`, or None if no SEG is in use; `seg_failed`
+    carries the reason why a SEG was rejected.
     """
 
     answered = Signal(object)
@@ -55,29 +56,29 @@ class FtvLive(WindowPart):
         state.changed.connect(self.prepare)
 
     def want(self, wanted: bool) -> None:
-        """Say whether the number is on screen; nothing is computed while it is not."""
+        """Set whether FTV is visible; nothing is computed while it is hidden."""
         was, self._is_wanted = self._is_wanted, wanted
         if wanted and not was:
             self.prepare()
 
     def set_settings(self, settings: FtvSettings) -> None:
-        """Count anew under other thresholds; an older count that still runs is dropped."""
+        """Count again with other thresholds; a running older count is discarded."""
         self.settings = settings
         self._count_ftv()
 
     def draw(self, what: str) -> None:
-        """Wait for a "box" or a box to "omit" on the image; "" for nothing."""
+        """Let the user draw the "box" of FTV or a box to "omit" on the image; "" stops drawing."""
         self._drawing = what
         self._prompts.set_mode(what)
         self.drawing_changed.emit(what)
 
     def around_mask(self) -> None:
-        """Count around the mask shown again, without boxes that were drawn."""
+        """Use the region of the visible mask again, without drawn boxes."""
         self._drawn, self._omitted, self._seg = [], [], ""
         self.prepare()
 
     def take_seg(self, path: Path) -> None:
-        """Count under a SEG of UCSF, beside its own numbers, and go on in its regions."""
+        """Compute FTV with a UCSF SEG, show both volumes, and keep using the regions of the SEG."""
         case = self._state.own_case
         if case is None:
             self.seg_failed.emit(tr("Open a case first, and wait until it is read."))
@@ -98,7 +99,7 @@ class FtvLive(WindowPart):
         )
 
     def prepare(self) -> None:
-        """Prepare the region, if the number is on screen."""
+        """Prepare the region if FTV is visible."""
         if not self._is_wanted:
             return
         self._images = None
@@ -162,7 +163,7 @@ class FtvLive(WindowPart):
         self.prepare()
 
     def _follow_mode(self, mode: str) -> None:
-        """Notice a drag that gave no box; one that does gives it right after the mode ends."""
+        """Detect a drag that produced no box; a box arrives right after the mode ends."""
         if not mode and self._drawing:
             self._later.start()
 
@@ -175,14 +176,14 @@ class FtvLive(WindowPart):
         if self._seg:
             where = tr("the VOI of {seg}", seg=breakable(self._seg))
         elif self._drawn:
-            where = tr("the box that you drew")
+            where = tr("the drawn box")
         elif mask is not None:
             where = tr("the {mask} mask's box + 10 mm", mask=mask)
         else:
             where = tr("no box: show a mask or draw a box")
         count = len(self._omitted)
         return tr("In {where}", where=where) + (
-            tr(", {number} box(es) omitted", number=count) if count else ""
+            tr(", omitted boxes: {number}", number=count) if count else ""
         )
 
     def _forget_regions(self) -> None:

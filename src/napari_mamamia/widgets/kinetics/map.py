@@ -1,4 +1,4 @@
-"""The kinetic map on the image: the plane on screen at once, the whole volume in a thread."""
+"""The kinetic map on the image: the visible plane at once, the whole volume in a thread."""
 
 from dataclasses import replace
 from functools import partial
@@ -26,13 +26,13 @@ _RANGE: Final = "kinetic_range"
 _OVERLAY: Final = "mamamia_map"
 _TEXT_SIZE: Final = 11
 _LONG_VOXELS: Final = 20_000_000
-"""Below it a map takes less than 0.3 s, and a progress bar would only blink."""
+"""Number of voxels below which a map takes less than 0.3 s and needs no progress bar."""
 
 
 class KineticMapControl(WindowPart):
-    """Shows, hides and fills one map; `shown_changed` carries the `ShownMap` or None.
+    """Shows, hides and computes one map; `shown_changed` carries a `ShownMap` or None.
 
-    `failed` carries the reason why a map cannot be made.
+    The signal `failed` carries the reason why a map cannot be computed.
     """
 
     shown_changed = Signal(object)
@@ -60,27 +60,27 @@ class KineticMapControl(WindowPart):
 
     @property
     def shown(self) -> ShownMap | None:
-        """The map on screen, None for none."""
+        """The displayed map, or None if there is none."""
         return self._shown
 
     @property
     def is_full(self) -> bool:
-        """Whether the whole volume of the map was computed."""
+        """Whether the map was computed for the whole volume."""
         return self._is_full
 
     def toggle(self) -> None:
-        """Show the map, or the image alone again."""
+        """Show or hide the map."""
         if self._shown is not None or self._jobs.is_running(_BEGIN):
             self.hide()
         else:
             self.show(self.kind)
 
     def show(self, kind: MapKind) -> None:
-        """Show a map in place of the one before."""
+        """Show a map, replacing the previous one."""
         self.kind = kind
         case = self._state.case
         if case is None:
-            self._notifier.hint(tr("No kinetic map: open a case first, and wait until it is read"))
+            self._notifier.hint(tr("No kinetic map: open a case first, and wait until it is read."))
             self.shown_changed.emit(None)
             return
         self._jobs.cancel(_FILL)
@@ -113,24 +113,24 @@ class KineticMapControl(WindowPart):
         )
 
     def hide(self) -> None:
-        """Take the map away."""
+        """Remove the map."""
         self._jobs.cancel(_BEGIN)
         self._jobs.cancel(_FILL)
         self._scene.overlays.hide_map()
         self._drop_map()
 
     def set_covering(self, covers: bool) -> None:
-        """Let the map cover the image, or lie over it half transparent."""
+        """Let the map cover the image, or overlay the image half transparent."""
         self.covers = covers
         self._scene.overlays.style_map(covers)
 
     @property
     def range_now(self) -> MapRange | None:
-        """The range of colours that was chosen for this kind of map; None for its usual one."""
+        """The colour range chosen for this type of map, or None for the default."""
         return self._ranges.get(self.kind)
 
     def set_range(self, wanted: MapRange) -> None:
-        """Let the colours of the map shown stand for other values, also the next time."""
+        """Set the colour range of the displayed map, and of later maps of its type."""
         self._ranges[self.kind] = wanted
         shown = self._shown
         if shown is None or shown.is_classes:
@@ -141,12 +141,12 @@ class KineticMapControl(WindowPart):
             self._find_range(shown)
 
     def set_floor(self, floor_percent: float | None) -> None:
-        """Leave out voxels with less initial PE; None leaves out none."""
+        """Hide voxels whose initial percentage enhancement is below a minimum; None hides none."""
         self.floor_percent = floor_percent
         self._show_again()
 
     def paint_ftv(self, answer: Any) -> None:
-        """Show an FTV that was counted anew, if its map is on screen."""
+        """Show a new FTV if its map is displayed."""
         shown = self._shown
         if shown is None or shown.kind is not MapKind.FTV:
             return
@@ -171,7 +171,7 @@ class KineticMapControl(WindowPart):
             layer = map_layer(tag, shown.array, shown.limits, ramp.name, ramp.colours)
         self._scene.overlays.show_map(layer, covers=self.covers)
         self._write_legend()
-        # The page takes as long as the layer: it follows a turn later.
+        # The page takes as long as the layer, so it is updated in the next event-loop iteration.
         self._telling.start([partial(self._report_shown, shown)])
         self._fill_rest(shown)
 
@@ -201,7 +201,7 @@ class KineticMapControl(WindowPart):
         )
 
     def _find_range(self, shown: ShownMap) -> None:
-        """Look for the range of a map that is full."""
+        """Compute the colour range of a complete map."""
         if shown.is_classes:
             return
 
@@ -216,11 +216,11 @@ class KineticMapControl(WindowPart):
         )
 
     def _is_of(self, shown: ShownMap) -> bool:
-        """Whether a map is still the one on screen, in whatever range."""
+        """Return whether a map is still the displayed one, regardless of its colour range."""
         return self._shown is not None and self._shown.array is shown.array
 
     def _set_limits(self, limits: tuple[float, float]) -> None:
-        """Draw the map shown in another range, without computing it again."""
+        """Show the map with another colour range without recomputing it."""
         shown, layer = self._shown, self._scene.layer(Role.MAP)
         if shown is None or layer is None:
             return
@@ -230,9 +230,10 @@ class KineticMapControl(WindowPart):
         self.shown_changed.emit(self._shown)
 
     def _follow_slice(self, _event: object = None) -> None:
-        """Compute the slice that came into view, while the whole volume is not done.
+        """Compute the newly visible slice while the whole volume is not complete.
 
-        A slice as the file has it takes a few ms, any other one touches all of the map's memory.
+        A slice in the file's orientation takes a few ms; any other slice accesses the memory of the
+        whole map.
         """
         shown, case, plane = self._shown, self._state.case, self._scene.view.slice_shown()
         if shown is None or case is None or plane is None or self._is_full:
@@ -281,14 +282,14 @@ class KineticMapControl(WindowPart):
 
 
 def legend_text(shown: ShownMap, *, is_brief: bool = False) -> str:
-    """Return what stands in the corner of the image while a map is shown.
+    """Return the legend in the corner of the image while a map is displayed.
 
-    `is_brief` where a whole line would lie on the letter of the direction below.
+    `is_brief` shortens the legend if the full line would cover the orientation letter below.
     """
     if shown.kind is MapKind.TYPE and is_brief:
         return tr("P blue\nL green\nW red")
     if shown.kind is MapKind.TYPE:
-        # a line each, below: what they cover lies behind the breast, or beside it
+        # one line each, at the bottom: they cover the area behind or next to the breast
         return tr("P persistent, blue\nL plateau, green\nW washout, red")
     if shown.kind is MapKind.FTV:
         return tr("FTV, coloured by SER")

@@ -1,4 +1,4 @@
-"""Section Motion of page Kinetics: registering phases, what it did, whether it is used."""
+"""The Motion section of the Kinetics page: registration of phases, its effect and use."""
 
 from typing import Final
 
@@ -16,12 +16,12 @@ from napari_mamamia.widgets.controls.progress_bar import ProgressBar
 
 _HEIGHT: Final = 8
 _OFF: Final = tr(
-    "Off: the phases are shown as they were acquired. Contrast can pass for "
-    "motion, so compare before you use registered ones."
+    "Off: the phases are shown as acquired. Contrast can look like motion, so compare before you "
+    "use registered phases."
 )
 _USED: Final = tr(
-    "In use for this session: image, subtraction, maps, curves and FTV. Predict, "
-    "Refine, Score and Export keep the acquired phases; nothing is written."
+    "In use for this session: image, subtraction, maps, curves and FTV. Predict, Refine, Score "
+    "and Export use the acquired phases; nothing is written."
 )
 _HEAD: Final = tr(
     "<tr><th align='left'>phase</th><th align='right'>residual&nbsp;%</th>"
@@ -31,7 +31,10 @@ _MARKS: Final = {Verdict.BETTER: "✓", Verdict.UNCHANGED: "=", Verdict.WORSE: "
 
 
 class MotionControls(QWidget):
-    """`register_wanted` carries a `TransformKind`, `use_wanted` whether to use what was found."""
+    """Controls of the registration.
+
+    The signal `register_wanted` carries a `TransformKind`, `use_wanted` whether to use the result.
+    """
 
     register_wanted = Signal(object)
     cancel_wanted = Signal()
@@ -42,7 +45,10 @@ class MotionControls(QWidget):
         self.kind: QComboBox = named(
             QComboBox(),
             "motion_transform",
-            tr("Rigid turns and shifts; B-spline then bends smoothly where that fits better"),
+            tr(
+                "Rigid rotates and shifts; B-spline then deforms smoothly where that improves the "
+                "fit."
+            ),
         )
         self.kind.addItem(tr("rigid + B-spline"), TransformKind.BSPLINE)
         self.kind.addItem(tr("rigid"), TransformKind.RIGID)
@@ -50,23 +56,23 @@ class MotionControls(QWidget):
             "motion_register",
             tr("Register phases…"),
             tr(
-                "Moves every phase onto phase 1 and resamples it; a phase that does not get "
-                "better stays as it is. Masks stay on phase 1. Takes some tens of seconds "
-                "for each phase"
+                "Registers every phase onto phase 1 and resamples it; a phase without a better "
+                "fit stays unchanged. Masks stay on phase 1. It takes some tens of seconds for "
+                "each phase."
             ),
             lambda: self.register_wanted.emit(self.kind.currentData()),
         )
         self.cancel = button(
             "motion_cancel",
             tr("Cancel"),
-            tr("Stops the registration; nothing of it is kept"),
+            tr("Stops the registration and discards it."),
             self.cancel_wanted.emit,
         )
         self.progress: ProgressBar = named(
-            ProgressBar(), "motion_progress", tr("How far the registration is")
+            ProgressBar(), "motion_progress", tr("Progress of the registration")
         )
         self.progress.setFixedHeight(_HEIGHT)
-        self.running = label("motion_running", tip=tr("What the registration does now"))
+        self.running = label("motion_running", tip=tr("Current step of the registration"))
         self.table = label(
             "motion_table",
             tip=tr(
@@ -74,18 +80,18 @@ class MotionControls(QWidget):
             ),
         )
         self.table.setTextFormat(Qt.TextFormat.RichText)
-        self.volume = label("motion_volume", tip=tr("Volume that enhances around the mask shown"))
-        self.state = label("motion_state", _OFF, tr("Which phases are shown and computed from"))
+        self.volume = label("motion_volume", tip=tr("Enhancing volume around the shown mask"))
+        self.state = label("motion_state", _OFF, tr("The phases in use"))
         self.use = button(
             "motion_use",
             tr("Use registered phases"),
-            tr("Shows and computes from the registered phases, in this session only"),
+            tr("Shows and uses the registered phases, in this session only."),
             lambda: self.use_wanted.emit(True),
         )
         self.back = button(
             "motion_back",
-            tr("Back to the original"),
-            tr("Shows and computes from the phases as they were acquired"),
+            tr("Use acquired phases"),
+            tr("Shows and uses the phases as acquired."),
             lambda: self.use_wanted.emit(False),
         )
         self._lay_out()
@@ -93,13 +99,13 @@ class MotionControls(QWidget):
         self.show_found(None)
 
     def show_idle(self) -> None:
-        """Show that nothing runs."""
+        """Show that no registration is running."""
         self._working.hide()
         self.running.hide()
         self.start.setEnabled(True)
 
     def show_progress(self, progress: Progress | None) -> None:
-        """Show how far a registration is; None before its first step."""
+        """Show the progress of a registration; None before the first step."""
         self._working.show()
         self.running.show()
         self.start.setEnabled(False)
@@ -109,7 +115,7 @@ class MotionControls(QWidget):
         self.running.setText(tr("Starting") if progress is None else progress.text)
 
     def show_found(self, found: RegisteredCase | None) -> None:
-        """Show what a registration found; None for nothing yet."""
+        """Show the result of a registration, or that there is none."""
         has_any = found is not None and bool(found.found.changed)
         self.table.setVisible(found is not None)
         self._choice.setVisible(has_any)
@@ -121,7 +127,9 @@ class MotionControls(QWidget):
         self.table.setToolTip("\n".join(map(_describe_motion, found.found.motions)))
         self._show_volume(found)
         if not has_any:
-            self.say(tr("No phase fits better after registration: nothing to use."))
+            self.say(
+                tr("No phase has a better fit after registration, so there is nothing to use.")
+            )
 
     def show_used(self, used: bool) -> None:
         """Show whether the registered phases are in use."""
@@ -130,7 +138,7 @@ class MotionControls(QWidget):
         self.say(_USED if used else _OFF, warns=used)
 
     def say(self, text: str, *, warns: bool = False) -> None:
-        """Show which phases are shown, or why there are no registered ones."""
+        """Show which phases are in use, or why there are no registered phases."""
         self.state.setText(text)
         set_level(self.state, "warning" if warns else "hint")
 
@@ -167,7 +175,7 @@ class MotionControls(QWidget):
 def _format_row(motion: PhaseMotion) -> str:
     if motion.verdict is Verdict.REFERENCE:
         return tr(
-            "<tr><td>{phase}</td><td colspan='3'>reference, not touched</td></tr>",
+            "<tr><td>{phase}</td><td colspan='3'>reference, unchanged</td></tr>",
             phase=motion.phase,
         )
     before, after = motion.before.residual_percent, motion.after.residual_percent
@@ -180,7 +188,7 @@ def _format_row(motion: PhaseMotion) -> str:
 
 def _describe_motion(motion: PhaseMotion) -> str:
     if motion.verdict is Verdict.REFERENCE:
-        return tr("phase {phase}: the others were moved onto it", phase=motion.phase)
+        return tr("phase {phase}: the others were registered onto it", phase=motion.phase)
     jacobian = (
         ""
         if motion.jacobian_min != motion.jacobian_min
@@ -195,8 +203,8 @@ def _describe_motion(motion: PhaseMotion) -> str:
     note = f" ({motion.note})" if motion.note else ""
     far = motion.displacement
     return tr(
-        "phase {phase}: {applied}{note}; moved by {median_mm:.1f} mm (median), "
-        "{max_mm:.1f} mm (most); NMI {nmi:.3f} to {nmi_2:.3f}{jacobian}",
+        "phase {phase}: {applied}{note}; moved by {median_mm:.1f} mm (median), {max_mm:.1f} mm "
+        "(maximum); NMI {nmi:.3f} to {nmi_2:.3f}{jacobian}",
         phase=motion.phase,
         applied=motion.applied,
         note=note,

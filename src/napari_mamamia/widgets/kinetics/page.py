@@ -1,4 +1,4 @@
-"""Page Kinetics: map, times, functional tumour volume, numbers of the mask shown."""
+"""The Kinetics page: map, times, functional tumour volume, values of the visible mask."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -38,13 +38,13 @@ from napari_mamamia.widgets.kinetics.ftv_controls import FtvControls
 from napari_mamamia.widgets.kinetics.motion import MotionControls
 from napari_mamamia.widgets.kinetics.times import TimesControls
 
-# The legend of the map shown: a bar with values and unit, or the classes with their letters.
+# The legend of the shown map: a bar with values and unit, or the classes with their letters.
 
 _BAR: Final = 12
 
 
 class KineticLegend(QWidget):
-    """Draws nothing while no map is shown."""
+    """Legend of the displayed map; empty without a map."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,20 +52,20 @@ class KineticLegend(QWidget):
         self.setAccessibleName(tr("Legend of the map"))
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._shown: ShownMap | None = None
-        self.setToolTip(tr("What the colours of the map mean"))
+        self.setToolTip(tr("Meaning of the map's colours"))
 
     def sizeHint(self) -> QSize:
-        """Return the height of a bar and its values."""
+        """Return the height of a colour bar and its values."""
         return QSize(300, self._legend_height)
 
     def show_map(self, shown: ShownMap | None) -> None:
-        """Draw the legend of another map."""
+        """Draw the legend of a map."""
         self._shown = shown
-        self.setToolTip(tr("What the colours of the map mean") if shown is None else self.text())
+        self.setToolTip(tr("Meaning of the map's colours") if shown is None else self.text())
         self.update()
 
     def text(self) -> str:
-        """Return the legend in words."""
+        """Return the legend as text."""
         if self._shown is None:
             return ""
         classes = _classes_of(self._shown)
@@ -77,7 +77,7 @@ class KineticLegend(QWidget):
         ).strip()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw."""
+        """Draw the legend."""
         if self._shown is None:
             return
         painter = QPainter(self)
@@ -130,11 +130,11 @@ def _classes_of(shown: ShownMap) -> list[tuple[str, str, str]]:
 
 _UNKNOWN: Final = "–"
 _NUMBERS: Final = (
-    ("volume", tr("Volume"), tr("Voxels of the mask times the volume of one")),
+    ("volume", tr("Volume"), tr("Voxels of the mask times the volume of one voxel")),
     (
         "diameter",
         tr("Longest diameter"),
-        tr("Largest distance of two voxels: in 3-D, and in one slice"),
+        tr("Largest distance between two voxels: in 3-D, and within one slice"),
     ),
     ("peak", tr("Peak PE"), tr("Largest enhancement of the mean curve; of any voxel")),
     ("classes", tr("Mean curve"), tr("Initial rise and delayed course of the mean curve")),
@@ -154,9 +154,10 @@ _NUMBERS: Final = (
 
 
 class KineticsPage(Page):
-    """`map_wanted` carries a `MapKind`, or None for no map; `floor_changed` percent or None.
+    """The Kinetics page.
 
-    `range_changed` carries a `MapRange` for the map shown.
+    The signal `map_wanted` carries a `MapKind`, or None for no map; `floor_changed` a percentage or
+    None. `range_changed` carries a `MapRange` for the displayed map.
     """
 
     map_wanted = Signal(object)
@@ -192,7 +193,7 @@ class KineticsPage(Page):
     # ------------------------------------------------------------- for the dock
 
     def show_map(self, shown: ShownMap | None, why_none: str = "") -> None:
-        """Show which map is on the image, or why there is none."""
+        """Show which map is displayed, or why there is none."""
         self.legend.show_map(shown)
         self.legend.setVisible(shown is not None)
         index = 0 if shown is None else self.maps.findData(shown.kind)
@@ -204,7 +205,7 @@ class KineticsPage(Page):
         set_level(self.map_text, "warning" if why_none and shown is None else "hint")
 
     def show_ranges(self, ranges: Sequence[MapRange], chosen: MapRange | None) -> None:
-        """Show which ranges of colours the map can have; none for classes."""
+        """Offer the colour ranges of a map; a map of classes has none."""
         self.ranges.blockSignals(True)
         self.ranges.clear()
         for range_ in ranges:
@@ -215,7 +216,10 @@ class KineticsPage(Page):
         self._range_line.setVisible(bool(ranges))
 
     def show_numbers(self, found: KineticRow | None, why: str = "") -> None:
-        """Show the numbers of the mask on screen; where unknown a dash with the reason on hover."""
+        """Show the values of the visible mask.
+
+        An unknown value is a dash with the reason as tooltip.
+        """
         name = "" if found is None else f": {found.mask}"
         self.numbers_title.setText(tr("Shown mask{name}", name=name))
         texts = {} if found is None else _format_numbers(found)
@@ -231,7 +235,7 @@ class KineticsPage(Page):
 
     def _make_map(self) -> None:
         self.maps: QComboBox = named(
-            QComboBox(), "kinetics_map", with_key(tr("Map that lies on the image"), "kinetic_map")
+            QComboBox(), "kinetics_map", with_key(tr("Map on the image"), "kinetic_map")
         )
         self.maps.addItem(tr("no map"), None)
         for kind in MapKind:
@@ -240,15 +244,15 @@ class KineticsPage(Page):
             lambda at: self.map_wanted.emit(self.maps.itemData(at))
         )
         self.covers: CheckBox = named(
-            CheckBox(tr("in place of the image")),
+            CheckBox(tr("cover the image")),
             "kinetics_covers",
-            tr("The map covers the image; off: the image shines through"),
+            tr("If on, the map covers the image; if off, it is transparent."),
         )
         self.covers.toggled.connect(self.cover_changed)
         self.has_floor: CheckBox = named(
             CheckBox(tr("only where PE ≥")),
             "kinetics_has_floor",
-            tr("Leaves the map out where the initial phase enhances less"),
+            tr("Hides the map where the initial phase enhances less."),
         )
         self.has_floor.setChecked(True)
         self.floor: QSpinBox = named(
@@ -264,8 +268,8 @@ class KineticsPage(Page):
             QComboBox(),
             "kinetics_range",
             tr(
-                "Values that the colours of the map stand for; auto: 1st to 99th percentile "
-                "of the map"
+                "Range of values of the map's colours; auto is the 1st to 99th percentile of the "
+                "map."
             ),
         )
         self.ranges.currentIndexChanged.connect(
@@ -274,11 +278,11 @@ class KineticsPage(Page):
         self._range_line = row(QLabel(tr("Colours")), self.ranges, 1)
         self._range_line.hide()
         self.legend = KineticLegend()
-        self.map_text = label("kinetics_map_text", tip=tr("Which phases the map rests on"))
+        self.map_text = label("kinetics_map_text", tip=tr("Phases on which the map is based"))
         self.to_curves = button(
             "kinetics_curves",
             tr("Curves"),
-            tr("Opens the curves at the bottom: of the pointer, of the mask, of pinned regions"),
+            tr("Opens the curves at the bottom: of the pointer, of the mask, of pinned regions."),
             self.curves_wanted.emit,
             primary=True,
         )
@@ -291,8 +295,11 @@ class KineticsPage(Page):
         self._inner.addWidget(
             Fold(
                 "kinetics_map_more",
-                tr("Where the map is drawn"),
-                tr("Shows or hides from which enhancement on, and whether it covers the image"),
+                tr("Map display"),
+                tr(
+                    "Shows or hides the settings for the least enhancement and for covering the "
+                    "image."
+                ),
                 column(row(self.has_floor, self.floor, 1), row(self.covers, 1)),
             )
         )
@@ -320,7 +327,7 @@ class KineticsPage(Page):
 
 
 def _find_reason(found: KineticRow | None, key: str) -> str:
-    """Return why a number is unknown."""
+    """Return why a value is unknown."""
     if found is None:
         return ""
     return found.ultrafast_reason if key == "ultrafast" else found.curve_reason

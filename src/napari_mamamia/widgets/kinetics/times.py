@@ -1,4 +1,4 @@
-"""Section of the page Kinetics: times of the phases, the clock that chooses, the pre."""
+"""The times section of the Kinetics page: phase times, clock, pre-contrast phases."""
 
 from typing import Final
 
@@ -11,29 +11,38 @@ from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.widgets.controls.controls import label, named, row, set_level
 
 _TIMINGS: Final = {
-    Timing.UCSF_FTV: tr("Counts from the first phase with contrast, as UCSF's program does"),
-    Timing.PHASE0_START: tr("Counts from the start of phase 0"),
-    Timing.INJECTION: tr("Counts from the injection: as the headers tell it, else as you type"),
-    Timing.MANUAL: tr("Takes the two phases that you name"),
+    Timing.UCSF_FTV: tr("Times count from the first phase with contrast, as in UCSF's program."),
+    Timing.PHASE0_START: tr("Times count from the start of phase 0."),
+    Timing.INJECTION: tr("Times count from the injection, as in the headers or as you enter it."),
+    Timing.MANUAL: tr("Uses the two phases that you enter."),
 }
 _TYPED: Final = {
-    Timing.INJECTION: ("seconds", tr("Seconds from the start of phase 0 to the injection; Enter")),
-    Timing.MANUAL: (tr("early, late"), tr("The early and the late phase, such as 2, 4; Enter")),
+    Timing.INJECTION: (
+        "seconds",
+        tr("Seconds from the start of phase 0 to the injection; confirm with Enter."),
+    ),
+    Timing.MANUAL: (
+        tr("early, late"),
+        tr("The early and the late phase, such as 2, 4; confirm with Enter."),
+    ),
 }
 _PRES: Final = {
-    RepeatedPre.LEAVE_OUT: tr("The last scan before contrast counts, as in an import"),
-    RepeatedPre.AVERAGE: tr("Their mean counts, which has less noise; needs that nothing moved"),
+    RepeatedPre.LEAVE_OUT: tr("The last scan before contrast is used, as in an import."),
+    RepeatedPre.AVERAGE: tr(
+        "The mean of the scans before contrast is used, which has less noise "
+        "but needs a patient who did not move."
+    ),
     RepeatedPre.KEEP: tr(
-        "All phases after phase 0 count as after contrast, whatever the pixels show"
+        "All phases after phase 0 count as after contrast, whatever the pixels show."
     ),
 }
 
 
 class TimesControls(QWidget):
-    """Signals of what the user says of the times.
+    """Controls of the times; the signals report the user's changes.
 
-    `times_typed` carries the text of the times, "" to go back to the case's own; `timing_chosen` a
-    `Timing` and what was typed beside it; `pre_chosen` a `RepeatedPre`.
+    The signal `times_typed` carries the entered times as text, or "" to restore the original times.
+    `timing_chosen` carries a `Timing` and the text next to it, `pre_chosen` a `RepeatedPre`.
     """
 
     times_typed = Signal(str)
@@ -50,13 +59,16 @@ class TimesControls(QWidget):
         self.times: QLineEdit = named(
             QLineEdit(),
             "kinetics_times",
-            tr("Seconds of each phase, separated by commas; Enter takes them, empty goes back"),
+            tr(
+                "Seconds of each phase, separated by commas; confirm with Enter, or leave empty to "
+                "restore."
+            ),
         )
         self.times.setPlaceholderText("0, 82, 148, …")
         self.times.returnPressed.connect(lambda: self.times_typed.emit(self.times.text()))
-        self.source = label("kinetics_times_source", tip=tr("Where the times come from"))
-        self.phases = label("kinetics_phases", tip=tr("Which phases the numbers rest on"))
-        self.times_warning = label("kinetics_times_warning", tip=tr("What is missing or unusual"))
+        self.source = label("kinetics_times_source", tip=tr("Source of the times"))
+        self.phases = label("kinetics_phases", tip=tr("Phases on which the numbers are based"))
+        self.times_warning = label("kinetics_times_warning", tip=tr("Missing or unusual values"))
         set_level(self.times_warning, "warning")
         self._make_timing()
         self._make_pre()
@@ -69,18 +81,18 @@ class TimesControls(QWidget):
             layout.addWidget(part)
 
     def show_times(self, times: str, source: str, phases: str, warning: str) -> None:
-        """Show the times in seconds, where they come from, what they choose, and what is wrong."""
-        # What is just being typed stays.
+        """Show the times in seconds, their source, the selected phases, and warnings."""
+        # Text that is being typed stays.
         if not self.times.hasFocus() or not times:
             self.times.setText(times)
-        self.source.setText(source or tr("no times known: type the seconds of each phase"))
+        self.source.setText(source or tr("no times known: enter the seconds of each phase"))
         set_level(self.source, "hint" if source else "warning")
         self.phases.setText(phases)
         self.times_warning.setText(warning)
         self.times_warning.setVisible(bool(warning))
 
     def show_timing(self, rule: TimingRule) -> None:
-        """Show which clock the phases are chosen by."""
+        """Show the clock that selects the phases."""
         self._rule = rule
         index = self.timing.findData(rule.timing)
         self.timing.blockSignals(True)
@@ -93,7 +105,7 @@ class TimesControls(QWidget):
             self.timing_value.setText(f"{rule.phases[0]}, {rule.phases[1]}")
 
     def show_pre(self, n_before: int, how: RepeatedPre) -> None:
-        """Show what becomes of the phases that are before contrast by their pixels."""
+        """Show the treatment of phases that are before contrast arrival by their voxel values."""
         self._pre_line.setVisible(n_before > 1)
         later = tr("phase 1") if n_before == 2 else tr("phases 1-{n_before}", n_before=n_before - 1)
         earlier = (
@@ -112,11 +124,11 @@ class TimesControls(QWidget):
         self.pre.blockSignals(False)
 
     def offer_injection(self, second: float | None) -> None:
-        """Take the second that the headers give where the injection is chosen as the clock."""
+        """Use the injection time from the DICOM headers as the default."""
         self._injection = "" if second is None else f"{second:g}"
 
     def refuse(self, why: str) -> None:
-        """Say why what was typed does not count."""
+        """Show why the entered text is rejected."""
         self.times_warning.setText(why)
         self.times_warning.show()
 
@@ -124,14 +136,16 @@ class TimesControls(QWidget):
 
     def _make_timing(self) -> None:
         self.timing: QComboBox = named(
-            QComboBox(), "kinetics_timing", tr("Which clock chooses the early and the late phase")
+            QComboBox(),
+            "kinetics_timing",
+            tr("Clock for the choice of the early and the late phase."),
         )
         for index, (timing, tip) in enumerate(_TIMINGS.items()):
             self.timing.addItem(str(timing), timing)
             self.timing.setItemData(index, tip, Qt.ItemDataRole.ToolTipRole)
         self.timing.currentIndexChanged.connect(lambda _at: self._timing_changed())
         self.timing_value: QLineEdit = named(
-            QLineEdit(), "kinetics_timing_value", tr("Takes it with Enter")
+            QLineEdit(), "kinetics_timing_value", tr("Press Enter to use the value.")
         )
         self.timing_value.returnPressed.connect(self._tell_timing)
         self.timing_value.editingFinished.connect(self._leave_timing)
@@ -141,7 +155,7 @@ class TimesControls(QWidget):
         self.pre: QComboBox = named(
             QComboBox(),
             "kinetics_pre",
-            tr("What the signal before contrast is where it was scanned again"),
+            tr("Signal before contrast if that scan was repeated."),
         )
         for index, (how, tip) in enumerate(_PRES.items()):
             self.pre.addItem("", how)
@@ -167,7 +181,7 @@ class TimesControls(QWidget):
         self.timing_value.setVisible(bool(hint))
 
     def _leave_timing(self) -> None:
-        """Show the clock that counts again where nothing was typed for the chosen one."""
+        """Show the active clock again if nothing was entered for the newly selected clock."""
         if not self.timing_value.text().strip():
             self.show_timing(self._rule)
 

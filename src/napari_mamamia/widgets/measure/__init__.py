@@ -1,1 +1,1 @@
-"""Measurements on the image: rulers and other shapes drawn with the mouse, listed and saved."""
+"""Measurements on the image: rulers and other shapes, drawn with the mouse, listed and saved."""

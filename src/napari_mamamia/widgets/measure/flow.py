@@ -1,4 +1,4 @@
-"""The measuring flow: tools and keys, drawings in every view, the list, moving and deleting."""
+"""Controller of measuring: tools, shortcuts, drawings in every view, list, editing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ _OUTSIDE: Final = tr("It lies outside the slices of this case.")
 
 
 class _WordsField(QLineEdit):
-    """Text next to an arrow: Enter saves it, Esc cancels."""
+    """The text field of an arrow: Enter saves the text, Esc cancels."""
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Cancel on Esc."""
@@ -45,7 +45,7 @@ class _WordsField(QLineEdit):
 
 
 class MeasureFlow(WindowPart):
-    """Connects the fold, the mouse, the views and the record.
+    """Connects the Measure section, the mouse, the views and the record.
 
     Attributes
     ----------
@@ -110,17 +110,17 @@ class MeasureFlow(WindowPart):
         layers.removed.connect(self._follow_layers)
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return the actions of the measuring keys, by their names in the table."""
+        """Return the actions of the measuring shortcuts, by their names in the table."""
         tools = {action: partial(self.use, kind) for kind, action in ACTIONS.items()}
         return {**tools, "measure_delete": self.delete, "measure_undo": self.record.undo}
 
     def _follow_tool(self) -> None:
-        """Show the active tool, and no drawings while a brush is active."""
+        """Show the active tool, and hide drawings while a brush is active."""
         self._section.show_tool(self._tool.kind)
         self._show_views()
 
     def close(self) -> None:
-        """Write pending drawings and detach from the views, because the window closes."""
+        """Write pending drawings and disconnect from the views when the window closes."""
         self.record.close()
         layers = self._scene.viewer.layers.events
         if self.views:
@@ -133,7 +133,7 @@ class MeasureFlow(WindowPart):
     # ------------------------------------------------------------------ actions
 
     def use(self, kind: MeasureKind) -> None:
-        """Turn a tool on or off; a key image is kept, or dropped, at once."""
+        """Turn a tool on or off; a key image is added or removed at once."""
         if kind is not MeasureKind.KEY_IMAGE:
             self._tool.toggle(kind)
             self._follow_tool()
@@ -162,7 +162,7 @@ class MeasureFlow(WindowPart):
             self.record.change(drawing.key, replace(drawing.item, lesion=name))
 
     def go_to(self, key: str) -> None:
-        """Show the slice of a drawing, and select it."""
+        """Select a drawing, and show its slice."""
         drawing, grid = self.record.find(key), self._scene.grid
         if drawing is None or grid is None:
             return
@@ -195,7 +195,7 @@ class MeasureFlow(WindowPart):
     def _make_item(
         self, kind: MeasureKind, points: tuple[PointMm, ...], on: Slice
     ) -> Measurement | None:
-        """Return a measurement of the open case; None and a message if its points are invalid."""
+        """Return a measurement of the open case; report invalid points and return None."""
         is_phase = self._find_difference() is None and self._session.registered is None
         phase = self._scene.phase if is_phase else None
         lesion = self.find_lesion()
@@ -248,7 +248,7 @@ class MeasureFlow(WindowPart):
         self._show_views()
 
     def _find_middle(self) -> tuple[Slice, PointMm] | None:
-        """Return the displayed slice and the point at its centre."""
+        """Return the displayed slice and its centre point."""
         view, viewer = self._scene.view, self._scene.viewer
         grid, plane = self._scene.grid, view.slice_shown()
         if grid is None or plane is None or self._session.case is None:
@@ -265,7 +265,7 @@ class MeasureFlow(WindowPart):
     # -------------------------------------------------------------------- words
 
     def _ask_words(self, key: str, viewer: Any | None = None) -> None:
-        """Ask for text next to a drawing where it is visible; it may stay empty."""
+        """Ask for a text next to a drawing in a view that shows it; the text may be empty."""
         drawing = self.record.find(key)
         if drawing is None or not drawing.is_own:
             return
@@ -315,7 +315,7 @@ class MeasureFlow(WindowPart):
         return ViewDrawings(self._scene.view, viewer, lambda: self._planes.canvas(viewer))
 
     def _attach_view(self, viewer: Any) -> None:
-        """Show drawings in another view of the case; a view of another exam has its own."""
+        """Show drawings in another view of the case; a view of a prior exam shows its own."""
         if any(pane.model is viewer and pane.kind.is_prior for pane in self._planes.panes):
             return
         self.views.append(self._make_view(viewer))
@@ -327,7 +327,7 @@ class MeasureFlow(WindowPart):
         del self.views[1:]
 
     def _follow_layers(self, _event: object = None) -> None:
-        """Measure an ellipse without a phase in the displayed difference, if there is one."""
+        """Measure ellipses without a phase in the displayed subtraction, if there is one."""
         if any(item.item.phase is None for item in self.record.items):
             self._show_all()
 
@@ -360,7 +360,7 @@ class MeasureFlow(WindowPart):
             view.show(every, marks if self._tool.is_shown else ())
 
     def _list_shown(self) -> list[ShownDrawing]:
-        """Return all drawings, including the one being drawn."""
+        """Return all drawings, including the drawing in progress."""
         if self._session.case is None or self._scene.grid is None:
             return []
         every = [self._make_shown(item) for item in self.record.items]
@@ -381,7 +381,7 @@ class MeasureFlow(WindowPart):
         return ShownDrawing(one.key, item.kind, item.points_mm, on, say, one.is_own, is_chosen)
 
     def _find_grip(self, viewer: Any, pixel: Any) -> Grip | None:
-        """Return what a press grabs; with an active tool only points of the selected drawing."""
+        """Return the grip at a press; with an active tool, only points of the selected drawing."""
         view = next((view for view in self.views if view.viewer is viewer), None)
         grip = None if view is None else view.find(pixel)
         is_armed = self._tool.kind is not None
@@ -399,7 +399,7 @@ class MeasureFlow(WindowPart):
     # -------------------------------------------------------------------- words
 
     def _find_difference(self) -> NDArray[Any] | None:
-        """Return the array (z, y, x) of a displayed difference, None if there is none."""
+        """Return the array (z, y, x) of the displayed subtraction, or None if there is none."""
         layer = self._scene.layer(Role.SUBTRACTION)
         return array_of(layer) if layer is not None and layer.visible else None
 
@@ -410,7 +410,7 @@ class MeasureFlow(WindowPart):
         return self._services.measures.describe(item, case, self._find_difference())
 
     def _say_shown(self, one: Drawn) -> str:
-        """Return the text next to a drawing on the image."""
+        """Return the text of a drawing on the image."""
         words = self._say_number(one)
         if one.item.kind is MeasureKind.KEY_IMAGE:
             words = " · ".join(filter(None, (NAMES[one.item.kind], words)))
@@ -427,7 +427,7 @@ class MeasureFlow(WindowPart):
         return self._said[key]
 
     def _describe_line(self, one: Drawn) -> str:
-        """Return a drawing as a line of the list: kind, size, position."""
+        """Return the line of a drawing in the list: type, size, position."""
         grid = self._scene.grid
         if grid is None:
             return ""

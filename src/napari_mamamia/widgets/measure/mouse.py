@@ -1,4 +1,4 @@
-"""The mouse on the image while a measurement is drawn, or an end of it is moved.
+"""Mouse input for drawing measurements and moving their points.
 
 A line is drawn by a drag, or by a click at each end.
 """
@@ -45,12 +45,12 @@ _ASKS: Final = MappingProxyType(
 
 
 class DrawTool(WindowPart):
-    """Draws with the active tool, and moves ends of drawings.
+    """Draws with the active tool, and moves points of drawings.
 
-    `changed` reports new drawings, `tool_changed` that another tool is active. `drawn`
-    carries a complete `Sketch` and the view that it was drawn in. `chosen` carries the key of a
-    clicked drawing, "" for none; `dragged` its `Grip` and the new position of its point; `dropped`
-    reports that the drag has ended. `refused` carries why nothing was drawn.
+    Signals: `changed` reports that the unfinished drawing changed, `tool_changed` that another tool
+    is active. `drawn` carries a complete `Sketch` and its view. `chosen` carries the key of a
+    clicked drawing, or "" for none. `dragged` carries a `Grip` and the new position of its point;
+    `dropped` reports the end of the drag. `refused` carries the reason why nothing was drawn.
 
     Attributes
     ----------
@@ -81,20 +81,20 @@ class DrawTool(WindowPart):
         self.attach(self._scene.viewer)
 
     def attach(self, viewer: Any) -> None:
-        """Draw in this view of the case as well."""
+        """Also draw in this view of the case."""
         viewer.mouse_drag_callbacks.append(self._follow_grip)
         viewer.mouse_drag_callbacks.append(self._follow_drawing)
         viewer.mouse_move_callbacks.append(self._follow_move)
 
     @property
     def kind(self) -> MeasureKind | None:
-        """The kind of the active tool, None for none."""
+        """The kind of the active tool, or None."""
         mode = self._active_tool.mode_of(OWNER)
         return MeasureKind(mode) if mode else None
 
     @property
     def is_shown(self) -> bool:
-        """Whether drawings are visible: not while a brush is active."""
+        """Whether drawings are visible; they are hidden while a brush is active."""
         tool = self._active_tool.tool
         return tool is None or tool.owner not in _BRUSHES
 
@@ -113,14 +113,14 @@ class DrawTool(WindowPart):
     # -------------------------------------------------------------------- inner
 
     def _follow_tool(self) -> None:
-        """Drop an unfinished drawing of a tool that is not active any more."""
+        """Discard the unfinished drawing of a tool that is no longer active."""
         if self.kind is not None:
             self._rest_layer()
         self._set_sketch(None)
         self.tool_changed.emit()
 
     def _rest_layer(self) -> None:
-        """Deactivate the tool of another layer, which would draw during the drag."""
+        """Deactivate the tool of another layer, which would also draw during the drag."""
         layer = self._scene.viewer.layers.selection.active
         if layer is not None and str(getattr(layer, "mode", "pan_zoom")) != "pan_zoom":
             layer.mode = "pan_zoom"
@@ -133,7 +133,7 @@ class DrawTool(WindowPart):
     def _find_place(
         self, viewer: Any, position: Any, *, is_clipped: bool = True
     ) -> tuple[Slice, PointMm] | None:
-        """Return the slice of a view and the point of a world position in it, RAS mm."""
+        """Return the slice of a view and a world position on it, in RAS mm."""
         grid, plane = self._scene.grid, self._scene.view.slice_shown_in(viewer)
         voxel = self._scene.view.place_at(position)
         if grid is None or plane is None or voxel is None:
@@ -149,7 +149,7 @@ class DrawTool(WindowPart):
         self.is_over = may and self.find(viewer, event.pos) is not None
 
     def _lead_line(self, viewer: Any, position: Any) -> None:
-        """Move the end of the unfinished line to the pointer, on its slice."""
+        """Move the end of the unfinished line to the pointer, on the line's slice."""
         target = self._find_place(viewer, position)
         if target is not None and self.sketch is not None and target[0] == self.sketch.on:
             self._set_sketch(self.sketch.point_at(target[1]))
@@ -181,7 +181,7 @@ class DrawTool(WindowPart):
     def _begin_line(
         self, kind: MeasureKind, place: tuple[Slice, PointMm], pixel: tuple[float, float]
     ) -> bool:
-        """Begin a line, if there is none on this slice; return whether one was begun."""
+        """Begin a line if there is none on this slice; return whether a line was begun."""
         sketch = self.sketch
         if sketch is None or sketch.on != place[0] or sketch.kind is not kind:
             sketch = Sketch(kind, place[0])
@@ -192,7 +192,7 @@ class DrawTool(WindowPart):
         return True
 
     def _end_line(self, viewer: Any, event: Any) -> None:
-        """End a line; a click at its start does not end it."""
+        """End a line; a click at its start does not end the line."""
         sketch = self.sketch
         if sketch is None or sketch.pointer is None:
             return
@@ -212,7 +212,7 @@ class DrawTool(WindowPart):
         self.drawn.emit(sketch, viewer)
 
     def _follow_grip(self, viewer: Any, event: Any) -> Iterator[None]:
-        """Select the pressed drawing, and move its end with the pointer."""
+        """Select the pressed drawing, and move its point with the pointer."""
         is_free = self._active_tool.tool is None or self.kind is not None
         if not is_free or self.sketch is not None or event.button != _LEFT or event.modifiers:
             return
@@ -243,6 +243,6 @@ def _read_pixel(event: Any) -> tuple[float, float]:
 
 
 def _find_distance(event: Any, pixel: tuple[float, float]) -> float:
-    """Return the distance of the pointer from a pixel, along the farther axis."""
+    """Return the larger of the horizontal and vertical distances from the pointer to a pixel."""
     x, y = _read_pixel(event)
     return max(abs(x - pixel[0]), abs(y - pixel[1]))

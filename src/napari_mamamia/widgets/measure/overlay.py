@@ -1,7 +1,8 @@
-"""Drawings over one view: lines with a dark edge and their number, only on their own slice.
+"""Drawings over one view: outlined lines with their values, only on their own slice.
 
-Qt paints them on a transparent widget over the canvas that ignores the mouse: sharp at any zoom and
-font, without a layer, and so not in any export. Without drawings on the slice it is hidden.
+Qt paints the drawings on a transparent widget over the canvas, which ignores the mouse. They are
+sharp at any zoom, need no layer, and are never exported. The widget is hidden if the slice has no
+drawings.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,29 +22,29 @@ from napari_mamamia.widgets.controls.controls import discard, named
 from napari_mamamia.widgets.viewer.slice_view import SliceView
 
 LINE_COLOUR: Final = "#FFD24D"
-"""Used by no mask and no map; contrast to black 14:1."""
+"""Colour of drawings, not used by any mask or map; contrast to black 14:1."""
 OTHERS_COLOUR: Final = "#C9D6E8"
 _EDGE: Final = QColor(0, 0, 0, 215)
 _WIDTH: Final = 2.0
 _EDGE_WIDTH: Final = 4.5
 _HANDLE: Final = 4.0
 _REACH: Final = 7.0
-"""Distance in pixels from a point or a line at which a press grabs it."""
+"""Distance in pixels within which a press grabs a point or a line."""
 _HEAD: Final = 11.0
 _BESIDE: Final = 10.0
 MARK_COLOUR: Final = "#FF8AD8"
-"""Used by no mask, map or drawing; contrast to black 9:1."""
+"""Colour of marks, not used by any mask, map or drawing; contrast to black 9:1."""
 _NEAR_MM: Final = 15.0
-"""Distance in mm from its slice at which a mark is still visible: a nipple is about 10 mm. Ours."""
+"""Distance in mm from its slice at which a mark is still visible; a nipple measures about 10 mm."""
 _FAINTEST: Final = 0.25
 _MARK: Final = 7.0
 _MOST_LINES: Final = 12
-"""Largest number of lines by which a text is moved to avoid others."""
+"""Maximum number of lines by which a text is moved to avoid other texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grip:
-    """The part of a drawing under the pointer: its point `at`, or only a line (`at` None)."""
+    """The grabbed element of a drawing: the point `at`, or a line if `at` is None."""
 
     key: str
     at: int | None
@@ -52,7 +53,7 @@ class Grip:
 
 @dataclass(frozen=True, slots=True)
 class ShownDrawing:
-    """One displayed drawing: `say` returns its number, `is_own` tells whether it may be changed."""
+    """A displayed drawing: `say` returns its text, `is_own` says whether it may be changed."""
 
     key: str
     kind: MeasureKind
@@ -65,7 +66,7 @@ class ShownDrawing:
 
 @dataclass(frozen=True, slots=True)
 class ShownMark:
-    """A point that a reader marked, such as a nipple; on near slices it is drawn fainter."""
+    """A point marked by a reader, such as a nipple; it is drawn fainter on nearby slices."""
 
     key: str
     point_mm: PointMm
@@ -74,7 +75,7 @@ class ShownMark:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PlacedMark:
-    """A mark in the plane of a view: mm (across, down), and its opacity."""
+    """A mark in the plane of a view: position in mm (across, down) and opacity."""
 
     mark: ShownMark
     place: NDArray[np.float64]
@@ -84,7 +85,7 @@ class _PlacedMark:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Placed:
-    """A drawing in the plane of a view: mm (across, down) as displayed."""
+    """A drawing in the plane of a view: points in mm (across, down) as displayed."""
 
     shown: ShownDrawing
     lines: tuple[NDArray[np.float64], ...]
@@ -93,7 +94,7 @@ class _Placed:
 
 
 class _Sheet(QWidget):
-    """The transparent widget; the view paints on it."""
+    """The transparent widget on which the drawings are painted."""
 
     def __init__(self, canvas: QWidget, view: "ViewDrawings") -> None:
         super().__init__(canvas)
@@ -104,7 +105,7 @@ class _Sheet(QWidget):
         self.hide()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint all drawings in the slice."""
+        """Paint all drawings of the slice."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._view.paint(painter)
@@ -112,7 +113,7 @@ class _Sheet(QWidget):
 
 
 class ViewDrawings:
-    """Shows drawings over one view of the case, and finds the one at a pixel.
+    """Shows drawings over one view of the case, and finds the drawing at a pixel.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ class ViewDrawings:
             emitter.connect(self._move_sheet)
 
     def close(self) -> None:
-        """Detach from the view, because it is closed."""
+        """Disconnect from the view when it is closed."""
         for emitter in self._events:
             emitter.disconnect(self._choose_slice)
         for emitter in self._moves:
@@ -160,16 +161,16 @@ class ViewDrawings:
 
     @property
     def marks(self) -> dict[str, float]:
-        """The opacity of each mark by its key, 1 on its own slice."""
+        """The opacity of each mark by key, 1 on the mark's own slice."""
         return {placed_mark.mark.key: placed_mark.strength for placed_mark in self._placed_marks}
 
     def show(self, every: Sequence[ShownDrawing], marks: Sequence[ShownMark] = ()) -> None:
-        """Show the drawings in the slice, and the marks near it."""
+        """Show the drawings of the slice, and the marks near it."""
         self._every, self._marks = every, marks
         self._choose_slice()
 
     def find(self, pixel: Any) -> Grip | None:
-        """Return the grip at a pixel (x, y): points before lines, own drawings first."""
+        """Return the grip at a pixel (x, y); points come before lines, own before others."""
         lead = self._find_transform()
         best: tuple[float, Grip] | None = None
         gripped = [
@@ -187,7 +188,7 @@ class ViewDrawings:
         return self._find_mark(pixel) if best is None else best[1]
 
     def _find_mark(self, pixel: Any) -> Grip | None:
-        """Return the mark at a pixel, on its own slice alone."""
+        """Return the mark at a pixel, only on the mark's own slice."""
         lead = self._find_transform()
         if lead is None:
             return None
@@ -199,7 +200,7 @@ class ViewDrawings:
         return None
 
     def find_pixel(self, key: str) -> tuple[float, float] | None:
-        """Return the canvas position of a drawing's last point; None if it is not visible."""
+        """Return the canvas position of a drawing's last point, or None if it is not visible."""
         lead = self._find_transform()
         placed = next((drawing for drawing in self._placed if drawing.shown.key == key), None)
         if lead is None or placed is None:
@@ -210,7 +211,7 @@ class ViewDrawings:
     # -------------------------------------------------------------------- inner
 
     def _choose_slice(self, _event: object = None) -> None:
-        """Select the drawings in the displayed slice."""
+        """Select the drawings on the displayed slice."""
         if not self._every and not self._placed and not self._marks and not self._placed_marks:
             return
         here = self._view.slice_shown_in(self.viewer)
@@ -260,7 +261,7 @@ class ViewDrawings:
             self._sheet.lower()
 
     def _move_sheet(self, _event: object = None) -> None:
-        """Follow the camera and the size of the canvas."""
+        """Follow the camera and the canvas size."""
         if self._sheet is not None and (self._placed or self._placed_marks):
             room = self._sheet.parentWidget().rect()
             if self._sheet.geometry() != room:
@@ -268,7 +269,7 @@ class ViewDrawings:
             self._sheet.update()
 
     def _find_transform(self) -> QTransform | None:
-        """Return the transform from displayed mm (across, down) to pixels; None in a 3-D view."""
+        """Return the transform from displayed mm (across, down) to pixels; None in 3-D."""
         camera, dims = self.viewer.scene.camera, self.viewer.dims
         if len(dims.displayed) != 2:
             return None
@@ -304,7 +305,7 @@ class ViewDrawings:
 def _list_distances(
     one: _Placed, lead: QTransform, pixel: NDArray[np.float64]
 ) -> list[tuple[float, int | None]]:
-    """Return the distance of a pixel to each point (its number) and to the lines (None)."""
+    """Return the distances of a pixel to each point (by index) and to the lines (None)."""
     points = _map_points(lead, one.points)
     away: list[tuple[float, int | None]] = [
         (float(np.hypot(*(point - pixel))), index) for index, point in enumerate(points)
@@ -326,10 +327,10 @@ def _map_points(lead: QTransform, places: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def find_ground(wanted: QRectF, taken: list[QRectF], height: float) -> QRectF:
-    """Return a free rectangle for text near the wanted one, and add it to `taken`.
+    """Return a free rectangle for a text near the wanted one, and add it to `taken`.
 
-    It is moved up and down within `height`; if there is no free position the wanted one is
-    returned.
+    The rectangle is moved up and down within `height`. If there is no free position, the wanted
+    rectangle is returned.
     """
     step = wanted.height() + 1
     for shift in sorted(range(-_MOST_LINES, _MOST_LINES + 1), key=abs):
@@ -345,7 +346,7 @@ def find_ground(wanted: QRectF, taken: list[QRectF], height: float) -> QRectF:
 def _paint_mark(
     painter: QPainter, one: _PlacedMark, lead: QTransform, grounds: list[QRectF]
 ) -> None:
-    """Paint a cross in a circle with its name, fainter on a slice near its own."""
+    """Paint a cross in a circle with its name, fainter on a nearby slice."""
     centre = lead.map(QPointF(*one.place))
     x, y = centre.x(), centre.y()
     path = QPainterPath()
@@ -419,9 +420,9 @@ def _paint_words(
     colour: QColor,
     grounds: list[QRectF],
 ) -> None:
-    """Write text on a dark background: to the right of all of `drawn`; an arrow's text at its tail.
+    """Paint a text on a dark background, to the right of all points of `drawn`.
 
-    Text about the whole image is in its lower corner.
+    The text of an arrow is at its tail, and text about the whole image in the lower corner.
     """
     if not one.words:
         return

@@ -1,4 +1,4 @@
-"""Drawings on the open case: shown at once, written in a thread, removed and undone."""
+"""Drawings on the open case: shown at once, written in a thread, with deleting and undo."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,15 +19,15 @@ _NO_FOLDER: Final = tr(
     "Measurements are saved with a data set, and this case has none: open a folder first."
 )
 _Place: TypeAlias = tuple[str, str, str | None]
-"""The workspace's folder ("" for none), the case and the reader (None without a name)."""
+"""Workspace folder ("" for none), case id and reader (None without a name)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One drawing of the open case.
+    """A drawing of the open case.
 
-    `key` stays the same when it is changed, `version` names its current state. `is_own` tells
-    whether this reader may change it.
+    `key` stays the same when the drawing is changed; `version` names its current state. `is_own`
+    says whether this reader may change the drawing.
     """
 
     key: str
@@ -37,9 +37,9 @@ class Drawn:
 
 
 class DrawnRecord(WindowPart):
-    """Stores the drawings of the open case; `changed` reports that they or their states changed.
+    """Stores the drawings of the open case; `changed` reports any change of them.
 
-    `with_reader` runs a callback once a reader is known, because each drawing has an author.
+    `with_reader` runs a callback once a reader name is set, because each drawing has an author.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class DrawnRecord(WindowPart):
 
     @property
     def items(self) -> tuple[Drawn, ...]:
-        """The drawings, with those on disk first."""
+        """The drawings; those on disk come first."""
         return tuple(self._items.values())
 
     def find(self, key: str) -> Drawn | None:
@@ -82,7 +82,7 @@ class DrawnRecord(WindowPart):
         return self._items.get(key)
 
     def is_unsaved(self, one: Drawn) -> bool:
-        """Return whether writing a drawing has failed; one that is being written has not."""
+        """Return whether writing a drawing has failed; False while it is being written."""
         if one.item.measurement_id:
             return False
         is_kept = self._log is not None and self._log.find_stored(one.version) is not None
@@ -90,7 +90,7 @@ class DrawnRecord(WindowPart):
 
     @property
     def can_undo(self) -> bool:
-        """Whether an action in this window can be undone."""
+        """Whether an action of this window can be undone."""
         return bool(self._acts)
 
     def add(self, item: Measurement) -> None:
@@ -109,7 +109,7 @@ class DrawnRecord(WindowPart):
             self._show_and_write(key)
 
     def remove(self, key: str) -> None:
-        """Delete one of the reader's own drawings; the record keeps it."""
+        """Delete one of the reader's own drawings; the file keeps its history."""
         before = self._items.get(key)
         if before is not None and before.is_own:
             self._acts.append((key, before.item))
@@ -117,14 +117,14 @@ class DrawnRecord(WindowPart):
             self._show_and_write("")
 
     def undo(self) -> None:
-        """Undo the last of these actions."""
+        """Undo the last change of a drawing."""
         if self._acts:
             key, before = self._acts.pop()
             self._put_item(key, before)
             self._show_and_write(key)
 
     def choose(self, key: str) -> None:
-        """Select a drawing, "" for none."""
+        """Select a drawing; "" selects none."""
         key = key if key in self._items else ""
         if key != self.chosen:
             self.chosen = key
@@ -137,7 +137,7 @@ class DrawnRecord(WindowPart):
         return f"new {self._count}"
 
     def _put_item(self, key: str, item: Measurement | None) -> None:
-        """Set a drawing to `item`, None to remove it."""
+        """Set a drawing to `item`; None removes it."""
         before = self._items.get(key)
         if before is not None and self._log is not None and before.item.reader:
             self._log.take_back(before.version, before.item)
@@ -162,7 +162,7 @@ class DrawnRecord(WindowPart):
             self._write_waiting()
 
     def _write_waiting(self) -> None:
-        """Write pending changes in a thread, each once, however many jobs there are."""
+        """Write pending changes in a thread, each exactly once."""
         log = self._log
         if log is not None and log.is_waiting:
             self._jobs.start(
@@ -183,7 +183,7 @@ class DrawnRecord(WindowPart):
     # --------------------------------------------------------------------- case
 
     def _follow_case(self) -> None:
-        """Follow case, reader and blinding; drawings without a reader are carried over."""
+        """Follow case, reader and blinding; drawings made before a name was set are kept."""
         session, workspace, case = self._session, self._session.workspace, self._session.case
         root = "" if workspace is None else str(workspace.root)
         of = None if case is None else (root, case_key(case.case_id), session.reader)
@@ -210,7 +210,7 @@ class DrawnRecord(WindowPart):
         self._write_waiting()
 
     def read(self) -> None:
-        """Read the drawings on disk, such as those of another window."""
+        """Read the drawings on disk, for example after changes in another window."""
         log, case_id = self._log, self._session.case_id
         if log is not None:
             self._jobs.start(
@@ -223,7 +223,7 @@ class DrawnRecord(WindowPart):
             )
 
     def _take_items(self, opened: CaseDrawings) -> None:
-        """Store the drawings on disk, and keep later changes in this window."""
+        """Store the drawings on disk, and keep later changes of this window."""
         log, reader = self._log, self._session.reader
         if log is None:
             return
@@ -247,7 +247,7 @@ class DrawnRecord(WindowPart):
             self.changed.emit()
 
     def close(self) -> None:
-        """Write pending drawings at once, because the window closes."""
+        """Write pending drawings at once when the window closes."""
         for log in self._logs.values():
             try:
                 log.write()

@@ -1,4 +1,4 @@
-"""The fold "Measure" of the section View: the tools, and the drawings on the case."""
+"""The Measure section of the View panel: tools and list of drawings."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -42,7 +42,7 @@ ACTIONS: Final[Mapping[MeasureKind, str]] = MappingProxyType(
         MeasureKind.KEY_IMAGE: "key_image",
     }
 )
-"""The names of the tools in the table of keys."""
+"""The names of the tools in the table of shortcuts."""
 _TIPS: Final = MappingProxyType(
     {
         MeasureKind.RULER: tr("Measures a length in mm: drag, or click both ends."),
@@ -58,7 +58,7 @@ _LINES: Final = 6
 
 
 class _DrawnModel(QAbstractListModel):
-    """The drawings as lines, each created when it is visible."""
+    """List model of the drawings; the text of a line is created when it becomes visible."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class _DrawnModel(QAbstractListModel):
         self._say: Callable[[Drawn], str] = lambda one: one.key
 
     def show_items(self, items: Sequence[Drawn], say: Callable[[Drawn], str]) -> None:
-        """Show other drawings."""
+        """Show new drawings, with the text of each by `say`."""
         self._say = say
         if [item.key for item in items] == [item.key for item in self.items]:
             self.items = items
@@ -88,10 +88,11 @@ class _DrawnModel(QAbstractListModel):
 
 
 class MeasureSection(QWidget):
-    """The tools and the list; `tool_wanted` carries a `MeasureKind`, `line_chosen` a drawing's key.
+    """The tools and the list of drawings.
 
-    `words_wanted` requests its text, `delete_wanted` and `undo_wanted` these actions;
-    `lesion_wanted` carries the number of the lesion of the selected drawing, "" for none.
+    The signal `tool_wanted` carries a `MeasureKind`, `line_chosen` the key of a drawing.
+    `words_wanted` requests to enter its text; `delete_wanted` and `undo_wanted` request these
+    actions. `lesion_wanted` carries the lesion number of the selected drawing, or "" for none.
     """
 
     tool_wanted = Signal(object)
@@ -169,9 +170,9 @@ class MeasureSection(QWidget):
         note: str = "",
         lesions: Sequence[str] = (),
     ) -> None:
-        """Show the drawings, each as text by `say`, and which of them is selected.
+        """Show the drawings with the text of each by `say`, and the selected drawing.
 
-        `lesions` are the numbers that it can be assigned to.
+        `lesions` are the lesion numbers to which the selected drawing can be assigned.
         """
         self._model.show_items(items, say)
         row_number = next((index for index, item in enumerate(items) if item.key == chosen), -1)
@@ -191,7 +192,7 @@ class MeasureSection(QWidget):
         self.fold.setText(f"{tr('Measure')}{count}")
 
     def _show_lesions(self, lesions: Sequence[str], drawn: Drawn | None) -> None:
-        """Offer the lesions while a drawing that may be changed is selected."""
+        """Offer the lesions while an editable drawing is selected."""
         of = "" if drawn is None else drawn.item.lesion
         self.lesion.clear()
         for name in dict.fromkeys(("", *lesions, of)):
@@ -238,7 +239,7 @@ class MeasureSection(QWidget):
         return items[index.row()].key if 0 <= index.row() < len(items) else ""
 
     def _find_height(self) -> int:
-        """Return room for some lines; the rest scrolls."""
+        """Return the height of some lines; the list scrolls if it is longer."""
         lines = min(max(len(self._model.items), 1), _LINES)
         line_height = self.list.fontMetrics().height() + 2 * ROW_PADDING
         room: int = lines * line_height + 2 * self.list.frameWidth() + 2

@@ -1,1 +1,1 @@
-"""Page Predict: models, their inputs and recipes, runs, candidates, doubt."""
+"""The Predict page: models, their inputs and recipes, runs, candidates, uncertainty."""

@@ -1,4 +1,4 @@
-"""The card of the chosen model: what it is, what it gets of the open case, what it would take."""
+"""Summary of the selected model: its description, inputs from the open case, and run time."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,11 @@ from napari_mamamia.widgets.predict.inputs import InputStrip
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """What is shown of the chosen model.
+    """The description of the selected model.
 
-    `note` must stand by its results; `facts` are plain lines on the model itself, `detail` is their
-    tooltip; `needs` says what it takes. `is_trained` shows the options of a trained model.
+    `note` must be shown with the model's results. `facts` are lines about the model and `detail` is
+    their tooltip; `needs` says which time and memory the model needs. `is_trained` shows the
+    options of a trained model.
     """
 
     title: str
@@ -28,7 +29,7 @@ class ModelCard:
 
 
 class ModelPanel(QFrame):
-    """Shows a `ModelCard`; `measure_wanted` asks for the time of one tile."""
+    """Shows a `ModelCard`; `measure_wanted` requests to measure the time for one tile."""
 
     measure_wanted = Signal()
 
@@ -40,14 +41,14 @@ class ModelPanel(QFrame):
         self.title.setProperty("heading", True)
         self.measure = button(
             "predict_measure",
-            tr("Measure"),
-            tr("Runs one tile to tell how long this case will take"),
+            tr("Measure time"),
+            tr("Runs one tile to measure how long this case will take."),
             self.measure_wanted.emit,
         )
-        self.note = label("predict_note", tip=tr("What to know about every result of it"))
+        self.note = label("predict_note", tip=tr("Caveat of all its results"))
         set_level(self.note, "warning")
-        self.facts = label("predict_facts", tip=tr("What the model is"))
-        self.needs = label("predict_needs", tip=tr("What the model would take for this case"))
+        self.facts = label("predict_facts", tip=tr("Description of the model"))
+        self.needs = label("predict_needs", tip=tr("Cost of the model for this case"))
         self.problem = label("predict_problem", tip=tr("Why the model cannot run on this case"))
         set_level(self.problem, "warning")
         self.inputs = InputStrip()
@@ -62,22 +63,22 @@ class ModelPanel(QFrame):
             layout.addWidget(part)
 
     def show_model(self, card: ModelCard) -> None:
-        """Show a model; empty lines take no room."""
+        """Show a model; empty lines are hidden."""
         self.title.setText(breakable(card.title))
         self.measure.setVisible(card.is_trained)
         for part, text in ((self.note, card.note), (self.facts, card.facts)):
             part.setText(text)
             part.setVisible(bool(text))
-        self.facts.setToolTip(card.detail or tr("What the model is"))
+        self.facts.setToolTip(card.detail or tr("Description of the model"))
         self.show_needs(card.needs)
 
     def show_needs(self, text: str) -> None:
-        """Show what the model takes, such as after it was measured."""
+        """Show time and memory that the model needs, for example after a measurement."""
         self.needs.setText(text)
         self.needs.setVisible(bool(text))
 
     def show_problem(self, text: str) -> None:
-        """Show why the model cannot run on this case, "" if it can."""
+        """Show why the model cannot run on this case; "" if it can."""
         self.problem.setText(text)
         self.problem.setVisible(bool(text))
         self.measure.setEnabled(not text)

@@ -1,4 +1,4 @@
-"""After a failure on the page Predict: models that fit instead, or a closed room to convert in."""
+"""After a failure on the Predict page: suitable models, or conversion in a sandbox."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -28,13 +28,13 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _LANE: Final = "help"
 _CONVERT: Final = "convert"
 _REFUSED: Final = tr(
-    "In a closed room (no network, none of your files) its numbers can be taken "
-    "out into a new folder that runs nothing."
+    "In a sandbox (no network, none of your files) its numbers can be extracted into a new folder "
+    "without code."
 )
 
 
 class PredictFailure(WindowPart):
-    """Offers what may be done after an error; nothing is done unasked."""
+    """Offers remedies after an error; nothing runs without a click."""
 
     def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
         super().__init__(context)
@@ -45,19 +45,19 @@ class PredictFailure(WindowPart):
         models.name_taken.connect(self._offer_name)
 
     def tell(self, error: Exception) -> None:
-        """Take the error of a run, which the page shows until something else is chosen."""
+        """Show the error of a run on the page until the user makes another choice."""
         self._is_told = True
         self.offer_help(error)
 
     def offer_help(self, error: Exception) -> None:
-        """Show what may be done about an error, if anything."""
+        """Show the remedies for an error, if there are any."""
         if isinstance(error, RefusedCheckpointError):
             self._ask_for_room(str(error).split(". ")[0])
         elif isinstance(error, OverLimitError | OutOfMemoryError):
             self._ask_for_models()
 
     def forget(self) -> None:
-        """Take an error and what is offered away, because something else is chosen."""
+        """Clear an error and its remedies after the user made another choice."""
         self._jobs.cancel(_LANE)
         self._page.help.show_remedies(())
         if self._is_told:
@@ -65,10 +65,10 @@ class PredictFailure(WindowPart):
             self._page.show_result("", (), 0)
 
     def _offer_name(self, path: Path, name: str) -> None:
-        """Offer to add a model under another name than its own, which is taken."""
+        """Offer to add a model under another name, because its name is taken."""
         add = Remedy(
             tr("Add it as {name}", name=name),
-            tr("Adds {path} to the list under this name", path=path),
+            tr("Adds {path} to the list under this name.", path=path),
             partial(self._models.add, path, name),
         )
         self._page.help.show_remedies(
@@ -86,7 +86,7 @@ class PredictFailure(WindowPart):
 
         look = partial(self._services.predict.other_models, case, choices, names)
         self._jobs.start(
-            _LANE, tr("Looking for models that fit"), look, self._show_models, shown=False
+            _LANE, tr("Searching for models that fit"), look, self._show_models, shown=False
         )
 
     def _show_models(self, found: Sequence[Offer]) -> None:
@@ -97,7 +97,7 @@ class PredictFailure(WindowPart):
                     name=one.name,
                     duration_text=duration_text(one.seconds),
                 ),
-                tr("Chooses {title}; Start runs it", title=one.title),
+                tr("Selects {title}; Start runs it.", title=one.title),
                 partial(self._page.models.choose, one.name),
             )
             for one in found
@@ -112,7 +112,7 @@ class PredictFailure(WindowPart):
     # --------------------------------------------------------------- a closed room
 
     def _ask_for_room(self, wanted: str) -> None:
-        """Offer a closed room; `wanted` says what the checkpoint would have run."""
+        """Offer a sandbox; `wanted` lists the functions that the checkpoint calls."""
         entry = self._models.entry
         if entry is None:
             return
@@ -120,7 +120,7 @@ class PredictFailure(WindowPart):
         show = partial(self._show_room, entry, wanted)
         self._jobs.start(
             _LANE,
-            tr("Looking for a closed room"),
+            tr("Checking for a sandbox"),
             look,
             show,
             failed=lambda error: show(plain_text(error)),
@@ -135,10 +135,10 @@ class PredictFailure(WindowPart):
             )
             return
         offer = Remedy(
-            tr("Convert in a closed room…"),
+            tr("Convert in a sandbox…"),
             tr(
-                "Asks for a folder, writes the model into a new folder inside it, and adds "
-                "that to the list; the model itself stays as it is"
+                "Asks for a folder, writes the converted model into a new folder inside it, and "
+                "adds it to the list; the original stays unchanged."
             ),
             partial(self._choose_place, entry),
         )
@@ -150,7 +150,7 @@ class PredictFailure(WindowPart):
             self.convert(entry, Path(chosen))
 
     def convert(self, entry: ModelEntry, place: Path) -> None:
-        """Convert a model into a new folder of `place`, and add what comes out."""
+        """Convert a model into a new folder inside `place`, and add the result."""
         name = file_name(f"{entry.name}_converted", tr("the name of a model"))
 
         page, doing = self._page, tr("Converting {name}", name=entry.name)
@@ -183,5 +183,5 @@ class PredictFailure(WindowPart):
         self._page.set_running(True, "converting…")
 
     def cancel(self) -> None:
-        """Stop converting; nothing of it is kept."""
+        """Stop the conversion and discard its files."""
         self._jobs.stop(_CONVERT)

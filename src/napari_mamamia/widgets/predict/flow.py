@@ -1,4 +1,4 @@
-"""Page Predict at work: pictures of the inputs, what a run takes, the run, its answer."""
+"""Controller of the Predict page: input images, time estimate, run and result."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -39,9 +39,10 @@ _REFUSED: Final = tr("Its checkpoint was not opened, see below.")
 
 
 class PredictEstimate(WindowPart):
-    """`changed` when `text` is another; `failed` carries the error of a question.
+    """Estimates time and memory of a run; `changed` is emitted when `text` changes.
 
-    `ready` gives the trained models to ask about, none while there is one that cannot run.
+    The signal `failed` carries the error of a request. `ready` returns the trained models to
+    estimate, or nothing if one of them cannot run.
     """
 
     changed = Signal()
@@ -62,12 +63,12 @@ class PredictEstimate(WindowPart):
         self._later.timeout.connect(self._ask_quickly)
 
     def forget(self) -> None:
-        """Drop what is known, because the choice changed."""
+        """Discard the estimates after the selection changed."""
         self.text = ""
         self._looked_at = None
 
     def refresh_later(self) -> None:
-        """Ask what the open case would take, unless it was asked already."""
+        """Schedule an estimate for the open case, unless it was requested before."""
         case = self._session.case
         if case is not None and self._looked_at is not case.signal:
             self._looked_at = case.signal
@@ -75,7 +76,7 @@ class PredictEstimate(WindowPart):
             self._later.start()
 
     def look_again(self) -> None:
-        """Ask anew, such as after a run, whose pace is known then."""
+        """Request a new estimate, for example after a run, when its speed is known."""
         self._looked_at = None
         self.refresh_later()
 
@@ -83,7 +84,7 @@ class PredictEstimate(WindowPart):
         self.ask(measure=False)
 
     def ask(self, *, measure: bool) -> None:
-        """Ask what the open case would take; newest question only."""
+        """Request an estimate for the open case; only the newest request counts."""
         case = self._session.case
         if case is None or not case.is_loaded or self._jobs.is_running("predict"):
             return
@@ -103,7 +104,7 @@ class PredictEstimate(WindowPart):
 
         self._jobs.start(
             _ESTIMATE_LANE,
-            tr("Measuring a tile") if measure else tr("Looking at the case"),
+            tr("Measuring a tile") if measure else tr("Estimating the case"),
             lambda: self._estimate_each(models, case, measure=measure),
             show,
             failed=refuse,
@@ -112,7 +113,7 @@ class PredictEstimate(WindowPart):
         )
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop estimating."""
         self._later.stop()
 
     def _estimate_each(
@@ -125,23 +126,25 @@ class PredictEstimate(WindowPart):
 
 
 def _describe_estimates(models: Sequence[PlannedSegmenter], found: Sequence[Estimate]) -> str:
-    """Return a line for each model; with several, each under its name."""
+    """Return a line for each model, with the model's name if there are several."""
     lines = []
     for model, estimate in zip(models, found, strict=True):
         lines.append(estimate.text if len(models) == 1 else f"{model.name}: {estimate.text}")
-        lines.extend(tr("would give up: {item}", item=item) for item in estimate.plan.given_up)
+        lines.extend(tr("would reduce: {item}", item=item) for item in estimate.plan.given_up)
     return "\n".join(lines)
 
 
-# The pictures of the chosen model's inputs at work: asked for in a thread, newest answer only.
+# Controller of the pictures of the chosen model's inputs: made in a thread, only the newest
+# request counts.
 
 _LANE = "inputs"
 
 
 class PredictPictures(WindowPart):
-    """Fills the strip for the open case and the chosen model; each pair is asked for once.
+    """Shows the input images of the open case for the selected model.
 
-    `slice_shown` gives the array axis across the slice on screen and its index, None without one.
+    Each pair of case and model is requested once. `slice_shown` returns the array axis
+    perpendicular to the visible slice and the slice index, or None.
     """
 
     def __init__(self, context: WindowContext, strip: InputStrip) -> None:
@@ -151,12 +154,12 @@ class PredictPictures(WindowPart):
         self._case: object = None
 
     def show(self, case: Case, channels: Sequence[InputChannel], *, whole_numbers: bool) -> None:
-        """Show what goes where in the case, and make the pictures if they are not there yet."""
+        """Show the inputs of the case, and create the images if they do not exist yet."""
         self._strip.show_channels(channels)
         if self._case is not case.signal:
             self._case = case.signal
             self._strip.forget_pictures()
-        # `_case` keeps the array, so that no other one can get its id.
+        # `_case` keeps the array, so that no other array can get its id.
         request = (id(case.signal), tuple(channels), whole_numbers)
         if not channels or not case.is_loaded or request == self._asked:
             return
@@ -174,24 +177,24 @@ class PredictPictures(WindowPart):
         )
 
     def hide(self) -> None:
-        """Show nothing, such as where the model does not fit the case."""
+        """Show nothing, for example because the model does not fit the case."""
         self._asked = None
         self._jobs.cancel(_LANE)
         self._strip.show_channels(())
 
     def _slice_of(self, case: Case) -> int | None:
-        """Return the slice on screen if it lies in the acquisition plane, else None."""
+        """Return the visible slice if it is in the acquisition plane, otherwise None."""
         shown = self._scene.view.slice_shown()
         across = case.grid.display_frame().order[0]
         return shown[1] if shown is not None and shown[0] == across else None
 
 
 _SECONDS_PER_MEGAVOXEL: Final = 0.15
-"""Measured on 2 cores: 160 x 448 x 448 voxels in 4.8 s; only the estimate rests on it."""
+"""Seconds per million voxels on 2 cores (160 x 448 x 448 in 4.8 s), for estimates only."""
 
 
 class PredictFlow(WindowPart):
-    """Joins the page, the session and predicting."""
+    """Connects the page, the session and the prediction."""
 
     def __init__(
         self, context: WindowContext, page: PredictPage, predicting: Predicting, prompts: PromptTool
@@ -221,7 +224,7 @@ class PredictFlow(WindowPart):
             self._predicting.start(self.models.segmenter(), prompt)
 
     def close(self) -> None:
-        """End the process of the models."""
+        """End the worker process of the models when the window closes."""
         self.estimate.close()
         self.models.close()
 
@@ -277,7 +280,7 @@ class PredictFlow(WindowPart):
         if self._page.isVisible():
             self._show_card()
         else:
-            # nobody looks: not in the turn in which the next case comes
+            # not visible: not in the event-loop iteration in which the next case arrives
             self._soon.start()
 
     def _show_card(self) -> None:
@@ -294,7 +297,7 @@ class PredictFlow(WindowPart):
             self.estimate.refresh_later()
 
     def _find_problem(self, case: Case) -> str:
-        """Return why what is chosen cannot run on the case now, "" if it can."""
+        """Return why the selected models cannot run on the case now, or "" if they can."""
         missing = self.models.problem()
         if missing:
             return missing
@@ -305,7 +308,7 @@ class PredictFlow(WindowPart):
         return ""
 
     def _describe_needs(self) -> str:
-        return self.estimate.text or tr("looking at this case…")
+        return self.estimate.text or tr("estimating this case…")
 
     def _make_card(self, case: Case) -> ModelCard:
         if not self.models.is_trained:
@@ -344,8 +347,8 @@ class PredictFlow(WindowPart):
             own_model.title,
             own_model.note,
             tr(
-                "Needs phase 0 and one phase after contrast; no weights, no GPU. About "
-                "{seconds} s for this case.",
+                "Needs phase 0 and one phase after contrast; no weights, no GPU. About {seconds} "
+                "s for this case.",
                 seconds=seconds,
             ),
         )
@@ -357,7 +360,7 @@ class PredictFlow(WindowPart):
         else:
             saved = tr("not saved") if answer.not_saved else "saved"
             text = tr(
-                "{n_candidates} candidate(s) in {seconds:.1f} s, {saved}.",
+                "Candidates: {n_candidates}, in {seconds:.1f} s, {saved}.",
                 n_candidates=len(prediction.candidates),
                 seconds=prediction.seconds,
                 saved=saved,
@@ -372,7 +375,7 @@ class PredictFlow(WindowPart):
 
         if answer.older is not None:
             keep = partial(self._predicting.keep, answer)
-            self._ask_keeping(answer.older, keep, tr("The new one is shown, but not saved."))
+            self._ask_keeping(answer.older, keep, tr("The new prediction is shown, but not saved."))
 
     def _ask_of_older(self, found: OlderFound) -> None:
         run = partial(self._predicting.start, found.segmenter, found.prompt)
@@ -382,21 +385,24 @@ class PredictFlow(WindowPart):
     def _ask_keeping(
         self, older: KeptPrediction, go_on: Callable[[Keeping], None], said: str
     ) -> None:
-        """Ask what becomes of a prediction that exists; it stays as long as nothing is said."""
+        """Ask whether to replace an existing prediction, which is kept until the user decides."""
         remedies = (
             Remedy(
-                tr("Replace it"),
-                tr("The new prediction takes the place of the one that is there"),
+                tr("Replace prediction"),
+                tr("Replaces the existing prediction by the new one."),
                 lambda: go_on(Keeping(older)),
             ),
             Remedy(
                 tr("Keep both"),
-                tr("The one that is there stays; the new one gets the model's name with a number"),
+                tr(
+                    "Keeps the existing prediction; the new one gets the model's name with a "
+                    "number."
+                ),
                 lambda: go_on(Keeping(beside=True)),
             ),
         )
         self._page.help.show_remedies(
-            remedies, tr("There is {older} already. {said}", older=older, said=said)
+            remedies, tr("{older} exists already. {said}", older=older, said=said)
         )
 
     def _show_places(self, uncertainty: Uncertainty | None) -> None:

@@ -1,4 +1,4 @@
-"""What may be done after a prediction failed: a button for each way; none starts a run."""
+"""Remedies after a failed prediction, one button each; no button starts a run."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from napari_mamamia.widgets.controls.controls import button, discard, label
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """A button: its text, its tooltip, and what a click does."""
+    """A button: its text, tooltip and action."""
 
     text: str
     tip: str
@@ -20,14 +20,14 @@ class Remedy:
 
 
 class PredictHelp(QWidget):
-    """Shows ways on, and `shown` tells that there are some; without any it takes no room."""
+    """Shows remedies, and is hidden without any; `shown` is emitted when there are some."""
 
     shown = Signal()
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("predict_help")
-        self.said = label("predict_help_text", tip=tr("What may be done now"))
+        self.said = label("predict_help_text", tip=tr("Possible remedies"))
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(3)
@@ -36,7 +36,7 @@ class PredictHelp(QWidget):
         self.show_remedies(())
 
     def show_remedies(self, remedies: Sequence[Remedy], said: str = "") -> None:
-        """Show a sentence and a button for each way on, in place of what was shown."""
+        """Show a sentence and a button for each remedy, replacing the previous ones."""
         for old in self.buttons:
             discard(old)
         self.buttons = []

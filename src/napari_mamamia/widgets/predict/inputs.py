@@ -1,4 +1,4 @@
-"""What the chosen model gets of the open case: a small picture of each channel with its text."""
+"""Inputs of the selected model for the open case: a small image and a text per channel."""
 
 import re
 from collections.abc import Sequence
@@ -19,21 +19,19 @@ from napari_mamamia.widgets.controls.wrapped import breakable
 
 _IN_A_ROW: Final = 4
 _SIDES: Final = (92, 68)
-"""Width of a picture in pixels: up to three side by side, and four; the dock has no more room."""
+"""Width of an image in pixels for up to three images in a row, and for four."""
 _NO_BREAK: Final = "\u00a0"
 _KEPT_TOGETHER: Final = re.compile(r"(channel|phase|contrast|\(\d+) (\d+|←|s\))")
-"""A number stays with its word, and a unit with its number."""
+"""Numbers that are not separated from their word or unit by a line break."""
 
 
 class InputStrip(QWidget):
-    """Shows the texts at once and each picture when it is there."""
+    """Shows the texts at once, and each image when it is ready."""
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("predict_input_strip")
-        self.warning = label(
-            "predict_input_warning", tip=tr("What looks wrong with this case's input")
-        )
+        self.warning = label("predict_input_warning", tip=tr("Warnings about this case's input"))
         set_level(self.warning, "warning")
         self._grid = QGridLayout()
         self._grid.setContentsMargins(0, 0, 0, 0)
@@ -52,21 +50,21 @@ class InputStrip(QWidget):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What goes where, a text for each channel."""
+        """The text of each channel."""
         return tuple(channel.text for channel in self._shown)
 
     @property
     def has_pictures(self) -> bool:
-        """Whether the pictures of the channels shown are there."""
+        """Whether the images of the displayed channels exist."""
         return any(not picture.pixmap().isNull() for picture in self._pictures)
 
     def show_channels(self, channels: Sequence[InputChannel]) -> None:
-        """Show the texts; pictures of the same channels stay until new ones come."""
+        """Show the texts; images of the same channels are kept until new ones arrive."""
         if tuple(channels) == self._shown and channels:
             return
         self._shown = tuple(channels)
         self._clear_grid()
-        side = _choose_side(len(channels))
+        side = _SIDES[0] if len(channels) < _IN_A_ROW else _SIDES[1]
         for number, channel in enumerate(channels):
             across, down = number % _IN_A_ROW, 2 * (number // _IN_A_ROW)
             picture = self._make_frame(number, channel, side)
@@ -80,7 +78,7 @@ class InputStrip(QWidget):
         self.setVisible(bool(channels))
 
     def show_pictures(self, found: InputPictures) -> None:
-        """Put the pictures in; those of other channels than are shown are dropped."""
+        """Show the images; images of channels that are not displayed are discarded."""
         if tuple(picture.channel for picture in found.pictures) != self._shown:
             return
         shapes = [picture.pixels.shape for picture in found.pictures if picture.pixels is not None]
@@ -92,7 +90,7 @@ class InputStrip(QWidget):
         self.warning.setVisible(bool(found.warning))
 
     def forget_pictures(self) -> None:
-        """Take the pictures away, such as those of another case."""
+        """Remove the images, for example the images of another case."""
         for picture in self._pictures:
             picture.clear()
         self.warning.hide()
@@ -120,18 +118,14 @@ def _fill_frame(place: QLabel, one: InputPicture, slice_index: int) -> None:
     place.setPixmap(grey_pixmap(one.pixels, int(columns * share), int(rows * share)))
     place.setToolTip(
         tr(
-            "{words}, slice {slice_index}: black {low:.4g}, white {high:.4g} (1 and 99 % "
-            "of its values)",
+            "{words}, slice {slice_index}: black {low:.4g}, white {high:.4g} (1 and 99 % of its "
+            "values)",
             words=one.channel.text,
             slice_index=slice_index,
             low=one.low,
             high=one.high,
         )
     )
-
-
-def _choose_side(channels: int) -> int:
-    return _SIDES[0] if channels < _IN_A_ROW else _SIDES[1]
 
 
 def _make_caption(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The list of models on the page Predict: choosing one or several, adding one, removing one."""
+"""The list of models on the Predict page: selecting, adding and removing models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _FOLDERS: Final = ", ".join(kind for kind, spec in MODEL_KINDS.items() if spec.i
 
 
 def _join_filters() -> str:
-    """Return the kinds of files that a model may be, as the dialog of the system takes them."""
+    """Return the file filters for models in the format of Qt's file dialog."""
     patterns = {
         kind.value: [f"*{end}" for end in spec.suffixes]
         for kind, spec in MODEL_KINDS.items()
@@ -43,7 +43,7 @@ _HINT: Final = tr("Drop a model's folder or file here. Ctrl+click chooses severa
 
 @dataclass(frozen=True, slots=True)
 class ModelLine:
-    """A model in the list: its name, one line on it, and why it cannot be used ("" if it can)."""
+    """A model in the list: name, description, and why it cannot be used ("" if it can)."""
 
     name: str
     title: str
@@ -52,10 +52,11 @@ class ModelLine:
 
 
 class ModelList(QWidget):
-    """`chosen` carries the names of the chosen models, in the order of the list.
+    """The list of models.
 
-    `path_chosen` carries the folder or file of a model to add, `fusing_changed` tells that several
-    models are to be joined in another way.
+    The signal `chosen` carries the names of the selected models in the order of the list.
+    `path_chosen` carries the folder or file of a model to add; `fusing_changed` reports another
+    fusion rule.
     """
 
     chosen = Signal(object)
@@ -67,7 +68,7 @@ class ModelList(QWidget):
         super().__init__()
         self.setObjectName("predict_model_list")
         self.list: QListWidget = named(
-            QListWidget(), "predict_models", tr("Models; Start runs what is chosen. ") + _HINT
+            QListWidget(), "predict_models", tr("Models. Start runs the selected ones. ") + _HINT
         )
         self.list.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.list.setWordWrap(True)
@@ -79,7 +80,7 @@ class ModelList(QWidget):
             "predict_add_model",
             tr("Add folder…"),
             tr(
-                "Choose the folder of a model ({folders}); it is recognised, nothing of it is run",
+                "Selects the folder of a model ({folders}) to add; nothing of it is run.",
                 folders=_FOLDERS,
             ),
             self._choose_folder,
@@ -88,27 +89,26 @@ class ModelList(QWidget):
             "predict_add_file",
             tr("Add file…"),
             tr(
-                "Choose the zip or file of a model ({names}); it is recognised, nothing of "
-                "it is run",
+                "Selects the zip or file of a model ({names}) to add; nothing of it is run.",
                 names=", ".join(MODEL_KINDS),
             ),
             self._choose_file,
         )
         self.forget = button(
             "predict_forget_model",
-            tr("Remove"),
-            tr("Takes the chosen model off this list; its files stay"),
+            tr("Remove model"),
+            tr("Removes the selected model from this list; its files stay."),
             lambda: self.forget_wanted.emit(self.current),
         )
-        self.hint = label("predict_models_hint", _HINT, tr("How models are added and chosen"))
+        self.hint = label("predict_models_hint", _HINT, tr("How to add and select models"))
         self.fusing: QComboBox = named(
-            QComboBox(), "predict_fused_by", tr("How the chosen models' answers become one mask")
+            QComboBox(), "predict_fused_by", tr("Rule that fuses the masks of the selected models")
         )
         for key, text in ways:
             self.fusing.addItem(tr(text), key)
         self.fusing.currentIndexChanged.connect(lambda _index: self.fusing_changed.emit())
         self.fusing_said = label(
-            "predict_fused_text", tip=tr("The models that run one after another")
+            "predict_fused_text", tip=tr("The selected models, in the order of their runs")
         )
         self.fusing_row = row(self.fusing_said, self.fusing)
         layout = QVBoxLayout(self)
@@ -122,23 +122,23 @@ class ModelList(QWidget):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the chosen models, in the order of the list."""
+        """Names of the selected models in the order of the list."""
         items = sorted(self.list.selectedItems(), key=self.list.row)
         return tuple(str(item.data(Qt.ItemDataRole.UserRole)) for item in items)
 
     @property
     def fusing_rule(self) -> FusionRule:
-        """How several models are joined, as one of the keys that `ways` has."""
+        """The rule for fusing several models, a key of `ways`."""
         rule: FusionRule = self.fusing.currentData()
         return rule
 
     @property
     def current(self) -> str:
-        """Name of the chosen model, of several the first one."""
+        """Name of the selected model, or of the first selected model."""
         return next(iter(self.names), "")
 
     def show_models(self, lines: Sequence[ModelLine], chosen: Sequence[str]) -> None:
-        """List the models; the first one is this software's own."""
+        """List the models, starting with the built-in one."""
         self.list.blockSignals(True)
         self.list.clear()
         for line in lines:
@@ -151,7 +151,7 @@ class ModelList(QWidget):
         self._show_choice()
 
     def choose(self, name: str) -> None:
-        """Choose one model by its name, as a click would."""
+        """Select one model by name, as a click does."""
         self.list.blockSignals(True)
         self._select_models((name,))
         self.list.blockSignals(False)
@@ -163,7 +163,7 @@ class ModelList(QWidget):
         matches = [item for item in items if item.data(Qt.ItemDataRole.UserRole) in names]
         for item in matches or items[:1]:
             if item is (matches or items)[0]:
-                # Making an item the current one drops what was selected, so this comes first.
+                # Setting the current item clears the selection, so this comes first.
                 self.list.setCurrentItem(item)
             item.setSelected(True)
 

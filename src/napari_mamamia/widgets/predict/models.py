@@ -1,4 +1,4 @@
-"""The models of the page Predict at work: the list, adding one, what is chosen and how it runs."""
+"""Controller of the models on the Predict page: list, adding, selection, settings."""
 
 from pathlib import Path
 
@@ -21,9 +21,9 @@ Member = ModelEntry | Segmenter
 
 
 class PredictModels(WindowPart):
-    """Which models are chosen and how they run; `changed` when either is another.
+    """The selected models and their settings; `changed` is emitted when either changes.
 
-    `name_taken` carries the path of a model whose name another one has, and a name that is free.
+    The signal `name_taken` carries the path of a model whose name is taken, and a free name.
     """
 
     changed = Signal()
@@ -50,44 +50,45 @@ class PredictModels(WindowPart):
 
     @property
     def is_trained(self) -> bool:
-        """Whether a chosen model has weights."""
+        """Whether a selected model has trained weights."""
         return any(name in self._entries for name in self._chosen)
 
     @property
     def is_several(self) -> bool:
-        """Whether several models are to be fused."""
+        """Whether several models are selected."""
         return len(self._chosen) > 1
 
     @property
     def entry(self) -> ModelEntry | None:
-        """The chosen model as it was added; None for this software's own, and for several."""
+        """The added model that is selected; None for the built-in model or several models."""
         return None if self.is_several else self._entries.get(self._chosen[0])
 
     @property
     def entries(self) -> tuple[ModelEntry, ...]:
-        """The chosen models that were added."""
+        """The selected models that were added by the user."""
         return tuple(self._entries[name] for name in self._chosen if name in self._entries)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the chosen models."""
+        """Names of the selected models."""
         return self._chosen
 
     def segmenter(self) -> Segmenter:
-        """Return what runs as it is set on the page.
+        """Return the segmenter with the settings of the page.
 
         Raises
         ------
         ModelError
             If recipe, folds and model do not fit each other, or models cannot be fused.
         """
-        asked = (self._list_members(), self._page.options.choices(), self._page.models.fusing_rule)
+        members = tuple(self._entries.get(name, self.own) for name in self._chosen)
+        asked = (members, self._page.options.choices(), self._page.models.fusing_rule)
         if self._made is None or self._made[0] != asked:
             self._made = (asked, self._make_segmenter(*asked))
         return self._made[1]
 
     def planned(self) -> tuple[PlannedSegmenter, ...]:
-        """Return the trained models among what runs; nothing where one of them has a problem."""
+        """Return the selected trained models, or nothing if one of them has a problem."""
         if self.problem():
             return ()
         segmenter = self.segmenter()
@@ -95,7 +96,7 @@ class PredictModels(WindowPart):
         return tuple(member for member in members if isinstance(member, PlannedSegmenter))
 
     def problem(self) -> str:
-        """Return why what is chosen cannot be run at all, "" if it can."""
+        """Return why the selected models cannot run at all, or "" if they can."""
         for entry in self.entries:
             if entry.problem:
                 return entry.problem
@@ -106,19 +107,19 @@ class PredictModels(WindowPart):
         return self._services.why_not_here(segmenter) if self.is_trained else ""
 
     def choose(self, names: tuple[str, ...]) -> None:
-        """Take models of the list."""
+        """Select models of the list by name."""
         self._chosen = names
         self._show_recipe()
         self.changed.emit()
 
     @property
     def phases_needed(self) -> int:
-        """How many phases the chosen models need at least."""
+        """Minimum number of phases that the selected models need."""
         needed = [self._services.phases_of(one) for one in self.planned()]
         return max((*needed, 2) if self._has_own or not needed else needed)
 
     def channels(self, case: Case) -> tuple[InputChannel, ...]:
-        """Return what the chosen models get of a case; of several models each picture once."""
+        """Return the inputs of the selected models for a case without duplicates."""
         calls = self._services.predict
         per_model = [calls.model_channels(one) for one in self.planned()]
         if self._has_own:
@@ -128,12 +129,12 @@ class PredictModels(WindowPart):
     # ------------------------------------------------------------------- the list
 
     def reload(self) -> None:
-        """List the models anew; their folders are looked at in a thread."""
+        """List the models again; their folders are inspected in a thread."""
         look = self._services.listed_models
         self._jobs.start("models", tr("Listing the models"), look, self._show_entries, shown=False)
 
     def add(self, path: Path, name: str = "") -> None:
-        """Add the model at a path and choose it; "" takes the model's own name."""
+        """Add the model at a path and select it; an empty `name` means the model's own name."""
         doing, named = tr("Adding {name}", name=path.name), (name,) if name else ()
 
         def take(entry: ModelEntry) -> None:
@@ -150,19 +151,19 @@ class PredictModels(WindowPart):
         self._jobs.start("model", doing, lambda: add(path, *named), take, failed=refuse)
 
     def forget(self, name: str) -> None:
-        """Take a model off the list."""
+        """Remove a model from the list."""
         if name in self._entries:
             self._services.forget_model(name)
             self.reload()
 
     def replace(self, entry: ModelEntry) -> None:
-        """Take a model as it is now, such as after its recipe was edited."""
+        """Replace an entry by its new state, for example after its recipe was edited."""
         self._entries[entry.name] = entry
         self._show_recipe(choose=True)
         self.changed.emit()
 
     def close(self) -> None:
-        """End the process of the models."""
+        """End the worker process of the models when the window closes."""
         self._host.close()
 
     # --------------------------------------------------------------------- inner
@@ -172,14 +173,11 @@ class PredictModels(WindowPart):
         return self.own.name in self._chosen
 
     def _free_name(self, path: Path) -> str:
-        """Return a name that no model has yet, after the folder or file."""
+        """Return a free name for a model, based on its folder or file name."""
         name = "".join(c if c.isalnum() or c in "-_." else "_" for c in path.stem) or "model"
         taken = {one.casefold() for one in (*self._entries, self.own.name)}
         tries = (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
         return next(one for one in tries if one.casefold() not in taken)
-
-    def _list_members(self) -> tuple[Member, ...]:
-        return tuple(self._entries.get(name, self.own) for name in self._chosen)
 
     def _make_segmenter(
         self, members: tuple[Member, ...], choices: RunChoices, rule: FusionRule
@@ -207,7 +205,7 @@ class PredictModels(WindowPart):
     def _show_recipe(self, *, choose: bool = False) -> None:
         entry = self.entry
         edited = entry is not None and entry.recipe is not None
-        # Whoever called tells of the change, once.
+        # The caller emits the change, once.
         self._page.options.blockSignals(True)
         self._page.options.show_own_recipe(edited=edited, choose=choose)
         self._page.options.set_several(self.is_several)

@@ -1,4 +1,4 @@
-"""Page Predict: the models, what they are given, start and stop, candidates and doubtful places."""
+"""The Predict page: models, inputs, start and stop, candidates and uncertain regions."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,25 +42,30 @@ from napari_mamamia.widgets.predict.help import PredictHelp
 from napari_mamamia.widgets.predict.model_cards import ModelList
 from napari_mamamia.widgets.predict.uncertainty_list import UncertaintyList
 
-# How a trained model runs: device, recipe, mirrored copies, time limit and what it may cost.
+# Settings of a trained model: device, recipe, mirrored copies, time limit and allowed reductions.
 
 _LIMIT_S: Final = 300
-"""The challenge's own limit for one case."""
+"""The challenge's time limit for one case, in seconds."""
 
 _LONGEST_S: Final = 86_400
 _TIPS: Final = {
-    Rung.TILES: tr(
-        "Tiles that do not reach the breast are left out: exact inside, nothing outside"
+    Rung.TILES: tr("Skips tiles that do not overlap the breast: exact inside, nothing outside."),
+    Rung.PRECISION: tr(
+        "Uses half precision: about twice as fast, single voxels at the edge differ."
     ),
-    Rung.PRECISION: tr("Half precision: about twice as fast, single voxels at the edge differ"),
-    Rung.STEP: tr("Tiles overlap less: about a third of the tiles, the mask differs a little"),
-    Rung.FLIPS: tr("Fewer mirrored copies are averaged: 8, 4, 2, 1"),
-    Rung.FOLDS: tr("Fewer of the model's folds are averaged"),
+    Rung.STEP: tr(
+        "Uses less overlap of tiles: about a third of the tiles, the mask differs slightly."
+    ),
+    Rung.FLIPS: tr("Averages fewer mirrored copies: 8, 4, 2, 1."),
+    Rung.FOLDS: tr("Averages fewer of the model's folds."),
 }
 
 
 class RunOptions(QWidget):
-    """How a trained model runs; `changed` after each change, `edit_wanted` asks for the recipe."""
+    """Settings of a trained model.
+
+    The signal `changed` is emitted after each change; `edit_wanted` requests to edit the recipe.
+    """
 
     changed = Signal()
     edit_wanted = Signal()
@@ -69,41 +74,41 @@ class RunOptions(QWidget):
         super().__init__()
         self.setObjectName("predict_options")
         self.device = self._make_combo(
-            "device", ("auto", "cpu", "cuda", "mps"), tr("Where it runs")
+            "device", ("auto", "cpu", "cuda", "mps"), tr("Device of the network.")
         )
         self.recipe = self._make_combo(
             "recipe",
             ("own", *(name for name, _ in presets())),
             tr(
-                "What happens around the network: the model's own recipe (without one, "
-                "channel k is phase k), or that of a published pipeline"
+                "Steps around the network: the model's own recipe (without one, channel k is "
+                "phase k), or that of a published pipeline."
             ),
         )
         self.edit = button(
             "predict_edit_recipe",
             tr("Edit recipe…"),
             tr(
-                "Opens what happens around the network, field by field: channels, normalising, "
-                "spacing, where it looks, steps after it"
+                "Opens the steps around the network for editing: channels, normalisation, "
+                "spacing, region, steps after it."
             ),
             self.edit_wanted.emit,
         )
         self.mirroring = self._make_check_box(
             "mirroring",
             tr("mirrored copies"),
-            tr("nnU-Net's own default; up to 8 times the work"),
+            tr("Averages mirrored copies, which is nnU-Net's own default; up to 8 times the work."),
             on=True,
         )
         self.uncertainty = self._make_check_box(
             "doubt",
-            tr("map of doubt"),
-            tr("Keeps the mean probability and shows where it is undecided"),
+            tr("uncertainty map"),
+            tr("Keeps the mean probability and shows where it is uncertain."),
         )
         self.limited = self._make_check_box(
-            "limited", tr("at most"), tr("Ends a case that takes longer")
+            "limited", tr("at most"), tr("Ends a case that takes longer.")
         )
         self.seconds: QSpinBox = named(
-            QSpinBox(), "predict_limit", tr("Longest time for one case; the challenge's is 300 s")
+            QSpinBox(), "predict_limit", tr("Time limit for one case; the challenge's is 300 s.")
         )
         self.seconds.setRange(1, _LONGEST_S)
         self.seconds.setValue(_LIMIT_S)
@@ -124,7 +129,7 @@ class RunOptions(QWidget):
         inner = QVBoxLayout(self.ladder)
         inner.setContentsMargins(18, 0, 0, 0)
         inner.setSpacing(1)
-        inner.addWidget(QLabel(tr("to stay within it, it may give up")))
+        inner.addWidget(QLabel(tr("allowed reductions to meet it")))
         boxes = list(self.rungs.values())
         inner.addWidget(boxes[0])
         inner.addWidget(row(boxes[1], boxes[2], 1))
@@ -135,7 +140,7 @@ class RunOptions(QWidget):
         self._show_ladder(False)
 
     def choices(self) -> RunChoices:
-        """Return what is set."""
+        """Return the settings."""
         limit = float(self.seconds.value()) if self.limited.isChecked() else None
         allowed = tuple(rung for rung, box in self.rungs.items() if box.isChecked())
         return RunChoices(
@@ -150,13 +155,13 @@ class RunOptions(QWidget):
         )
 
     def show_own_recipe(self, *, edited: bool, choose: bool = False) -> None:
-        """Say whether the model's own recipe was edited here; `choose` makes it the chosen one."""
+        """Show whether the user edited the model's own recipe; `choose` selects this recipe."""
         self.recipe.setItemText(0, tr("own (edited)") if edited else tr("own"))
         if choose:
             self.recipe.setCurrentIndex(0)
 
     def set_several(self, several: bool) -> None:
-        """Offer no single recipe where several models run, each with its own."""
+        """Disable the recipe if several models run, because each has its own recipe."""
         self.recipe.setEnabled(not several)
         self.edit.setEnabled(not several)
         if several:
@@ -185,15 +190,15 @@ _WHEN_UNSURE: Final = tr(
     "Look at each candidate below, or choose “at a click” and click the tumour."
 )
 _LAID_OUT_MS: Final = 50
-"""After this time new texts have their height, so that can be scrolled to."""
+"""Time in ms until new texts are laid out, so that the page can scroll to them."""
 
 
 class PredictPage(Page):
-    """Start, stop, choose a model, a candidate or a doubtful place.
+    """The Predict page: start, stop, and selection of models, candidates and regions.
 
-    `prompt_wanted` carries "click", "box" or "" (none), `candidate_chosen` a `Candidate`,
-    `grow_wanted` asks to grow it,
-    `model_added` the path of a model, `place_wanted` the number of a doubtful place.
+    The signal `prompt_wanted` carries "click", "box" or "" (none), `candidate_chosen` a
+    `Candidate`. `grow_wanted` requests to grow the candidate. `model_added` carries the path of a
+    model, `place_wanted` the number of an uncertain region.
     """
 
     start_wanted = Signal()
@@ -216,10 +221,10 @@ class PredictPage(Page):
         self.inner.addWidget(self.card)
         self.options = RunOptions()
         self.inner.addWidget(self.options)
-        # below what scrolls: what comes next is seen in the lowest window
+        # below the scroll area: visible in the lowest window
         self.body.addWidget(self._make_buttons())
         self.body.addWidget(self._make_prompts())
-        self.result = label("predict_result", tip=tr("What the last prediction gave"))
+        self.result = label("predict_result", tip=tr("Result of the last prediction"))
         self.inner.addWidget(self.result)
         self.unsure = label("predict_unsure", tip=tr("Why candidate 1 may not be the tumour"))
         set_level(self.unsure, "warning")
@@ -233,10 +238,10 @@ class PredictPage(Page):
         self.inner.addWidget(self._make_list(), stretch=1)
         self.grow = button(
             "predict_grow",
-            tr("Grow from this candidate"),
+            tr("Grow candidate"),
             tr(
-                "Takes the chosen candidate into your own mask on page Refine, and follows "
-                "the image to its edge"
+                "Copies the selected candidate into your own mask on page Refine, and follows the "
+                "image to its edge."
             ),
             self.grow_wanted.emit,
         )
@@ -250,18 +255,18 @@ class PredictPage(Page):
     # ------------------------------------------------------------- for the dock
 
     def show_model(self, card: ModelCard) -> None:
-        """Show the model that Start runs."""
+        """Show the model that the Start button runs."""
         self.card.show_model(card)
         self.options.setVisible(card.is_trained)
 
     def show_problem(self, problem: str) -> None:
-        """Show why the model cannot run on this case, "" if it can."""
+        """Show why the model cannot run on this case; "" if it can."""
         self.card.show_problem(problem)
         for control in (self.start, self.all, self.at_click, self.in_box):
             control.setEnabled(not problem)
 
     def set_running(self, running: bool, said: str = "predicting…") -> None:
-        """Show the button that stops in place of the one that starts, and what runs."""
+        """Show the stop button instead of the start button, and what is running."""
         for control in (self.start, self.all):
             control.setVisible(not running)
         self.cancel.setVisible(running)
@@ -272,9 +277,9 @@ class PredictPage(Page):
     def show_result(
         self, text: str, candidates: Sequence[Candidate], chosen: int, unsure: str = ""
     ) -> None:
-        """Show what came out; `chosen` is the rank of the candidate on screen, 0 for none.
+        """Show the result; `chosen` is the rank of the displayed candidate, 0 for none.
 
-        `unsure` says why candidate 1 may not be the tumour.
+        `unsure` is the reason why candidate 1 may not be the tumour.
         """
         self.result.setText(text)
         self.unsure.setText(
@@ -305,19 +310,19 @@ class PredictPage(Page):
         self.grow.setVisible(bool(candidates))
 
     def set_prompt(self, mode: str) -> None:
-        """Show which prompt the image waits for."""
+        """Show which prompt (click or box) is expected on the image."""
         self.at_click.setChecked(mode == "click")
         self.in_box.setChecked(mode == "box")
 
     # ------------------------------------------------------------------ dropping
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Take one folder or file of this computer."""
+        """Accept a single local folder or file."""
         if _dropped_path(event) is not None:
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Add the model that was dropped."""
+        """Add the dropped model."""
         path = _dropped_path(event)
         if path is not None:
             event.acceptProposedAction()
@@ -326,7 +331,7 @@ class PredictPage(Page):
     # -------------------------------------------------------------------- inner
 
     def _make_area(self) -> PageArea:
-        """Return what scrolls when a window is too low for all, instead of making it higher."""
+        """Return a scroll area, so that the page does not make a small window higher."""
         holder = QWidget()
         self.inner = QVBoxLayout(holder)
         self.inner.setContentsMargins(0, 0, 0, 0)
@@ -335,7 +340,7 @@ class PredictPage(Page):
         self._reveal.setSingleShot(True)
         self._reveal.setInterval(_LAID_OUT_MS)
         self._reveal.timeout.connect(self._show_news)
-        # what came out may be laid out later than the wait: it is looked for again once it is
+        # the result may be laid out after the wait: scroll again then
         self.area.verticalScrollBar().rangeChanged.connect(self._news_grew)
         return self.area
 
@@ -344,11 +349,11 @@ class PredictPage(Page):
             self._reveal.start()
 
     def _show_news(self) -> None:
-        """Scroll to what came out, or to what may be done about it."""
+        """Scroll to the result or to the remedies."""
         if self.help.isVisible():
             self.area.ensureWidgetVisible(self.help)
             return
-        for news in (self.grow, self.result):  # the last counts where both do not fit
+        for news in (self.grow, self.result):  # the last one has precedence if both do not fit
             if news.isVisible():
                 self.area.ensureWidgetVisible(news)
 
@@ -356,33 +361,33 @@ class PredictPage(Page):
         self.start = button(
             "predict_start",
             tr("Start"),
-            tr("Segments the tumour in the whole volume"),
+            tr("Segments the tumour in the whole volume."),
             self.start_wanted.emit,
             primary=True,
         )
         self.cancel = button(
             "predict_cancel",
             tr("Cancel"),
-            tr("Stops; nothing is changed"),
+            tr("Stops the prediction; nothing is changed."),
             self.cancel_wanted.emit,
         )
         self.cancel.hide()
         self.all = button(
             "predict_all",
             tr("Predict all"),
-            tr("Predicts every case of the data set that has no prediction of this model yet"),
+            tr("Predicts every case of the data set that has no prediction of this model yet."),
             self.all_wanted.emit,
         )
         return row(self.start, self.cancel, self.all, 1)
 
     def _make_prompts(self) -> QWidget:
         self.at_click = self._prompt_button(
-            "click", tr("at a click"), tr("Then click on the tumour in the image")
+            "click", tr("at a click"), tr("Expects a click on the tumour in the image.")
         )
         self.in_box = self._prompt_button(
             "box",
             tr("in a box"),
-            tr("Then drag a box around the tumour in the image; it is as deep as its longer side"),
+            tr("Expects a box around the tumour in the image; it is as deep as its longer side."),
         )
         return row(QLabel(tr("or only")), self.at_click, self.in_box, 1)
 
@@ -398,7 +403,7 @@ class PredictPage(Page):
             "predict_candidates",
             tr(
                 "Regions that may be the tumour, best first; a click shows one and makes it the "
-                "prediction"
+                "prediction."
             ),
         )
         self.list.setWordWrap(True)
@@ -415,14 +420,14 @@ class PredictPage(Page):
 
 
 def _dropped_path(event: Any) -> Path | None:
-    """Return the one folder or file of a drop, None for anything else."""
+    """Return the single folder or file of a drop, or None for any other drop."""
     urls = event.mimeData().urls()
     local = urls[0].toLocalFile() if len(urls) == 1 else ""
     return Path(local) if local else None
 
 
 def _line_of(candidate: Candidate) -> str:
-    """Return the candidate in words: how large, how it enhances, and what else it may be."""
+    """Return a text about a candidate: size, enhancement, and alternatives to a tumour."""
     doubts = [reason for reason in candidate.reasons[1:] if reason.endswith("?")]
     lines = [
         tr("{rank}   {volume:.2f} ml", rank=candidate.rank, volume=candidate.volume_mm3 / 1000)

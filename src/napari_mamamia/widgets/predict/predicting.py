@@ -1,4 +1,4 @@
-"""Predicting the open case and every case of the data set: jobs, candidates, files."""
+"""Prediction of the open case and of all cases of the data set: jobs, candidates, files."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +30,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What becomes of a prediction that exists: it may go, or the new one is kept `beside` it."""
+    """What to do with an existing prediction: replace it, or keep both (`beside`)."""
 
     replaces: KeptPrediction | None = None
     beside: bool = False
@@ -38,7 +38,7 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OlderFound:
-    """A run that waits for word on the prediction that exists."""
+    """A run that waits for the user's decision about an existing prediction."""
 
     older: KeptPrediction
     segmenter: Segmenter
@@ -47,12 +47,12 @@ class OlderFound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """A prediction, its mask for the screen, where to look, and why it is not saved, if so.
+    """A prediction with its mask, the position to show, and why it is not saved, if so.
 
-    `case` and `context` are those that the work began with: the window may show others by now.
-    `kept` is its file in the workspace, None where it is not saved; `older` then is the one that
-    lies in its place, if that is why. `doubt` is its map of doubt, None where the model gave no
-    probability; `uncertainty_kinds` are those that can be shown.
+    `case` and `context` are from the start of the run; the window may show another case by now.
+    `kept` is the file in the workspace, or None if the prediction is not saved; `older` is the
+    existing prediction that prevents saving. `doubt` is the uncertainty map, or None if the model
+    returned no probabilities. `uncertainty_kinds` are the available measures.
     """
 
     case: Case
@@ -69,20 +69,21 @@ class Answer:
 
 
 _SHOWN: Final = {
-    UncertaintyKind.ENTROPY: (tr("doubt [bit]"), 1.0),
+    UncertaintyKind.ENTROPY: (tr("uncertainty [bit]"), 1.0),
     UncertaintyKind.VARIANCE: (tr("variance between models"), 0.25),
 }
-"""How a map of doubt is called, and its largest possible value."""
+"""Name and maximum value of each type of uncertainty map."""
 
 
 class Predicting(WindowPart):
-    """`answered` carries an `Answer`; `running_changed` whether a prediction runs.
+    """Predicts the open case.
 
-    `older_found` carries an `OlderFound`, in place of an answer: nothing runs until it is said what
-    becomes of the prediction that exists.
+    The signal `answered` carries an `Answer`; `running_changed` carries whether a prediction is
+    running. `older_found` carries an `OlderFound` instead of an answer: nothing runs until the user
+    has decided about the existing prediction.
 
-    `ended` says what became of one without an answer, `failed` then carries its error, and
-    `uncertainty_found` the `Uncertainty` of another kind that was asked for.
+    `ended` carries the outcome of a run without an answer, `failed` its error. `uncertainty_found`
+    carries the `Uncertainty` by a requested measure.
     """
 
     answered = Signal(object)
@@ -100,9 +101,9 @@ class Predicting(WindowPart):
     def start(
         self, segmenter: Segmenter, prompt: Prompt | None = None, keeping: Keeping | None = None
     ) -> None:
-        """Predict the open case; an older prediction that still runs is stopped.
+        """Predict the open case; a running older prediction is stopped.
 
-        Without `keeping`, a prediction of this model that exists is told of first.
+        Without `keeping`, an existing prediction by this model is reported first.
         """
         case, context = self._session.case, self._session.context
         if case is None:
@@ -122,21 +123,21 @@ class Predicting(WindowPart):
             lambda answer: self._take_answer(answer, case, segmenter, prompt),
             failed=refuse,
             stopped=lambda: self.ended.emit(tr("stopped: nothing was changed")),
-            # A newer run may have taken the place of this one.
+            # A newer run may have replaced this one.
             ended=lambda: self.running_changed.emit(self._jobs.is_running("predict")),
         )
         self.running_changed.emit(True)
 
     def keep(self, answer: Answer, keeping: Keeping) -> None:
-        """Save an answer that was not saved, because another prediction lies in its place."""
+        """Save an answer that was not saved because another prediction exists."""
         self._finish_again(answer, answer.prediction, answer.chosen, keeping, "Saving")
 
     def cancel(self) -> None:
-        """Stop the prediction that runs."""
+        """Stop the running prediction."""
         self._jobs.stop("predict")
 
     def choose(self, candidate: Candidate) -> None:
-        """Make another candidate the prediction, and go there; its own file is written anew."""
+        """Make another candidate the prediction, go to it, and save the file again."""
         answer = self._answer
         if answer is not None and self._session.shows(answer.case):
             chosen = self._services.choose_candidate(answer.prediction, candidate)
@@ -144,7 +145,7 @@ class Predicting(WindowPart):
             self._finish_again(answer, chosen, candidate.rank, Keeping(answer.kept), title)
 
     def map_uncertainty(self, kind: UncertaintyKind) -> None:
-        """Show the doubt of the prediction on screen by another measure."""
+        """Show the uncertainty of the displayed prediction by another measure."""
         answer = self._answer
         if answer is None or not self._session.shows(answer.case):
             return
@@ -155,7 +156,7 @@ class Predicting(WindowPart):
 
         self._jobs.start(
             "doubt",
-            tr("Looking for doubtful places"),
+            tr("Searching for uncertain regions"),
             lambda: self._services.predict.uncertainty_of(answer.prediction, kind),
             show,
             still=lambda: self._session.shows(answer.case),
@@ -172,7 +173,7 @@ class Predicting(WindowPart):
         keeping: Keeping | None,
     ) -> Answer | KeptPrediction:
         if context is not None and keeping is None:
-            report_progress(0, 1, tr("Looking for an earlier prediction"))
+            report_progress(0, 1, tr("Searching for an earlier prediction"))
             find_earlier = self._services.predict.kept
             older = find_earlier(context.workspace, segmenter.name, context.case_id)
             if older is not None:
@@ -224,7 +225,7 @@ class Predicting(WindowPart):
     def _finish_again(
         self, answer: Answer, prediction: Prediction, chosen: int, keeping: Keeping, title: str
     ) -> None:
-        """Save and show what was made of an answer."""
+        """Save and show the changed prediction of an earlier answer."""
         self._jobs.start(
             "predict",
             title,
@@ -248,7 +249,7 @@ class Predicting(WindowPart):
             self.older_found.emit(OlderFound(found, segmenter, prompt))
 
     def _show_answer(self, answer: Answer) -> None:
-        """Show an answer if its case is still open; tell of it in any case."""
+        """Show an answer if its case is still open; in any case, report it."""
         if answer.not_saved:
             self._notifier.warn_loudly(
                 tr("The prediction is not saved: {not_saved}", not_saved=answer.not_saved)
@@ -261,7 +262,7 @@ class Predicting(WindowPart):
                 where = answer.context.opened.data_set.name
                 self._notifier.hint(
                     tr(
-                        "Predicted {case_id} of {where}, open before.",
+                        "Predicted {case_id} of {where}, which was open before.",
                         case_id=answer.case.case_id,
                         where=where,
                     )
@@ -275,7 +276,7 @@ class Predicting(WindowPart):
             self._take_up(answer)
 
     def _take_up(self, answer: Answer) -> None:
-        """Make an answer the prediction of its case: a turn later where it got a new layer."""
+        """Make an answer the prediction of its case; a new layer follows in the next iteration."""
         if not self._session.shows(answer.case):
             return
         self._answer = answer
@@ -310,7 +311,7 @@ _MOST_SHOWN = 5
 
 
 class PredictAll(WindowPart):
-    """Runs the chosen model over the cases that it has not predicted yet."""
+    """Runs the selected model on all cases without a prediction by this model."""
 
     def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
         super().__init__(context)
@@ -319,10 +320,10 @@ class PredictAll(WindowPart):
         page.all_wanted.connect(self.start)
 
     def start(self) -> None:
-        """Predict all cases without a prediction of the chosen model."""
+        """Predict all cases without a prediction of the selected model."""
         opened = self._session.opened
         if opened is None:
-            self._notifier.hint(tr("Predict all works on a data set: open its folder first."))
+            self._notifier.hint(tr("Predict all needs a data set: open its folder first."))
             return
         try:
             segmenter = self._models.segmenter()
@@ -334,7 +335,7 @@ class PredictAll(WindowPart):
             self._notifier.fail(tr("Predicting the data set"), error)
 
     def cancel(self) -> None:
-        """Stop; what was predicted is kept."""
+        """Stop the run; finished predictions are kept."""
         self._jobs.stop(_ALL_LANE)
 
     def _start_job(self, opened: OpenDataSet, segmenter: Segmenter) -> None:
@@ -363,7 +364,7 @@ class PredictAll(WindowPart):
         self._page.set_running(True)
 
     def _show_stop(self, opened: OpenDataSet) -> None:
-        self._page.show_result(tr("stopped: what was finished is kept"), (), 0)
+        self._page.show_result(tr("stopped: finished predictions are kept"), (), 0)
 
         def show(rows: list[CaseRow]) -> None:
             for row in rows:
@@ -372,7 +373,7 @@ class PredictAll(WindowPart):
         read = self._services.case_row
         self._jobs.start(
             "predicted rows",
-            tr("Looking at what was predicted"),
+            tr("Reading existing predictions"),
             lambda: [read(opened, files.case_id) for files in opened.data_set.cases],
             show,
             still=lambda: self._session.opened is opened,
@@ -399,7 +400,7 @@ class PredictAll(WindowPart):
 
 
 def _describe_summary(summary: PredictSummary) -> str:
-    lines = [tr("{n_saved} case(s) predicted and saved.", n_saved=len(summary.saved))]
+    lines = [tr("Predicted and saved cases: {n_saved}.", n_saved=len(summary.saved))]
     if not summary.saved and summary.skipped:
         lines = [tr("Every case has a prediction of this model already.")]
     if summary.failures:

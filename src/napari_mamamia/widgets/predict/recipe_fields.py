@@ -1,4 +1,4 @@
-"""Fields of a recipe that need more than one control, each with its message beside it."""
+"""Recipe fields that consist of several controls, each with an error message."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -32,13 +32,13 @@ _EXPRESSIONS: Final = (
     ("ser", tr("signal enhancement ratio, no unit")),
 )
 _CHANNEL_TIP: Final = tr(
-    "What the network gets here: a phase (p0, p1 …, first_post, last_post), a "
-    "difference (p1-p0), pe or pe(p2) in %, or ser; type another one"
+    "Input of this channel: a phase (p0, p1 …, first_post, last_post), a difference (p1-p0), pe "
+    "or pe(p2) in %, or ser; you can type another one."
 )
 
 
 def problem_of(make: Callable[[], object]) -> str:
-    """Return why the domain refuses what `make` builds, "" if it does not."""
+    """Return why the object built by `make` is invalid, or "" if it is valid."""
     try:
         make()
     except ModelError as error:
@@ -49,25 +49,25 @@ def problem_of(make: Callable[[], object]) -> str:
 def number_field(
     name: str, tip: str, low: float, high: float, unit: str = "", decimals: int = 2
 ) -> QDoubleSpinBox:
-    """Return a field for a number with its unit."""
+    """Return a spin box for a number with its unit."""
     spin_box: QDoubleSpinBox = named(QDoubleSpinBox(), name, tip)
     spin_box.setDecimals(decimals)
     spin_box.setRange(low, high)
     spin_box.setSuffix(f" {unit}" if unit else "")
-    # A number is told once it is typed to its end, not at each digit.
+    # The value is emitted after editing is finished, not at each digit.
     spin_box.setKeyboardTracking(False)
     return spin_box
 
 
 class _Field(QWidget):
-    """A field; `changed` after each change, `problem` is "" or why its value is refused."""
+    """A field; `changed` is emitted after each change, `problem` is the error or ""."""
 
     changed = Signal()
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.setObjectName(name)
-        self.said = label(f"{name}_problem", tip=tr("Why this cannot be"))
+        self.said = label(f"{name}_problem", tip=tr("Why this value is refused"))
         set_level(self.said, "error")
         self.said.hide()
         self.body = QVBoxLayout(self)
@@ -76,11 +76,11 @@ class _Field(QWidget):
 
     @property
     def problem(self) -> str:
-        """Why the value is refused, "" if it is not."""
+        """Why the value is invalid, or "" if it is valid."""
         return problem_of(self._check_value)
 
     def _check_value(self) -> None:
-        """Build the domain's object; it raises what is wrong."""
+        """Build the object, which raises an error if the value is invalid."""
 
     def _show_problem(self, *_: object) -> None:
         self.said.setText(self.problem)
@@ -89,7 +89,7 @@ class _Field(QWidget):
 
 
 class ChannelLines(_Field):
-    """One line for each channel of the model, with the expression that makes it."""
+    """One row for each channel of the model, with its expression."""
 
     def __init__(self) -> None:
         super().__init__("recipe_channels")
@@ -101,7 +101,7 @@ class ChannelLines(_Field):
         self.body.addWidget(self.said)
 
     def make_lines(self, names: Sequence[str]) -> None:
-        """Make a line for each channel, once."""
+        """Create a row for each channel, once."""
         for number, name in enumerate(names):
             combo: QComboBox = named(QComboBox(), f"recipe_channel_{number}", _CHANNEL_TIP)
             combo.setEditable(True)
@@ -123,13 +123,13 @@ class ChannelLines(_Field):
             self.lines.addWidget(combo, number, 1)
 
     def show_expressions(self, expressions: Sequence[str]) -> None:
-        """Show expressions; a channel without one shows its own phase."""
+        """Show expressions; a channel without an expression shows its own phase."""
         for number, combo in enumerate(self.combos):
             text = expressions[number] if number < len(expressions) else f"p{number}"
             combo.setCurrentText(text)
 
     def expressions(self) -> tuple[str, ...]:
-        """Return what is typed, blanks left out."""
+        """Return the entered expressions without spaces."""
         return tuple(combo.currentText().replace(" ", "") for combo in self.combos)
 
     def _check_value(self) -> None:
@@ -137,7 +137,7 @@ class ChannelLines(_Field):
 
 
 class NormaliseField(_Field):
-    """Normalising before the network's own: whose statistics, and clipping."""
+    """Normalisation before the network's own: statistics and clipping."""
 
     def __init__(self) -> None:
         super().__init__("recipe_normalise")
@@ -145,8 +145,8 @@ class NormaliseField(_Field):
             QComboBox(),
             "recipe_scope",
             tr(
-                "(value - mean) / standard deviation before the network's own normalising: "
-                "whose mean and standard deviation are taken"
+                "(value - mean) / standard deviation before the network's own normalisation: "
+                "selects whose mean and standard deviation are used."
             ),
         )
         self.scope.addItem(tr("nothing"), None)
@@ -155,14 +155,14 @@ class NormaliseField(_Field):
         self.clipped: CheckBox = named(
             CheckBox(tr("clip at")),
             "recipe_clip",
-            tr("Cuts each channel at two percentiles first"),
+            tr("Clips each channel at two percentiles first."),
         )
-        self.low = number_field("recipe_clip_low", tr("Lower percentile, 0 to 100"), 0, 100, "%")
-        self.high = number_field("recipe_clip_high", tr("Upper percentile, 0 to 100"), 0, 100, "%")
+        self.low = number_field("recipe_clip_low", tr("Lower percentile, 0 to 100."), 0, 100, "%")
+        self.high = number_field("recipe_clip_high", tr("Upper percentile, 0 to 100."), 0, 100, "%")
         self.nonzero: CheckBox = named(
             CheckBox(tr("of voxels that are not 0")),
             "recipe_nonzero",
-            tr("Takes the percentiles over voxels that are not zero"),
+            tr("Computes the percentiles over voxels that are not zero."),
         )
         self.scope.currentIndexChanged.connect(self._show_problem)
         self.clipped.toggled.connect(self._show_problem)
@@ -175,7 +175,7 @@ class NormaliseField(_Field):
         self.body.addWidget(self.said)
 
     def show_value(self, value: Normalise | None) -> None:
-        """Show it; None is no normalising."""
+        """Show a value; None means no normalisation."""
         self.scope.setCurrentIndex(self.scope.findData(None if value is None else value.scope))
         percentiles = None if value is None else value.percentiles
         self.clipped.setChecked(percentiles is not None)
@@ -186,7 +186,7 @@ class NormaliseField(_Field):
         self._show_problem()
 
     def value(self) -> Normalise | None:
-        """Return what is set, or raise `ModelError`."""
+        """Return the value, or raise `ModelError`."""
         scope = self.scope.currentData()
         if scope is None:
             return None
@@ -207,19 +207,19 @@ class NormaliseField(_Field):
 
 
 class SpacingField(_Field):
-    """The spacing that the volume is resampled to, along z, y and x."""
+    """The voxel spacing for resampling, along z, y and x."""
 
     def __init__(self) -> None:
         super().__init__("recipe_spacing")
         self.on: CheckBox = named(
             CheckBox(tr("resample to")),
             "recipe_spacing_on",
-            tr("Resamples the volume before the network, and the mask back to the nearest voxel"),
+            tr("Resamples the volume before the network, and the mask back to the nearest voxel."),
         )
         self.parts = tuple(
             number_field(
                 f"recipe_spacing_{axis}",
-                tr("Spacing along {axis}, 0.05 to 50 mm", axis=axis),
+                tr("Spacing along {axis}, 0.05 to 50 mm.", axis=axis),
                 0,
                 99,
             )
@@ -232,14 +232,14 @@ class SpacingField(_Field):
         self.body.addWidget(self.said)
 
     def show_value(self, value: tuple[float, float, float] | None) -> None:
-        """Show it; None leaves the case's own spacing."""
+        """Show a value; None keeps the spacing of the case."""
         self.on.setChecked(value is not None)
         for part, size in zip(self.parts, value or (1.0, 1.0, 1.0), strict=True):
             part.setValue(size)
         self._show_problem()
 
     def value(self) -> tuple[float, float, float] | None:
-        """Return what is set."""
+        """Return the value."""
         z, y, x = (part.value() for part in self.parts)
         return (z, y, x) if self.on.isChecked() else None
 

@@ -1,4 +1,4 @@
-"""The editor of recipes at work: opening it for the chosen model, saving what comes out."""
+"""Controller of the recipe editor: open it for the selected model, save the result."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +18,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.errors import SaveConflictError
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.segmentation.model.recipe import Recipe
 from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.model_recipes import RecipeSetting
@@ -29,18 +29,19 @@ from napari_mamamia.widgets.predict.page import PredictPage
 from napari_mamamia.widgets.predict.recipe_form import RecipeForm
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
-# The editor of a model's recipe: a form, a recipe to start from, saving, a question at last.
+# The editor of a model's recipe: a form, a recipe to start from, saving, and a question at the
+# end.
 
 _WIDTH, _HEIGHT = 560, 780
 
 
 def ask_unsaved(parent: QWidget) -> str:
-    """Ask what becomes of unsaved changes; return "save", "drop" or "stay"."""
+    """Ask what to do with unsaved changes; return "save", "drop" or "stay"."""
     kinds = QMessageBox.StandardButton
     answer = QMessageBox.question(
         parent,
-        tr("Recipe not saved"),
-        tr("The recipe was changed and not saved. Save it?"),
+        tr("Unsaved recipe"),
+        tr("The recipe was changed but not saved. Save it?"),
         kinds.Save | kinds.Discard | kinds.Cancel,
         kinds.Save,
     )
@@ -48,10 +49,11 @@ def ask_unsaved(parent: QWidget) -> str:
 
 
 class RecipeDialog(QDialog):
-    """`save_wanted` carries a recipe for the user's list of models.
+    """The dialog for editing a recipe.
 
-    `beside_wanted` carries a recipe that is to lie beside the model, and whether one that is there
-    may be replaced. `ask` is asked where changes would be lost.
+    The signal `save_wanted` carries a recipe for the user's list of models. `beside_wanted` carries
+    a recipe to write to the model's folder, and whether an existing recipe may be replaced. `ask`
+    is called if changes would be lost.
     """
 
     save_wanted = Signal(object)
@@ -72,7 +74,7 @@ class RecipeDialog(QDialog):
         self.form = RecipeForm(setting.entry.card, setting.recipe)
         self._saved = self._read_form()
         self.start = self._make_start()
-        self.said = label("recipe_said", tip=tr("What became of the last click"))
+        self.said = label("recipe_said", tip=tr("Result of the last action"))
         area: QScrollArea = named(QScrollArea(), "recipe_scroll", "")
         area.setWidgetResizable(True)
         area.setFrameShape(QFrame.Shape.NoFrame)
@@ -90,33 +92,33 @@ class RecipeDialog(QDialog):
 
     @property
     def is_changed(self) -> bool:
-        """Whether something would be lost by closing."""
+        """Whether closing the dialog would lose changes."""
         return self._read_form() != self._saved
 
     def say(self, text: str, level: str = "error") -> None:
-        """Show what became of saving."""
+        """Show the result of saving."""
         self.said.setText(text)
         set_level(self.said, level)
         self.said.setVisible(bool(text))
 
     def offer_replacing(self, text: str) -> None:
-        """Say that a recipe lies beside the model, and offer to replace it."""
+        """Report that the model's folder already has a recipe, and offer to replace it."""
         self.say(text, "warning")
         self.replace_there.show()
 
     def done_saving(self) -> None:
-        """Close: everything is saved."""
+        """Close the dialog after everything was saved."""
         self._saved = self._read_form()
         self.accept()
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Take the width that the form needs in this style, beside a scroll bar."""
+        """Set the width that the form needs in this style, including a scroll bar."""
         super().showEvent(event)
         beside = self.area.verticalScrollBar().sizeHint().width() + 4
         self.area.setMinimumWidth(self.form.minimumSizeHint().width() + beside)
 
     def reject(self) -> None:
-        """Close without saving, or ask first where changes would be lost."""
+        """Close without saving; ask first if changes would be lost."""
         answer = self._ask(self) if self.is_changed else "drop"
         if answer == "save":
             self._save_recipe()
@@ -124,7 +126,7 @@ class RecipeDialog(QDialog):
             super().reject()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Close as Cancel does."""
+        """Close as the Cancel button does."""
         event.ignore()
         self.reject()
 
@@ -134,12 +136,12 @@ class RecipeDialog(QDialog):
         combo: QComboBox = named(
             QComboBox(),
             "recipe_start",
-            tr("Fills all fields from another recipe; nothing is saved yet"),
+            tr("Fills all fields from another recipe; nothing is saved yet."),
         )
         has_own = self._setting.entry.card.has_recipe
-        combo.addItem(tr("what is in use"), self._setting.recipe)
+        combo.addItem(tr("current recipe"), self._setting.recipe)
         combo.addItem(
-            tr("the one beside the model") if has_own else tr("none: channel k is phase k"),
+            tr("recipe next to the model") if has_own else tr("none: channel k is phase k"),
             self._setting.own,
         )
         for name, recipe in self._setting.presets:
@@ -150,18 +152,18 @@ class RecipeDialog(QDialog):
     def _make_buttons(self) -> QWidget:
         self.save = button(
             "recipe_save",
-            tr("Save"),
-            tr("Keeps this recipe in your own list of models; the model's files stay as they are"),
+            tr("Save recipe"),
+            tr("Saves this recipe in your own list of models; the model's files stay unchanged."),
             self._save_recipe,
             primary=True,
         )
         problem = self._setting.place_problem
         self.beside = button(
             "recipe_beside",
-            tr("Write beside the model"),
+            tr("Write next to model"),
             problem
             or tr(
-                "Writes {place}, which goes along when the model is copied",
+                "Writes {place}, which is copied together with the model.",
                 place=self._setting.place,
             ),
             lambda: self._write_beside(replacing=False),
@@ -169,30 +171,30 @@ class RecipeDialog(QDialog):
         self.beside.setEnabled(not problem)
         self.replace_there = button(
             "recipe_replace",
-            tr("Replace it"),
-            tr("Replaces the recipe that lies beside the model"),
+            tr("Replace recipe"),
+            tr("Replaces the recipe next to the model."),
             lambda: self._write_beside(replacing=True),
         )
         self.replace_there.hide()
         self.cancel = button(
-            "recipe_cancel", tr("Cancel"), tr("Closes without saving"), self.reject
+            "recipe_cancel", tr("Cancel"), tr("Closes without saving."), self.reject
         )
         for one in (self.beside, self.replace_there, self.cancel):
-            # Enter in a field could press it otherwise.
+            # Otherwise Enter in a field could press it.
             one.setAutoDefault(False)
         return row(self.save, self.beside, self.replace_there, 1, self.cancel)
 
     def _fill_form(self, recipe: Recipe) -> None:
-        """Fill the form; what of the recipe does not fit the model is left out and said."""
+        """Fill the form; values that do not fit the model are left out and reported."""
         lines = len(self.form.channels.combos)
         unfit = []
         if recipe.channels and len(recipe.channels) != lines:
             texts = ", ".join(recipe.channels)
             unfit.append(
-                tr(
-                    "makes {n_channels} channel(s) ({texts}), the model takes {lines}: look at "
-                    "the channels below",
-                    n_channels=len(recipe.channels),
+                tr_n(
+                    "makes {n} channel ({texts}), but the model has {lines}: check them below",
+                    "makes {n} channels ({texts}), but the model has {lines}: check them below",
+                    len(recipe.channels),
                     texts=texts,
                     lines=lines,
                 )
@@ -203,7 +205,7 @@ class RecipeDialog(QDialog):
         if absent:
             unfit.append(
                 tr(
-                    "averages fold(s) {names}, which the model has not: left out",
+                    "averages the folds {names}, which the model does not have: left out",
                     names=", ".join(absent),
                 )
             )
@@ -212,7 +214,7 @@ class RecipeDialog(QDialog):
         self.form.show_recipe(recipe)
 
     def _read_form(self) -> Recipe | str:
-        """Return the recipe as it stands, or its problem."""
+        """Return the recipe of the form, or a text with its problem."""
         return self.form.problem or self.form.recipe()
 
     def _update_buttons(self) -> None:
@@ -233,7 +235,7 @@ _LANE: Final = "recipe"
 
 
 class RecipeFlow(WindowPart):
-    """Opens one editor at a time; `dialog` is the one that is open."""
+    """Opens one recipe editor at a time; `dialog` is the open editor."""
 
     def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
         super().__init__(context)
@@ -243,7 +245,7 @@ class RecipeFlow(WindowPart):
         page.options.edit_wanted.connect(self.open)
 
     def open(self) -> None:
-        """Open the editor for the chosen model's recipe as it is set on the page."""
+        """Open the editor for the selected model's recipe with the settings of the page."""
         entry = self._models.entry
         if entry is None or entry.problem or self.dialog is not None:
             return

@@ -1,4 +1,4 @@
-"""Every field of a recipe, in plain words, with units; what is refused is said beside its field."""
+"""All fields of a recipe, with explanations, units, and a message next to an invalid value."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,22 +40,22 @@ from napari_mamamia.widgets.predict.recipe_fields import (
 # The steps after a network as an ordered list: add, remove, move, and a value with its unit.
 
 _FIRST_VALUE: Final = {PostKind.MINIMUM: 100.0, PostKind.CLOSE: 2.0}
-"""What a new step starts with, in mm3 and mm. Our choice; it is shown and can be changed."""
+"""Initial value of a new step, in mm3 and mm; our choice, which the user can change."""
 
 _SMALLEST: Final = 0.01
 _HEIGHT: Final = 84
 _TIPS: Final = {
-    PostKind.BREAST_MASK: tr("keeps what lies in the breast"),
-    PostKind.BREAST_BOX: tr("keeps what lies in the box around the breast"),
-    PostKind.LARGEST: tr("keeps the largest connected region; only after the breast"),
-    PostKind.MINIMUM: tr("drops connected regions below a volume"),
-    PostKind.FILL: tr("fills holes inside the mask"),
-    PostKind.CLOSE: tr("closes gaps up to about twice a radius"),
+    PostKind.BREAST_MASK: tr("Keeps the mask inside the breast."),
+    PostKind.BREAST_BOX: tr("Keeps the mask inside the box around the breast."),
+    PostKind.LARGEST: tr("Keeps the largest connected region; only after the breast."),
+    PostKind.MINIMUM: tr("Drops connected regions below a volume."),
+    PostKind.FILL: tr("Fills holes inside the mask."),
+    PostKind.CLOSE: tr("Closes gaps up to about twice a radius."),
 }
 
 
 class StepList(QWidget):
-    """`changed` after each change."""
+    """List of postprocessing steps; `changed` is emitted after each change."""
 
     changed = Signal()
 
@@ -64,32 +64,33 @@ class StepList(QWidget):
         self.setObjectName("recipe_steps")
         self._steps: list[PostStep] = []
         self.list: QListWidget = named(
-            QListWidget(), "recipe_step_list", tr("Steps after the network, the first on top")
+            QListWidget(), "recipe_step_list", tr("Steps after the network, the first on top.")
         )
         self.list.setFixedHeight(_HEIGHT)
         self.list.currentRowChanged.connect(self._show_value)
-        self.kind: QComboBox = named(
-            QComboBox(), "recipe_step_kind", tr("Which step Add puts at the end")
-        )
+        self.kind: QComboBox = named(QComboBox(), "recipe_step_kind", tr("Step that Add appends."))
         for kind in PostKind:
             self.kind.addItem(kind.value, kind)
             self.kind.setItemData(
                 self.kind.count() - 1, _TIPS.get(kind, ""), Qt.ItemDataRole.ToolTipRole
             )
         self.add = button(
-            "recipe_step_add", tr("Add"), tr("Puts this step at the end"), self._add_step
+            "recipe_step_add", tr("Add step"), tr("Appends this step."), self._add_step
         )
         self.up = tool_button(
-            "recipe_step_up", "↑", tr("Does the chosen step earlier"), self._move_up
+            "recipe_step_up", "↑", tr("Moves the selected step up."), self._move_up
         )
         self.down = tool_button(
-            "recipe_step_down", "↓", tr("Does the chosen step later"), self._move_down
+            "recipe_step_down", "↓", tr("Moves the selected step down."), self._move_down
         )
         self.remove = button(
-            "recipe_step_remove", tr("Remove"), tr("Takes the chosen step out"), self._remove_step
+            "recipe_step_remove",
+            tr("Remove step"),
+            tr("Removes the selected step."),
+            self._remove_step,
         )
         self.value = number_field(
-            "recipe_step_value", tr("Value of the chosen step, with its unit"), 0, 1e6
+            "recipe_step_value", tr("Value of the selected step, with its unit."), 0, 1e6
         )
         self.value.valueChanged.connect(self._set_value)
         self.said = label("recipe_steps_problem", tip=tr("Why these steps cannot be in this order"))
@@ -105,16 +106,16 @@ class StepList(QWidget):
 
     @property
     def steps(self) -> tuple[PostStep, ...]:
-        """The steps in their order."""
+        """The steps, in order."""
         return tuple(self._steps)
 
     @property
     def problem(self) -> str:
-        """Why the order is refused, "" if it is not."""
+        """Why the order of steps is invalid, or "" if it is valid."""
         return problem_of(lambda: check_order(self._steps))
 
     def show_steps(self, steps: tuple[PostStep, ...]) -> None:
-        """Show steps in place of what was there."""
+        """Show steps, replacing the previous ones."""
         self._steps = list(steps)
         self._refresh_list(-1)
 
@@ -181,15 +182,15 @@ def _describe_step(step: PostStep) -> str:
 
 _LARGEST_MARGIN_MM: Final = 200
 _STEP: Final = 0.5
-"""nnU-Net's own distance of tiles, as a share of the patch."""
+"""nnU-Net's default tile step, as a share of the patch size."""
 
 _LEFT: Final = tr("as on the page")
 
 
 class RecipeForm(QWidget):
-    """Shows a recipe and gives back the changed one; `changed` after each change.
+    """Shows a recipe and returns the edited one; `changed` is emitted after each change.
 
-    What the form does not know of a recipe stays as it was.
+    Recipe values that have no field are left unchanged.
     """
 
     changed = Signal()
@@ -232,7 +233,7 @@ class RecipeForm(QWidget):
         self.labels.setText(", ".join(map(str, recipe.tumour_labels)))
 
     def recipe(self) -> Recipe:
-        """Return what is set; raises `ModelError` where the domain refuses it."""
+        """Return the recipe; raise `ModelError` if it is invalid."""
         folds = tuple(name for name, box in self.folds.items() if box.isChecked())
         checkpoint = self.checkpoint.currentText().strip()
         return replace(
@@ -255,14 +256,14 @@ class RecipeForm(QWidget):
 
     @property
     def problem(self) -> str:
-        """Why what is set cannot be a recipe, "" if it can."""
+        """Why the values do not form a valid recipe, or "" if they do."""
         return problem_of(self.recipe)
 
     # ------------------------------------------------------------------------ making
 
     def _make_title(self) -> None:
         self.title: QLineEdit = named(
-            QLineEdit(), "recipe_title", tr("How the model is called on the page and in reports")
+            QLineEdit(), "recipe_title", tr("Name of the model on the page and in reports.")
         )
         self.title.setPlaceholderText(tr("the model's own name"))
         self._layout.addRow(tr("name"), self.title)
@@ -277,10 +278,7 @@ class RecipeForm(QWidget):
         self.whole = _make_check_box(
             "whole_numbers",
             tr("subtract in whole numbers"),
-            tr(
-                "Cuts phases to 16-bit whole numbers before they are subtracted, as some "
-                "pipelines do"
-            ),
+            tr("Converts phases to 16-bit integers before subtraction, as some pipelines do."),
         )
         self._layout.addRow("", self.whole)
         self.normalise = NormaliseField()
@@ -289,19 +287,19 @@ class RecipeForm(QWidget):
         self._layout.addRow(tr("z, y, x in mm"), self.spacing)
 
     def _make_region(self) -> None:
-        self._add_section(tr("Where it looks"))
+        self._add_section(tr("Region"))
         self.region: QComboBox = named(
             QComboBox(),
             "recipe_region",
             tr(
-                "The whole volume; or cut to the breast first, which changes the result; or "
-                "only tiles that reach the breast, where the result stays the same inside"
+                "The whole volume; or cropped to the breast first, which changes the result; or "
+                "only tiles that overlap the breast, where the result stays the same inside."
             ),
         )
         for kind in RegionKind:
             self.region.addItem(kind.value, kind)
         self.margin = number_field(
-            "recipe_margin", tr("How far around the breast, in mm"), 0, _LARGEST_MARGIN_MM, "mm", 1
+            "recipe_margin", tr("Margin around the breast, in mm."), 0, _LARGEST_MARGIN_MM, "mm", 1
         )
         self._layout.addRow(tr("region"), row(self.region, 1))
         self._layout.addRow(tr("margin"), row(self.margin, 1))
@@ -312,7 +310,7 @@ class RecipeForm(QWidget):
             name: _make_check_box(
                 f"fold_{name}",
                 name if name in card.folds else tr("{name} (not there)", name=name),
-                tr("Averages this fold; with none chosen, those that the page says"),
+                tr("Averages this fold; if none is selected, those of the page."),
             )
             for name in dict.fromkeys((*card.folds, *(recipe.folds or ())))
         }
@@ -321,16 +319,21 @@ class RecipeForm(QWidget):
         self.checkpoint: QComboBox = named(
             QComboBox(),
             "recipe_checkpoint",
-            tr("File name of the weights in each fold's folder; else the final ones, or the best"),
+            tr(
+                "File name of the weights in each fold's folder; by default the final ones, or "
+                "else the best."
+            ),
         )
         self.checkpoint.setEditable(True)
         named(self.checkpoint.lineEdit(), "recipe_checkpoint_text", self.checkpoint.toolTip())
         self.checkpoint.addItems([_LEFT, *card.checkpoints])
         self._layout.addRow(tr("checkpoint"), row(self.checkpoint, 1))
-        self.stepped = _make_check_box("step_on", tr("fixed at"), tr("Fixes the distance of tiles"))
+        self.stepped = _make_check_box(
+            "step_on", tr("fixed at"), tr("Fixes the distance of tiles.")
+        )
         self.step = number_field(
             "recipe_step",
-            tr("Distance of tiles as a share of the patch; nnU-Net's is 0.5"),
+            tr("Distance of tiles as a share of the patch; nnU-Net's is 0.5."),
             0.05,
             1,
         )
@@ -338,15 +341,15 @@ class RecipeForm(QWidget):
         self.mirroring = _make_choice(
             "mirroring",
             ("on", "off"),
-            tr("Whether mirrored copies are averaged, up to 8 times as long"),
+            tr("Averages mirrored copies, which takes up to 8 times as long."),
         )
         self._layout.addRow(tr("mirrored copies"), row(self.mirroring, 1))
         self.trainer = _make_choice(
             "trainer",
             ("accept", "refuse"),
             tr(
-                "Whether a trainer that nnU-Net does not have is taken to build the plans' "
-                "own network"
+                "Accepts a trainer unknown to nnU-Net, on the assumption that it uses the network "
+                "of the plans."
             ),
         )
         self._layout.addRow(tr("unknown trainer"), row(self.trainer, 1))
@@ -362,18 +365,18 @@ class RecipeForm(QWidget):
             QLineEdit(),
             "recipe_labels",
             tr(
-                "Values of the network's answer that are tumour, with commas; empty takes "
-                "all but background. The model's: {labels_text}",
+                "Values of the network's result that are tumour, separated by commas; empty for "
+                "all except background. The model's: {labels_text}.",
                 labels_text=labels_text or "not known",
             ),
         )
         self.labels.setPlaceholderText(
-            tr("all but background ({labels_text})", labels_text=labels_text)
+            tr("all except background ({labels_text})", labels_text=labels_text)
             if labels_text
             else tr("all")
         )
         self._layout.addRow(tr("tumour labels"), self.labels)
-        self.said = label("recipe_problem", tip=tr("Why this cannot be a recipe"))
+        self.said = label("recipe_problem", tip=tr("Why these values do not form a recipe"))
         set_level(self.said, "error")
         self._layout.addRow(self.said)
 
@@ -396,7 +399,7 @@ class RecipeForm(QWidget):
     # ------------------------------------------------------------------------- inner
 
     def _read_channels(self) -> tuple[str, ...]:
-        """Return the expressions; "channel k is phase k" stays unsaid where it was."""
+        """Return the expressions; "channel k is phase k" stays empty if it was empty."""
         expressions = self.channels.expressions()
         plain = tuple(f"p{number}" for number in range(len(expressions)))
         return () if expressions == plain and not self._base.channels else expressions
@@ -408,8 +411,8 @@ class RecipeForm(QWidget):
         except ValueError as error:
             raise ModelError(
                 tr(
-                    "tumour labels should be whole numbers such as 1, 2, got {words!r}: type "
-                    "numbers with commas",
+                    "expected whole numbers such as 1, 2 for tumour labels, but got {words!r}; "
+                    "enter numbers with commas",
                     words=self.labels.text(),
                 )
             ) from error
@@ -430,7 +433,7 @@ def _make_check_box(name: str, text: str, tip: str) -> CheckBox:
 
 
 def _make_choice(name: str, texts: Sequence[str], tip: str) -> QComboBox:
-    """Return a choice of as on the page, yes and no."""
+    """Return a combo box with the choices "as on the page", yes and no."""
     combo: QComboBox = named(QComboBox(), f"recipe_{name}", tip)
     for text, value in zip((_LEFT, *texts), (None, True, False), strict=True):
         combo.addItem(text, value)

@@ -1,4 +1,7 @@
-"""Where models were in doubt or disagreed; a click, or a button of next or previous, goes there."""
+"""List of regions where models were uncertain or disagreed.
+
+A click on a region, or the buttons Next and Previous, show the region on the image.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -22,9 +25,10 @@ _KINDS: Final = {
 
 
 class UncertaintyList(QWidget):
-    """`chosen` carries the number of a place, the heaviest at 0.
+    """List of uncertain regions.
 
-    `kind_wanted` carries the `UncertaintyKind` that the places should be found by.
+    The signal `chosen` carries the index of a region; region 0 has the largest weight.
+    `kind_wanted` carries the `UncertaintyKind` for finding regions.
     """
 
     chosen = Signal(int)
@@ -33,33 +37,33 @@ class UncertaintyList(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("predict_doubt_places")
-        self.title = label("predict_doubt_title", tip=tr("How many places were found"))
+        self.title = label("predict_doubt_title", tip=tr("Number of uncertain regions"))
         self.title.setProperty("heading", True)
         self.before = tool_button(
             "predict_doubt_previous",
             "‹",
-            tr("Previous doubtful place  (key Shift+G)"),
+            tr("Goes to the previous uncertain region (key Shift+G)."),
             self.previous,
         )
         self.after = tool_button(
-            "predict_doubt_next", "›", tr("Next doubtful place  (key G)"), self.next
+            "predict_doubt_next", "›", tr("Goes to the next uncertain region (key G)."), self.next
         )
         self.list: QListWidget = named(
             QListWidget(),
             "predict_doubt_list",
-            tr("Where the model was most in doubt: volume and mean amount; a click goes there"),
+            tr("Most uncertain regions of the model: volume and mean amount; a click goes there."),
         )
         self.kinds: QComboBox = named(
             QComboBox(),
             "predict_doubt_from",
             tr(
-                "What the doubt is measured by: the entropy of the mean probability, or how "
-                "far the models' probabilities lie apart"
+                "Measure of uncertainty: the entropy of the mean probability, or the variance of "
+                "the models' probabilities."
             ),
         )
         self.kinds.setMinimumContentsLength(8)
         self.kinds.currentIndexChanged.connect(self._choose_kind)
-        self.kinds_row = row(QLabel(tr("doubt from")), self.kinds, 1)
+        self.kinds_row = row(QLabel(tr("uncertainty by")), self.kinds, 1)
         self.list.setAlternatingRowColors(True)
         self.list.setMinimumHeight(_LEAST_HEIGHT)
         self.list.currentRowChanged.connect(self._choose_place)
@@ -78,11 +82,11 @@ class UncertaintyList(QWidget):
 
     @property
     def is_shown(self) -> bool:
-        """Whether there are places to step through."""
+        """Whether there are regions to step through."""
         return bool(self.list.count() > 0)
 
     def show_uncertainty(self, found: Uncertainty | None) -> None:
-        """List the places of a prediction; None while there is no map of doubt."""
+        """List the regions of a prediction; None means no uncertainty map."""
         places: Sequence[UncertainRegion] = found.places if found else ()
         self.list.blockSignals(True)
         self.list.clear()
@@ -100,17 +104,17 @@ class UncertaintyList(QWidget):
         self.list.blockSignals(False)
         if found is not None:
             more = (
-                tr(", the heaviest {n_places}", n_places=len(places))
+                tr(", the largest {n_places} shown", n_places=len(places))
                 if found.n_places > len(places)
                 else ""
             )
             self.title.setText(
-                tr("{n_places} doubtful place(s){more}", n_places=found.n_places, more=more)
+                tr("Uncertain regions: {n_places}{more}", n_places=found.n_places, more=more)
             )
         self.setVisible(found is not None)
 
     def show_kinds(self, kinds: Sequence[UncertaintyKind], chosen: UncertaintyKind | None) -> None:
-        """Offer measures of doubt; one alone needs no choice."""
+        """Offer the measures of uncertainty if there are several."""
         self.kinds.blockSignals(True)
         self.kinds.clear()
         for kind in kinds:
@@ -120,12 +124,12 @@ class UncertaintyList(QWidget):
         self.kinds_row.setVisible(len(kinds) > 1)
 
     def next(self) -> None:
-        """Go to the next place, after the last one to the first."""
+        """Go to the next region; the first follows the last."""
         if self.is_shown:
             self.list.setCurrentRow((self.list.currentRow() + 1) % self.list.count())
 
     def previous(self) -> None:
-        """Go to the place before, before the first one to the last."""
+        """Go to the previous region; the last precedes the first."""
         if self.is_shown:
             self.list.setCurrentRow((self.list.currentRow() - 1) % self.list.count())
 

@@ -1,1 +1,1 @@
-"""Page Refine: mouse tools, strokes, outlines, growing, the mask and its saving."""
+"""The Refine page: mouse tools, strokes, outlines, growing, and saving the mask."""

@@ -1,4 +1,4 @@
-"""The brush cursor: a circle with the radius that is painted, and the effect of a press."""
+"""The brush cursor: a circle with the painted radius, and a text on the effect of a press."""
 
 from collections.abc import Callable
 from math import sqrt
@@ -32,7 +32,7 @@ _MODIFIER_KEYS: Final = {
 
 
 def section_radius_mm(radius_mm: float, distance_mm: float) -> float:
-    """Return the radius of a sphere's section by a plane at a distance from its centre; 0 beyond.
+    """Return the radius of a sphere's cross-section at a distance from its centre, or 0.
 
     Examples
     --------
@@ -43,9 +43,10 @@ def section_radius_mm(radius_mm: float, distance_mm: float) -> float:
 
 
 def circle_radius_mm(state: RefineState) -> float:
-    """Return the radius of the circle at the pointer.
+    """Return the radius of the brush cursor in mm.
 
-    For SmartPaint it is the stroke's own radius; for another brush that of the painted sphere.
+    For SmartPaint this is the radius of the stroke, for another brush the radius of the painted
+    sphere.
     """
     if state.tool is PaintTool.SMARTPAINT:
         return state.brush.radius_mm
@@ -53,7 +54,7 @@ def circle_radius_mm(state: RefineState) -> float:
 
 
 def core_mm(brush: Brush) -> float:
-    """Return how far from its path SmartPaint changes voxels whatever the image shows.
+    """Return the distance from the path in mm within which SmartPaint ignores the image.
 
     Examples
     --------
@@ -65,9 +66,10 @@ def core_mm(brush: Brush) -> float:
 
 
 def ring_style(state: RefineState, instead: str = "") -> RingStyle:
-    """Return the circle's style: its colour, and for SmartPaint its core and its range.
+    """Return the style of the brush cursor: its colour, and rings for SmartPaint.
 
-    A stroke for the whole lesion has no limit to draw.
+    The rings show the core and the range of a SmartPaint stroke. A stroke for the whole lesion has
+    no range.
     """
     colour, brush = sign_colour(state, instead), state.brush
     if state.tool is not PaintTool.SMARTPAINT:
@@ -77,7 +79,7 @@ def ring_style(state: RefineState, instead: str = "") -> RingStyle:
 
 
 def sign_colour(state: RefineState, instead: str = "") -> str:
-    """Return the colour of a press: adding, erasing, smoothing, or no effect."""
+    """Return the colour for the effect of a press: adding, erasing, smoothing, or none."""
     if instead:
         return WARNING_COLOURS["dark"]
     if state.brush.tool is Tool.SMOOTH and state.is_painting:
@@ -86,7 +88,7 @@ def sign_colour(state: RefineState, instead: str = "") -> str:
 
 
 def slices_reached(radius_mm: float, spacing_mm: float) -> int:
-    """Return the number of slices on each side of its own in which a sphere has a section.
+    """Return the number of slices on each side that a sphere reaches.
 
     Examples
     --------
@@ -100,9 +102,9 @@ def slices_reached(radius_mm: float, spacing_mm: float) -> int:
 
 
 def cursor_text(state: RefineState, *, slices: int | None = None) -> str:
-    """Return the text next to the circle, such as "+ add"; with `slices` also its depth.
+    """Return the text next to the cursor, such as "+ add"; with `slices`, also its depth.
 
-    The brush of `state` is the one that a press paints with, including buttons and keys.
+    The brush of `state` already includes the effect of mouse buttons and modifier keys.
 
     Examples
     --------
@@ -140,12 +142,12 @@ def cursor_text(state: RefineState, *, slices: int | None = None) -> str:
 
 
 class HeldKeys(QObject):
-    """Reports which of Shift, Ctrl and Alt are down, even while the pointer rests."""
+    """Reports which of Shift, Ctrl and Alt are pressed, even if the pointer does not move."""
 
     changed = Signal(object)
 
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
-        """Read the modifier keys from an event of a canvas; every event is processed as usual."""
+        """Read the modifier keys of a canvas event; the event is processed as usual."""
         if isinstance(event, QKeyEvent) and event.key() in _MODIFIER_KEYS:
             name, _ = _MODIFIER_KEYS[Qt.Key(event.key())]
             # The modifiers of a key's own event include that key on some systems only.
@@ -156,9 +158,9 @@ class HeldKeys(QObject):
 
 
 class BrushCursor:
-    """Sets napari's own circle cursor, in world units, its rings, and a text at the pointer.
+    """Controls napari's circle cursor, its rings, and a text at the pointer.
 
-    Rings and text need a window; without one there is only the circle.
+    Rings and text need a window; without a window only the circle is shown.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -172,9 +174,9 @@ class BrushCursor:
         self.canvas_of_view: Callable[[Any], QWidget | None] = canvas_widget
 
     def show(self, layer: Any, state: RefineState, instead: str = "") -> None:
-        """Show the effect of a press on the image while `layer` is the selected one.
+        """Show the effect of a press while `layer` is the selected layer.
 
-        If a press paints nothing, `instead` is shown. Panning by a drag is turned off.
+        If a press paints nothing, the text `instead` is shown. Panning by dragging is turned off.
         """
         self._layer = layer
         radius_mm = circle_radius_mm(state)
@@ -226,7 +228,7 @@ class BrushCursor:
         label.setVisible(bool(text) and self._is_over)
 
     def move(self, pixel: Any, viewer: Any | None = None) -> None:
-        """Let the text follow the pointer; `pixel` is (x, y) on the canvas of `viewer`."""
+        """Move the text with the pointer; `pixel` is (x, y) on the canvas of `viewer`."""
         self._is_over = True
         if self._text is not None and self._layer is not None:
             canvas = self.canvas_of_view(viewer or self._scene.viewer)
@@ -243,14 +245,14 @@ class BrushCursor:
             self._text.setVisible(bool(self._text.text()))
 
     def come_home(self) -> None:
-        """Return the text to the main view, because its view is closed."""
+        """Move the text back to the main view, because its view is closed."""
         home = canvas_widget(self._scene.viewer)
         if self._text is not None and home is not None:
             self._text.setParent(home)
             self._text.hide()
 
     def leave(self, viewer: Any) -> None:
-        """Hide the text when the pointer leaves a view; its next move shows it again."""
+        """Hide the text when the pointer leaves a view, until the pointer moves in a view again."""
         if not viewer.mouse_over_canvas:
             self._is_over = False
             if self._text is not None:

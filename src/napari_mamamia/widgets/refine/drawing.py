@@ -1,4 +1,4 @@
-"""Drawings on a slice that take effect on release: a closed contour, a line, a point."""
+"""Slice drawings that take effect when the button is released: contour, line, point."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ from napari_mamamia.widgets.viewer.marks import Marks
 
 
 class Outlining:
-    """Draws one contour at a time, in the displayed plane."""
+    """Draws one contour at a time in the displayed plane."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Outlining:
             self._marks.add(box, on_line, "line")
 
     def release(self) -> None:
-        """Close the contour: its inside is added to the mask, or removed when erasing."""
+        """Close the contour; its inside is added to the mask, or removed when erasing."""
         points, self._points = self._points, []
         live = self._mask.live
         self._marks.clear()
@@ -64,16 +64,16 @@ class Outlining:
             self._say(open_text(points, live.grid.spacing_mm))
 
     def abandon(self) -> None:
-        """Drop the current contour."""
+        """Discard the current contour."""
         if self._points:
             self._points = []
             self._marks.clear()
 
 
 class Pointing:
-    """Picks one point, or draws one straight line; `use` is called with its two ends on release.
+    """Selects a point, or draws a straight line; `use` is called with its ends on release.
 
-    With `has_line` False both ends are the pressed point.
+    If `has_line` is False, both ends are the pressed point.
     """
 
     def __init__(
@@ -108,14 +108,14 @@ class Pointing:
             self._marks.add(box, on_line, "line")
 
     def release(self) -> None:
-        """Pass the point or line on."""
+        """Pass the point or the line to `use`."""
         ends, self._ends = self._ends, None
         self._marks.clear()
         if ends is not None:
             self._use(*ends, self._brush)
 
     def abandon(self) -> None:
-        """Drop the current point or line."""
+        """Discard the current point or line."""
         if self._ends is not None:
             self._ends = None
             self._marks.clear()

@@ -1,8 +1,8 @@
-"""The reader's own mask: opened with its journal, painted on, saved automatically and on request.
+"""The reader's own mask: opened with its journal, edited and saved.
 
-A mask that the reader has begun is opened for editing as soon as its case is read; a new one is
-copied from another mask on request. It is saved a few seconds after a change, before another case
-is opened and before the window closes; each step is in the journal before that.
+An existing mask of the reader is opened for editing as soon as the case is read; a new mask is
+copied from another mask on request. The mask is saved a few seconds after a change, before another
+case is opened, and before the window closes. Each step is recorded in the journal even earlier.
 """
 
 from collections.abc import Callable
@@ -28,10 +28,10 @@ _LANE: Final = "edit"
 
 
 class Editing(WindowPart):
-    """Opens, follows and saves the refined mask. `state_changed` reports a new `state`.
+    """Opens, tracks and saves the refined mask. `state_changed` reports a new `state`.
 
-    `opened` reports that another mask, or no mask, can be painted on; `stepped` that a step was
-    made, undone or redone.
+    The signal `opened` reports that another mask, or none, is open for editing; `stepped` reports
+    that a step was made, undone or redone.
     """
 
     state_changed = Signal()
@@ -60,7 +60,7 @@ class Editing(WindowPart):
 
     @property
     def live(self) -> EditingSession | None:
-        """The editing session, None while no mask is open for editing."""
+        """The editing session, or None while no mask is open for editing."""
         return self.mask.live
 
     @property
@@ -70,12 +70,12 @@ class Editing(WindowPart):
 
     @property
     def open(self) -> OpenEditing | None:
-        """The mask that is open for editing, with its journal; None if there is none."""
+        """The mask that is open for editing, with its journal, or None."""
         return self.saving.open
 
     @property
     def state(self) -> SaveState:
-        """The save state of the edited mask."""
+        """The saved state of the edited mask."""
         return self.saving.state
 
     @property
@@ -86,10 +86,10 @@ class Editing(WindowPart):
     # ----------------------------------------------------------------- opening
 
     def start(self, source: Role | None) -> None:
-        """Copy the mask of a role (None: an empty one) as this reader's own.
+        """Copy the mask of a role (None: an empty mask) as this reader's own mask.
 
-        If the reader already has a mask of the case, the copy becomes a step of it, after it has
-        been opened.
+        If the reader already has a mask of the case, that mask is opened first, and the copy
+        becomes a step of its history.
         """
         case = self._session.case
         if case is None:
@@ -99,7 +99,7 @@ class Editing(WindowPart):
         self.start_with(None if origin is None else LabelMap.of(origin.buffer, case.grid), name)
 
     def start_with(self, labels: LabelMap | None, name: str) -> None:
-        """Use a mask (None: an empty one) as this reader's own, as `start` does."""
+        """Use a mask (None: an empty mask) as this reader's own mask, as `start` does."""
         case, reader = self._session.case, self._session.reader
         if case is None or not reader:
             return
@@ -121,7 +121,7 @@ class Editing(WindowPart):
             self.mask.stepped.emit()
 
     def _follow_case(self) -> None:
-        """Open the reader's mask once its case is read; close it with its case."""
+        """Open the reader's mask after its case is read; close the mask with its case."""
         case, reader = self._session.case, self._session.reader
         request = None if case is None or not reader else (id(case.signal), reader)
         if self._asked_for is not None and (case is None or self._asked_for[0] != id(case.signal)):
@@ -143,7 +143,7 @@ class Editing(WindowPart):
             self._open_mask(case, reader, None, "", only_if_begun=True)
 
     def _is_of(self, opened: OpenEditing, case: Case | None, reader: str | None) -> bool:
-        """Return whether the open mask belongs here; an unsaved mask stays for any reader."""
+        """Return whether the open mask belongs to this case and reader; unsaved masks always do."""
         same = case is not None and opened.case.signal is case.signal
         return same and (opened.reader == reader or self.is_dirty)
 
@@ -195,7 +195,7 @@ class Editing(WindowPart):
         )
 
     def _show_opened(self, opened: OpenEditing, case: Case) -> None:
-        """Show the mask, and begin in the next event-loop iteration, because each takes long."""
+        """Show the mask now and start editing in the next iteration, because both take long."""
         _close_opened(self._pending)
         self._pending = None
         if not self._is_of(opened, self._session.case, self._session.reader):
@@ -207,7 +207,7 @@ class Editing(WindowPart):
         self._begin.start()
 
     def _begin_pending(self) -> None:
-        """Edit the mask that was just shown, unless the reader has opened another case."""
+        """Start editing the displayed mask, unless another case was opened in the meantime."""
         opened, self._pending = self._pending, None
         pending_start, self._wanted_start = self._wanted_start, None
         case = self._session.case
@@ -235,13 +235,13 @@ class Editing(WindowPart):
             self._lay_over(*pending_start)
 
     def _lock_layer(self) -> None:
-        """Lock a mask that is not open for editing: strokes on it would be lost."""
+        """Lock a mask that is not open for editing, because strokes on it would be lost."""
         layer = self._scene.layer(Role.REFINED)
         if layer is not None:
             layer.editable = self.open is not None
 
     def _let_go(self) -> None:
-        """Close the session and its journal; the file and the journal stay."""
+        """Close the session and its journal; the files are kept."""
         opened = self.open
         self.saving.end()
         self.mask.end()
@@ -259,7 +259,7 @@ class Editing(WindowPart):
     # ---------------------------------------------------------------- recovery
 
     def take_over(self, wanted: bool) -> None:
-        """Keep the steps recovered after a crash, or return to the saved mask, as a step."""
+        """Keep the steps recovered after a crash, or return to the saved mask as a new step."""
         if self.open is None:
             return
         if wanted:
@@ -272,7 +272,7 @@ class Editing(WindowPart):
     # ------------------------------------------------------------------ layers
 
     def choose_layer(self) -> None:
-        """Select the refined mask's layer, and show it."""
+        """Select and show the layer of the refined mask."""
         layer = self.layer
         if layer is not None:
             layer.visible = True
@@ -282,19 +282,19 @@ class Editing(WindowPart):
     # ---------------------------------------------------------------- saving
 
     def save(self, then: Callable[[bool], None] | None = None) -> None:
-        """Save the mask, see `MaskSaving.save`."""
+        """Save the mask; see `MaskSaving.save`."""
         self.saving.save(then)
 
     def save_if_needed(self, then: Callable[[bool], None]) -> None:
-        """Save first if there are unsaved changes, then call `then` with whether all is on disk."""
+        """Save unsaved changes, then call `then` with whether everything is on disk."""
         self.saving.save_if_needed(then)
 
     def save_now(self) -> bool:
-        """Save in this thread, because the window closes; return False if changes stay unsaved."""
+        """Save in this thread when the window closes; return False if changes stay unsaved."""
         return self.saving.save_now()
 
     def keep_under(self, reader: str) -> None:
-        """Assign the unsaved mask to another reader, and save it for that reader."""
+        """Assign the unsaved mask to another reader, and save it for this reader."""
         mask = self._session.mask(Role.REFINED)
         if mask is not None and self.open is not None:
             self.saving.take_reader(reader)
@@ -303,12 +303,12 @@ class Editing(WindowPart):
             self.save()
 
     def discard(self) -> None:
-        """Drop the mask in this window; its file and its journal stay unchanged."""
+        """Discard the mask in this window; its file and its journal are not changed."""
         self._scene.remove_mask(Role.REFINED)
         self._session.drop_mask(Role.REFINED)
 
     def close(self) -> None:
-        """Release the journal, because the window closes."""
+        """Release the journal when the window closes."""
         self.mask.end()
         self._close_left()
         for opened in (self.open, self._pending):
@@ -323,7 +323,7 @@ class Editing(WindowPart):
             self._session.mask_edited.emit()
 
     def _on_removed(self, event: Any) -> None:
-        """Save strokes on a layer that a user deletes, then close the mask."""
+        """Save the strokes on a layer that a user deletes, then close the mask."""
         mask, case, opened = self._session.mask(Role.REFINED), self._session.case, self.open
         if self._scene.is_changing or opened is None or event.value is not self.mask.followed:
             return
@@ -343,6 +343,6 @@ class Editing(WindowPart):
 
 
 def _close_opened(opened: OpenEditing | None) -> None:
-    """Release the journal of a mask that is not needed any more."""
+    """Release the journal of a mask that is no longer needed."""
     if opened is not None:
         opened.close()

@@ -1,4 +1,4 @@
-"""The flow of page Refine: tools, strokes, history and its memory, numbers, saving."""
+"""Controller of the Refine page: tools, strokes, history, measurements, saving."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -38,7 +38,7 @@ _CLOCK_MS: Final = 1_000
 
 
 class RefineFlow(WindowPart):
-    """Connects the page, the header's saved state, the session, painting, growing and measuring."""
+    """Connects the page, the saved state, the session, painting, growing and measuring."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class RefineFlow(WindowPart):
     # ----------------------------------------------------------------- actions
 
     def actions(self) -> dict[str, Callable[..., object]]:
-        """Return the actions of this page's keys, by their names in the table."""
+        """Return the actions of this page's shortcuts, by their names in the table."""
         painting, editing = self._painting, self._editing
         handlers: dict[str, Callable[..., object]] = {
             "smartpaint": lambda: painting.toggle_tool(PaintTool.SMARTPAINT),
@@ -168,7 +168,7 @@ class RefineFlow(WindowPart):
         }
 
     def _on_page(self, name: str, action: Callable[..., object]) -> Callable[..., object]:
-        """Return an action that does nothing on another page; key releases always count."""
+        """Return an action that does nothing on other pages; key releases always take effect."""
 
         def act(*held: bool) -> None:
             key = next(key for key in self._keys if key.action == name)
@@ -187,14 +187,14 @@ class RefineFlow(WindowPart):
         return act
 
     def drop_stroke(self) -> None:
-        """Drop the current stroke, or stop waiting for a click or a box."""
+        """Discard the current stroke, or stop waiting for a click or a box."""
         self._painting.drop_stroke()
         self._active_tool.stop_waiting()
 
     def accept(self) -> None:
-        """Save the mask, then open the next case; if it cannot be saved, its case stays open.
+        """Save the mask, then open the next case; stay if saving fails.
 
-        In a study the mask is submitted with the answers.
+        In a review study the mask is submitted together with the answers.
         """
         if self._session.study:
             self._accept_reading()
@@ -211,7 +211,7 @@ class RefineFlow(WindowPart):
         self._editing.saving.save_if_new(lambda all_saved: self._open_next() if all_saved else None)
 
     def grow_prediction(self) -> None:
-        """Grow the displayed prediction into the own mask, which is created first if needed."""
+        """Grow the displayed prediction into the own mask, which is created if necessary."""
         self._grows_when_ready = True
         if self._editing.live is None:
             self._readers.with_reader(lambda: self._editing.start(None))
@@ -225,7 +225,7 @@ class RefineFlow(WindowPart):
             self._growing.grow_mask(mask.buffer)
 
     def set_keys(self, keys: Sequence[Key]) -> None:
-        """Bind other keys on the layers from now on."""
+        """Bind other shortcuts on the layers from now on."""
         before, self._keys = self._keys, keys
         image = self._scene.layer(Role.PHASE)
         if image is not None:
@@ -236,7 +236,7 @@ class RefineFlow(WindowPart):
             bind_mask_keys(self._keys_on, self.actions(), keys)
 
     def compare(self, held: bool) -> None:
-        """Show the start mask instead of the current one while `held`."""
+        """Show the start mask instead of the current mask while the key is held."""
         live = self._editing.live
         layer = self._editing.layer
         if live is None or layer is None:
@@ -258,11 +258,11 @@ class RefineFlow(WindowPart):
         self._draw_over(changes=wanted, marks=False)
 
     def show_marks(self, wanted: bool) -> None:
-        """Show or hide the voxels that the marks of the strokes hold."""
+        """Show or hide the voxels that strokes keep inside or outside the mask."""
         self._draw_over(changes=False, marks=wanted)
 
     def _draw_over(self, *, changes: bool, marks: bool) -> None:
-        """Draw changes, marks or nothing over the mask: there is one layer for it."""
+        """Draw changes, marks or nothing on the single layer above the mask."""
         self._measure.wants_changes, self._measure.wants_marks = changes, marks
         self._painting.marks_are_free = not self._measure.is_drawing
         self._marks.clear()
@@ -295,7 +295,7 @@ class RefineFlow(WindowPart):
         self._show_state()
 
     def _show_opened(self) -> None:
-        """Update the page for another mask that can be painted on, or for none."""
+        """Update the page after another mask, or none, was opened for editing."""
         self.show_changes(False)
         if self._editing.live is None:
             self._painting.set_tool(PaintTool.NONE)
@@ -345,7 +345,7 @@ class RefineFlow(WindowPart):
         self._show_next()
 
     def _show_next(self) -> None:
-        """Show the next step; whether the mask is empty is known after it is measured."""
+        """Highlight the next step; only a measurement shows whether the mask is empty."""
         live = self._editing.live
         if live is None:
             return

@@ -1,4 +1,4 @@
-"""Growing to 3-D and tools for the whole mask: jobs whose results become steps."""
+"""Growing in 3-D and whole-mask tools: jobs whose results become steps."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -54,7 +54,7 @@ RemovalJob = Callable[[NDArray[np.uint8], NDArray[np.uint16]], Removal]
 
 
 class Growing(WindowPart):
-    """Runs one job at a time; its result is dropped if the mask changed meanwhile."""
+    """Runs one job at a time; its result is discarded if the mask changed in the meantime."""
 
     busy_changed = Signal()
 
@@ -76,7 +76,7 @@ class Growing(WindowPart):
 
     @property
     def note(self) -> str:
-        """The note on the current step if it was a growth; else ""."""
+        """The note on the current step if it is a growth, otherwise ""."""
         live = self._editing.live
         if live is None or self._noted is None or not live.position:
             return ""
@@ -85,7 +85,7 @@ class Growing(WindowPart):
 
     @property
     def farther_mm(self) -> float | None:
-        """The radius to offer if the current step ended at its limit."""
+        """The larger search radius to offer if the current step reached its limit, or None."""
         live = self._editing.live
         if live is None or self._cut_off is None or not live.position:
             return None
@@ -95,17 +95,17 @@ class Growing(WindowPart):
 
     @property
     def kind(self) -> GrowthKind:
-        """The start of the next growth."""
+        """What the next growth starts from."""
         live = self._editing.live
         return GrowthKind.CLICK if live is None else choose_growth(live)
 
     def _forget_growths(self) -> None:
-        """Drop the data of a closed mask: its job holds the case's images."""
+        """Discard the data of a closed mask, because its job holds the images of the case."""
         self._before = {}
         self._noted = self._cut_off = None
 
     def seed_text(self) -> str:
-        """Return the start of the next growth as text."""
+        """Return a text saying what the next growth starts from."""
         live, kind = self._editing.live, self.kind
         if live is not None and kind is GrowthKind.OUTLINES:
             count = len(outlined_slices(steps_of(live), live.label))
@@ -118,14 +118,14 @@ class Growing(WindowPart):
         return tr("from the pointer") if is_click else tr("from the mask, strokes and outlines")
 
     def set_reach(self, radius_mm: float) -> None:
-        """Set the limit of a region that reached it, for when it is grown again."""
+        """Set the search radius for growing a region again that reached its limit."""
         self._reach_mm = radius_mm
 
     def grow(self) -> None:
-        """Grow the lesion: from outlines alone, from all evidence, or else from a click.
+        """Grow the lesion from outlines alone, from all evidence, or from a click.
 
-        The click is at the pointer. A region that ended at its limit is grown again, up to the
-        reader's new limit.
+        The pointer position counts as the click. A region that reached its limit is grown again up
+        to the reader's new limit.
         """
         live = self._prepare_session()
         if live is None or live.images is None:
@@ -174,7 +174,7 @@ class Growing(WindowPart):
         )
 
     def _grow_again(self, live: EditingSession) -> None:
-        """Grow from mask, marks of all strokes and outlines; the mask may also shrink."""
+        """Grow from the mask, the marks of all strokes and the outlines; the mask may shrink."""
         images, grid, label = live.images, live.grid, live.label
         if images is None:
             return
@@ -194,7 +194,7 @@ class Growing(WindowPart):
         )
 
     def grow_in_box(self, box: Box) -> None:
-        """Grow the brightest part of a box that was drawn around the tumour."""
+        """Grow the brightest part of a box drawn around the tumour."""
         live = self._prepare_session()
         if live is None or live.images is None:
             return
@@ -207,7 +207,7 @@ class Growing(WindowPart):
         )
 
     def grow_mask(self, labels: NDArray[np.uint8]) -> None:
-        """Grow a mask (z, y, x), such as a candidate of the prediction, to the nearby edge."""
+        """Grow a mask (z, y, x), such as a candidate of the prediction, to the nearest edge."""
         live = self._prepare_session()
         if live is None or live.images is None:
             return
@@ -220,7 +220,7 @@ class Growing(WindowPart):
         )
 
     def _prepare_session(self) -> EditingSession | None:
-        """Return the session after ending the current stroke, None and a message if not ready."""
+        """End the current stroke and return the session; report if it is not ready."""
         live = self._editing.live
         if live is None:
             self._notifier.hint(_NO_MASK)
@@ -232,7 +232,7 @@ class Growing(WindowPart):
         return live
 
     def use(self, request: MaskToolRequest) -> None:
-        """Use a tool for the whole mask."""
+        """Apply a tool to the whole mask."""
         live = self._editing.live
         if live is None:
             return
@@ -260,7 +260,7 @@ class Growing(WindowPart):
         )
 
     def remove_part(self, place: Voxel, label: int) -> None:
-        """Remove the part of the mask at a point permanently."""
+        """Remove the component of the mask at a point permanently."""
         live = self._editing.live
         if live is not None:
             find = self._services.remove_part
@@ -272,7 +272,7 @@ class Growing(WindowPart):
             )
 
     def cut(self, line: tuple[Voxel, Voxel], brush: Brush) -> None:
-        """Remove the part that a line on a slice cuts off permanently."""
+        """Permanently remove the part of the mask that a line on a slice cuts off."""
         live = self._editing.live
         if live is not None:
             find, axis = self._services.cut_off, brush.plane_axis
@@ -349,13 +349,13 @@ class Growing(WindowPart):
             self._cut_off = (step, radius_mm, name, job)
 
     def _last_growth(self, live: EditingSession) -> GrownBefore | None:
-        """Return what the previous growth added, here or in an earlier sitting; else None."""
+        """Return what the previous growth added, in this or an earlier sitting, or None."""
         before = self._before.get(live.label)
         is_there = before is not None and any(step is before.step for step in steps_of(live))
         return before if is_there else recall_growth(live)
 
     def _grown_so_far(self) -> tuple[Box, NDArray[np.bool_]] | None:
-        """Return the voxels added by growth, if the mask consists of outlines and growth alone."""
+        """Return the voxels added by growth if the mask consists of outlines and growth only."""
         live = self._editing.live
         before = None if live is None else self._last_growth(live)
         if before is None or self.kind is not GrowthKind.OUTLINES:
@@ -365,7 +365,7 @@ class Growing(WindowPart):
     def _finish_growth(
         self, live: EditingSession, name: str, box: Box, mask: NDArray[np.bool_], grown: Grown
     ) -> Edit | None:
-        """Make the region a step, and keep its notes."""
+        """Turn the region into a step, and keep its notes."""
         self._noted = self._cut_off = None
         notes = "; ".join(grown.notes)
         if not self._editing.mask.apply(name, box, mask):

@@ -1,4 +1,4 @@
-"""The list of steps, newest on top; a click goes to a state. And its memory and messages."""
+"""The list of steps, newest first, with click to return to a state, and the undo memory."""
 
 import logging
 from collections import Counter
@@ -25,7 +25,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _log = logging.getLogger(__name__)
 
 LIMITS_MB: Final = (64, 256, 1024, 4096)
-"""Choices for the memory limit of undo, in MB."""
+"""Choices for the memory limit of undo in MB."""
 
 _USUAL_MB: Final = 256
 _MB: Final = 1 << 20
@@ -34,7 +34,7 @@ _LEAST_LINES: Final = 6
 
 
 class HistoryModel(QAbstractListModel):
-    """The steps from the newest to the start; undone steps are grey."""
+    """List model of the steps from the newest to the start; undone steps are grey."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,9 +42,9 @@ class HistoryModel(QAbstractListModel):
         self._position = 0
 
     def show(self, steps: Sequence[Edit], position: int, start: str) -> None:
-        """Show the steps, of which `position` are applied, above the name of the start mask.
+        """Show the steps, `position` of them applied, above the name of the start mask.
 
-        Unchanged lines are left alone: laying out the whole list again takes 4 ms at each undo.
+        Unchanged rows are kept, because laying out the whole list takes 4 ms at each undo.
         """
         names = [start, *map(_name_step, steps)]
         before, self._position = self._position, position
@@ -64,11 +64,11 @@ class HistoryModel(QAbstractListModel):
         self.endResetModel()
 
     def position_of(self, line: int) -> int:
-        """Return how many steps are applied in the state of a line."""
+        """Return the number of applied steps in the state of a row."""
         return len(self._names) - 1 - line
 
     def rowCount(self, parent: QModelIndex | QPersistentModelIndex | None = None) -> int:
-        """Return the number of lines."""
+        """Return the number of rows."""
         return 0 if parent is not None and parent.isValid() else len(self._names)
 
     def data(
@@ -76,7 +76,7 @@ class HistoryModel(QAbstractListModel):
         index: QModelIndex | QPersistentModelIndex,
         role: int = Qt.ItemDataRole.DisplayRole,
     ) -> Any:
-        """Return a line's text, such as "9 erase 6 mm", its tooltip or its colour."""
+        """Return the text of a row, such as "9 erase 6 mm", its tooltip or its colour."""
         number = self.position_of(index.row())
         name = self._names[number]
         if role == Qt.ItemDataRole.DisplayRole:
@@ -91,14 +91,15 @@ class HistoryModel(QAbstractListModel):
         return None
 
     def flags(self, index: QModelIndex | QPersistentModelIndex) -> Qt.ItemFlag:
-        """Return the item flags of a line."""
+        """Return the item flags of a row."""
         return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
 
 
 class HistoryList(QWidget):
-    """The list with Redo and the memory of undo; the page places `undo`.
+    """The list with the Redo button and the undo memory; the page places `undo`.
 
-    `position_wanted` carries how many steps to apply, `limit_wanted` megabytes.
+    The signal `position_wanted` carries the number of steps to apply, `limit_wanted` a limit in
+    megabytes.
     """
 
     position_wanted = Signal(int)
@@ -140,17 +141,17 @@ class HistoryList(QWidget):
 
     @property
     def limit_mb(self) -> int:
-        """The chosen limit in megabytes."""
+        """The selected limit in megabytes."""
         return int(self.limit.currentData())
 
     def set_limit(self, megabytes: int) -> None:
-        """Choose one of `LIMITS_MB` without emitting a signal."""
+        """Select one of `LIMITS_MB` without emitting a signal."""
         self.limit.blockSignals(True)
         self.limit.setCurrentIndex(LIMITS_MB.index(megabytes))
         self.limit.blockSignals(False)
 
     def show_memory(self, megabytes: float | None) -> None:
-        """Show how much memory undo uses; None while no mask is edited."""
+        """Show how much memory undo uses; None if no mask is being edited."""
         self.memory.setText(
             "" if megabytes is None else tr("undo uses {megabytes:.0f} MB of", megabytes=megabytes)
         )
@@ -158,7 +159,7 @@ class HistoryList(QWidget):
     def show_steps(
         self, steps: Sequence[Edit], position: int, start: str, *, can_undo: bool, can_redo: bool
     ) -> None:
-        """Show the steps and mark the displayed state."""
+        """Show the steps, and highlight the displayed state."""
         self.model.show(steps, position, start)
         here = self.model.index(len(steps) - position, 0)
         self.view.setCurrentIndex(here)
@@ -185,9 +186,9 @@ class HistoryList(QWidget):
 
 
 def _name_step(step: Edit) -> str:
-    """Return a step's name, with a note if it changed no voxel, because a click shows no change.
+    """Return the name of a step, with a note if the step changed no voxel.
 
-    Undo and Redo skip such steps.
+    Undo and Redo skip steps without changes.
     """
     name = step.name
     if step.label > 1:
@@ -196,20 +197,20 @@ def _name_step(step: Edit) -> str:
 
 
 class StepWords:
-    """Describes the last action on a session's history: undone, redone, or lost to redo."""
+    """Describes the latest change of a session's history: undone, redone or discarded steps."""
 
     def __init__(self) -> None:
         self._steps: Sequence[Edit] = ()
         self._position = 0
 
     def begin(self, live: EditingSession | None) -> None:
-        """Start with the current history."""
+        """Start with the current history of a session."""
         self._steps, self._position = ((), 0) if live is None else (live.steps, live.position)
 
     def follow(self, live: EditingSession) -> tuple[str, str]:
-        """Return what was undone or redone since the last call, and which steps redo has lost.
+        """Return texts on steps undone or redone since the last call, and on discarded redo steps.
 
-        Both are "" if there was no such step.
+        A text is "" if there was no such step.
         """
         before, start = self._steps, self._position
         self.begin(live)
@@ -227,7 +228,7 @@ class StepWords:
 
 
 def _describe_jump(steps: Sequence[Edit], start: int, stop: int) -> str:
-    """Return the effect of going from one row to another; "" for the same row."""
+    """Return a text on the change from one row to another, or "" for the same row."""
     if abs(stop - start) > 1 and not _is_one_act(steps[min(start, stop) : max(start, stop)]):
         name = steps[stop - 1].name if stop else tr("the start")
         return tr("At row {row} of {rows}: {name}.", row=stop, rows=len(steps), name=name)
@@ -242,7 +243,7 @@ def _describe_jump(steps: Sequence[Edit], start: int, stop: int) -> str:
 
 
 def _is_one_act(steps: Sequence[Edit]) -> bool:
-    """Return whether at most one of these steps changed a voxel: Undo and Redo skip the others."""
+    """Return whether at most one of these steps changed voxels; Undo and Redo skip the others."""
     return sum(bool(step.changed_voxels) for step in steps) <= 1
 
 
@@ -255,7 +256,7 @@ def _describe_redo(steps: Sequence[Edit], row: int) -> str:
 
 
 def _describe_lost(lost: Sequence[Edit], label: int) -> str:
-    """Return which undone steps of other lesions than `label` are lost."""
+    """Return a text on the discarded undone steps of lesions other than `label`."""
     others = Counter(
         step.label
         for step in lost
@@ -279,9 +280,9 @@ def _describe_lost(lost: Sequence[Edit], label: int) -> str:
 
 
 class UndoMemory(WindowPart):
-    """Connects the list of steps, the session's history and the preferences.
+    """Connects the list of steps with the session's history and the preferences.
 
-    Steps beyond the limit are not lost: they are read back from the journal.
+    Steps beyond the memory limit are not lost, because they can be read from the journal.
     """
 
     def __init__(self, context: WindowContext, history: HistoryList, editing: Editing) -> None:
@@ -316,7 +317,7 @@ class UndoMemory(WindowPart):
 
 
 def offer_text(recovered: RecoveredWork) -> str:
-    """Return the recovered steps with the local time: "Recovered 12 steps from 14:02:"."""
+    """Return a text on recovered steps, such as "Recovered 12 steps from 14:02:"."""
     some = tr_n(
         "{n} step",
         "{n} steps",

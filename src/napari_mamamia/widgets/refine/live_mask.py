@@ -1,7 +1,7 @@
-"""The reader's mask during editing: a session's buffer on its layer, redrawn where it changed.
+"""The reader's mask during editing: a session's buffer, redrawn on its layer after changes.
 
-A user may paint on the layer with napari's own tools, replace its data, or delete it: painting
-becomes a step of the session, and a layer that no longer fits is repaired with a message.
+The user may paint on the layer with napari's own tools, replace its data, or delete it. Painting
+becomes a step of the session; a layer that no longer fits is repaired with a message.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ _ADOPTED: Final = tr("The new data of your mask's layer became one step; Undo re
 
 
 class LiveMask(WindowPart):
-    """One editing session on one layer. `stepped` reports a step made, undone or redone."""
+    """An editing session on a layer; `stepped` reports that a step was made, undone or redone."""
 
     stepped = Signal()
 
@@ -71,23 +71,23 @@ class LiveMask(WindowPart):
 
     @property
     def layer(self) -> Any | None:
-        """The layer of the edited mask, None if there is none."""
+        """The layer of the edited mask, or None if there is none."""
         return None if self.live is None else self._scene.layer(Role.REFINED)
 
     @property
     def followed(self) -> Any | None:
-        """The layer whose events are connected; a user may have just deleted it."""
+        """The layer whose events are connected, which the user may have just deleted."""
         return self._layer
 
     def begin(self, live: EditingSession, tag: LayerTag) -> None:
-        """Edit with `live`; the layer of the refined mask shows its buffer."""
+        """Edit with the session `live`; the layer of the refined mask shows its buffer."""
         self.end()
         self.live, self.tag = live, tag
         self.strokes.begin(live)
         self.follow()
 
     def end(self) -> None:
-        """Close the session; its buffer is not changed."""
+        """Close the session without changing its buffer."""
         self.strokes.leave()
         self._look.stop()
         # A jump that is still being gathered belongs to the session that ends here.
@@ -107,7 +107,7 @@ class LiveMask(WindowPart):
         layer.events.data.connect(self._on_data)
 
     def repair_layer(self) -> None:
-        """Make sure that the layer shows the session's buffer, before a stroke."""
+        """Make sure before a stroke that the layer shows the session's buffer."""
         live, tag = self.live, self.tag
         if live is None or tag is None:
             return
@@ -125,7 +125,7 @@ class LiveMask(WindowPart):
             self.stepped.emit()
 
     def notice(self) -> None:
-        """Record changes from outside the session as a step."""
+        """Record changes made outside the session as a step."""
         self._look.stop()
         self.strokes.finish()
         live = self.live
@@ -147,17 +147,17 @@ class LiveMask(WindowPart):
         self.strokes.drag(place)
 
     def end_stroke(self) -> None:
-        """End the stroke, which becomes a step: at once, or when it is settled."""
+        """End the stroke; it becomes a step at once, or when its result is ready."""
         self.strokes.end()
 
     def release(self) -> None:
-        """End the current stroke at once, after all strokes drawn before it."""
+        """End the current stroke at once, after all earlier strokes."""
         self.strokes.finish()
         if self.live is not None and self.live.is_painting:
             self._show_step(self.live.release())
 
     def abandon(self) -> None:
-        """Drop the current stroke."""
+        """Discard the current stroke."""
         self.strokes.drop()
 
     def apply(
@@ -170,9 +170,9 @@ class LiveMask(WindowPart):
         label: int | None = None,
         holds: bool = False,
     ) -> bool:
-        """Set the label to `mask` inside `box`; return whether that changed anything.
+        """Set the label to `mask` inside `box`; return whether this changed any voxel.
 
-        With `holds` the reader means each voxel that changes.
+        With `holds`, changed voxels keep their new value in later strokes and growth.
         """
         if self.live is None:
             return False
@@ -184,7 +184,7 @@ class LiveMask(WindowPart):
         return step is not None
 
     def forget_marks(self) -> None:
-        """Remove all marks of the lesion; its mask stays."""
+        """Remove all marks of the lesion without changing its mask."""
         if self.live is None:
             return
         self.release()
@@ -198,14 +198,14 @@ class LiveMask(WindowPart):
         self._turn_history("Undoing", lambda live: live.undo(live.label))
 
     def redo(self) -> None:
-        """Redo the undone step of the current lesion."""
+        """Redo the last undone step of the current lesion."""
         self._turn_history("Redoing", lambda live: live.redo(live.label))
 
     def go_to(self, position: int) -> None:
         """Jump to the state after `position` steps.
 
-        A long jump is gathered in portions, while the mask stays as it is; another click or action
-        meanwhile cancels it.
+        A long jump is prepared in portions while the mask stays unchanged; another click or action
+        cancels the jump.
         """
         live = self.live
         if live is None:
@@ -270,13 +270,13 @@ class LiveMask(WindowPart):
         self.stepped.emit()
 
     def _forget_naparis(self) -> None:
-        """Clear napari's own undo steps: they would restore voxels from before ours."""
+        """Clear napari's own undo history, which would restore outdated voxels."""
         layer = self.layer
         if layer is not None and has_history(layer):
             forget_history(layer)
 
     def _adopt_layer(self, layer: Any, live: EditingSession) -> bool:
-        """Use new data of the same size; False if they are no mask of the case."""
+        """Use new layer data of the same size; return False if they cannot be a mask."""
         try:
             return adopt_layer(live, array_of(layer))
         except GridMismatchError:
@@ -295,14 +295,14 @@ class LiveMask(WindowPart):
         self._layer = None
 
     def _on_paint(self, _event: Any) -> None:
-        """Check in the next iteration: a single call emits the event before it paints."""
+        """Check in the next iteration, because napari emits the event before it paints."""
         self._look.start(0)
 
     def _notice_safely(self) -> None:
         self._report_failure(outcome_of(self.notice), tr("Recording what was painted with napari"))
 
     def _on_redraw(self, _event: Any) -> None:
-        """Check a little later: napari's undo has no event of its own."""
+        """Check a little later, because napari has no event for its undo."""
         if self._layer is not None and has_history(self._layer):
             self._look.start(_LOOK_AFTER_MS)
 
@@ -315,7 +315,7 @@ class LiveMask(WindowPart):
 
 
 def _gather_jump(way: GatheredJump) -> bool:
-    """Gather a jump for some ms; return whether it is complete."""
+    """Prepare a jump for some ms; return whether it is complete."""
     clock = QElapsedTimer()
     clock.start()
     while way.gather():

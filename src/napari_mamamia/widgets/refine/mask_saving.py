@@ -1,9 +1,9 @@
-"""Masks of the open case and their files: the reader's is saved, a newer prediction is read.
+"""Saving the reader's mask of the open case, and loading newer predictions.
 
-The mask is saved automatically, on request, before another case and before the window closes; each
-step is in the journal before that, see `services.refine.edit_case`. Predict all, a command in a
-terminal or another window may have written a prediction meanwhile. A mask in a review, an unsaved
-mask, and a mask that the user removed are left as they are.
+The mask is saved automatically, on request, before another case is opened and before the window
+closes. Each step is recorded in the journal even earlier, see `services.refine.edit_case`. A
+prediction may have been written by "Predict all", a terminal command or another window. Masks in a
+review, unsaved masks, and masks that the user removed are not replaced.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ _NO_WORKSPACE: Final = tr(
 
 
 class MaskSaving(WindowPart):
-    """Saves the open mask. `state_changed` reports a new `state`."""
+    """Saves the open mask; `state_changed` reports a new `state`."""
 
     state_changed = Signal()
 
@@ -62,7 +62,7 @@ class MaskSaving(WindowPart):
 
     @property
     def state(self) -> SaveState:
-        """The save state of the edited mask."""
+        """The saved state of the edited mask."""
         return self._track.state
 
     @property
@@ -72,7 +72,7 @@ class MaskSaving(WindowPart):
 
     @property
     def text(self) -> str:
-        """Return the saved state of mask and journal as text."""
+        """Return a text on the saved state of the mask and its journal."""
         return self._track.text(self._journal_text())
 
     @property
@@ -82,7 +82,7 @@ class MaskSaving(WindowPart):
 
     @property
     def is_failing(self) -> bool:
-        """Whether the mask or its journal cannot be written at the moment."""
+        """Whether writing the mask or its journal currently fails."""
         problem = self.open.problem if self.open else ""
         return self.state is SaveState.FAILED or bool(problem)
 
@@ -96,7 +96,7 @@ class MaskSaving(WindowPart):
     # ----------------------------------------------------------------- following
 
     def begin(self, opened: OpenEditing, context: CaseContext | None) -> None:
-        """Save this mask from now on; `context` names the files of its case."""
+        """Save this mask from now on; `context` determines the files of its case."""
         self.open, self._case_context, self._said = opened, context, ""
         live = opened.session
         is_saved = opened.is_as_saved and opened.recovered is None
@@ -111,7 +111,7 @@ class MaskSaving(WindowPart):
         self._track.leave()
 
     def take_reader(self, reader: str) -> None:
-        """Save the mask under another name from now on; the file under the previous name stays."""
+        """Save the mask under another reader name from now on; the previous file is kept."""
         if self.open is not None:
             self.open.reader, self.open.saved, self._said = reader, None, ""
 
@@ -127,7 +127,7 @@ class MaskSaving(WindowPart):
         self.state_changed.emit()
 
     def look(self) -> None:
-        """Record a current stroke and napari's painting; update the state."""
+        """Record a current stroke and napari's painting, and update the state."""
         self._mask.release()
         self._mask.notice()
         if self.open is not None:
@@ -136,7 +136,7 @@ class MaskSaving(WindowPart):
     # -------------------------------------------------------------------- saving
 
     def save(self, then: Callable[[bool], None] | None = None) -> None:
-        """Save the mask; `then` is called with whether no change is left unsaved."""
+        """Save the mask, then call `then` with whether all changes are saved."""
         if then is not None:
             self._after_save.append(then)
         if self._jobs.is_running("save"):
@@ -166,7 +166,7 @@ class MaskSaving(WindowPart):
         )
 
     def save_if_needed(self, then: Callable[[bool], None]) -> None:
-        """Save first if there are unsaved changes, then call `then` with whether all is on disk."""
+        """Save unsaved changes, then call `then` with whether everything is on disk."""
         self.look()
         if self.is_dirty:
             self.save(then)
@@ -174,7 +174,7 @@ class MaskSaving(WindowPart):
             then(True)
 
     def save_if_new(self, then: Callable[[bool], None]) -> None:
-        """Save anything not on disk, even an untouched copy, then call `then` as `save` does."""
+        """Save anything not on disk, even an unchanged copy, then call `then` as `save` does."""
         self.look()
         if self.is_dirty or self.state is SaveState.NEW:
             self.save(then)
@@ -182,7 +182,7 @@ class MaskSaving(WindowPart):
             then(True)
 
     def save_now(self) -> bool:
-        """Save in this thread, because the window closes; return False if changes stay unsaved."""
+        """Save in this thread when the window closes; return False if changes stay unsaved."""
         # The window closes in this very event: the queued result of the saving thread would come
         # too late.
         self._jobs.finish("save", _LONGEST_WAIT_S)
@@ -258,12 +258,12 @@ class MaskSaving(WindowPart):
 
 _LANE: Final = "refresh"
 _WRITERS: Final = ("predict all", "import run")
-"""Lanes of jobs that may have written a prediction of the open case."""
+"""Job lanes that may write a prediction of the open case."""
 _NOT_SHOWN: Final = tr("A newer prediction is not shown: {}")
 
 
 class MaskRefresh(WindowPart):
-    """Checks for a newer prediction when such a job has ended, and whenever `look` is called."""
+    """Checks for a newer prediction after such a job has ended, and when `look` is called."""
 
     def __init__(self, context: WindowContext) -> None:
         super().__init__(context)
@@ -298,7 +298,7 @@ class MaskRefresh(WindowPart):
     # -------------------------------------------------------------------- inner
 
     def _is_busy(self) -> bool:
-        """Return whether a prediction is about to be shown, or the shown one is no file."""
+        """Return whether a prediction is about to be shown, or the displayed one has no file."""
         mask = self._session.mask(Role.PREDICTION)
         is_other = mask is not None and mask.file is None
         return is_other or any(map(self._jobs.is_running, ("predict", "open", "review")))

@@ -1,4 +1,4 @@
-"""The save state of the edited mask, as one value and as text."""
+"""The saved state of the edited mask, as a value and as text."""
 
 import time
 from enum import StrEnum
@@ -10,7 +10,7 @@ from napari_mamamia.smartpaint.session.session import EditingSession
 
 
 class SaveState(StrEnum):
-    """The save state of the edited mask."""
+    """The saved state of the edited mask."""
 
     NONE = "none"
     NEW = "new"
@@ -21,13 +21,13 @@ class SaveState(StrEnum):
 
 
 Mark = tuple[int, Edit | None]
-"""A session's position in its history: the number of applied steps, and the last of them."""
+"""A position in a session's history: number of applied steps, and the last of them."""
 
 _NOWHERE: Final[Mark] = (-1, None)
 
 
 class SaveTrack:
-    """Tracks one session: the mask is saved if the session is at its position of the last save."""
+    """Tracks whether a session is at the position of its last save."""
 
     def __init__(self) -> None:
         self.state = SaveState.NONE
@@ -36,7 +36,7 @@ class SaveTrack:
         self._saved_at: float | None = None
 
     def begin(self, live: EditingSession, *, is_saved: bool) -> None:
-        """Track a session that was just opened; `is_saved` tells that the disk has this mask."""
+        """Track a newly opened session; `is_saved` says that the mask on disk is equal."""
         here = mark_of(live)
         self._on_disk = here if is_saved else _NOWHERE
         self._begun = here if not is_saved and here[0] == 0 else _NOWHERE
@@ -50,7 +50,7 @@ class SaveTrack:
         self._on_disk = self._begun = _NOWHERE
 
     def look(self, live: EditingSession) -> None:
-        """Update the state from the session's position: an undo can restore the saved mask."""
+        """Update the state from the session's position; an undo may return to the saved mask."""
         if self.state is SaveState.SAVING:
             return
         here = mark_of(live)
@@ -62,19 +62,19 @@ class SaveTrack:
             self.state = SaveState.UNSAVED
 
     def start_saving(self, live: EditingSession) -> Mark:
-        """Note that the mask is being saved; return the session's position."""
+        """Record that saving has started; return the session's position."""
         self.state = SaveState.SAVING
         return mark_of(live)
 
     def saved(self, mark: Mark, live: EditingSession) -> None:
-        """Note that the mask at `mark` is on disk."""
+        """Record that the mask at position `mark` is on disk."""
         self._saved_at = time.monotonic()
         self._on_disk, self._begun = mark, _NOWHERE
         self.state = SaveState.UNSAVED
         self.look(live)
 
     def failed(self) -> None:
-        """Note that saving failed."""
+        """Record that saving failed."""
         self.state = SaveState.FAILED
 
     @property
@@ -83,7 +83,7 @@ class SaveTrack:
         return self.state in (SaveState.UNSAVED, SaveState.SAVING, SaveState.FAILED)
 
     def text(self, journal: str) -> str:
-        """Return the state as text; `journal` tells what happens to unsaved strokes."""
+        """Return the state as text; `journal` describes what happens to unsaved strokes."""
         journal_note = f" · {journal}" if journal else ""
         return {
             SaveState.NONE: "",

@@ -1,4 +1,4 @@
-"""Jobs that follow the edited mask: noise of its image, numbers, changes."""
+"""Jobs that follow the edited mask: image noise, measurements, changed voxels."""
 
 from dataclasses import replace
 from typing import Final
@@ -23,12 +23,12 @@ from napari_mamamia.widgets.viewer.marks import Marks
 
 _LANES: Final = ("features", "numbers", "changes")
 _ROW_MS: Final = 100
-"""Steps nearer together than this are a series, such as undos while the keys are held down."""
+"""Maximum time in ms between steps of a series, such as undos while a key is held."""
 _AFTER_ROW_MS: Final = 60
 
 
 class RefineMeasure(WindowPart):
-    """Measures the images and the mask; `numbers` carries `ShownNumbers`."""
+    """Measures the images and the mask; the signal `numbers` carries `ShownNumbers`."""
 
     numbers = Signal(object)
     images_ready = Signal()
@@ -51,17 +51,17 @@ class RefineMeasure(WindowPart):
 
     @property
     def images(self) -> FeatureImages | None:
-        """The images that SmartPaint compares; None before they are measured."""
+        """The images that SmartPaint compares, or None before they are measured."""
         live = self._editing.live
         return None if live is None else live.images
 
     @property
     def is_drawing(self) -> bool:
-        """Whether changes or marks are drawn over the mask."""
+        """Whether changes or marks are drawn above the mask."""
         return self.wants_changes or self.wants_marks
 
     def begin(self) -> None:
-        """Measure the opened mask, or reset if there is none."""
+        """Measure the opened mask, or reset everything if there is none."""
         live = self._editing.live
         if live is self._of:
             self.measure_images()
@@ -78,7 +78,7 @@ class RefineMeasure(WindowPart):
             self._measure_start(live.start_labels)
 
     def measure_images(self) -> None:
-        """Measure the noise of the images that SmartPaint compares, once all phases are read."""
+        """Measure the noise of the images that SmartPaint compares, after all phases are read."""
         live, case = self._editing.live, self._session.case
         if live is None or case is None or not case.is_loaded or live.images is not None:
             return
@@ -104,16 +104,16 @@ class RefineMeasure(WindowPart):
         )
 
     def measure_label(self) -> None:
-        """Measure start and mask again, because another structure or lesion is painted."""
+        """Measure start and current mask again for another structure or lesion."""
         live = self._editing.live
         if live is not None and live is self._of:
             self._show_numbers(ShownNumbers(None, None, self.shown.reference))
             self._measure_start(live.start_labels)
 
     def measure_later(self) -> None:
-        """Measure after this step; in a series of steps only after the last one.
+        """Measure after this step; in a series of steps, only after the last one.
 
-        The measuring thread would delay each undo of a series by some 10 ms.
+        Otherwise the measuring thread would delay each undo of a series by about 10 ms.
         """
         is_row = self._since_step.isValid() and self._since_step.elapsed() < _ROW_MS
         self._since_step.start()
@@ -149,7 +149,7 @@ class RefineMeasure(WindowPart):
         self.show_changes()
 
     def show_changes(self) -> None:
-        """Draw the voxels added and removed since the start, or the held voxels, as chosen."""
+        """Draw the voxels changed since the start, or the voxels held by marks."""
         live = self._editing.live
         if live is not None and self.wants_marks:
             box, inside, outside = held_voxels(live)
@@ -173,7 +173,7 @@ class RefineMeasure(WindowPart):
         )
 
     def _count_anew(self) -> None:
-        """Measure again if other labels of the reference count now, as on the page Score."""
+        """Measure again if the Score page counts other labels of the reference as tumour."""
         live = self._editing.live
         if live is None or live is not self._of or self._counting == self._session.counting:
             return
@@ -217,7 +217,7 @@ class RefineMeasure(WindowPart):
 
 
 def images_text(images: FeatureImages | None, *, is_reading: bool) -> str:
-    """Return the images that SmartPaint compares, with their phases, and missing ones."""
+    """Return a text on the images that SmartPaint compares, their phases, and missing images."""
     if images is None:
         return (
             tr("Phases are still being read: SmartPaint works after that, Sphere works now")

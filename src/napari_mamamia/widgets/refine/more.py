@@ -1,6 +1,7 @@
-"""The fold "More tools" of the page Refine: rarely used tools under headings.
+"""The "More tools" section of the Refine page: rarely used tools under headings.
 
-Its own parts are more ways to grow, and tools for the whole mask, each one undoable step.
+The section contains further ways to grow, and tools for the whole mask; each use is a step that can
+be undone.
 """
 
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ class MaskTool(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MaskToolRequest:
-    """A tool and its amount: mm3 for `REMOVE_SMALL`, mm for `MARGIN` and `SMOOTH`, else 0."""
+    """A tool and its amount in mm3 (`REMOVE_SMALL`), in mm (`MARGIN`, `SMOOTH`), or 0."""
 
     tool: MaskTool
     amount: float = 0.0
@@ -56,10 +57,11 @@ Parts = Sequence[tuple[str, QWidget]]
 
 
 class RefineMore(QWidget):
-    """The fold; `tool_wanted` carries a `MaskToolRequest`.
+    """The "More tools" section; `tool_wanted` carries a `MaskToolRequest`.
 
-    `box_wanted` reports that a box to grow in should be drawn, or not any more; `prediction_wanted`
-    requests growth of the prediction; `folded` reports that the content was shown or hidden.
+    The signal `box_wanted` carries whether the user wants to draw a box for growing;
+    `prediction_wanted` requests to grow the prediction; `folded` reports that the content was shown
+    or hidden.
 
     Parameters
     ----------
@@ -103,13 +105,13 @@ class RefineMore(QWidget):
         return bool(self._content.isHidden())
 
     def set_busy(self, busy: bool) -> None:
-        """Disable the tools while one of them runs."""
+        """Disable the tools while a tool is running."""
         for control in self._buttons:
             control.setEnabled(not busy)
         self._show_prediction()
 
     def set_asking(self, asking: bool) -> None:
-        """Show whether the image waits for a box."""
+        """Show whether a box is expected on the image."""
         self.in_box.setChecked(asking)
 
     def set_prediction(self, there: bool) -> None:

@@ -1,4 +1,4 @@
-"""All mouse tools on the image, including napari's own brush; one is active at a time."""
+"""All mouse tools on the image, including napari's own brush; at most one is active."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -22,12 +22,12 @@ from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.prompts import PromptTool
 
 TOOL_OVERLAY: Final = "mamamia_tool"
-"""The name of the text overlay on each view's canvas."""
+"""The name of the text overlay on the canvas of each view."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSign:
-    """The text on the image, its colour, and why the tool does nothing there."""
+    """The text about the active tool on the image, its colour, and why the tool is disabled."""
 
     text: str
     colour: str = MASK_COLOURS["prediction"]
@@ -35,7 +35,7 @@ class ToolSign:
 
 
 def paint_sign(state: RefineState, *, paused: bool = False, problem: str = "") -> ToolSign:
-    """Return the sign of a tool of page Refine; the brush is the one that a press paints with.
+    """Return the sign of a Refine tool; `state` has the brush that a press paints with.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def _list_parts(tool: PaintTool, brush: Brush) -> tuple[str, ...]:
 
 
 class ToolSigns(QObject):
-    """Writes the sign of the active tool on every view; `problem_changed` carries why it is idle.
+    """Shows the sign of the active tool in every view; `problem_changed` carries its problem.
 
     Parameters
     ----------
@@ -131,10 +131,10 @@ _SIZED: Final = ("paint", "erase")
 
 
 class NapariPaint(WindowPart):
-    """Synchronises the mode of the mask's layer with the active tool.
+    """Synchronises the mode of the mask layer with the active tool.
 
-    napari paints without asking, so that its tools are turned off where a press would hit another
-    voxel than the displayed one; our tools refuse the press instead.
+    napari's tools do not check the position. They are turned off if a press would hit a voxel other
+    than the displayed one; our own tools ignore the press instead.
     """
 
     sign_changed = Signal()
@@ -152,7 +152,7 @@ class NapariPaint(WindowPart):
         aim.changed.connect(self._timer.start)
 
     def sign(self, _view: Any) -> ToolSign:
-        """Return the text on the image: tool, action, and width."""
+        """Return the text on the image: tool, action and brush size."""
         layer = self._scene.layer(Role.REFINED)
         mode = self._active_tool.mode_of(OWNER)
         if layer is None or not mode:
@@ -184,14 +184,14 @@ class NapariPaint(WindowPart):
         return "" if layer is None else str(layer.mode)
 
     def _follow_tool(self) -> None:
-        """Turn napari's tool off together with the active tool."""
+        """Turn napari's tool off when the active tool is turned off."""
         if not self._active_tool.mode_of(OWNER) and self._read_mode() in _NAMES:
             layer = self._scene.layer(Role.REFINED)
             if layer is not None:
                 layer.mode = _AT_REST
 
     def _check_aim(self) -> None:
-        """Turn the tool off if it would paint hidden voxels, and report why."""
+        """Turn the tool off if it would paint hidden voxels, and report the reason."""
         problem = self._aim.problem_in(self._scene.viewer)
         if self._active_tool.mode_of(OWNER) and problem:
             self._active_tool.turn_off(OWNER)
@@ -199,7 +199,7 @@ class NapariPaint(WindowPart):
 
 
 class MouseTools(WindowPart):
-    """Creates the active-tool state and its tools; closing a case turns the tool off.
+    """Creates the active-tool state and the tools; closing a case turns the tool off.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ class MouseTools(WindowPart):
             tool.setParent(self)
 
     def attach(self, viewer: Any) -> None:
-        """Enable the mouse tools in another view of the case."""
+        """Also enable the mouse tools in this view of the case."""
         self.painting.attach(viewer)
         self.drawing.attach(viewer)
         self.aim.attach(viewer)
@@ -259,7 +259,7 @@ class MouseTools(WindowPart):
         return paint_sign(painting.pressed, paused=painting.is_paused, problem=problem)
 
     def _on_case(self) -> None:
-        """Turn the tool off with its case; the same case with more phases keeps it."""
+        """Turn the tool off with its case, but not when more phases of the case arrive."""
         case = self._session.case
         signal = None if case is None else case.signal
         if signal is not self._known:

@@ -1,4 +1,4 @@
-"""The live numbers of page Refine: start and current mask, against a reference."""
+"""Live measurements of the Refine page: start and current mask against a reference."""
 
 from dataclasses import dataclass
 from math import isnan
@@ -18,9 +18,9 @@ _MM3_PER_ML: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class ShownNumbers:
-    """The numbers of the start mask, the current mask and the reference; None if not yet known.
+    """Measurements of the start mask, the current mask and the reference; None if unknown.
 
-    `grid_warning` tells that mm and ml are invalid, "" if they are valid.
+    `grid_warning` says that mm and ml are invalid; "" if they are valid.
     """
 
     start: MaskNumbers | None
@@ -46,7 +46,7 @@ _ROWS: Final = (
 
 
 def number_text(name: str, value: float) -> str:
-    """Return a number with its unit; "–" if it is undefined.
+    """Return a measurement with its unit, or "–" if it is undefined.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def number_text(name: str, value: float) -> str:
 
 
 class RefineNumbers(QWidget):
-    """A small table: rows are numbers, columns start, current mask and reference."""
+    """Table with a row for each measurement, and columns for start, current and reference."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,12 +96,12 @@ class RefineNumbers(QWidget):
         self.show_numbers(ShownNumbers(None, None))
 
     def set_blind(self, text: str) -> None:
-        """Show what is hidden here; "" if nothing is."""
+        """Show what is hidden in this reading; "" if nothing is hidden."""
         self._blind = text
         self.show_numbers(ShownNumbers(None, None))
 
     def show_numbers(self, numbers: ShownNumbers) -> None:
-        """Show the known numbers; an unknown one is a dash with its reason as tooltip."""
+        """Show the measurements; an unknown value is a dash with the reason as tooltip."""
         against = "" if numbers.now is None else numbers.now.against
         title = tr("Against {against}", against=against) if against else "Numbers"
         title = self._blind or (title if numbers.reference else tr("No reference"))

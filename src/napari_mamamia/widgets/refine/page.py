@@ -1,4 +1,4 @@
-"""Page Refine: start, paint, grow, check and accept the reader's own mask."""
+"""The Refine page: start, paint, grow, check and accept the reader's own mask."""
 
 from collections.abc import Sequence
 
@@ -31,12 +31,12 @@ from napari_mamamia.widgets.refine.tools import RefineTools
 
 
 class RefinePage(Page):
-    """The page with start, tools, numbers, history and saving.
+    """The page with start, tools, measurements, history and saving.
 
-    `start_wanted` carries the role to start from, None for an empty mask; `take_over_wanted`
-    whether recovered strokes are kept; `changes_wanted` and `compare_wanted` a bool;
-    `protocol_wanted` requests a protocol file; `marks_wanted` carries whether marks are shown;
-    `forget_wanted` requests to remove them, `lesion_wanted` another lesion.
+    The signal `start_wanted` carries the role to start from, or None for an empty mask;
+    `take_over_wanted` carries whether to keep recovered strokes. `changes_wanted`, `compare_wanted`
+    and `marks_wanted` carry whether to show changes, the start mask and marks. `protocol_wanted`
+    requests a protocol file, `forget_wanted` to remove all marks, `lesion_wanted` another lesion.
     """
 
     start_wanted = Signal(object)
@@ -88,14 +88,14 @@ class RefinePage(Page):
     # ------------------------------------------------------------- for the dock
 
     def show_sources(self, roles: Sequence[Role]) -> None:
-        """Offer the masks that the own mask can be copied from."""
+        """Offer the masks from which the own mask can be copied."""
         self.from_prediction.setEnabled(Role.PREDICTION in roles)
         self.from_reference.setEnabled(Role.REFERENCE in roles)
         self._roles = tuple(roles)
         self._mark_next()
 
     def set_blind(self, blinding: Blinding) -> None:
-        """Hide the buttons to start from, or compare with, hidden masks."""
+        """Hide the buttons for starting from or comparing with hidden masks."""
         self.from_reference.setHidden(blinding.hides(Hidden.REFERENCE))
         self.from_prediction.setHidden(blinding.hides(Hidden.MODEL))
         is_hidden = blinding.hides(Hidden.REFERENCE) or blinding.hides(Hidden.NUMBERS)
@@ -118,7 +118,7 @@ class RefinePage(Page):
         self._offer.setVisible(bool(text))
 
     def show_protocol(self, text: str, checklist: Sequence[str]) -> None:
-        """Show the protocol's name, the time used, and its checklist."""
+        """Show the name of the protocol, the time used, and the checklist."""
         lines = "".join(f"<br>☐ {point}" for point in checklist)
         self.protocol.setText(f"{text}{lines}" if text else "")
         self.protocol.setVisible(bool(text))
@@ -135,20 +135,20 @@ class RefinePage(Page):
         set_primary(self.accept, step is NextStep.ACCEPT)
 
     def set_comparing(self, comparing: bool, *, changes: bool) -> None:
-        """Show which comparison with the start mask is on screen."""
+        """Show which comparison with the start mask is displayed."""
         self.compare.setDown(comparing)
         self.changes.setChecked(changes)
         self.changes_legend.setVisible(changes)
 
     def show_marks(self, *, shown: bool) -> None:
-        """Show whether marks are drawn, and what their colours mean."""
+        """Show whether marks are drawn, and the meaning of their colours."""
         self.marks.setChecked(shown)
         self.marks_legend.setVisible(shown)
 
     # -------------------------------------------------------------------- inner
 
     def _mark_next(self) -> None:
-        """Highlight the copy of the prediction, or else of the reference, as the next step."""
+        """Highlight copying the prediction, or else the reference, as the next step."""
         first = next((r for r in (Role.PREDICTION, Role.REFERENCE) if r in self._roles), None)
         set_primary(self.from_prediction, not self._has_mask and first is Role.PREDICTION)
         set_primary(self.from_reference, not self._has_mask and first is Role.REFERENCE)
@@ -301,7 +301,7 @@ class RefinePage(Page):
         return self._start
 
     def _show_start(self) -> None:
-        """Show the start buttons if there is no mask, otherwise only with the fold."""
+        """Show the start buttons if there is no mask; otherwise show them with the fold only."""
         self._start.setVisible(not self._has_mask or not self.more.is_folded)
 
     def _make_question(self) -> QWidget:
@@ -335,7 +335,7 @@ class RefinePage(Page):
 
 
 def _make_legend(kinds: Sequence[str], words: str) -> str:
-    """Return squares in the colours of marks, each with its text; {} stands for the kind."""
+    """Return colour squares of marks with texts; {} in `words` stands for the kind."""
     return " &nbsp; ".join(
         f'<span style="color:{MARK_COLOURS[kind]}">■</span> {words.format(kind)}' for kind in kinds
     )

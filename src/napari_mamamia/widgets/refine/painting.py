@@ -1,7 +1,7 @@
-"""The mouse on the image while a tool of page Refine is active: brush strokes and outlines.
+"""Mouse input while a tool of the Refine page is active: brush strokes and outlines.
 
-napari calls us for each press, move and release; errors are shown in the header and never reach
-napari's event loop. They drop the current stroke; earlier strokes stay.
+napari calls this code for each press, move and release. Errors are shown in the header and never
+reach napari's event loop. An error discards the current stroke; earlier strokes are kept.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,13 +44,13 @@ _LOCKED: Final = tr("Your mask cannot be changed at the moment: choose Start fro
 
 
 class Painting(WindowPart):
-    """Paints with the active tool. `state_changed` reports a new `state`.
+    """Paints with the active tool; `state_changed` reports a new `state`.
 
-    `sign_changed` reports that a press would have another effect: another tool or brush, another
-    key held, another view. `said` carries a text on the last action (for a SmartPaint stroke its
-    change, for an undo its step), and whether it is advice. `over_wanted` requests the drawing over
-    the mask that a preview had replaced. `part_pointed` carries a point on a part to remove and its
-    label, `line_drawn` the two ends of a cut and its brush.
+    The signal `sign_changed` reports that the effect of a press changed, because of another tool,
+    brush, modifier key or view. `said` carries a text on the last action and whether the text is
+    advice. `over_wanted` requests to restore the drawing that a preview had replaced.
+    `part_pointed` carries a point and the label of a component to remove; `line_drawn` carries the
+    two ends of a cut and its brush.
     """
 
     state_changed = Signal()
@@ -123,7 +123,7 @@ class Painting(WindowPart):
         self._cursor.held.changed.connect(self._hold_keys)
 
     def attach(self, viewer: Any) -> None:
-        """Paint in another view of the case as well; its layers show the same arrays."""
+        """Also paint in this view of the case, whose layers show the same arrays."""
         viewer.mouse_drag_callbacks.append(self._follow_drag)
         viewer.mouse_move_callbacks.append(self._follow_move)
         viewer.mouse_wheel_callbacks.append(self._turn_wheel)
@@ -144,14 +144,14 @@ class Painting(WindowPart):
 
     @property
     def pressed(self) -> RefineState:
-        """The effect of the current stroke, or of a press of the left button."""
+        """The effect of the current stroke, or of pressing the left button."""
         if self._stroke is not None:
             return self._stroke
         return replace(self.state, brush=self.brush_for(False, "Shift" in self._held))
 
     @property
     def is_paused(self) -> bool:
-        """Whether a drag currently pans the image."""
+        """Whether dragging currently pans the image."""
         return self._is_paused
 
     @property
@@ -160,7 +160,7 @@ class Painting(WindowPart):
         return self._place
 
     def problem_in(self, viewer: Any) -> str:
-        """Return why painting in a view is not possible at the moment; "" if it is."""
+        """Return why painting in a view is currently not possible, or "" if it is."""
         layer = self._mask.layer
         if layer is not None and not layer.visible:
             return _HIDDEN
@@ -169,7 +169,7 @@ class Painting(WindowPart):
         return self._aim.problem_in(viewer)
 
     def set_tool(self, tool: PaintTool) -> None:
-        """Turn a tool on, or the active tool off (`NONE`)."""
+        """Turn a tool on; `NONE` turns the active tool off."""
         if tool is not PaintTool.NONE and self._mask.live is None:
             self._notifier.hint(_NO_MASK)
             tool = PaintTool.NONE
@@ -185,7 +185,7 @@ class Painting(WindowPart):
         self.set_tool(PaintTool.NONE if self.state.tool is tool else tool)
 
     def set_brush(self, brush: Brush) -> None:
-        """Set another brush; the tool stays."""
+        """Set another brush without changing the tool."""
         before, tool = self._brush, self.state.tool.brush_tool or brush.tool
         self._brush = replace(brush, tool=tool)
         if self._brush != before:
@@ -209,7 +209,7 @@ class Painting(WindowPart):
         self.set_brush(replace(self._brush, radius_mm=radius))
 
     def pause(self, paused: bool) -> None:
-        """Let a drag pan the image while the key is held."""
+        """Let dragging pan the image while the key is held."""
         self._is_paused = paused and self.state.tool is not PaintTool.NONE
         if self._is_paused:
             self._preview.stop()
@@ -217,7 +217,7 @@ class Painting(WindowPart):
         self._show_cursor()
 
     def _follow_tool(self) -> None:
-        """Follow the active tool; a stroke that another tool interrupts is ended."""
+        """Follow the active tool; end a stroke that another tool interrupts."""
         self._end_stroke()
         self._is_paused = False
         if self.state.tool is not PaintTool.NONE:
@@ -241,7 +241,7 @@ class Painting(WindowPart):
         self.sign_changed.emit()
 
     def _hold_keys(self, held: set[str]) -> None:
-        """Follow the modifier keys that are held."""
+        """Store the modifier keys that are currently held."""
         if frozenset(held) != self._held:
             self._held = frozenset(held)
             if self.state.tool is not PaintTool.NONE:
@@ -286,7 +286,7 @@ class Painting(WindowPart):
         self._end_stroke()
 
     def _is_refused(self, event: Any) -> bool:
-        """Return whether this press is not for us."""
+        """Return whether this mouse press is not handled by this class."""
         if self.state.tool is PaintTool.NONE or self._is_paused:
             return True
         if event.button not in (_LEFT, _RIGHT) or {"Alt", "Control"} & _list_held_keys(event):
@@ -307,7 +307,7 @@ class Painting(WindowPart):
         self._drawing.get(self.state.tool, self._mask).drag(self._place)
 
     def _end_stroke(self) -> None:
-        """End the current stroke with the tool that began it."""
+        """End the current stroke with the tool that began the stroke."""
         stroke, self._stroke = self._stroke, None
         if stroke is None:
             return
@@ -316,7 +316,7 @@ class Painting(WindowPart):
         self._show_cursor()
 
     def drop_stroke(self) -> None:
-        """Drop the current stroke: it has no effect, even when the button is released."""
+        """Discard the current stroke, which then has no effect on release."""
         if self._stroke is None:
             return
         self._stroke = None
@@ -331,9 +331,9 @@ class Painting(WindowPart):
         self.said.emit(text, bool(text))
 
     def brush_for(self, right_button: bool, shift: bool) -> Brush:
-        """Return the brush that a press with these buttons paints with.
+        """Return the brush for a press with these buttons and keys.
 
-        With Shift SmartPaint acts on the whole lesion.
+        With Shift, SmartPaint acts on the whole lesion.
         """
         brush = self._brush.inverted() if right_button else self._brush
         axis = self._scene.view.upright_axis_in(self._view)
@@ -341,7 +341,7 @@ class Painting(WindowPart):
         return replace(brush, whole=whole, plane_axis=0 if axis is None else axis)
 
     def _look_from(self, viewer: Any) -> None:
-        """Follow the pointer into another view, with its own plane and problems."""
+        """Follow the pointer into another view, which has its own plane and problems."""
         if viewer is not self._view:
             self._view = viewer
             self._show_cursor()
@@ -402,13 +402,13 @@ class Painting(WindowPart):
             self._shown.draw_preview(preview.box, preview.mask)
 
     def _end_preview(self) -> None:
-        """Remove the preview's outline; restore the drawing that it had replaced."""
+        """Remove the preview outline, and restore the drawing that it replaced."""
         self._shown.take_preview()
         if not self.marks_are_free and not self.is_comparing:
             self.over_wanted.emit()
 
     def _show_change(self, change: StrokeChange) -> None:
-        """Show a stroke's change for a moment, and report it."""
+        """Show the change by a stroke for a moment, and report it."""
         before, self._change = self._change, change
         if self.marks_are_free and self._stroke is None:
             self._shown.flash(change.box, change.added, change.removed)
@@ -420,7 +420,7 @@ class Painting(WindowPart):
         self._forget_change()
 
     def _report_step(self) -> None:
-        """Report an undo or a redo; other steps are reported by their tool."""
+        """Report an undo or a redo; other steps are reported by their tools."""
         live = self._mask.live
         if live is None:
             return
@@ -437,7 +437,7 @@ class Painting(WindowPart):
         self.said.emit("", False)
 
     def _try_work(self, work: Callable[[], object]) -> bool:
-        """Run `work`; return whether it succeeded. A failure drops the current stroke."""
+        """Run `work`; return False if it failed, which also discards the current stroke."""
         outcome = outcome_of(work)
         if isinstance(outcome, Failed):
             self._stroke = None
@@ -450,5 +450,5 @@ class Painting(WindowPart):
 
 
 def _list_held_keys(event: Any) -> set[str]:
-    """Return the names of the modifier keys that are down."""
+    """Return the names of the pressed modifier keys."""
     return {str(getattr(key, "name", key)) for key in event.modifiers}

@@ -1,4 +1,4 @@
-"""The annotation protocol of the case: its settings, its checklist, its time limit."""
+"""The annotation protocol of the case: settings, checklist and time limit."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ _TOO_LATE: Final = tr(
 
 
 def choose_protocol_file() -> Path | None:
-    """Ask for a protocol file; None if the reader chose none."""
+    """Ask for a protocol file; return None if cancelled."""
     name, _ = QFileDialog.getOpenFileName(
         None, tr("Annotation protocol"), "", tr("Protocol (*.json)")
     )
@@ -59,10 +59,10 @@ def time_text(seconds: float, limit_s: float | None) -> str:
 
 
 class Protocols(WindowPart):
-    """Loads a protocol and applies it to each opened mask; chooses among lesions.
+    """Loads a protocol, applies it to each opened mask, and switches between lesions.
 
-    `changed` reports new texts; `label_changed` that another structure or lesion is painted.
-    `choose_file` asks for a file; tests pass their own.
+    The signal `changed` reports new texts; `label_changed` reports that another structure or lesion
+    is painted. `choose_file` asks for a file; tests pass their own function.
     """
 
     changed = Signal()
@@ -93,7 +93,7 @@ class Protocols(WindowPart):
             self.load(path)
 
     def load(self, path: Path) -> bool:
-        """Load a protocol; if it cannot be read, report it and keep the previous one."""
+        """Load a protocol; if it cannot be read, report the error and keep the previous one."""
         outcome = outcome_of(lambda: self._services.read_protocol(path))
         if isinstance(outcome, Finished):
             return self._take_protocol(outcome.result)
@@ -102,7 +102,7 @@ class Protocols(WindowPart):
         return False
 
     def _take_protocol(self, protocol: Protocol) -> bool:
-        """Use a protocol; one that hides data only before any case was opened."""
+        """Use a protocol; a protocol that hides data is only accepted before a case is opened."""
         before = self._session.blinding
         if not before.covers(protocol.blinding):
             if self._session.opened is not None or self._session.case is not None:
@@ -119,12 +119,12 @@ class Protocols(WindowPart):
         return True
 
     def use(self, protocol: Protocol) -> None:
-        """Use the protocol of a study, which itself sets the blinding."""
+        """Use the protocol of a study; the study itself sets the blinding."""
         self.protocol = protocol
         self.apply()
 
     def apply(self) -> None:
-        """Set phase, brush and structures for the open mask."""
+        """Apply phase, brush and structures of the protocol to the open mask."""
         protocol, live = self.protocol, self._editing.live
         if protocol is not None and live is not None:
             if protocol.phase is not None:
@@ -140,7 +140,7 @@ class Protocols(WindowPart):
         self.changed.emit()
 
     def choose_label(self, value: int) -> None:
-        """Paint this structure from now on; the others cannot be painted over."""
+        """Paint this structure from now on; the other structures are locked."""
         live = self._editing.live
         if live is None:
             return
@@ -173,7 +173,7 @@ class Protocols(WindowPart):
         return tuple((structure.value, structure.name) for structure in self.protocol.structures)
 
     def shown(self) -> tuple[str, Sequence[str], Sequence[tuple[int, str]]]:
-        """Return the line, the checklist and the structures that the page shows."""
+        """Return the text, checklist and structures to show on the page."""
         protocol, live = self.protocol, self._editing.live
         if protocol is None:
             lesions = () if live is None else list_lesions(live)

@@ -1,7 +1,7 @@
-"""The reader's name: asked in the header, suggested next time, changed there.
+"""The reader's name: requested in the header, remembered, and changed there.
 
-A name belongs to a session. The name of an earlier session is used only if nobody else has saved
-work in the data set; otherwise the first edit asks.
+A name is valid for one session. The name of an earlier session is only used if nobody else has
+saved work in the data set; otherwise the first edit asks for the name.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _FIXED: Final = tr(
 
 
 class Readers(WindowPart):
-    """Keeps the reader's name. A new name shows that reader's own mask of the open case."""
+    """Stores the reader's name; a new name shows the reader's own mask of the open case."""
 
     def __init__(
         self, context: WindowContext, header: Header, opening: Opening, editing: Editing
@@ -46,14 +46,14 @@ class Readers(WindowPart):
         self._session.data_set_changed.connect(self._forget_in_shared)
 
     def with_reader(self, then: Callable[[], None]) -> None:
-        """Call `then` once a reader is known; ask for the name first if there is none."""
+        """Call `then` once a reader name is set; ask for the name first if there is none."""
         if self._session.reader:
             then()
         else:
             self._ask_reader(then)
 
     def fix(self, reader: str, name: str) -> None:
-        """Set the reader of a study for as long as this window reads it; people see the name."""
+        """Fix the reader for as long as this window shows a study; `name` is displayed."""
         self._waiting, self._name, self._is_given = None, name, True
         self._session.set_reader(reader)
         self._header.set_reader(name, is_fixed=True)
@@ -67,7 +67,7 @@ class Readers(WindowPart):
 
     @property
     def _is_fixed(self) -> bool:
-        """Return whether another name would show another reader's mask, which is hidden."""
+        """Return whether the name is fixed, because another name would reveal a hidden mask."""
         is_hidden = self._session.blinding.hides(Hidden.OTHER_READERS)
         return (is_hidden or bool(self._session.study)) and bool(self._session.reader)
 
@@ -77,7 +77,7 @@ class Readers(WindowPart):
         return _OF_STUDY.format(study, self._name) if study else _FIXED
 
     def _forget_remembered(self) -> None:
-        """Ask a blind reader for the name: the saved name may be somebody else's."""
+        """Ask for the name in a blinded reading, because the saved name may be another person's."""
         is_hidden = self._session.blinding.hides(Hidden.OTHER_READERS)
         if is_hidden and self._session.opened is None and not self._session.study:
             self._session.set_reader(None)
@@ -85,7 +85,7 @@ class Readers(WindowPart):
             self._ask_reader(None)
 
     def _forget_in_shared(self) -> None:
-        """Ask for the name if somebody other than the saved reader has read here."""
+        """Ask for the name if another person has saved work in this data set."""
         opened, reader = self._session.opened, self._session.reader
         if self._is_given or opened is None or reader is None:
             return
@@ -109,7 +109,7 @@ class Readers(WindowPart):
         self._editing.save_if_needed(lambda all_saved: self._change_reader(name, all_saved))
 
     def _change_reader(self, name: str, all_saved: bool) -> None:
-        """Use the new name; an unsaved mask is assigned to it."""
+        """Use the new name; an unsaved mask is assigned to this reader."""
         try:
             remembered = replace(self._services.load_preferences(), reader=name)
             self._services.save_preferences(remembered)

@@ -1,4 +1,4 @@
-"""The reader's choices on page Refine: the tool, the brush, and steps of its radius."""
+"""The reader's choices on the Refine page: tool, brush, and steps of the radius."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -8,15 +8,15 @@ from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.texts import tr
 
 RADII_MM: Final = (0.5, 40.0)
-"""Smallest and largest radius of a brush in mm."""
+"""Minimum and maximum radius of a brush in mm."""
 
 RADIUS_STEP_MM: Final = 0.5
 _GROWTH: Final = 0.1
-"""Step of the radius as a share of it, at least half a millimetre: our choice."""
+"""Relative step of the radius, at least 0.5 mm; our choice."""
 
 
 class PaintTool(StrEnum):
-    """The tool of the mouse."""
+    """The mouse tools."""
 
     NONE = "none"
     SMARTPAINT = "smartpaint"
@@ -33,7 +33,7 @@ class PaintTool(StrEnum):
 
     @property
     def brush_tool(self) -> Tool | None:
-        """The brush that the tool paints with; None for a tool without a brush."""
+        """The brush of the tool, or None for a tool without a brush."""
         return _BRUSHES.get(self)
 
 
@@ -58,7 +58,7 @@ class RefineState:
 
 
 def next_radius_mm(radius_mm: float, by: int) -> float:
-    """Return the radius one step larger (`by` 1) or smaller (-1), a multiple of 0.5 mm in range.
+    """Return the next larger (`by` 1) or smaller (-1) radius, a multiple of 0.5 mm.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def next_radius_mm(radius_mm: float, by: int) -> float:
 
 
 class NextStep(StrEnum):
-    """The reader's likely next step, whose control is highlighted on the page."""
+    """The reader's probable next step, whose control is highlighted on the page."""
 
     RECOVER = "recover"
     PAINT = "paint"
@@ -83,10 +83,10 @@ class NextStep(StrEnum):
 def choose_next(
     last_tool: str, *, is_empty: bool, is_failing: bool = False, is_offered: bool = False
 ) -> NextStep:
-    """Return the next step from the tool of the last step ("" for none).
+    """Return the next step after a step by `last_tool` ("" for none).
 
-    `is_failing` tells that the mask could not be saved, `is_offered` that recovered work waits for
-    a decision.
+    `is_failing` says that the mask could not be saved, `is_offered` that recovered work waits for a
+    decision.
 
     Examples
     --------
@@ -128,7 +128,7 @@ _TEXTS_OF_TOOLS: Final = {
 
 
 def next_text(step: NextStep, tool: PaintTool) -> str:
-    """Return the text on the next step with the active tool."""
+    """Return a text about the next step with the active tool."""
     if tool is PaintTool.PART:
         return tr("Click on a part to remove: an island, a leak behind a neck, a vessel.")
     if tool is PaintTool.CUT:

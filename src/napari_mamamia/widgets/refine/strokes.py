@@ -1,7 +1,7 @@
-"""The queue of strokes from the mouse to the mask: settled in a thread, one after another.
+"""The queue of strokes: each is computed in a thread and applied to the mask in order.
 
-A stroke of SmartPaint changes the mask when its result comes. Strokes drawn meanwhile wait, with
-any brush, so that strokes take effect in the order in which they were drawn.
+A SmartPaint stroke changes the mask when its result arrives. Strokes with any brush that are drawn
+in the meantime wait, so that strokes take effect in the order of drawing.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _LONGEST_WAIT_S: Final = 20.0
 
 @dataclass(slots=True)
 class _Waiting:
-    """A stroke that was drawn while another one was settled."""
+    """A stroke drawn while another stroke was being computed."""
 
     brush: Brush
     places: list[Voxel]
@@ -36,10 +36,10 @@ class _Waiting:
 
 
 class StrokeQueue(WindowPart):
-    """The stroke queue of one session.
+    """The stroke queue of a session.
 
-    `stepped` carries the `Step` that a stroke made, or None; `changed` the `StrokeChange` of a
-    SmartPaint stroke after it; `previewed` a `Preview` of the current stroke.
+    The signal `stepped` carries the `Step` of a stroke, or None; afterwards `changed` carries the
+    `StrokeChange` of a SmartPaint stroke. `previewed` carries a `Preview` of the current stroke.
     """
 
     stepped = Signal(object)
@@ -68,7 +68,7 @@ class StrokeQueue(WindowPart):
 
     @property
     def is_settling(self) -> bool:
-        """Whether a finished stroke has not changed the mask yet."""
+        """Whether a finished stroke has not yet changed the mask."""
         return self._jobs.is_running(_SETTLING) or bool(self._waiting)
 
     # ------------------------------------------------------------------ drawing
@@ -91,7 +91,7 @@ class StrokeQueue(WindowPart):
             self._ask_preview()
 
     def end(self) -> None:
-        """End the current stroke; a stroke of SmartPaint is settled in a thread."""
+        """End the current stroke; a SmartPaint stroke is then computed in a thread."""
         stroke = self._waiting_in_hand()
         if stroke is not None:
             stroke.is_ended = True
@@ -99,7 +99,7 @@ class StrokeQueue(WindowPart):
             self._end_in_hand(self._live)
 
     def drop(self) -> None:
-        """Drop the current stroke without effect."""
+        """Discard the current stroke."""
         self._is_preview_due = False
         if self._waiting_in_hand() is not None:
             self._waiting.pop()
@@ -107,7 +107,7 @@ class StrokeQueue(WindowPart):
             self._redraw_box(self._live.abandon())
 
     def finish(self) -> None:
-        """Apply every finished stroke to the mask, before anything else changes it."""
+        """Apply every finished stroke to the mask before anything else changes the mask."""
         while self._jobs.is_running(_SETTLING):
             number = self._number
             self._jobs.finish(_SETTLING, _LONGEST_WAIT_S)
@@ -156,13 +156,13 @@ class StrokeQueue(WindowPart):
             self._lose_stroke(live, outcome.error)
 
     def _lose_stroke(self, live: EditingSession, error: Exception) -> None:
-        """Report that a stroke failed; the mask is unchanged."""
+        """Report that a stroke failed and the mask is unchanged."""
         self._redraw_box(live.abandon())
         self.stepped.emit(None)
         self._notifier.fail(_DOING, error)
 
     def _go_on(self) -> None:
-        """Draw the waiting strokes, until the next one is settled in a thread."""
+        """Apply the waiting strokes up to the next one that is computed in a thread."""
         while self._waiting and not self._jobs.is_running(_SETTLING):
             stroke = self._waiting.pop(0)
             live = self._live
@@ -183,7 +183,7 @@ class StrokeQueue(WindowPart):
             self._ask_preview()
 
     def _ask_preview(self) -> None:
-        """Compute a preview of the current stroke, once the previous preview is done."""
+        """Compute a preview of the current stroke after the previous preview is done."""
         self._is_preview_due = self._jobs.is_running(_PREVIEWING)
         live = self._live
         work = None if self._is_preview_due or live is None else live.current_work()

@@ -1,7 +1,7 @@
-"""The tools of page Refine: the active tool, its size, and growing.
+"""The tools of the Refine page: active tool, brush size, and growing.
 
-Each control emits a signal with the user's request; `show_state` sets all of them. Rarely used
-controls are in `extras`, which the page puts into its fold.
+Each control emits a signal with the user's request; `show_state` updates all controls. Rarely used
+controls are in `extras`, which the page puts into a collapsible section.
 """
 
 from collections.abc import Sequence
@@ -93,7 +93,7 @@ _ACTIONS: Final = ((Action.ADD, tr("+ Add")), (Action.ERASE, tr("− Erase")))
 class RefineTools(QWidget):
     """The tools of the page; `tool_wanted` carries a `PaintTool`, `brush_wanted` a `Brush`.
 
-    `reach_wanted` carries a new limit in mm for a region that reached its limit.
+    The signal `reach_wanted` carries a new search radius in mm for a region that reached its limit.
     """
 
     tool_wanted = Signal(object)
@@ -150,7 +150,7 @@ class RefineTools(QWidget):
         self.radius_text.setText(tr("{radius_mm:.1f} mm", radius_mm=state.brush.radius_mm))
 
     def show_next(self, step: NextStep, text: str) -> None:
-        """Highlight the control of the next step, and show the step."""
+        """Highlight the control of the next step, and show a text about the step."""
         self._keep_room()
         self.next_step.setText(text)
         set_primary(self.tools[PaintTool.SMARTPAINT], step is NextStep.PAINT)
@@ -165,23 +165,23 @@ class RefineTools(QWidget):
         self.suggested.setVisible(radius_mm is not None)
 
     def show_hint(self, text: str, level: str = "hint") -> None:
-        """Show what is missing, such as a late phase; "" removes the line."""
+        """Show what is missing, such as a late phase; "" removes the text."""
         self.hint.setText(text)
         set_level(self.hint, level)
         self.hint.setVisible(bool(text))
 
     def show_images(self, text: str) -> None:
-        """Show in the fold which images SmartPaint compares."""
+        """Show which images SmartPaint compares."""
         self.images.setText(text)
         self.images.setVisible(bool(text))
 
     def show_outlines(self, text: str, *, is_again: bool) -> None:
-        """Show the start of the next growth, such as "2 outlines"."""
+        """Show what the next growth starts from, such as "2 outlines"."""
         self.outlines.setText(text)
         self.grow.setText(tr("Grow again") if is_again else tr("Grow to 3-D"))
 
     def show_reach(self, radius_mm: float | None) -> None:
-        """Offer a larger limit for the grown region; None removes the offer."""
+        """Offer a larger search radius for the grown region; None removes the offer."""
         is_new = radius_mm is not None and self._reach_row.isHidden()
         self._reach_row.setVisible(radius_mm is not None)
         if radius_mm is not None and is_new:
@@ -189,7 +189,7 @@ class RefineTools(QWidget):
             self.reach_wanted.emit(radius_mm)
 
     def show_grow_note(self, text: str) -> None:
-        """Show notes on the grown region; "" removes the line."""
+        """Show notes on the grown region; "" removes them."""
         self.grow_note.setText(text)
         self.grow_note.setVisible(bool(text))
 
@@ -199,7 +199,7 @@ class RefineTools(QWidget):
         set_level(self.stroke_note, "warning" if is_advice else "hint")
 
     def show_labels(self, labels: Sequence[tuple[int, str]], now: int | None) -> None:
-        """Offer structures or lesions, (value, name), `now` chosen; without any it is hidden."""
+        """Offer structures or lesions as (value, name), `now` selected; hide if there are none."""
         self.labels.blockSignals(True)
         self.labels.clear()
         painted = _draw_line(MASK_COLOURS["refined"], _PAINTED_WIDTH, *MASK_DASHES["refined"])
@@ -211,14 +211,14 @@ class RefineTools(QWidget):
         self._labels_row.setVisible(bool(labels))
 
     def set_usable(self, smartpaint: bool, growing: bool) -> None:
-        """Set whether the image can be used yet, and whether a growth is running."""
+        """Set whether SmartPaint and growing are available."""
         self.tools[PaintTool.SMARTPAINT].setEnabled(smartpaint)
         self.grow.setEnabled(smartpaint and not growing)
 
     # ------------------------------------------------------------------- inner
 
     def _keep_room(self) -> None:
-        """Keep room for two lines, so that no text moves the controls below."""
+        """Reserve space for two lines, so that texts do not move the controls below."""
         for line in (self.next_step, self.stroke_note):
             line.setMinimumHeight(2 * line.fontMetrics().lineSpacing())
 
@@ -230,7 +230,7 @@ class RefineTools(QWidget):
         return holder
 
     def _make_extras(self) -> QWidget:
-        """Create the brush controls in the fold."""
+        """Create the rarely used brush controls."""
         smooth = self._add_tool(PaintTool.SMOOTH, tr("Smooth"), _SMOOTH_TIP)
         part_tool = self._add_tool(PaintTool.PART, tr("Remove this part"), _PART_TIP)
         cut = self._add_tool(PaintTool.CUT, tr("Cut here"), _CUT_TIP)
@@ -346,7 +346,7 @@ class RefineTools(QWidget):
         return toggle
 
     def _choose_tool(self, tool: PaintTool) -> None:
-        """Request a tool; a click on the active one turns it off."""
+        """Request a tool; a click on the active tool turns it off."""
         is_on = self.tools[tool].isChecked()
         self.tool_wanted.emit(tool if is_on else PaintTool.NONE)
 
@@ -359,14 +359,14 @@ class RefineTools(QWidget):
 
 
 def _set_quietly(slider: Slider, value: int) -> None:
-    """Show a value without a signal for a user's choice."""
+    """Set a slider without emitting a signal."""
     slider.blockSignals(True)
     slider.setValue(value)
     slider.blockSignals(False)
 
 
 def _draw_line(colour: str, width: float, stroke: float, period: float) -> QIcon:
-    """Return a segment of a mask's line on black, like its casing; lengths in pixels."""
+    """Return an icon of a mask's line on black, with its casing; lengths in pixels."""
     pixmap = QPixmap(*_LINE_ICON)
     pixmap.fill(QColor("black"))
     painter = QPainter(pixmap)

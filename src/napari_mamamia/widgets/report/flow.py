@@ -1,4 +1,4 @@
-"""Page Report in action: save mask and findings, then write the report."""
+"""Controller of the Report page: save mask and findings, then write the report."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,9 +22,9 @@ _MOST_LINES: Final = 5
 
 
 class ReportFlow(WindowPart):
-    """Connects the page, the session, unsaved edits and the job that writes the report.
+    """Connects the page, the session, unsaved edits and the report job.
 
-    `with_reader` calls back once a reader name is set, since every report names its reader.
+    `with_reader` runs a callback once a reader name is set, because every report names its reader.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ReportFlow(WindowPart):
         self._follow_case()
 
     def look(self) -> None:
-        """Check again what the findings lack, because the page is on screen."""
+        """Check again what is missing in the findings, because the page is displayed."""
         self._follow_case()
 
     # -------------------------------------------------------------------- inner
@@ -152,7 +152,7 @@ class ReportFlow(WindowPart):
 
 
 def _find_page(summary: ReportSummary) -> Path | None:
-    """Return the page of a single case, the folder of several; None if it does not exist."""
+    """Return the HTML page of a single case, the folder of several cases, or None."""
     if not summary.reports:
         return None
     pages = [path for path in summary.reports[0].files if path.suffix == ".html"]

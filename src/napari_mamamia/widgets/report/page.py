@@ -1,4 +1,4 @@
-"""Page Report: the cases, formats and folder of a report, and what it still lacks."""
+"""The Report page: cases, formats and folder of a report, and what is missing."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +87,7 @@ class ReportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ReportRequest:
-    """A request for reports of all cases or the open one, in a new folder below `parent`."""
+    """A request for reports of the open case or all cases in a new folder inside `parent`."""
 
     is_of_all: bool
     extras: ReportExtras
@@ -155,7 +155,7 @@ class ReportPage(Page):
     # ------------------------------------------------------------- for the flow
 
     def show_case(self, mask: str, gaps: str) -> None:
-        """Show which mask the report of the open case uses, and what its findings lack."""
+        """Show which mask the report of the open case uses, and what is missing in its findings."""
         self.mask.setText(mask)
         self.gaps.setText(gaps)
         self._follow_choice()
@@ -196,7 +196,7 @@ class ReportPage(Page):
         return int(self.cases.currentIndex()) == 1
 
     def _follow_choice(self) -> None:
-        """Show the fields that the choice needs, and whether a report can be written."""
+        """Show the fields for the current choice, and whether a report can be written."""
         is_dicom, rows = self.fields["dicom"].isChecked(), self.form.rows
         for control in (self.mask, self.gaps):
             control.setVisible(bool(control.text()) and not self._is_of_all)

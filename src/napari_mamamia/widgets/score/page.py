@@ -192,7 +192,6 @@ _NO_REFERENCE: Final = {
     ),
 }
 """Texts shown instead of a comparison, by whether there is a mask at all."""
-_METRICS: Final = metrics_at(Place.CASE)
 _COLUMNS: Final = (Role.PREDICTION, Role.REFINED)
 _FIELDS: Final = {"ml": 1000.0, "mm³": 1.0}
 
@@ -268,7 +267,7 @@ class ScorePage(Page):
         """Show the numbers; an unknown number is a dash with the reason as tooltip."""
         self._profile = shown.profile if shown else CLINICAL.name
         self.title.setText(_title_text(self._profile))
-        for spec in _METRICS:
+        for spec in metrics_at(Place.CASE):
             for role in _COLUMNS:
                 score = shown.scores.get(role) if shown else None
                 there = shown is not None and role in shown.volumes_mm3
@@ -344,12 +343,12 @@ class ScorePage(Page):
         for column, role in enumerate(_COLUMNS, start=1):
             grid.addWidget(_make_title(role), 0, column)
         self._compared: list[QWidget] = []
-        for grid_row, spec in enumerate(_METRICS, start=1):
+        for grid_row, spec in enumerate(metrics_at(Place.CASE), start=1):
             cells = [self._make_cell(spec.name, role) for role in _COLUMNS]
             for column, part in enumerate((_row_name(spec), *cells)):
                 grid.addWidget(part, grid_row, column)
                 self._compared.append(part)
-        grid_row = len(_METRICS) + 1
+        grid_row = len(metrics_at(Place.CASE)) + 1
         self._compared.append(line())
         grid.addWidget(self._compared[-1], grid_row, 0, 1, 3)
         for offset, unit in enumerate(_FIELDS, start=1):

@@ -1,4 +1,4 @@
-"""`mamamia rank`: rank algorithms from tables of their values, by several methods."""
+"""`mamamia rank`: rank algorithms from tables of values by several methods."""
 
 import sys
 from functools import partial
@@ -210,7 +210,7 @@ def _parse_missing(text: str) -> "MissingRule":
 def _choose_methods(
     methods: list[RankMethod] | None, clinical: Path | None
 ) -> tuple[RankMethod, ...]:
-    """Return the selected methods, each once; () for all that the table allows."""
+    """Return the distinct selected methods; () selects all methods that the table allows."""
     chosen = tuple(dict.fromkeys(methods or ()))
     if set(chosen) == {RankMethod.COMPOSITE}:
         raise typer.BadParameter(

@@ -1,4 +1,4 @@
-"""`mamamia run-submission`: a challenge submission is run in isolation."""
+"""`mamamia run-submission`: run a challenge submission in isolation."""
 
 from functools import partial
 from pathlib import Path

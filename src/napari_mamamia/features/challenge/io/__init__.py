@@ -1,5 +1,5 @@
 """The files of a challenge folder: its definition, submissions and ledger of attempts.
 
-Submissions are untrusted: links are not followed, names cannot lead out of their folder, sizes are
-limited, and nothing of a submission is run here.
+Submissions are untrusted: links are not followed, names cannot leave the folder, sizes are limited,
+and no code of a submission is run here.
 """

@@ -66,7 +66,7 @@ class ChallengeLimits:
     submission_files
         Largest number of files of a submission.
     log_lines
-        How many of the last lines of a program's log are returned to its team.
+        Number of last lines of a program's log that are returned to the team.
     """
 
     attempts: int = 0
@@ -97,13 +97,13 @@ class Challenge:
     Parameters
     ----------
     name
-        Its title.
+        Title of the challenge.
     task
-        What teams submit: masks, responses or both.
+        The submitted content: masks, responses or both.
     profile, profile_version
         The definitions of every number.
     rule
-        The score of a case without a usable answer; "" for the profile's own rule.
+        Rule that scores a case without a usable answer; "" for the profile's own rule.
     seed, n_resamples
         Seed and number of resamples of every bootstrap.
     metrics
@@ -113,10 +113,11 @@ class Challenge:
     express
         Ids of the cases of the express lane, the hard one first.
     clinical, columns
-        Copy of the clinical table in the challenge's folder, None without one (fairness is then
-        undefined), and the file that names its columns.
+        Copy of the clinical table in the challenge's folder, and the file that names its columns.
+        Without a table (None) fairness is undefined.
     takes_tables
-        Whether a table of scores that a team computed itself counts; it is labelled "as given".
+        Whether a table of scores that a team computed itself is accepted; it is labelled "as
+        given".
     ladder
         Whether a later attempt replaces the displayed score only if it is clearly better.
     limits
@@ -222,7 +223,7 @@ def read_challenge(folder: Path) -> OpenChallenge:
     Raises
     ------
     FormatError
-        If there is none, or its files are not as they were written.
+        If there is no challenge, or its files were changed.
     """
     # The path is absolute because child processes that start elsewhere return paths based on it.
     folder = folder.absolute()
@@ -277,7 +278,7 @@ def relative_place(path: Path | None, folder: Path) -> str:
 
 
 def find_changes(place: Path | None, files: Mapping[str, FrozenFile]) -> dict[str, str]:
-    """Return, by key, what is wrong with each missing, unreadable or changed file below `place`.
+    """Describe each missing, unreadable or changed file below `place`, by key.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The facts about a case that the challenge gives to submissions."""
+"""Facts about a case that the challenge passes to submissions."""
 
 import json
 from pathlib import Path
@@ -25,11 +25,11 @@ _IMAGING: Final = (
 
 @reads("the JSON of a patient", "correct, replace or remove the file")
 def challenge_facts(path: Path, case_id: str) -> str:
-    """Return JSON text with the facts from a patient info file that a submission may know.
+    """Return the permitted facts of a patient info file as JSON text.
 
-    The keys are patient_id, primary_lesion.breast_coordinates and eight of imaging_data. Everything
-    else is left out, above all the patient's age, the response and the tumour's subtype. A key that
-    the file lacks is missing.
+    The keys are patient_id, primary_lesion.breast_coordinates and eight of imaging_data. All other
+    facts are left out, above all the patient's age, the response and the tumour's subtype. A key
+    that the file lacks is left out too.
 
     Parameters
     ----------

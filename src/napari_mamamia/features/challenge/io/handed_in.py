@@ -1,8 +1,8 @@
-"""Submissions of teams: list them, hash them, and copy them to a sealed folder.
+"""List and hash the submissions of teams, and copy them to a sealed folder.
 
-A submission is untrusted. It is a folder, a zip archive or one table. Links are not followed (one
-may lead to the references), names in a zip archive cannot lead out of the folder, and the unpacked
-bytes are counted during unpacking.
+A submission is an untrusted folder, zip archive or table. Links are not followed, because a link
+may lead to the references. Names in a zip archive cannot leave the folder, and the unpacked bytes
+are counted during unpacking.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ times, and its voxels are read only after its header was compared with its size.
 
 @dataclass(frozen=True, slots=True)
 class HandedIn:
-    """A team's submission as it was put into the folder: a folder, a zip archive or a table."""
+    """A team's original submission: a folder, a zip archive or a table."""
 
     team: str
     path: Path
@@ -55,7 +55,7 @@ class HandedIn:
 
 @dataclass(frozen=True, slots=True)
 class SealedFiles:
-    """A sealed copy: its sorted files, their digest, and the files left out with reasons."""
+    """A sealed copy: its sorted files, their digest, and the left-out files with reasons."""
 
     files: tuple[FrozenFile, ...]
     sha256: str
@@ -64,7 +64,7 @@ class SealedFiles:
 
 @dataclass(frozen=True, slots=True)
 class TeamList:
-    """The teams of a folder by name, and the entries that cannot take part with reasons."""
+    """The teams in a folder by name, and the entries that cannot take part, with reasons."""
 
     teams: tuple[HandedIn, ...]
     problems: tuple[tuple[str, str], ...] = ()
@@ -75,7 +75,7 @@ def find_submissions(folder: Path, names: tuple[str, ...] = ()) -> TeamList:
     """Return the submissions in a folder: ``TEAM/``, ``TEAM.zip`` or ``TEAM.csv`` (.xlsx, .ods).
 
     Two entries with the same team name (ignoring letter case, the encoding of accents and the
-    suffix) are both left out with that reason.
+    suffix) are both left out.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def find_submissions(folder: Path, names: tuple[str, ...] = ()) -> TeamList:
     Raises
     ------
     CaseError
-        If a name in `names` cannot name a folder, or has no submission.
+        If a name in `names` is not a valid folder name, or has no submission.
     """
     selected = {case_key(file_name(name, "the name of a team")) for name in names}
     by_key: dict[str, list[HandedIn]] = {}
@@ -142,15 +142,15 @@ def _name_team(stem: str, path: Path) -> HandedIn:
 def digest_of(path: Path, limits: ChallengeLimits) -> str:
     """Return the SHA-256 that identifies a submission.
 
-    For a zip archive or a table it is that of the file, for a folder that of its list of names and
-    checksums.
+    For a zip archive or a table it is the SHA-256 of the file, for a folder that of the list of
+    names and checksums.
 
     Parameters
     ----------
     path
         A folder, a zip archive or a table.
     limits
-        Limits of its size and number of files.
+        Limits of the size and the number of files.
 
     Raises
     ------
@@ -174,13 +174,13 @@ def seal_submission(path: Path, target: Path, limits: ChallengeLimits) -> Sealed
     target
         The new folder.
     limits
-        Limits of its size and number of files.
+        Limits of the size and the number of files.
 
     Raises
     ------
     FormatError
-        If a file cannot be read, a limit is exceeded, or a zip archive holds a name that leads out
-        of the folder, a link, a name twice or an encrypted file.
+        If a file cannot be read, a limit is exceeded, or a zip archive holds a name outside the
+        folder, a link, a repeated name or an encrypted file.
     """
     target.mkdir(parents=True)
     budget = _Budget(path, limits)
@@ -207,14 +207,14 @@ def find_tables(folder: Path) -> tuple[Path, ...]:
 
 
 def has_tables(folder: Path) -> bool:
-    """Return whether there is a table anywhere below a folder."""
+    """Return whether a folder or any of its subfolders holds a table."""
     return any(path.suffix.lower() in _TABLES for path in folder.rglob("*"))
 
 
 def inner_folder(folder: Path, names: tuple[str, ...] = ()) -> Path:
     """Return the folder with the content: the folder itself, or its only non-empty subfolder.
 
-    A subfolder named in `names` is entered without that check.
+    A subfolder named in `names` is always entered.
     """
     for _ in range(_DEEPEST):
         entries = [name for name in list_names(folder) if name not in _NOISE]
@@ -250,7 +250,7 @@ def find_handed_masks(
 
 
 class _Budget:
-    """Copies files and counts their number and size against the limits."""
+    """A copier that counts the number and size of files against the limits."""
 
     def __init__(self, path: Path, limits: ChallengeLimits) -> None:
         self._path, self._left = path, limits.submission_bytes
@@ -279,7 +279,7 @@ class _Budget:
 
 
 def _open_handed(path: Path) -> BufferedReader:
-    """Open a regular file; a link that replaced it meanwhile is not followed."""
+    """Open a regular file without following a link that may have replaced it meanwhile."""
     handle = open_own(path, os.O_RDONLY)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -290,7 +290,7 @@ def _open_handed(path: Path) -> BufferedReader:
 
 
 def _list_folder(folder: Path, limits: ChallengeLimits) -> tuple[list[str], tuple[str, ...]]:
-    """Return the sorted names of regular files below a folder, and those left out with reasons."""
+    """Return the sorted names of regular files below a folder, and other entries with reasons."""
     names: list[str] = []
     left_out: list[str] = []
     n_bytes = 0

@@ -1,4 +1,4 @@
-"""``leaderboard.json``: the rows of a leaderboard, with the attempts and hashes they come from."""
+"""``leaderboard.json``: the rows of a leaderboard with their attempts and hashes."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,20 +21,20 @@ class BoardRow:
     Parameters
     ----------
     team, rank
-        The team and its rank; None where it has none, for a `reason`.
+        The team and its rank; a rank of None has a `reason`.
     score
-        The number that it is ranked by, made of `performance` and `fairness`.
+        The score that determines the rank, computed from `performance` and `fairness`.
     n, n_unusable, unusable
-        Number of cases that count, number without a usable answer, and the number for each reason.
+        Number of counted cases, number of cases without a usable answer, and numbers by reason.
     attempt, n_attempts
-        The number of the displayed attempt, and the number of attempts that count.
+        The number of the displayed attempt, and the number of counted attempts.
     kind, digest
         The kind of submission, and its SHA-256.
     is_as_given
         Whether the team computed the scores itself.
     guarded_score
-        The lowest score that the team's empty predictions allow, where `score` gives each of them a
-        value; no team is ranked by it.
+        The score with the least favourable values for empty predictions, if `score` assigns them a
+        value; it does not affect ranks.
     """
 
     team: str
@@ -56,7 +56,7 @@ class BoardRow:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The teams of one task; `ranked_by` says which number `score` is."""
+    """The teams of one task; `ranked_by` names the score."""
 
     task: str
     ranked_by: str
@@ -70,10 +70,9 @@ class Leaderboard:
     Parameters
     ----------
     challenge, sha256, place
-        Title of the challenge, the SHA-256 of its file, and its folder relative to the
-        leaderboard's.
+        Title of the challenge, the SHA-256 of its file, and its folder relative to the leaderboard.
     heads
-        The last lines of the ledger's files that it was made from.
+        Hashes of the last lines of the ledger's files when the leaderboard was made.
     profile, rule, ladder
         The definitions, the rule for unusable cases, and whether the ladder was used.
     boards, notes
@@ -97,7 +96,7 @@ _BOARD: Final = RecordCodec(Leaderboard, _REMEDY)
 
 
 def write_leaderboard(board: Leaderboard, folder: Path, *, overwrite: bool = False) -> None:
-    """Write ``leaderboard.json``; errors as `write_json`."""
+    """Write ``leaderboard.json``; errors as in `write_json`."""
     write_json(_BOARD.plain(board), folder / BOARD_FILE, overwrite=overwrite)
 
 
@@ -108,19 +107,19 @@ def read_leaderboard(folder: Path) -> Leaderboard:
     Raises
     ------
     FormatError
-        If it cannot be read.
+        If the file cannot be read.
     """
     return _BOARD.record(read_json(folder / BOARD_FILE), folder / BOARD_FILE)
 
 
 @reads("a page of a leaderboard", _REMEDY)
 def read_page(path: Path) -> str:
-    """Return the text of a page, at most 256 MB, to be compared with a regenerated page.
+    """Read the text of a page, at most 256 MB, for the comparison with a regenerated page.
 
     Raises
     ------
     FormatError
-        If it cannot be read.
+        If the file cannot be read.
     """
     with open_plain(path) as file:
         return file.read(_LARGEST_PAGE).decode("utf-8", errors="replace")

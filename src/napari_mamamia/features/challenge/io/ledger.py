@@ -1,10 +1,9 @@
 """The ledger of a challenge's attempts: hash-chained, append-only, one file per writer.
 
 Lines are events of `io.workspace.event_store`, bound to the SHA-256 of ``challenge.json``. Each
-line names the last lines of the other files that its writer had read. So a changed, removed or
-moved line is detected, a removed file by any writer that had read it, and a changed challenge by
-every line. The leaderboard, which names the last lines that it was made from, shows whether the
-last lines of all files were removed.
+line names the last lines of the other files that its writer had read. This reveals changed, removed
+or moved lines, removed files, and a changed challenge. The leaderboard names the last lines at its
+creation, and so reveals whether they were removed later.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,15 +26,15 @@ class AttemptOutcome(StrEnum):
 
     SCORED = "scored"
     REFUSED = "refused"
-    """The submission breaks the rules for submissions: nothing was scored."""
+    """The submission violates the rules, so that nothing was scored."""
     STOPPED = "stopped in the express lane"
     FAILED = "failed"
-    """The evaluation failed (a disk, a computer), which is not the team's fault."""
+    """The evaluation failed for a reason that is not the team's fault, such as a full disk."""
     OPEN = "not finished"
 
 
 _COUNTED: Final = (AttemptOutcome.SCORED, AttemptOutcome.OPEN)
-"""Outcomes that count as an attempt: a score was shown, or may have been."""
+"""Outcomes that count as an attempt, because a score was or may have been shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +46,15 @@ class Attempt:
     team, digest, kind
         The team, the SHA-256 of its submission, and the kind of submission.
     number
-        Number of the attempt, counted from 1 for each team; 0 for one that does not count.
+        Number of the attempt, counted from 1 for each team; 0 if it does not count.
     begun, ended
-        Times, ISO 8601 in UTC; `ended` is "" where no end is recorded.
+        Times, ISO 8601 in UTC; `ended` is "" if no end is recorded.
     outcome, reason
-        The outcome, and the reason if the attempt, or its responses, were not scored.
+        The outcome, and the reason if the attempt or its responses were not scored.
     files
         SHA-256 of its results by name.
     event
-        Hash of its first line.
+        Hash of the attempt's first line.
     """
 
     team: str
@@ -80,16 +79,16 @@ class Ledger:
     hashes: frozenset[str] = frozenset()
 
     def of_team(self, team: str) -> tuple[Attempt, ...]:
-        """Return the attempts of a team, the first one first."""
+        """Return the attempts of a team in order."""
         return tuple(attempt for attempt in self.attempts if attempt.team == team)
 
     def count(self, team: str) -> int:
-        """Return the number of a team's attempts that count."""
+        """Return the number of a team's counted attempts."""
         return max((attempt.number for attempt in self.of_team(team)), default=0)
 
 
 class LedgerWriter:
-    """The ledger file that only this program writes; a context manager.
+    """A writer of this program's own ledger file; a context manager.
 
     Parameters
     ----------
@@ -104,7 +103,7 @@ class LedgerWriter:
         self._writer: EventWriter | None = None
 
     def begin(self, team: str, digest: str, kind: str) -> str:
-        """Record the beginning of an attempt, return its line's hash; errors as `EventWriter`.
+        """Record the start of an attempt, and return its line's hash; errors as in `EventWriter`.
 
         Parameters
         ----------
@@ -133,7 +132,7 @@ class LedgerWriter:
         event
             Hash of the attempt's first line.
         outcome, reason
-            The outcome, and the reason for it.
+            The outcome and its reason.
         files
             Name and SHA-256 of each result.
         """

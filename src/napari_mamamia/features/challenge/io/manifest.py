@@ -1,4 +1,4 @@
-"""``submission.json`` of a sealed submission: its kind, files, and the limits of its program."""
+"""``submission.json`` of a sealed submission: its kind, its files, and a program's limits."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _PINNED: Final = "@sha256:"
 
 
 class SubmissionKind(StrEnum):
-    """What a team submitted."""
+    """The kind of a team's submission."""
 
     MASKS = "masks"
     PROGRAM = "program"
@@ -40,7 +40,7 @@ class SubmissionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AskedRun:
-    """What a team requests in ``mamamia_submission.json``: the container image, pinned by digest.
+    """A team's request in ``mamamia_submission.json``: a container image, pinned by digest.
 
     The entry point is always ``model.py``.
     """
@@ -58,8 +58,8 @@ class AskedRun:
 class Contents:
     """The content of a submission: its kind, the folder with the content, and its tables.
 
-    `folder` holds the masks or the program; `responses` and `scores` are tables, None where there
-    is none. `problem` says why nothing can be scored.
+    `folder` holds the masks or the program; `responses` and `scores` are tables, None if missing.
+    `problem` explains why nothing can be scored.
     """
 
     kind: SubmissionKind
@@ -105,7 +105,7 @@ class _ProgramFiles:
 
 
 _MOST_TABLES: Final = 20
-"""Our own limit: the one or two tables of a submission, and some others around them."""
+"""Maximum number of tables in a submission, which needs one or two. Our own limit."""
 _FROM_COPY: Final = "restore it from a copy of the challenge's folder"
 _MANIFEST: Final = RecordCodec(Manifest, _FROM_COPY)
 _FILES: Final = RecordCodec(_ProgramFiles, _FROM_COPY)
@@ -114,7 +114,7 @@ _ASKED_RUN: Final = RecordCodec(AskedRun, "ask the team to correct it")
 
 @reads("a submission", "ask the team for a clean copy")
 def look_inside(sealed: Path) -> Contents:
-    """Return the content of a sealed folder: a program before masks, and masks before tables.
+    """Determine the content of a sealed folder: a program, otherwise masks, otherwise tables.
 
     Raises
     ------
@@ -191,20 +191,20 @@ def read_manifest(folder: Path) -> Manifest:
     Raises
     ------
     FormatError
-        If it is not there or cannot be read.
+        If the manifest is missing or cannot be read.
     """
     return _MANIFEST.record(read_json(folder / MANIFEST), folder / MANIFEST)
 
 
 def write_program_files(files: Iterable[FrozenFile], folder: Path) -> None:
-    """Write ``program_files.json`` anew: the files that a program wrote to its attempt's folder."""
+    """Write ``program_files.json``, the list of files that a program wrote for its attempt."""
     plain = _FILES.plain(_ProgramFiles(tuple(files)))
     write_json(plain, folder / PROGRAM_FILES, overwrite=True)
 
 
 @reads("the list of files that a program wrote", _FROM_COPY)
 def read_program_files(folder: Path) -> tuple[FrozenFile, ...]:
-    """Return name and SHA-256 of each file that a program wrote, below the attempt's folder."""
+    """Return relative path and SHA-256 of each file that a program wrote for its attempt."""
     return _FILES.record(read_json(folder / PROGRAM_FILES), folder / PROGRAM_FILES).files
 
 
@@ -217,7 +217,7 @@ def _list_folders(folder: Path) -> list[Path]:
 
 
 def _sort_tables(folder: Path) -> tuple[Path | None, Path | None, str]:
-    """Return the table of responses, the table of scores, and what is wrong with them.
+    """Return the table of responses, the table of scores, and a problem with the tables.
 
     A submission has at most one of each. A folder with many tables is refused before they are read.
     """

@@ -1,7 +1,7 @@
-"""Tables of values to rank algorithms by: long, wide or one per algorithm; and named resamples.
+"""Read tables of values for ranking (long, wide or one per algorithm), and named resamples.
 
-Nothing is guessed and nothing skipped: a table that cannot be ranked is refused with the row, since
-a lost value would change a rank.
+No value is guessed or skipped. A table that cannot be ranked is refused with the row, since a lost
+value would change a rank.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,13 +26,13 @@ from napari_mamamia.io.tables.summary_rows import split_unit
 from napari_mamamia.io.tables.table import Table, read_table
 
 KEYS: Final = ("task", "metric", "site")
-"""Columns that split a table into several."""
+"""Columns that split a table into several tables."""
 
 _CASE: Final = Column("case", ("case", "case_id", "patient_id", "id"), is_needed=True, is_id=True)
 _LONG: Final = (_CASE, needed("algorithm"), needed("value"), *map(optional, KEYS))
 _USUAL: Final = ("dsc", "value", "score")
 SHARES: Final = frozenset({"dsc", "dice", "iou", "jaccard"})
-"""Metrics from 0 to 1: a table in percent would lead all others."""
+"""Metrics from 0 to 1, for which a table in percent would rank first."""
 _FACTS_OF_CASES: Final = """
 age age_years sex gender ethnicity race menopause menopausal_status breast_density density
 centre center hospital institution group cohort dataset data_set vendor manufacturer scanner
@@ -40,14 +40,14 @@ field_strength fold split part subtype tumor_subtype tumour_subtype pcr stage gr
 year status profile n_phases volume volume_mm3
 """
 _NO_ALGORITHMS: Final = frozenset(_FACTS_OF_CASES.split())
-"""Columns of a wide table that describe a case and are not algorithms."""
+"""Columns of a wide table that describe a case instead of an algorithm."""
 _EXPECTED: Final = "a table to rank by"
 _REMEDY: Final = "correct it, or save it again as .xlsx or CSV UTF-8"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValueTables:
-    """The tables of a file, all of the same algorithms; `keys` are the columns that split them."""
+    """The tables in a file, all with the same algorithms; `keys` are the splitting columns."""
 
     keys: tuple[str, ...]
     tables: tuple[CaseNumbers, ...]
@@ -56,7 +56,7 @@ class ValueTables:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseColumns:
-    """The columns of one algorithm's table: `values` (n, k) float64, nan if one is missing.
+    """The columns of one algorithm's table: `values` (n, k) float64, NaN if missing.
 
     `profiles` are the values of its column ``profile``, `statuses` those of its column ``status``
     for each case; () if there is none.
@@ -72,7 +72,7 @@ class CaseColumns:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """A value with its keys, case and algorithm in the form in which they are compared."""
+    """A value with its keys, case and algorithm, normalised for comparison."""
 
     key: tuple[str, str, str]
     case: str
@@ -85,8 +85,9 @@ class _Cell:
 def read_value_tables(path: Path) -> ValueTables:
     """Return the tables of a file: long (algorithm, case, value) or wide (case, each algorithm).
 
-    Optional columns task, metric and site split it into several. An empty cell is a missing value,
-    and so is a case for which an algorithm has no row. Letter case does not distinguish case ids.
+    Optional columns task, metric and site split it into several tables. An empty cell is a missing
+    value, and so is a case without a row for an algorithm. Case ids are compared without letter
+    case.
 
     Raises
     ------
@@ -118,10 +119,10 @@ def read_value_tables(path: Path) -> ValueTables:
 
 @reads(_EXPECTED, _REMEDY)
 def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
-    """Return columns of a table with a row for each case, by their names.
+    """Return the named columns of a table with one row for each case.
 
-    Without `columns` it is dsc, value or score, or the only one besides the case. Errors as
-    `read_value_tables`.
+    Without `columns` the column is dsc, value or score, or the only column besides the case. Errors
+    as in `read_value_tables`.
 
     Parameters
     ----------
@@ -168,7 +169,7 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
 
 @reads("a table of resamples", "write the names of a resample's cases into each row")
 def read_draws(path: Path) -> tuple[tuple[str, ...], ...]:
-    """Return the case names of each row; there is no header. Empty rows are skipped.
+    """Read the case names of each row of a table without a header; empty rows are skipped.
 
     Raises
     ------
@@ -298,7 +299,7 @@ def _choose_column(table: Table) -> list[str]:
 
 
 def _read_values(table: Table, name: str) -> list[float]:
-    """Return a column of finite numbers, nan if missing; a lost value would change a rank."""
+    """Return a column of finite numbers, NaN for an empty cell; refuse any other cell."""
     for row in table.rows:
         if row.problem:
             raise FormatError(

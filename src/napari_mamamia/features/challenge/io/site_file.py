@@ -1,4 +1,4 @@
-"""The file that a site shares: numbers in JSON, without images, masks or case ids."""
+"""The file that a site shares: metrics as JSON, without images, masks or case ids."""
 
 import hashlib
 import hmac
@@ -34,10 +34,9 @@ class SiteModel:
 
 @dataclass(frozen=True, slots=True)
 class SiteNumber:
-    """A metric of a model over a group of the site's cases (`variable` and `group` "" for all).
+    """A metric of a model over a group of cases (`variable` and `group` are "" for all cases).
 
-    `mean_rank` is the model's mean rank over the cases, among the site's models; it is given only
-    for all cases together.
+    `mean_rank` is the model's mean rank among the site's models, only over all cases.
     """
 
     model: str
@@ -55,7 +54,7 @@ class SiteNumber:
 
 @dataclass(frozen=True, slots=True)
 class SiteRow:
-    """A case under its code: the metrics of one model, in the file's order of metrics."""
+    """A model's metrics for a case with a code, in the file's order of metrics."""
 
     code: str
     model: str
@@ -70,13 +69,13 @@ class SiteFile:
     Parameters
     ----------
     site
-        Its name.
+        Name of the site.
     profile, profile_version, definitions
-        The definitions of every number, and the SHA-256 of all of them.
+        The profile that defines every number, and the SHA-256 of all definitions.
     rule
-        The score of a case without a usable prediction.
+        Rule that scores a case without a usable prediction.
     share
-        "cases" with `rows`, or "aggregates" without.
+        "cases" if `rows` are shared, otherwise "aggregates".
     metrics, models, numbers, rows
         The metrics and models, and their values over groups and for each case.
     n_cases
@@ -118,7 +117,7 @@ _SITE: Final = RecordCodec(SiteFile, _REMEDY)
 
 
 def write_site_file(site: SiteFile, path: Path, *, overwrite: bool = False) -> None:
-    """Write the file; errors as `write_json`."""
+    """Write the shared file of a site; errors as in `write_json`."""
     write_json(_SITE.plain(site), path, overwrite=overwrite)
 
 
@@ -142,14 +141,14 @@ def read_site_file(path: Path) -> SiteFile:
 
 @reads("a key", "choose another file; a new key gives different codes")
 def site_key(path: Path) -> bytes:
-    """Return the site's own key, created if the file does not exist; it never leaves the site.
+    """Return the site's secret key, which never leaves the site; create the file if it is missing.
 
     Raises
     ------
     FormatError
-        If the file holds something else.
+        If the file is not a key.
     SaveError
-        If it cannot be created.
+        If the file cannot be created.
     """
     with suppress(SaveConflictError), saving(path) as temporary:
         handle = open_own(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)

@@ -1,4 +1,4 @@
-"""The leaderboard page: who leads, how certain that is, what would change it, and all numbers."""
+"""The leaderboard page: the leader, the certainty of the lead, and all ranks and scores."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,15 +26,15 @@ from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.text import Answer, Column, ReportTable, Row, number, p_text
 
 _MOST_TABLES: Final = 12
-"""Tables with sections of their own; all are in the files beside the page."""
+"""Maximum number of tables with their own sections; all tables are in the files."""
 
 _MOST_ON_PODIUM: Final = 7
-"""Algorithms on a podium plot: as many as have a colour of their own."""
+"""Maximum number of algorithms in a podium plot, each with its own colour."""
 
 _LONGEST_HEAD: Final = 18
 
 _MOST_SPREAD: Final = 10
-"""Algorithms up to which tables of pairs are shown open; otherwise folded below the figure."""
+"""Maximum number of algorithms for which tables of pairs are shown unfolded."""
 
 LEADERBOARD_FOOTER: Final = (
     "Numbers are rounded for reading; rank.json, rank_details.json, ranks.csv and case_ranks.csv "
@@ -46,10 +46,10 @@ LEADERBOARD_FOOTER: Final = (
 class LeaderboardContent:
     """The content of a leaderboard.
 
-    `sentences` are the texts of all tables together (if there are several) and of each, in that
-    order; `links` lead from an algorithm's name to its own page; the page begins with `summary`,
-    then `facts`, and has `warnings` before the sections. `groupings` divide the first table's
-    counted cases on the teams' pages.
+    `sentences` are the texts of all tables together (if there are several), then of each table.
+    `links` lead from an algorithm's name to its page. The page begins with `summary` and `facts`,
+    and has `warnings` before the sections. `groupings` divide the first table's counted cases on
+    the teams' pages.
     """
 
     title: str
@@ -66,7 +66,7 @@ class LeaderboardContent:
 
 
 def leaderboard_page(content: LeaderboardContent) -> Page:
-    """Return the page: the summary first, then pairs, cases and sites."""
+    """Return the leaderboard page: the summary first, then pairs, cases and sites."""
     warnings = content.warnings
     left_out = len(content.ranking.tables) - _MOST_TABLES
     if left_out > 0:
@@ -108,7 +108,7 @@ def ranking_sections(content: LeaderboardContent) -> tuple[PageSection, ...]:
 def _describe_table(
     one: TableRanking, sentences: Sequence[str], content: LeaderboardContent, several: bool
 ) -> Iterator[PageSection]:
-    """Yield the sections of one table; if there are several, only the first, the board."""
+    """Yield the sections of a table; if there are several tables, only the board."""
     table, n_draws = one.table, content.ranking.n_draws
     names = table.algorithms
     board = _make_board(
@@ -117,7 +117,7 @@ def _describe_table(
 f"{table.phrase}: {'larger' if table.is_larger_better else 'smaller'} is better",
     )  # fmt: skip
     stem = "-".join(name for name in (table.task, table.metric, table.site) if name) or "table"
-    # One of several tables only gets the figure of its ranks: a page of ten is long enough.
+    # with several tables only the figure of ranks, to limit the length of the page
     methods = one.methods[:1] if several else one.methods
     figures = tuple(draw_stability(stem, names, methods, n_draws))[: 1 if several else None]
     title = table.phrase.strip().removeprefix("by ") if several else "Leaderboard"
@@ -136,7 +136,7 @@ def _make_board(
     links: Mapping[str, str],
     title: str,
 ) -> ReportTable:
-    """Return the algorithms in order of the first method's rank, with the other methods' ranks."""
+    """Return the algorithms by the first method's rank, with the ranks by the other methods."""
     lead = methods[0]
     stable = lead.stability
     sure = ("First, %", "Rank, 95 %") if stable is not None else ()
@@ -210,7 +210,7 @@ def _describe_pairs(one: TableRanking) -> PageSection:
 
 
 def _shorten_name(name: str) -> str:
-    """Return a name shortened for the head of a column; the rows have it in full."""
+    """Return a name shortened for a column heading; rows show the full name."""
     return name if len(name) <= _LONGEST_HEAD else f"{name[: _LONGEST_HEAD - 1]}…"
 
 

@@ -1,4 +1,4 @@
-"""Aggregates that a site may share without revealing a case, and their random-effects pooling."""
+"""Compute aggregates that do not reveal a case, and pool them with random effects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SMALLEST_GROUP: Final = 10
-"""Aggregates of fewer cases are not shared. Our own limit, the same as in the FeTS heat map."""
+"""Minimum number of cases of a shared aggregate. Our own limit, as in the FeTS heat map."""
 _LEVEL: Final = 0.975
 
 
@@ -29,8 +29,8 @@ class PooledMean:
     """Means of k sites pooled with random effects.
 
     `tau2` is the variance between sites (DerSimonian and Laird), `i2` its share of the total
-    variance, `low` and `high` the 95 % interval of Hartung and Knapp; nan with the `reason` if
-    undefined.
+    variance, `low` and `high` the 95 % interval of Hartung and Knapp. Undefined values are NaN with
+    the `reason`.
     """
 
     mean: float
@@ -56,11 +56,11 @@ def aggregate(values: NDArray[np.float64]) -> Aggregate:
 
 
 def withheld_groups(sizes: Sequence[int], smallest: int = SMALLEST_GROUP) -> tuple[int, ...]:
-    """Return the indices of groups to withhold: small groups, and others that would reveal them.
+    """Return the indices of groups to withhold: small groups, and groups that would reveal them.
 
     `sizes` holds the sizes of all groups of a variable, including the cases in no group. The total
-    is known, so the withheld groups must hold `smallest` cases together: the smallest other groups
-    are withheld until they do.
+    is known. Therefore the smallest other groups are withheld too, until the withheld groups hold
+    `smallest` cases together.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def pool_means(
     n: Sequence[int],
     limits: tuple[float, float] = (-np.inf, np.inf),
 ) -> PooledMean:
-    """Return the mean over sites, each with its mean, standard deviation and number of cases.
+    """Pool the means of sites from their means, standard deviations and numbers of cases.
 
     The interval is clipped to the `limits` of the metric.
 

@@ -1,4 +1,4 @@
-"""Rank over sites that count equally, by the published rules; the worst site; each site left out.
+"""Rank algorithms over equally weighted sites; find worst sites; leave out each site.
 
 Source: FeTS, Zenk et al., Nature Communications 16 (2025) 6274, and FeTS-AI/Challenge, commit
 1c122653 (behaviour, no code).
@@ -33,12 +33,12 @@ _LAST: Final = MissingRule(MissingKind.WORST_RANK)
 
 
 class ConvergenceRule(StrEnum):
-    """Weight of a team's convergence rank relative to its ranks of each case."""
+    """The weight of a team's convergence rank relative to its case ranks."""
 
     FETS_2022_PAPER = "fets-2022-paper"
-    """Three times in every case: with 3 x DSC and 3 x HD the mean of 9."""
+    """Three times for every case: the mean of 9 ranks with 3 x DSC and 3 x HD."""
     FETS_2022_README = "fets-2022-readme"
-    """Once in every case: one of 7 metrics."""
+    """Once for every case, as one of 7 metrics."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +52,7 @@ class SiteRanks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SiteMeans:
-    """Means of one metric by site: `means` (k, m), nan where an algorithm was not run.
+    """Means of a metric by site: `means` (k, m), NaN where an algorithm was not run.
 
     `n` (k, m) is the number of cases with a value; `worst` (m,) the index of each algorithm's worst
     site, -1 for none; `spread` (m,) the largest minus the smallest of its means.
@@ -71,8 +71,8 @@ class SiteMeans:
 class SitesResult:
     """All results over the sites of a ranking.
 
-    `left_out` are the ranks by ``fets-2022`` without each site, () for a single site; `small` are
-    the sites with fewer than `SMALL_SITE` cases.
+    `left_out` holds the ranks by ``fets-2022`` without each site, () for a single site. `small`
+    lists the sites with fewer than `SMALL_SITE` cases.
     """
 
     algorithms: tuple[str, ...]
@@ -86,7 +86,7 @@ class SitesResult:
 def rank_sites(tables: Sequence[RankingTable], rule: SiteRule = SiteRule.FETS_2022) -> SiteRanks:
     """Return the ranks over sites of tables, one for each site and metric (and task).
 
-    Missing values are last in their case; ``fets-2022-R`` replaces them by 0 (1000 where less is
+    Missing values rank last in their case; ``fets-2022-R`` replaces them by 0 (1000 if smaller is
     better).
 
     Parameters
@@ -110,10 +110,10 @@ def rank_sites(tables: Sequence[RankingTable], rule: SiteRule = SiteRule.FETS_20
 
 
 def describe_sites(tables: Sequence[RankingTable], smallest: int = 0) -> SitesResult | None:
-    """Return ranks by every rule, the means of each site and the ranks without each.
+    """Return ranks by every rule, the means of each site, and the ranks without each site.
 
-    `smallest`: sites with fewer cases are left out of the ranks, but not of the means. None if no
-    table names a site, or none is large enough.
+    Sites with fewer than `smallest` cases are excluded from the ranks, but not from the means. The
+    result is None if no table names a site, or no site is large enough.
     """
     sites = tuple(dict.fromkeys(table.site for table in tables))
     sizes = {
@@ -143,7 +143,7 @@ def rank_with_convergence(
     convergence: NDArray[np.float64],
     rule: ConvergenceRule = ConvergenceRule.FETS_2022_PAPER,
 ) -> SiteRanks:
-    """Return ranks of federated training from values of the same cases and a convergence score.
+    """Rank federated training by case values and a convergence score.
 
     Each table is one region and metric; `convergence` (m,), larger is better. Ties share the mean
     rank. Raises ValueError unless the tables hold the same cases.

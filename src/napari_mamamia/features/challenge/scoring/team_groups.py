@@ -1,4 +1,4 @@
-"""A team's values in groups of cases: means with intervals, and the gap between groups."""
+"""Tabulate a team's values by group of cases: means with intervals, and the largest gap."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.metrics.registry import METRICS, Better
+from napari_mamamia.metrics.registry import Better, list_metrics
 from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.ranking.ranking import TableRanking
 from napari_mamamia.scoring.report.text import (
@@ -57,10 +57,10 @@ def tabulate_groups(
 
 
 def _find_bounds(metric: str) -> tuple[float, float]:
-    """Return the range of a metric's mean, which no interval exceeds."""
+    """Return the possible range of a metric's mean, to which intervals are clipped."""
     if metric == "performance":
         return 0.0, 1.0
-    spec = next((candidate for candidate in METRICS if candidate.name == metric), None)
+    spec = next((candidate for candidate in list_metrics() if candidate.name == metric), None)
     if spec is None:
         return -np.inf, np.inf
     return 0.0, 1.0 if not spec.unit and spec.better is Better.HIGHER else np.inf
@@ -113,7 +113,7 @@ def _find_moments(groups: Sequence[NDArray[np.float64]]) -> GroupMoments | None:
 
 
 def _mean_ends(moments: GroupMoments) -> list[tuple[float, float]]:
-    """Return the 95 % interval of each group's mean; a small group has the pooled variance."""
+    """Return the 95 % interval of each group's mean; a small group uses the pooled variance."""
     from scipy.stats import t as student
 
     reach = student.ppf((1 + LEVEL) / 2, moments.n - 1) * np.sqrt(moments.errors)

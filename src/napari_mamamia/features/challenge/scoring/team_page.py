@@ -1,4 +1,4 @@
-"""The page of one team of a leaderboard: its rank, its neighbours, its groups and its cases."""
+"""The page of a team on a leaderboard: rank, neighbours, groups and cases."""
 
 import re
 import unicodedata
@@ -35,7 +35,7 @@ _LETTERS: Final = str.maketrans(
 _LONGEST_NAME: Final = 60
 _RESERVED: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)", re.IGNORECASE)
 _OPEN_CASES: Final = 40
-"""Number of cases shown open, the worst; the others are folded below."""
+"""Number of worst cases shown unfolded."""
 _MOST_CASES: Final = 1000
 _CASES_OF_SEVERAL: Final = 20
 _MOST_TABLES: Final = 12
@@ -50,9 +50,9 @@ _FOR_WHOM: Final = (
 class TeamDetails:
     """The content of a team's page besides its ranks.
 
-    The page begins with `answers` and `facts`. `notes` explain, by case, a value that the team did
-    not submit; `parts` are further columns of the cases, a heading and values by case. `sections`
-    come last.
+    The page begins with `answers` and `facts`. `notes` explain, by case, values that the team did
+    not submit. `parts` are further columns of the cases, each with a heading and values by case.
+    `sections` come last.
     """
 
     answers: tuple[Answer, ...] = ()
@@ -66,8 +66,8 @@ class TeamDetails:
 def name_pages(names: Sequence[str]) -> dict[str, str]:
     """Return a portable file name for each team's page.
 
-    Only plain letters, digits, dot, dash and underscore are used, at most 60 of them; names that
-    differ only in letter case are numbered in the given order.
+    Names have at most 60 ASCII letters, digits, dots, dashes and underscores. Names that differ
+    only in letter case are numbered in the given order.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def team_page(
 
 
 def _beside(links: Mapping[str, str]) -> dict[str, str]:
-    """Return links from a team's page to the others."""
+    """Return links from a team's page to the other pages."""
     return {name: target.rpartition("/")[2] for name, target in links.items()}
 
 
@@ -157,7 +157,7 @@ def _list_ways(name: str, links: Mapping[str, str]) -> tuple[Way, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """A team among the others: `at` is its index in the tables, `methods` those of the board."""
+    """A team's position: `at` is its index in the tables, `methods` are the board's methods."""
 
     content: LeaderboardContent
     name: str
@@ -187,13 +187,13 @@ class _Place:
 
     @property
     def filled(self) -> int:
-        """Return the number of values filled by a rule."""
+        """Return the number of values that a rule filled in."""
         if self.content.overall_filled is not None:
             return int(self.content.overall_filled[self.at])
         return int(self.content.ranking.tables[0].filled[self.at])
 
     def neighbours(self) -> list[int]:
-        """Return the teams ranked directly before and after it, and the leader."""
+        """Return the teams ranked directly before and after the team, and the leader."""
         order = np.argsort(self.lead.ranks, kind="stable").tolist()
         position = order.index(self.at)
         near = [
@@ -254,7 +254,7 @@ def _describe_place(
 
 
 def _tabulate_methods(place: _Place, n_noted: int) -> ReportTable:
-    """Return the ranks by each method; `n_noted` of the filled values have a note of their own."""
+    """Return the ranks by each method; `n_noted` of the filled values have their own note."""
     team, rows = place.at, []
     for method in place.methods:
         stable = method.stability

@@ -11,6 +11,7 @@ from qtpy.QtCore import Signal
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.texts import tr
 from napari_mamamia.features.challenge.services.rank.board import RankBoard
+from napari_mamamia.features.challenge.widgets.services import ranks_services
 from napari_mamamia.features.challenge.widgets.view import LeaderboardTab
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.workspace.preferences import remember_team_masks, team_masks_of
@@ -79,7 +80,7 @@ class LeaderboardFlow(WindowPart):
         self._jobs.start(
             _LANE,
             tr("Reading the ranking"),
-            lambda: self._services.ranks.open_board(path),
+            lambda: ranks_services(self._services).open_board(path),
             self._show_board,
             failed=lambda error: self._show_nothing(plain_text(error)),
         )
@@ -170,7 +171,7 @@ class LeaderboardFlow(WindowPart):
         folders = team_masks_of(self._services.load_preferences(), board.folder) | self._named
         predictions = None if workspace is None else workspace.predictions
         reference = None if files is None else files.reference
-        ranks = self._services.ranks
+        ranks = ranks_services(self._services)
 
         def work() -> _TeamAnswer:
             folder = ranks.find_team_folder(team, folders, predictions)

@@ -1,7 +1,7 @@
-"""Perfusion: T1, concentration, arterial input, Tofts fits, and which exams carry them.
+"""Perfusion: T1, concentration, arterial input, Tofts fits, and the requirements on exams.
 
-From the files' signal to Ktrans in four steps, a module each: `t1_map` (T1 from flip angles),
-`spoiled_echo` (signal to concentration), `arterial_input` (plasma in an artery), `fit` (what tissue
-takes up, and the parameters of each voxel); `gate` says which exams carry it.
-Times here are minutes since the contrast's arrival, rates 1/min, concentrations mM.
+From the signal of the files to Ktrans in four steps, one module each: `t1_map` (T1 from flip
+angles), `spoiled_echo` (signal to concentration), `arterial_input` (plasma in an artery), `fit`
+(tissue uptake, and the parameters of each voxel); `gate` checks whether an exam allows them. Times
+here are minutes since the arrival of contrast, rates 1/min, concentrations mM.
 """

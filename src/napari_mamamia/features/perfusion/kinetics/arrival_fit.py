@@ -1,4 +1,4 @@
-"""When contrast arrives in a tissue, by the model itself."""
+"""Arrival of contrast in a tissue, fitted with the tissue model itself."""
 
 import math
 from collections.abc import Sequence
@@ -27,15 +27,15 @@ def fitted_arrival_s(
     source: ArterialInput,
     model: TissueModel,
 ) -> float:
-    """Return the arrival whose fit of a mean curve leaves the least, s as in `times`.
+    """Return the arrival with the smallest residual of a mean curve's fit, s as in `times`.
 
-    Arrivals from the first phase to the peak are tried, every 2 s and then every 0.25 s around the
-    best; each with the phases before it as baseline.
+    Arrivals from the first phase to the peak are tried in steps of 2 s, then of 0.25 s around the
+    best one, each with the phases before it as baseline.
 
     Raises
     ------
     CaseError
-        If no arrival gives a curve of concentrations that rises.
+        If no arrival gives a rising concentration curve.
     """
     peak = times[int(np.argmax(signal))]
     best, least = math.nan, math.inf
@@ -57,12 +57,12 @@ def fitted_arrival_s(
 def _make_no_arrival_error(
     signal: NDArray[np.float64], t10_s: float, echo: SpoiledEcho
 ) -> CaseError:
-    """Return why no arrival gives concentrations of a mean curve."""
+    """Return an error that says why no arrival gives concentrations of a mean curve."""
     low, peak = int(np.argmin(signal)), int(np.argmax(signal))
     if signal[low] <= 0:
         return CaseError(
-            f"expected a mask with signal in every phase, got a mean of {signal[low]:g} in phase "
-            f"{low}: give another mask, or export that phase again"
+            f"expected a mask with signal in every phase, but found a mean of {signal[low]:g} in "
+            f"phase {low}; give another mask, or export that phase again"
         )
     rise = 100 * (signal[peak] / signal[:peak].mean() - 1) if peak else 0.0
     relaxed = math.exp(-echo.repetition_s / t10_s)
@@ -70,12 +70,12 @@ def _make_no_arrival_error(
     if rise >= most:
         return CaseError(
             f"expected a mean curve that rises less than {most:.0f} %, the most that T1 {t10_s:g} "
-            f"s, TR {1e3 * echo.repetition_s:g} ms and {echo.flip_degrees:g} degrees allow, got "
-            f"{rise:.0f} % in phase {peak}: check these three"
+            f"s, TR {1e3 * echo.repetition_s:g} ms and {echo.flip_degrees:g} degrees allow, but "
+            f"found {rise:.0f} % in phase {peak}; check these three"
         )
     return CaseError(
-        "expected a mask whose mean curve rises after its first phase, got one that does not: give "
-        "the arrival in seconds, or another mask",
+        "expected a mask whose mean curve rises after its first phase, but it does not; give the "
+        "arrival in seconds, or another mask",
         remedies=(Remedy("arrival", ("SECONDS",)),),
     )
 

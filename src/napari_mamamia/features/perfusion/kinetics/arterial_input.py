@@ -1,4 +1,4 @@
-"""The contrast agent in an artery after a bolus: named curves of populations."""
+"""Concentration of contrast agent in an artery after a bolus: published population curves."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,24 +13,27 @@ from napari_mamamia.core.errors import CaseError
 Curve = NDArray[np.float64]
 
 _STEP_MIN: Final = 0.1 / 60
-"""Step of the fine grid. A peak is 4 s wide: sampled like images, Ktrans is off by half."""
+"""Step of the fine grid. A peak is 4 s wide: with the sampling of the images, Ktrans is off by
+half.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ArterialInput:
-    """A named curve with what it needs.
+    """A named curve with its parameters.
 
     Parameters
     ----------
     haematocrit
-        Share of cells in blood; a curve of whole blood is divided by 1 less it. Parker used 0.42.
+        Volume share of cells in blood; a curve of whole blood is divided by 1 minus this share.
+        Parker used 0.42.
     dose_mmol_per_kg
-        Dose, for WEINMANN; the others hold for the dose of their patients.
+        Dose, for WEINMANN; the other curves are valid for the dose of their patients.
 
     Raises
     ------
     CaseError
-        If a number makes no sense.
+        If a number is out of range.
     """
 
     name: InputName = InputName.PARKER
@@ -40,18 +43,18 @@ class ArterialInput:
     def __post_init__(self) -> None:
         if not 0 <= self.haematocrit <= 0.7:
             raise CaseError(
-                f"expected a haematocrit of 0 to 0.7, got {self.haematocrit:g}: give a share, such "
-                "as 0.42"
+                f"expected a haematocrit of 0 to 0.7, but got {self.haematocrit:g}; give a share, "
+                "such as 0.42"
             )
         if not 0.005 <= self.dose_mmol_per_kg <= 1:
             raise CaseError(
-                f"expected a dose of 0.005 to 1 mmol/kg, got {self.dose_mmol_per_kg:g}: give it in "
-                "mmol per kg, such as 0.1"
+                f"expected a dose of 0.005 to 1 mmol/kg, but got {self.dose_mmol_per_kg:g}; give "
+                "it in mmol per kg, such as 0.1"
             )
 
     @property
     def text(self) -> str:
-        """The curve in a few words, as it stands in tables."""
+        """The curve in a few words, for tables."""
         if self.name is InputName.WEINMANN:
             return f"{self.name}, {self.dose_mmol_per_kg:g} mmol/kg"
         return f"{self.name}, haematocrit {self.haematocrit:g}"
@@ -65,7 +68,7 @@ class PlasmaCurve:
     step_min: float
 
     def at(self, minutes: Curve) -> Curve:
-        """Return it at any time within the curve, 0 before arrival."""
+        """Return the concentration at any time within the curve, 0 before arrival."""
         grid = np.arange(len(self.values)) * self.step_min
         return np.where(minutes < 0, 0.0, np.interp(minutes, grid, self.values))
 
@@ -73,7 +76,7 @@ class PlasmaCurve:
 def plasma_curve(
     source: ArterialInput, last_min: float, step_min: float = _STEP_MIN
 ) -> PlasmaCurve:
-    """Return the plasma's curve from arrival to `last_min` or just after, on a fine grid."""
+    """Return the plasma curve from arrival to `last_min` or just after, on a fine grid."""
     n_steps = int(np.ceil(max(last_min, 0.0) / step_min)) + 2
     minutes = np.arange(n_steps, dtype=np.float64) * np.float64(step_min)
     if source.name is InputName.WEINMANN:
@@ -82,9 +85,9 @@ def plasma_curve(
 
 
 def blood_mm(name: InputName, minutes: Curve) -> Curve:
-    """Return whole blood's concentration in mM, `minutes` after arrival, 0 before.
+    """Return the concentration in whole blood in mM, `minutes` after arrival, 0 before.
 
-    WEINMANN: of plasma, at 1 mmol/kg.
+    WEINMANN is the concentration in plasma at 1 mmol/kg.
 
     Examples
     --------
@@ -100,7 +103,7 @@ def blood_mm(name: InputName, minutes: Curve) -> Curve:
 
 
 def _compute_parker(minutes: Curve) -> Curve:
-    """Two Gaussians and an exponential with a sigmoid: equation 1 and table 1 of Parker 2006."""
+    """Return two Gaussians and an exponential with a sigmoid: Parker 2006, eq. 1, table 1."""
     tail = 1.050 * np.exp(-0.1685 * minutes) / (1 + np.exp(-38.078 * (minutes - 0.483)))
     for area, centre, width in ((0.809, 0.17046, 0.0563), (0.330, 0.365, 0.132)):
         height = area / (width * np.sqrt(2 * np.pi))
@@ -110,9 +113,9 @@ def _compute_parker(minutes: Curve) -> Curve:
 
 
 def _compute_georgiou(minutes: Curve) -> Curve:
-    """Three exponentials times a train of gamma variates, each a passage of the bolus.
+    """Return three exponentials times a train of gamma variates, one for each pass of the bolus.
 
-    The variates' factors overflow after some minutes; their logarithms do not.
+    The factors of the variates overflow after some minutes; their logarithms do not.
     """
     alpha, beta, tau = 5.26, 0.032, 0.129
     decay = sum(
@@ -130,5 +133,5 @@ def _compute_georgiou(minutes: Curve) -> Curve:
 
 
 def _compute_weinmann(minutes: Curve) -> Curve:
-    """Plasma at 1 mmol/kg: two exponentials, kg/l times the dose."""
+    """Return plasma at 1 mmol/kg: two exponentials, kg/l times the dose."""
     return np.asarray(3.99 * np.exp(-0.144 * minutes) + 4.78 * np.exp(-0.0111 * minutes))

@@ -1,6 +1,6 @@
-"""Tofts' models and their fits: what tissue takes up, and Ktrans, ve, vp and kep of many voxels.
+"""Tofts' models and their fits: tissue uptake, and Ktrans, ve, vp and kep of many voxels.
 
-A linear fit, and a least-squares one.
+There is a linear fit and a least-squares fit.
 """
 
 from dataclasses import dataclass
@@ -19,23 +19,36 @@ _SMALL: Final = 1e-3
 _LEAST_KEP: Final = 1e-3
 _MOST_KEP: Final = 60.0
 _N_KEP: Final = 1201
-"""A table from 17 hours to a second, in steps of 0.92 %, refined between them by a parabola."""
+"""Number of kep values in the table, from 17 hours to a second in steps of 0.92 %; a parabola
+refines
+between them.
+"""
 
 _MOST_KTRANS: Final = 5.0
-"""1/min: more is no tissue. Source: bounds of OSIPI's fits (DCEmodels_data.py at 40984f7c)."""
+"""1/min: no tissue has more. Source: bounds of OSIPI's fits (DCEmodels_data.py at 40984f7c)."""
 
 _VOXELS: Final = 4096
-"""Voxels whose 1,201 trials are compared at once: 20 MB of float32."""
+"""Voxels whose 1,201 trials are compared in one step: 20 MB of float32."""
 
 
 def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
     """Return Cp (x) exp(-kep t) in mM min, ``(time, kep)``, at `minutes` after arrival, ascending.
 
-    Exact for a plasma curve that is straight between its points: never a sum at image spacing.
-    kep 0 gives the integral of Cp; before arrival it is 0. `minutes` must lie within the curve.
+    The convolution is exact for a plasma curve that is linear between its points, and not a sum at
+    the spacing of images. kep 0 gives the integral of Cp; before arrival it is 0. `minutes` must be
+    within the curve.
 
-    Source: stepwise integral of a straight piece against an exponential, checked against sepal
-    1.3.2 and scipy's quadrature in the tests.
+    Parameters
+    ----------
+    plasma
+        Concentration in plasma.
+    minutes
+        Minutes after arrival, ascending.
+    kep_per_min
+        kep, 1/min.
+
+    Source: stepwise integral of a linear segment against an exponential, compared with sepal 1.3.2
+    and scipy's quadrature in the tests.
     """
     kep = np.asarray(kep_per_min, np.float64)
     integrals = np.zeros((len(minutes), len(kep)))
@@ -47,7 +60,7 @@ def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
     for index, time in enumerate(minutes):
         if time <= 0:
             continue
-        # At the curve's very end no piece begins: the last one is gone to its end.
+        # At the very end of the curve no segment begins: the last one is integrated to its end.
         whole_steps = min(int(time / step), last)
         while reached < whole_steps:
             state = whole.advance(state, *plasma.values[reached : reached + 2])
@@ -60,7 +73,7 @@ def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
 
 
 class _Step:
-    """The integral's way through one straight piece of `length` minutes."""
+    """The integral over one linear segment of `length` minutes."""
 
     def __init__(self, kep: Curve, length: float) -> None:
         x = kep * length
@@ -87,7 +100,20 @@ def tissue_concentration_mm(
 ) -> NDArray[Any]:
     """Return a tissue's concentration in mM at `minutes` after arrival, ascending.
 
-    `ve` above 0; a `vp` of 0 is Tofts' model.
+    `ve` must be above 0; a `vp` of 0 is Tofts' model.
+
+    Parameters
+    ----------
+    plasma
+        Concentration in plasma.
+    minutes
+        Minutes after arrival, ascending.
+    ktrans_per_min
+        Ktrans, 1/min.
+    ve
+        Volume share of the extravascular extracellular space.
+    vp
+        Volume share of plasma.
 
     Examples
     --------
@@ -101,7 +127,7 @@ def tissue_concentration_mm(
 
 
 class FitStatus(IntEnum):
-    """What came of a voxel's fit; all but FITTED are NaN in every map, and counted.
+    """Result of a voxel's fit; voxels other than FITTED are NaN in every map, and counted.
 
     NO_CONCENTRATION: a signal is not positive or saturated, or T1 is unknown. NO_UPTAKE: Ktrans is
     not positive. UNRESOLVED: kep lies outside 0.001 to 60 1/min, Ktrans is above 5 1/min, or ve or
@@ -116,9 +142,10 @@ class FitStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TissueFit:
-    """Parameters of voxels, ``(voxel,)`` each; NaN but where `status` is FITTED.
+    """Parameters of voxels, ``(voxel,)`` each; NaN unless `status` is FITTED.
 
-    Ktrans and kep are in 1/min, ve and vp are shares of the tissue's volume; vp is 0 by Tofts.
+    Ktrans and kep are in 1/min, ve and vp are shares of the tissue's volume; vp is 0 in Tofts'
+    model.
     """
 
     ktrans_per_min: NDArray[Any]
@@ -129,10 +156,10 @@ class TissueFit:
 
 
 class LinearFit:
-    """The live fit: C(t) = Ktrans int Cp - kep int C (+ vp-terms), a few products for each voxel.
+    """The linear fit: C(t) = Ktrans int Cp - kep int C (+ vp terms), a few products per voxel.
 
-    Cp's integral comes from its fine grid, C's from the images by trapezoids; so it needs them
-    close to each other. A vp below 0 is fitted again without vp.
+    The integral of Cp is computed on its fine grid, that of C from the images by the trapezoidal
+    rule, which needs close phases. If vp is below 0, the fit is repeated without vp.
 
     Source: Murase 2004 (MRM 51:858), equations 5 and 6.
     """
@@ -167,10 +194,10 @@ class LinearFit:
 
 
 class RefinedFit:
-    """The least-squares fit of the model itself: the best kep of a fine table, then between.
+    """The least-squares fit of the model: the best kep of a fine table, then refined between.
 
-    For one kep the model is linear in Ktrans and vp, so the whole search is one in kep: it cannot
-    stay in a wrong minimum. Ktrans and vp are held at 0 or above.
+    For one kep the model is linear in Ktrans and vp, so that the search is one-dimensional in kep
+    and cannot end in a wrong minimum. Ktrans and vp are constrained to 0 or above.
 
     Source: variable projection, Golub and Pereyra 1973 (SIAM J Numer Anal 10:413).
     """
@@ -182,7 +209,7 @@ class RefinedFit:
         taken = uptake(plasma, minutes, kep)
         self._tofts = _Table(kep, taken, None)
         vessel = plasma.at(minutes)
-        # Where no image shows the vessel, its square is 0, and the table divides by it.
+        # If no image shows the vessel, its square is 0, and the table divides by it.
         is_extended = model is TissueModel.EXTENDED and vessel.any()
         self._extended = _Table(kep, taken, vessel) if is_extended else None
 
@@ -196,7 +223,7 @@ class RefinedFit:
         return TissueFit(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
 
     def residual(self, concentration: Curve) -> float:
-        """Return the least sum of squares of one curve ``(phase,)``, in mM squared."""
+        """Return the minimum sum of squares of one curve ``(phase,)``, in mM squared."""
         values = concentration[:, None]
         least = self._tofts.residuals(values)
         if self._extended is not None:
@@ -219,7 +246,7 @@ class RefinedFit:
 
 
 class _Projection:
-    """C = sum of columns - kep int C, solved for every voxel with what they share done once.
+    """C = sum of columns - kep int C, solved for every voxel with shared work done once.
 
     The columns are projected out of C and of its integral, which leaves one unknown, kep.
     """
@@ -233,7 +260,7 @@ class _Projection:
 
     def solve(self, concentration: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return kep ``(voxel,)`` and the columns' factors ``(column, voxel)``."""
-        # A float64 matrix would have the concentrations of all voxels converted to float64 first.
+        # A float64 matrix would convert the concentrations of all voxels to float64 first.
         left = self._of_signal.astype(concentration.dtype) @ concentration
         right = self._of_integral.astype(concentration.dtype) @ concentration
         kep = -np.einsum("tv,tv->v", left, right) / np.einsum("tv,tv->v", right, right)
@@ -253,7 +280,7 @@ def _make_trapezoids(minutes: Curve) -> Curve:
 
 
 class _Table:
-    """The model's shape for every kep, as unit vectors beside the vessel's, or without one."""
+    """The model's curve for every kep, as unit vectors orthogonal to the vessel's if any."""
 
     def __init__(self, kep: Curve, taken: Curve, vessel: Curve | None) -> None:
         self._kep = kep
@@ -266,7 +293,7 @@ class _Table:
         self._units = np.divide(shapes, lengths, out=np.zeros_like(shapes), where=lengths > 0)
 
     def solve(self, concentration: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Return Ktrans, kep and vp of every voxel; kep is NaN at the table's ends."""
+        """Return Ktrans, kep and vp of every voxel; kep is NaN at the ends of the table."""
         scores = self._compute_scores(concentration)
         # Not the largest square: a negative score would be a negative Ktrans.
         best = np.argmax(scores, axis=0)
@@ -283,7 +310,7 @@ class _Table:
         return ktrans, kep, vp
 
     def residuals(self, concentration: NDArray[Any]) -> NDArray[Any]:
-        """Return the least sum of squares of every voxel, mM squared."""
+        """Return the minimum sum of squares of every voxel, mM squared."""
         total = np.einsum("tv,tv->v", concentration, concentration)
         if self._vessel is not None:
             total -= (self._vessel @ concentration) ** 2 / (self._vessel @ self._vessel)
@@ -313,14 +340,14 @@ class _Table:
 
 
 def _interpolate_columns(taken: Curve, places: NDArray[Any], shift: NDArray[Any]) -> NDArray[Any]:
-    """Return the table's columns between places, by parabolas."""
+    """Return the columns of the table between entries, by parabolas."""
     low, mid, high = (taken[:, places + k] for k in (-1, 0, 1))
     columns: NDArray[Any] = mid + shift * (high - low) / 2 + shift**2 * (high - 2 * mid + low) / 2
     return columns
 
 
 def _judge_fit(ktrans: NDArray[Any], kep: NDArray[Any], vp: NDArray[Any]) -> TissueFit:
-    """Return what can be: of any other voxel only why not."""
+    """Return valid parameters; for other voxels only the reason."""
     with np.errstate(invalid="ignore", divide="ignore"):
         ve = ktrans / kep
         status = np.full(ktrans.shape, FitStatus.UNRESOLVED, np.uint8)

@@ -1,4 +1,4 @@
-"""Which exams carry a tissue model: phases close enough, enough of them, one before contrast."""
+"""Requirements on exams for a tissue model: enough close phases, one before contrast."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,34 +9,35 @@ from napari_mamamia.kinetics.time_axis import MOST_SPACING_S, known_times
 
 LEAST_POINTS: Final = 8
 FIRST_S: Final = 120.0
-"""At 15 s a fit from a known input is right to 0.2 %, at 60 s it may be off by 76 %, at one of a
-population by more. Source: noise-free fits of the QIBA object, docs/methods/perfusion.md."""
+"""At 15 s a fit with a known input is correct to 0.2 %, at 60 s it may be off by 76 %, with a
+population curve by more. Source: noise-free fits of the QIBA object, docs/methods/perfusion.md.
+"""
 
 _OTHER_ARRIVAL: Final = Remedy("arrival", ("SECONDS",))
 _MEASURE_CURVE: Final = Remedy(command="kinetics")
 
 
 def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:
-    """Return the phases' seconds since phase 0, close enough for a tissue model.
+    """Return the phases' seconds since phase 0, after a check that they are close enough.
 
-    The step from phase 0 to phase 1 may be longer, if contrast came after it (`require_points`).
+    The step from phase 0 to phase 1 may be longer, if contrast arrived after it (`require_points`).
 
     Raises
     ------
     CaseError
-        If times are unknown, or phases lie more than 15 s apart.
+        If times are unknown, or phases are more than 15 s apart.
     """
     times, why = known_times(times_s)
     if times is None:
         raise CaseError(
-            f"Ktrans needs the time of every phase, but {why}: type the times in, or "
-            "correct the clinical table's row if a warning names it",
+            f"Ktrans needs the time of every phase, but {why}; enter the times, or correct the "
+            "clinical table's row if a warning names it",
             remedies=(Remedy("times", ("SECONDS",)),),
         )
     if len(times) < 3:
         raise CaseError(
-            f"Ktrans needs {LEAST_POINTS} phases or more, at most {MOST_SPACING_S:g} s apart, got "
-            f"{len(times)}: measure the curve instead",
+            f"Ktrans needs {LEAST_POINTS} phases or more, at most {MOST_SPACING_S:g} s apart, but "
+            f"got {len(times)}; measure the curve instead",
             remedies=(_MEASURE_CURVE,),
         )
     gaps = [(late - early, k) for k, (early, late) in enumerate(pairwise(times[1:]), start=1)]
@@ -44,40 +45,48 @@ def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:
     if longest > MOST_SPACING_S:
         spacing = f"{longest:g} s from phase {phase} to {phase + 1}"
         raise CaseError(
-            f"Ktrans needs phases at most {MOST_SPACING_S:g} s apart, got {spacing}: at 60 to 90 s "
-            "the bolus passes between two phases and no fit can know it; measure the curve instead",
+            f"Ktrans needs phases at most {MOST_SPACING_S:g} s apart, but got {spacing}; at 60 to "
+            "90 s the bolus passes between two phases and no fit can recover it; measure the "
+            "curve instead",
             remedies=(_MEASURE_CURVE,),
         )
     return times
 
 
 def require_points(times: Sequence[float], arrival_s: float) -> int:
-    """Return how many phases lie before arrival.
+    """Return the number of phases before arrival.
+
+    Parameters
+    ----------
+    times
+        Seconds of each phase.
+    arrival_s
+        Arrival of contrast, seconds on the clock of `times`.
 
     Raises
     ------
     CaseError
-        If there is none, the phases around arrival lie more than 15 s apart, or fewer than 8 of
-        them lie in the 2 minutes after it.
+        If there is none, the phases around arrival are more than 15 s apart, or fewer than 8 phases
+        are in the 2 minutes after it.
     """
     before = sum(time <= arrival_s for time in times)
     if not before:
         raise CaseError(
-            f"Ktrans needs a phase before contrast arrives, got arrival at {arrival_s:g} s and the "
-            f"first phase at {times[0]:g} s: give another arrival",
+            f"Ktrans needs a phase before contrast arrives, but got arrival at {arrival_s:g} s "
+            f"and the first phase at {times[0]:g} s; give another arrival",
             remedies=(_OTHER_ARRIVAL,),
         )
     if before == len(times):
         raise CaseError(
-            f"Ktrans needs phases after contrast arrives, got arrival at {arrival_s:g} s and the "
-            f"last phase at {times[-1]:g} s: give another arrival",
+            f"Ktrans needs phases after contrast arrives, but got arrival at {arrival_s:g} s and "
+            f"the last phase at {times[-1]:g} s; give another arrival",
             remedies=(_OTHER_ARRIVAL,),
         )
     around = times[before] - times[before - 1]
     if around > MOST_SPACING_S:
         raise CaseError(
-            f"Ktrans needs phases at most {MOST_SPACING_S:g} s apart where contrast arrives, got "
-            f"{around:g} s around {arrival_s:g} s: give another arrival, or measure the curve "
+            f"Ktrans needs phases at most {MOST_SPACING_S:g} s apart where contrast arrives, but "
+            f"got {around:g} s around {arrival_s:g} s; give another arrival, or measure the curve "
             "instead",
             remedies=(_OTHER_ARRIVAL, _MEASURE_CURVE),
         )
@@ -85,7 +94,7 @@ def require_points(times: Sequence[float], arrival_s: float) -> int:
     if within < LEAST_POINTS:
         raise CaseError(
             f"Ktrans needs {LEAST_POINTS} phases or more in the {FIRST_S:g} s after contrast "
-            f"arrives, got {within}: measure the curve instead",
+            f"arrives, but got {within}; measure the curve instead",
             remedies=(_MEASURE_CURVE,),
         )
     return before

@@ -1,4 +1,4 @@
-"""Spoiled gradient echo: the signal of a T1, and the contrast agent's concentration of a signal."""
+"""Spoiled gradient echo: from T1 to signal, and from signal to concentration."""
 
 import math
 from dataclasses import dataclass
@@ -11,17 +11,19 @@ from napari_mamamia.core.errors import CaseError
 
 LEAST_T1_S: Final = 0.05
 MOST_T1_S: Final = 6.0
-"""T1 of fat is 0.3 s, of water 4 s: beyond these ends a value has another unit. Ours."""
+"""T1 of fat is 0.3 s, of water 4 s: values beyond these limits have another unit. Our choice."""
 
 LEAST_FLIP_DEGREES: Final = 1.0
 LEAST_DYNAMIC_DEGREES: Final = 2.0
-"""The largest angle in radians is pi / 2: what is smaller than 2 may be one. Angles of a T1 map
-start at 1 degree, and one of them is larger; a dynamic series below 2 degrees shows no T1. Ours."""
+"""The largest angle in radians is pi / 2: a value below 2 may be in radians. Angles of a T1 map
+start
+at 1 degree, and one of them is larger; a dynamic series below 2 degrees shows no T1. Our choice.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SpoiledEcho:
-    """How a spoiled gradient echo was taken, and what the agent does to it.
+    """Parameters of a spoiled gradient echo, and the relaxivity of the contrast agent.
 
     Parameters
     ----------
@@ -35,7 +37,7 @@ class SpoiledEcho:
     Raises
     ------
     CaseError
-        If a value lies outside its range, as in another unit.
+        If a value is out of range, for instance because of another unit.
     """
 
     repetition_s: float
@@ -45,47 +47,48 @@ class SpoiledEcho:
     def __post_init__(self) -> None:
         if not 0.001 <= self.repetition_s <= 0.1:
             raise CaseError(
-                f"expected a repetition time of 1 to 100 ms, got {1e3 * self.repetition_s:g} ms: "
-                "give it in milliseconds"
+                f"expected a repetition time of 1 to 100 ms, but got {1e3 * self.repetition_s:g} "
+                "ms; give it in milliseconds"
             )
         if not LEAST_FLIP_DEGREES <= self.flip_degrees <= 90:
             raise CaseError(
-                f"expected a flip angle of {LEAST_FLIP_DEGREES:g} to 90 degrees, got "
-                f"{self.flip_degrees:g}: give it in degrees (radians times 57.3)"
+                f"expected a flip angle of {LEAST_FLIP_DEGREES:g} to 90 degrees, but got "
+                f"{self.flip_degrees:g}; give it in degrees (radians times 57.3)"
             )
         if not 0.5 <= self.relaxivity <= 50:
             raise CaseError(
-                f"expected a relaxivity r1 of 0.5 to 50 per second and mM, got {self.relaxivity:g}:"
-                " give it in 1/(s mM), such as 4.5"
+                "expected a relaxivity r1 of 0.5 to 50 per second and mM, but got "
+                f"{self.relaxivity:g}; give it in 1/(s mM), such as 4.5"
             )
 
 
 def require_dynamic_flip(flip_degrees: float) -> None:
-    """Refuse a flip angle that a dynamic series has not, such as one in radians.
+    """Refuse a flip angle that no dynamic series has, such as one in radians.
 
     Raises
     ------
     CaseError
-        If it lies below 2 degrees.
+        If it is below 2 degrees.
     """
     if flip_degrees < LEAST_DYNAMIC_DEGREES:
         raise CaseError(
-            f"expected a flip angle of {LEAST_DYNAMIC_DEGREES:g} to 90 degrees, got "
-            f"{flip_degrees:g}: give it in degrees (radians times 57.3)"
+            f"expected a flip angle of {LEAST_DYNAMIC_DEGREES:g} to 90 degrees, but got "
+            f"{flip_degrees:g}; give it in degrees (radians times 57.3)"
         )
 
 
 def require_t1(t1_s: float) -> float:
-    """Return a T1 that was typed in.
+    """Return a T1 entered by the user, after a check of its range.
 
     Raises
     ------
     CaseError
-        If it is no T1 in seconds.
+        If it is not a T1 in seconds.
     """
     if not LEAST_T1_S <= t1_s <= MOST_T1_S:
         raise CaseError(
-            f"expected a T1 of {LEAST_T1_S:g} to {MOST_T1_S:g} s, got {t1_s:g}: give it in seconds"
+            f"expected a T1 of {LEAST_T1_S:g} to {MOST_T1_S:g} s, but got {t1_s:g}; give it in "
+            "seconds"
         )
     return t1_s
 
@@ -93,7 +96,16 @@ def require_t1(t1_s: float) -> float:
 def spoiled_signal(
     t1_s: NDArray[Any] | float, echo: SpoiledEcho, full: NDArray[Any] | float = 1.0
 ) -> NDArray[np.float64]:
-    """Return the signal at a T1, in the unit of `full`, the fully relaxed one.
+    """Return the signal for a T1, in the unit of `full`, the fully relaxed signal.
+
+    Parameters
+    ----------
+    t1_s
+        T1, s.
+    echo
+        Repetition time, flip angle and relaxivity.
+    full
+        Signal at full relaxation.
 
     Source: Ernst's formula S = S0 sin a (1 - E) / (1 - E cos a), E = exp(-TR / T1); OSIPI CAPLEX
     M.SM2.002.
@@ -121,21 +133,21 @@ def concentration_mm(
     Parameters
     ----------
     signal
-        ``(phase, ...)``. Computed in float32 if it is that, else in float64.
+        ``(phase, ...)``. The computation is in float32 for float32 signals, otherwise in float64.
     baseline
         ``(...)``: the mean signal before contrast.
     t10_s
-        T1 before contrast, of every voxel or one for all.
+        T1 before contrast, for every voxel or one value for all.
 
     Returns
     -------
     numpy.ndarray
-        As `signal`; NaN where the signal is not positive or lies at saturation or above it, where
-        the baseline is not positive, or T1 is not within 0.05 to 6 s. Noise makes it negative.
+        As `signal`; NaN where the signal is not positive or at saturation or above, where the
+        baseline is not positive, or where T1 is not within 0.05 to 6 s. Noise can make it negative.
 
-    Source: OSIPI CAPLEX P.SC2.002, P.EC1.001, M.EL1.003: S0 of the baseline, then R1(t), then
-    (R1 - 1/T10) / r1; the quotient of R1's logarithm is written as 1 - S (1 - cos a) / (S0 sin a -
-    S cos a), which loses no digits.
+    Source: OSIPI CAPLEX P.SC2.002, P.EC1.001, M.EL1.003: S0 of the baseline, then R1(t), then (R1 -
+    1/T10) / r1; the quotient of R1's logarithm is written as 1 - S (1 - cos a) / (S0 sin a - S cos
+    a), which loses no digits.
 
     Examples
     --------

@@ -13,35 +13,44 @@ from napari_mamamia.features.perfusion.kinetics.spoiled_echo import (
 )
 
 B1_NOTE: Final = (
-    "T1 of flip angles without a B1 map: true angles 10 % above the nominal ones turn T1 1.40 s "
-    "into 1.70 s, 10 % below into 1.13 s"
+    "T1 of flip angles without a B1 map: if the true angles are 10 % above the nominal ones, T1 "
+    "1.40 s becomes 1.70 s; if 10 % below, 1.13 s"
 )
 
 
 def require_flip_angles(
     flips_degrees: Sequence[float], n_volumes: int, repetition_s: float
 ) -> None:
-    """Refuse angles that no T1 comes from.
+    """Refuse flip angles that do not determine T1.
+
+    Parameters
+    ----------
+    flips_degrees
+        Flip angle of each volume, in degrees.
+    n_volumes
+        Number of volumes.
+    repetition_s
+        Repetition time, s.
 
     Raises
     ------
     CaseError
-        If angles and volumes differ in number, fewer than two angles differ, or an angle or TR has
-        another unit.
+        If the numbers of angles and volumes differ, fewer than two angles are different, or an
+        angle or TR has another unit.
     """
     if len(flips_degrees) != n_volumes or len(set(flips_degrees)) < 2:
         listed = ", ".join(f"{angle:g}" for angle in flips_degrees)
         raise CaseError(
             f"expected two or more different flip angles, one for each of {n_volumes} volumes, "
-            f"got {listed or 'none'}: name the angle of every volume in order"
+            f"but got {listed or 'none'}; give the angle of every volume in order"
         )
     for flip in flips_degrees:
         SpoiledEcho(repetition_s, float(flip))
     if max(flips_degrees) < LEAST_DYNAMIC_DEGREES:
         listed = ", ".join(f"{angle:g}" for angle in flips_degrees)
         raise CaseError(
-            f"expected flip angles in degrees, the largest {LEAST_DYNAMIC_DEGREES:g} or more, got "
-            f"{listed}, which look like radians: give degrees (radians times 57.3)"
+            f"expected flip angles in degrees, the largest {LEAST_DYNAMIC_DEGREES:g} or more, but "
+            f"got {listed}, which look like radians; give degrees (radians times 57.3)"
         )
 
 

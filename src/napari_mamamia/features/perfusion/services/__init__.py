@@ -1,5 +1,5 @@
-"""`mamamia perfusion`: Ktrans, ve, vp and kep of a data set's cases, where their phases carry it.
+"""`mamamia perfusion`: Ktrans, ve, vp and kep of a data set's cases whose phases allow it.
 
-`settings` (what is asked), `inputs` (each case's files), `fit_case` (one case), `row` (its row),
-`fit_cases` (T1, the batch and what it writes).
+`settings` holds the settings, `inputs` each case's files, `fit_case` fits one case, `row` is its
+row, `fit_cases` reads T1, runs the batch and writes the results.
 """

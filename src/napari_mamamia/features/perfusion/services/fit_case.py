@@ -1,4 +1,4 @@
-"""Ktrans, ve, vp and kep of one case: linear in every voxel, least squares inside the mask."""
+"""Ktrans, ve, vp and kep of one case: linear fit in every voxel, least squares inside the mask."""
 
 import math
 from collections.abc import Iterator
@@ -35,19 +35,21 @@ from napari_mamamia.kinetics.time_axis import odd_span
 from napari_mamamia.services.kinetics.injection import vessel_arrival_s
 
 _VOXELS: Final = 1 << 14
-"""Voxels at once: 60 phases of them are 4 MB of float32, whatever the volume's size."""
+"""Voxels in one step: 60 phases of them are 4 MB of float32, whatever the size of the volume."""
 
 _REFINED_VOXELS: Final = 2048
 _SHORT_S: Final = 180.0
 _ODD_RESIDUAL_PERCENT: Final = 5.0
-"""Above, the model does not describe the curve: motion, another arrival or input. Ours."""
+"""Residual above which the model does not describe the curve: motion, another arrival or input. Our
+choice.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedCase:
-    """The row of a case and its maps by name, float32 ``(z, y, x)``, NaN where there is no fit.
+    """The row of a case and its maps by name, float32 ``(z, y, x)``, NaN without a fit.
 
-    Without ``vp`` by tofts, which does not fit it.
+    There is no ``vp`` in Tofts' model, which does not fit it.
     """
 
     row: PerfusionRow
@@ -56,7 +58,7 @@ class FittedCase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Exam:
-    """What every voxel of a case is fitted with; `t10` is a value or one for each voxel, flat."""
+    """The data with which every voxel of a case is fitted; `t10` is one value, or one per voxel."""
 
     signal: NDArray[Any]
     t10: NDArray[np.float32] | float
@@ -66,7 +68,7 @@ class _Exam:
     plasma: PlasmaCurve
 
     def concentration(self, at: Any, number: type[Any]) -> NDArray[Any]:
-        """Return mM of the voxels `at` (a slice or places), ``(phase, voxel)``."""
+        """Return mM of the voxels `at` (a slice or indices), ``(phase, voxel)``."""
         part = self.signal[:, at].astype(number)
         baseline = part[: self.before].mean(axis=0)
         t10 = self.t10 if isinstance(self.t10, float) else self.t10[at]
@@ -85,15 +87,16 @@ def fit_case(
     Parameters
     ----------
     mask
-        bool ``(z, y, x)``; None or empty: no least squares, and the arrival must be given.
+        bool ``(z, y, x)``; if it is None or empty there is no least-squares fit, and the arrival
+        must be given.
     t10
         T1 before contrast in s, one value or a map ``(z, y, x)``.
 
     Raises
     ------
     CaseError
-        If the phases do not carry the model, nothing says when contrast arrives, T1 is unknown
-        in the whole mask, a signal in it is beyond all measure, or no voxel has a fit.
+        If the phases do not allow the model, the arrival of contrast or T1 in the whole mask is
+        unknown, a signal in the mask is implausibly large, or no voxel has a fit.
     """
     times = require_spacing(case.times_s)
     report_progress(0, 1, "Arrival of contrast")
@@ -148,25 +151,25 @@ def _median_t10(t10: NDArray[np.float32] | float, inside: NDArray[np.intp], case
     plausible = plausible[(plausible >= LEAST_T1_S) & (plausible <= MOST_T1_S)]
     if not plausible.size:
         raise CaseError(
-            f"expected T1 of {LEAST_T1_S:g} to {MOST_T1_S:g} s in the mask of {case_id}, got none: "
-            "check the map's place and unit"
+            f"expected T1 of {LEAST_T1_S:g} to {MOST_T1_S:g} s in the mask of {case_id}, but "
+            "found none; check the position and unit of the map"
         )
     return float(np.median(plausible))
 
 
 def _t10_remark(t10: NDArray[np.float32] | float, inside: NDArray[np.intp]) -> str:
-    """Return what is odd about a T1 map in the mask, "" for nothing."""
+    """Return a warning on a T1 map in the mask, "" for none."""
     if isinstance(t10, float) or not inside.size:
         return ""
     values = t10[inside]
     usable = (values >= LEAST_T1_S) & (values <= MOST_T1_S)
     if not usable.all():
         return (
-            f"T1 is not within {LEAST_T1_S:g} to {MOST_T1_S:g} s in {np.count_nonzero(~usable)} of "
-            f"the mask's {inside.size} voxels: they have no fit"
+            f"T1 is not within {LEAST_T1_S:g} to {MOST_T1_S:g} s in {np.count_nonzero(~usable)} "
+            f"of the mask's {inside.size} voxels, which have no fit"
         )
     if inside.size > 1 and values.min() == values.max():
-        return f"the T1 map is {values[0]:g} s in the whole mask: is it a measured one?"
+        return f"the T1 map is {values[0]:g} s in the whole mask: was it measured?"
     return ""
 
 
@@ -178,15 +181,15 @@ def _find_arrival(
     echo: SpoiledEcho,
     settings: PerfusionSettings,
 ) -> tuple[float, str]:
-    """Return when contrast arrives, s since phase 0, and how that is known."""
+    """Return the arrival of contrast, s since phase 0, and its source."""
     if settings.arrival_s is not None:
         return settings.arrival_s, "typed in"
     if settings.vessels:
         return vessel_arrival_s(case, settings.vessels), "bolus in the vessel's mask"
     if mean is None:
         raise CaseError(
-            f"expected a mask with voxels for {case.case_id}, whose curve tells when contrast "
-            "arrives, found none: add one, or give the arrival in seconds",
+            f"expected a mask with voxels for {case.case_id}, whose curve gives the arrival of "
+            "contrast, but found none; add one, or give the arrival in seconds",
             remedies=(Remedy("masks", ("DIR",)), Remedy("arrival", ("SECONDS",))),
         )
     arrival_s = fitted_arrival_s(times, mean, median_t10, echo, settings.source, settings.model)
@@ -196,7 +199,7 @@ def _find_arrival(
 def _fill_linear(
     exam: _Exam, settings: PerfusionSettings, maps: dict[str, NDArray[np.float32]]
 ) -> Iterator[int]:
-    """Fit every voxel, some at a time; yield how many are done."""
+    """Fit every voxel, in steps; yield the number of finished voxels."""
     linear = LinearFit(settings.model, exam.plasma, exam.minutes)
     count = exam.signal.shape[1]
     for start in range(0, count, _VOXELS):
@@ -277,45 +280,45 @@ def _with_mean_curve(
 
 
 def _require_fits(row: PerfusionRow) -> None:
-    """Refuse a case in which nothing was fitted where it was meant to be."""
+    """Refuse a case in which no voxel was fitted in the intended region."""
     if row.n_fitted == 0:
         raise CaseError(
-            f"expected voxels that {row.model} fits in the mask of {row.case_id}, got none of "
-            f"{row.n_voxels:.0f} ({row.n_no_concentration:.0f} without a concentration, "
-            f"{row.n_no_uptake:.0f} without uptake, {row.n_unresolved:.0f} out of range): check T1 "
-            f"({row.t10_median_s:g} s), TR ({row.repetition_ms:g} ms), flip angle "
-            f"({row.flip_degrees:g} degrees), relaxivity ({row.relaxivity_per_s_mm:g} per s and "
-            f"mM), arrival ({row.arrival_s:g} s), times (the last phase comes "
+            f"expected voxels that {row.model} fits in the mask of {row.case_id}, but none of "
+            f"{row.n_voxels:.0f} was fitted ({row.n_no_concentration:.0f} without a "
+            f"concentration, {row.n_no_uptake:.0f} without uptake, {row.n_unresolved:.0f} out of "
+            f"range); check T1 ({row.t10_median_s:g} s), TR ({row.repetition_ms:g} ms), flip "
+            f"angle ({row.flip_degrees:g} degrees), relaxivity ({row.relaxivity_per_s_mm:g} per s "
+            f"and mM), arrival ({row.arrival_s:g} s), times (the last phase is "
             f"{row.last_after_arrival_s:g} s after it) and the mask"
         )
     if not row.n_voxels and row.n_fitted_volume == 0:
         raise CaseError(
-            f"expected voxels that {row.model} fits in {row.case_id}, got none in the whole "
-            "volume: check T1, TR, flip angle, relaxivity, arrival and times"
+            f"expected voxels that {row.model} fits in {row.case_id}, but none was fitted in the "
+            "whole volume; check T1, TR, flip angle, relaxivity, arrival and times"
         )
 
 
 def _list_warnings(row: PerfusionRow, case: Case, settings: PerfusionSettings) -> list[str]:
     warnings = list(case.warnings)
     if not row.n_voxels:
-        warnings.append("no mask with voxels: the maps are the linear fit alone")
+        warnings.append("no mask with voxels: the maps are the linear fit only")
     elif row.n_fitted < row.n_voxels / 2:
         warnings.append(
             f"{row.n_fitted:.0f} of the mask's {row.n_voxels:.0f} voxels could be fitted"
         )
     if row.n_voxels and math.isnan(row.ktrans_of_mean_per_min):
         warnings.append(
-            "the mean curve has no fit: look at T1, relaxivity, arrival and arterial input"
+            "the mean curve has no fit; check T1, relaxivity, arrival and arterial input"
         )
     if row.residual_percent > _ODD_RESIDUAL_PERCENT:
         warnings.append(
-            f"the mean curve is {row.residual_percent:.0f} % of its peak off its fit: look for "
-            "motion, another arrival, arterial input or model"
+            f"the residual of the mean curve's fit is {row.residual_percent:.0f} % of its peak; "
+            "check for motion, another arrival, arterial input or model"
         )
     if row.last_after_arrival_s < _SHORT_S:
         warnings.append(
             f"phases end {row.last_after_arrival_s:.0f} s after contrast arrives: ve and kep are "
-            "loosely known"
+            "uncertain"
         )
     if settings.flip_angles is not None:
         warnings.append(B1_NOTE)

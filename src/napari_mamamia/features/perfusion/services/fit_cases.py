@@ -1,4 +1,4 @@
-"""Perfusion of many cases: maps, a table, definitions; a case that is refused is a row."""
+"""Perfusion of many cases: maps, a table, definitions; a refused case is a row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -46,19 +46,19 @@ from napari_mamamia.services.kinetics.case_kinetics import with_times
 
 @dataclass(frozen=True, slots=True)
 class PerfusionInputs(MaskedInputs):
-    """One case: phases and mask as in `MaskedInputs`, and what T1 and the echo come from.
+    """One case: phases and mask as in `MaskedInputs`, and the sources of T1 and the echo.
 
     Parameters
     ----------
     t1_files
-        Its T1 map, or its volume of each flip angle; None where one is missing.
+        The T1 map, or the volume of each flip angle; None for a missing one.
     repetition_ms, flip_degrees
-        What its clinical row says of the dynamic series.
+        Values of the dynamic series in the clinical row.
     may_replace
-        Whether any map at its place is replaced; else only one that is equal, or in `own_maps`.
+        Whether any existing map may be replaced; otherwise only an equal one, or one of `own_maps`.
     own_maps
-        SHA-256 of the maps that earlier runs in the folder wrote. Where any may be replaced they
-        are taken away first: a run of another model would leave some of them.
+        SHA-256 of the maps that earlier runs in the folder wrote. If any may be replaced, these are
+        removed first, since a run of another model would leave some of them.
     """
 
     t1_files: tuple[Path | None, ...] = ()
@@ -82,15 +82,15 @@ def perfusion_inputs(
     Raises
     ------
     CaseError
-        If `case_ids` names a case that is not there, or one T1 map stands for several cases.
+        If `case_ids` names a case that does not exist, or there is one T1 map for several cases.
     FormatError
         If `masks` is missing or holds no mask.
     """
     cases = masked_inputs(opened, masks, case_ids, (settings.vessels,))
     if settings.t10_map and Path(settings.t10_map).is_file() and len(cases) > 1:
         raise CaseError(
-            f"expected a T1 map for each of {len(cases)} cases, got the one file "
-            f"{settings.t10_map}: name a folder of maps ID.nii.gz, or one case",
+            f"expected a T1 map for each of {len(cases)} cases, but got the single file "
+            f"{settings.t10_map}; give a folder of maps ID.nii.gz, or one case",
             remedies=(Remedy("t10", ("FOLDER",)), Remedy("case", ("ID",))),
         )
     inputs = []
@@ -147,10 +147,10 @@ def _read_number(record: CaseRecord | None, column: str) -> float | None:
         return None
 
 
-# T1 before contrast of one case: typed, from a map, or from volumes of several flip angles.
+# T1 before contrast of one case: a value, a map, or volumes of several flip angles.
 
 _MOST_MEDIAN_S: Final = 20.0
-"""A map whose median is above has another unit: water's T1 is 4 s."""
+"""A map with a higher median has another unit: T1 of water is 4 s."""
 
 
 def read_t1_map(path: Path, case: Case) -> NDArray[np.float32]:
@@ -159,9 +159,9 @@ def read_t1_map(path: Path, case: Case) -> NDArray[np.float32]:
     Raises
     ------
     CaseError
-        If it holds several volumes, or its values are no seconds.
+        If it holds several volumes, or its values are not seconds.
     FormatError, GridMismatchError
-        If it is damaged, or lies on another grid than the case.
+        If it is damaged, or on another grid than the case.
     """
     values = _on_grid(path, case).astype(np.float32)
     positive = values[np.isfinite(values) & (values > 0)]
@@ -169,8 +169,8 @@ def read_t1_map(path: Path, case: Case) -> NDArray[np.float32]:
     if not 0 < median <= _MOST_MEDIAN_S:
         unit = "milliseconds" if median > _MOST_MEDIAN_S else "no T1 at all"
         raise CaseError(
-            f"expected T1 in seconds, up to {MOST_T1_S:g}, in {path}, got a median of {median:g}, "
-            f"which looks like {unit}: write the map in seconds"
+            f"expected T1 in seconds, up to {MOST_T1_S:g}, in {path}, but found a median of "
+            f"{median:g}, which looks like {unit}; write the map in seconds"
         )
     return values
 
@@ -178,7 +178,7 @@ def read_t1_map(path: Path, case: Case) -> NDArray[np.float32]:
 def t1_of_volumes(
     paths: Sequence[Path], degrees: Sequence[float], repetition_s: float, case: Case
 ) -> NDArray[np.float32]:
-    """Return T1 in s of one volume for each flip angle, plane by plane.
+    """Return T1 in s from one volume for each flip angle, computed plane by plane.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def _on_grid(path: Path, case: Case) -> NDArray[Any]:
     header, values = read_volume(path)
     if values.ndim != 3:
         raise CaseError(
-            f"expected one volume in {path}, got {len(values)}: write a file for each volume"
+            f"expected one volume in {path}, but found {len(values)}; write a file for each volume"
         )
     require_same_grid(header.grid, case.grid, str(path), f"case {case.case_id}")
     return values
@@ -226,23 +226,23 @@ def perfusion_of_data_set(
     """Fit every case and write maps and tables to `settings.out`.
 
     Writes ``ID_ktrans.nii.gz`` and ``ID_kep.nii.gz`` (1/min), ``ID_ve.nii.gz``, by extended-tofts
-    ``ID_vp.nii.gz``, with flip angles ``ID_t1.nii.gz`` (s), and ``ID_perfusion.json`` beside them;
-    ``perfusion.csv`` and ``.xlsx`` (a row for each case), ``perfusion.json`` (what each column
-    means, the settings); ``case_results.jsonl`` keeps each case as it is done.
+    ``ID_vp.nii.gz``, with flip angles ``ID_t1.nii.gz`` (s), and ``ID_perfusion.json`` for each
+    case; ``perfusion.csv`` and ``.xlsx`` (a row for each case), ``perfusion.json`` (the meaning of
+    each column, and the settings); ``case_results.jsonl`` stores each finished case.
 
     Parameters
     ----------
     masks
-        Folder of masks ``ID.nii.gz``; None takes the data set's references.
+        Folder of masks ``ID.nii.gz``; None for the references of the data set.
     case_ids
-        Only these; empty for all.
+        The cases to fit; empty for all.
     place, existing
         As in `run_batch`.
 
     Raises
     ------
     CaseError
-        If `case_ids` names a case that is not there, or one T1 map stands for several.
+        If `case_ids` names a case that does not exist, or there is one T1 map for several cases.
     FormatError
         If `masks` is missing or holds no mask.
     SaveConflictError
@@ -282,14 +282,17 @@ def perfusion_of_data_set(
 def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> PerfusionRow:
     """Fit one case from its files and write its maps.
 
-    The times are looked at before more than one phase is read: a standard exam is refused at once.
+    The times are checked before more than one phase is read, so that a standard exam is refused at
+    once.
 
     Raises
     ------
     CaseError, FormatError, GridMismatchError, SaveConflictError, SaveError
     """
     if not isinstance(inputs, PerfusionInputs) or inputs.sources is None:
-        raise CaseError(f"{inputs.case_id}: expected the case's files, got none: list it again")
+        raise CaseError(
+            f"{inputs.case_id}: expected the case's files, but found none; list it again"
+        )
     if inputs.may_replace:
         _remove_own_maps(inputs, settings)
     case = open_case(inputs.sources, inputs.record)
@@ -312,7 +315,7 @@ def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> PerfusionRow:
 
 
 def _find_echo(inputs: PerfusionInputs, settings: PerfusionSettings) -> tuple[SpoiledEcho, str]:
-    """Return how the dynamic series was taken, and where that is known from."""
+    """Return the echo of the dynamic series, and its source."""
     typed = (settings.repetition_ms is not None, settings.flip_degrees is not None)
     repetition = settings.repetition_ms if typed[0] else inputs.repetition_ms
     flip = settings.flip_degrees if typed[1] else inputs.flip_degrees
@@ -322,7 +325,7 @@ def _find_echo(inputs: PerfusionInputs, settings: PerfusionSettings) -> tuple[Sp
         )
         raise CaseError(
             f"expected TR and flip angle of {inputs.case_id} in the clinical table "
-            f"(repetition_time in ms, flip_angle in degrees), found no {missing}: type it in",
+            f"(repetition_time in ms, flip_angle in degrees), but found no {missing}; enter it",
             remedies=(Remedy(option, ("NUMBER",)),),
         )
     require_dynamic_flip(flip)
@@ -341,8 +344,8 @@ def _read_t10(
         what = f"{len(inputs.t1_files)} volumes ID_0000, ..." if settings.flip_angles else "a map"
         raise CaseError(
             f"expected T1 of {case.case_id} as {what} in "
-            f"{settings.t10_map or (settings.flip_angles and settings.flip_angles.folder)}, found "
-            f"{len(files)}: add what is missing, or type T1 in with --t10 SECONDS"
+            f"{settings.t10_map or (settings.flip_angles and settings.flip_angles.folder)}, but "
+            f"found {len(files)}; add the missing files, or give T1 in seconds"
         )
     flips = settings.flip_angles
     if flips is None:
@@ -358,7 +361,7 @@ def _write_maps(
     inputs: PerfusionInputs,
     settings: PerfusionSettings,
 ) -> list[str]:
-    """Write the maps, none of them over a file that this run did not write."""
+    """Write the maps; files of other origin are never replaced."""
     paths = {name: _map_path(settings, inputs.case_id, name) for name in maps}
     for name, path in paths.items():
         if not inputs.may_replace:
@@ -376,18 +379,18 @@ def _map_path(settings: PerfusionSettings, case_id: str, name: str) -> Path:
 
 
 def _require_own(path: Path, values: NDArray[np.float32], own: tuple[str, ...]) -> None:
-    """Refuse to replace a map that is neither noted as this run's nor equal to what it makes."""
+    """Refuse to replace a map that is neither recorded as this run's nor equal to the new one."""
     if not path.exists() or sha256_of(path) in own or _is_equal(path, values):
         return
     raise SaveConflictError(
-        f"expected no file or this run's own at {path}, got another one: it was kept; move it "
-        "away, or replace all maps",
+        f"expected no file or this run's own at {path}, but found another one, which was kept; "
+        "move it away, or replace all maps",
         remedies=(Remedy("overwrite"),),
     )
 
 
 def _remove_own_maps(inputs: PerfusionInputs, settings: PerfusionSettings) -> None:
-    """Take away what earlier runs wrote of a case, and what they noted of it."""
+    """Remove the maps and the notes of a case that earlier runs wrote."""
     for name in (*ALL_MAPS, _T1):
         path = _map_path(settings, inputs.case_id, name)
         if path.exists() and sha256_of(path) in inputs.own_maps:
@@ -405,7 +408,7 @@ def _is_equal(path: Path, values: NDArray[np.float32]) -> bool:
 
 
 def _own_maps(out: Path) -> Mapping[str, tuple[str, ...]]:
-    """Return the SHA-256 of every map that the runs in `out` noted, by case."""
+    """Return the SHA-256 of every map recorded by the runs in `out`, by case."""
     store = out / STORE_NAME
     sums_by_case: dict[str, tuple[str, ...]] = {}
     for entry in read_checked_lines(store) if store.exists() else ():
@@ -432,7 +435,7 @@ def _folders_read(
 
 
 def _write_note(row: PerfusionRow, inputs: PerfusionInputs, settings: PerfusionSettings) -> None:
-    """Write what the maps of a case are beside them."""
+    """Write the description of a case's maps next to them."""
     paths = [path for path in inputs.files if path is not None]
     content: dict[str, Any] = {
         "software": software_version(),

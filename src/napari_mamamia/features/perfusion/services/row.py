@@ -1,4 +1,4 @@
-"""One case's perfusion as a flat row of a table; every column with its unit and definition."""
+"""One case's perfusion as a flat row of a table, with unit and definition of every column."""
 
 from dataclasses import dataclass
 
@@ -7,29 +7,29 @@ from napari_mamamia.services.batch.row_table import OK, number, text
 
 @dataclass(frozen=True, slots=True)
 class PerfusionRow:
-    """The row of `perfusion.csv`; a number that is undefined is nan, and an empty cell."""
+    """The row of `perfusion.csv`; an undefined number is nan, and an empty cell."""
 
     case_id: str
     status: str = text("ok, or failed with the reason", OK)
     reason: str = text("why the case failed or was refused")
-    warning: str = text("what to know before its numbers are used")
-    mask: str = text("whose mask was measured: reference, or the folder's name")
+    warning: str = text("what to check before its numbers are used")
+    mask: str = text("whose mask was measured: reference, or the name of the folder")
     model: str = text("tofts or extended-tofts")
-    arterial_input: str = text("whose curve, and the haematocrit or dose it was used with")
-    arrival_s: float = number("arrival of contrast, s since phase 0 started")
-    arrival_source: str = text("where the arrival comes from")
+    arterial_input: str = text("the arterial input, with its haematocrit or dose")
+    arrival_s: float = number("arrival of contrast, s since the start of phase 0")
+    arrival_source: str = text("source of the arrival")
     relaxivity_per_s_mm: float = number("r1 of the agent, 1/(s mM)")
-    t10_source: str = text("where T1 before contrast comes from")
+    t10_source: str = text("source of T1 before contrast")
     t10_median_s: float = number("median T1 before contrast in the mask, s")
     repetition_ms: float = number("TR of the dynamic series, ms")
     flip_degrees: float = number("its nominal flip angle, degrees")
-    scan_source: str = text("where TR and flip angle come from")
+    scan_source: str = text("source of TR and flip angle")
     n_phases: float = number("phases of the case")
-    phases_before: float = number("of them up to the arrival: the baseline")
+    phases_before: float = number("phases up to the arrival: the baseline")
     spacing_s: float = number("longest step between phases after phase 1, s")
     last_after_arrival_s: float = number("time of the last phase after arrival, s")
     n_voxels: float = number("voxels of the mask")
-    n_fitted: float = number("of them fitted; the others are NaN in every map")
+    n_fitted: float = number("fitted voxels of the mask; the others are NaN in every map")
     n_no_concentration: float = number("saturated, not positive, or T1 unknown")
     n_no_uptake: float = number("Ktrans not positive")
     n_unresolved: float = number(
@@ -45,6 +45,6 @@ class PerfusionRow:
     ve_of_mean: float = number("ve of the mean curve")
     vp_of_mean: float = number("vp of the mean curve; empty by tofts")
     kep_of_mean_per_min: float = number("kep of the mean curve, 1/min")
-    residual_percent: float = number("root mean square of its fit's residual, % of its peak")
+    residual_percent: float = number("root mean square of the residual of its fit, % of its peak")
     n_fitted_volume: float = number("voxels of the whole volume with a linear or refined fit")
-    maps_sha256: str = text("SHA-256 of each map written")
+    maps_sha256: str = text("SHA-256 of each written map")

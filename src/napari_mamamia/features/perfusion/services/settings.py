@@ -1,4 +1,4 @@
-"""What a perfusion run depends on besides its files."""
+"""The settings of a perfusion run besides its files."""
 
 import math
 from dataclasses import dataclass, field
@@ -19,8 +19,8 @@ ALL_MAPS: Final = tuple(_MAP_UNITS)
 class FlipAngles:
     """Volumes of several flip angles, from which T1 is computed.
 
-    `folder` holds ``ID_0000.nii.gz``, ``ID_0001.nii.gz``, ... or a folder ID of them, in the order
-    of `degrees`; `repetition_ms` None is that of the dynamic series.
+    `folder` holds ``ID_0000.nii.gz``, ``ID_0001.nii.gz``, ... or folders ID with them, in the order
+    of `degrees`; with `repetition_ms` None the TR of the dynamic series is used.
     """
 
     folder: str
@@ -30,27 +30,27 @@ class FlipAngles:
 
 @dataclass(frozen=True, slots=True)
 class PerfusionSettings:
-    """The model, its input, T1 and the agent.
+    """The model, the arterial input, T1 and the contrast agent.
 
     Parameters
     ----------
     relaxivity
         r1 of the agent at this field, 1/(s mM).
     t10_s, t10_map, flip_angles
-        T1 before contrast: one value in s, a map or a folder of maps ``ID.nii.gz`` in s, or
-        volumes of several flip angles. Exactly one of them.
+        T1 before contrast: one value in s, a map or a folder of maps ``ID.nii.gz`` in s, or volumes
+        of several flip angles; exactly one of these.
     repetition_ms, flip_degrees
-        Of the dynamic series; None takes those of each case's clinical row.
+        TR and flip angle of the dynamic series; None for those of each case's clinical row.
     arrival_s, vessels
-        When contrast arrives, s since phase 0, or a folder of masks of the aorta or heart; without
-        both it is fitted to the mask's mean curve.
+        Arrival of contrast, s since phase 0, or a folder of masks of the aorta or heart; by default
+        it is fitted to the mask's mean curve.
     times_s, label, mask_name
         As in `KineticSettings`.
 
     Raises
     ------
     CaseError
-        If T1 has no source or several, or a number another unit.
+        If T1 has no source or several, or a number has another unit.
     """
 
     model: TissueModel
@@ -72,9 +72,9 @@ class PerfusionSettings:
         sources = (self.t10_s is not None, bool(self.t10_map), self.flip_angles is not None)
         if sum(sources) != 1:
             raise CaseError(
-                "expected one source of T1 before contrast, got "
-                f"{sum(sources) or 'none'}: give T1 in seconds, a map of T1, or images of several "
-                "flip angles with these angles",
+                f"expected one source of T1 before contrast, but got {sum(sources) or 'none'}; "
+                "give T1 in seconds, a map of T1, or images of several flip angles with these "
+                "angles",
                 remedies=(
                     Remedy("t10", ("SECONDS",)),
                     Remedy("t10", ("MAP",)),
@@ -85,19 +85,19 @@ class PerfusionSettings:
             require_t1(self.t10_s)
         if self.arrival_s is not None and not math.isfinite(self.arrival_s):
             raise CaseError(
-                f"expected an arrival in seconds, got {self.arrival_s:g}: type seconds since the "
-                "start of phase 0"
+                f"expected an arrival in seconds, but got {self.arrival_s:g}; give seconds since "
+                "the start of phase 0"
             )
 
     @property
     def map_units(self) -> dict[str, str]:
-        """The maps that the model fits, with the unit of each; vp by the extended one alone."""
+        """The maps that the model fits, with the unit of each; vp only in the extended model."""
         left_out = "" if self.model is TissueModel.EXTENDED else "vp"
         return {name: unit for name, unit in _MAP_UNITS.items() if name != left_out}
 
     @property
     def t10_source(self) -> str:
-        """Where T1 comes from, in a few words."""
+        """The source of T1 in a few words."""
         if self.t10_s is not None:
             return f"one value for all, {self.t10_s:g} s"
         if self.flip_angles is None:
@@ -107,7 +107,7 @@ class PerfusionSettings:
 
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """Everything that a run is known by, besides its cases; folders by name alone."""
+        """All settings of a run, for its record; folders by name only."""
         flips = self.flip_angles
         return (
             ("model", str(self.model)),

@@ -1,4 +1,4 @@
 """Commands of `mamamia review`: a study that several people read in one shared folder.
 
-`commands` registers all commands; `keys` and `quality` define those of their subject.
+`commands` registers all commands; `keys` and `quality` define the commands of their subject.
 """

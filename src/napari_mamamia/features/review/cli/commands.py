@@ -156,7 +156,7 @@ def init(
     ] = None,
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Plan a study and show who reads what; with --freeze write STUDY/study.json."""
+    """Plan a study and show the assigned readings; with --freeze write STUDY/study.json."""
     from napari_mamamia.features.review.io.keys import make_lead_key
     from napari_mamamia.features.review.services.make_study import (
         StudyPeople,

@@ -76,7 +76,7 @@ def countersign(
     ],
     passphrase_file: PassphraseOption = None,
 ) -> None:
-    """Countersign a reader's key as a lead; its signatures count from then on."""
+    """Countersign a reader's key as a lead; signatures by the key count from then on."""
     from napari_mamamia.features.review.services import countersigning
     from napari_mamamia.features.review.services.look import find_key, find_person
 

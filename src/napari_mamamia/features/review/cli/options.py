@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A text instead of a path, because typer would check a path, and the share may not answer.
+# A string instead of a path, because typer would check a path and the share may not answer.
 StudyArgument = Annotated[
     Path, typer.Argument(metavar="STUDY", parser=Path, help="Folder of the study.")
 ]
@@ -38,12 +38,12 @@ PassphraseOption = Annotated[
 
 
 def make_out_option(text: str) -> Any:
-    """Return the option of a folder for results, as text; see `StudyArgument`."""
+    """Return the option for an output folder, as a string; see `StudyArgument`."""
     return typer.Option("--out", metavar="DIR", parser=Path, help=text)
 
 
 def make_images_option(text: str) -> Any:
-    """Return the option of a data set with a study's images, as text; see `StudyArgument`."""
+    """Return the option for the data set of a study's images, as a string; see `StudyArgument`."""
     return typer.Option("--images", metavar="DATASET", parser=Path, help=text)
 
 
@@ -53,7 +53,7 @@ def open_study(study: Path, out: Path | None = None) -> "FolderStore":
     Raises
     ------
     SaveConflictError
-        If the folder `out` for results is inside the study.
+        If the output folder `out` is inside the study.
     """
     from napari_mamamia.features.review.io.store import FolderStore
     from napari_mamamia.features.review.services.look import require_outside
@@ -66,7 +66,7 @@ def open_study(study: Path, out: Path | None = None) -> "FolderStore":
 
 
 def save_there(out: Path, save: Callable[[Path], T]) -> T:
-    """Return the result of `save` for the folder `out`, which may be on a share.
+    """Call `save` for the output folder `out`, which may be on a share; return its result.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def save_there(out: Path, save: Callable[[Path], T]) -> T:
 
 
 def read_passphrase(path: Path | None, *, is_new: bool = True) -> str:
-    """Return the passphrase in a file, otherwise ask for it; twice if `is_new`."""
+    """Read the passphrase from a file, otherwise prompt for it; twice if `is_new`."""
     if path is not None:
         from napari_mamamia.features.review.io import keys
 

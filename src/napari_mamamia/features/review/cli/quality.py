@@ -79,7 +79,7 @@ def capture(
     ] = 0.95,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Show the errors found and whether to stop: OUT/capture.csv, .json, .txt."""
+    """Show the errors found and whether reading may stop: OUT/capture.csv, .json, .txt."""
     from napari_mamamia.features.review.services.quality_queue import describe_capture, make_capture
 
     result = run(partial(make_capture, queue_file, found, out, target, overwrite=overwrite))

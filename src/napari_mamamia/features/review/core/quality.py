@@ -1,4 +1,4 @@
-"""Quality control of masks: disagreements of each case, and the order of reading."""
+"""Records of quality control: disagreement of each case, and the reading order."""
 
 import math
 from dataclasses import dataclass
@@ -13,26 +13,27 @@ RANDOM_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class QualityCase:
-    """Disagreements of a case; nan, None and "" if unknown.
+    """The disagreement of model and reference in a case; NaN, None and "" if unknown.
 
     Parameters
     ----------
     dice, hd95_mm
-        Between model and reference; a Dice that is undefined because one mask is empty counts as 0.
+        Dice and HD95 between model and reference; a Dice that is undefined because one mask is
+        empty counts as 0.
     n_missed
         Number of lesions of the reference that the model does not touch.
     is_other_side
-        Whether they lie in different breasts.
+        Whether model and reference are in different breasts.
     count_gap
         Difference between the numbers of lesions.
     doubt
-        Uncertainty of the model; larger is less certain, in any unit.
+        Uncertainty of the model in any unit; larger is less certain.
     touches_border
         Whether the reference touches the border of the image.
     volume_mm3, site
-        Of the reference; a volume is compared with those of its site.
+        Volume of the reference, which is compared with other volumes of its site, and the site.
     remark
-        Why the case has no numbers, such as "unreadable".
+        Why the case has no metrics, such as "unreadable".
     """
 
     case_id: str
@@ -55,13 +56,13 @@ class QueuePlace:
     Parameters
     ----------
     is_random
-        Whether it belongs to the random part, which is read first.
+        Whether the case belongs to the random part, which is read first.
     rank
-        Its rank by disagreement among all cases, from 1.
+        Rank by disagreement among all cases, from 1.
     draw
-        Its place in the random order of all cases, from 1: the random part consists of the first.
+        Position in the random order of all cases, from 1; the first cases form the random part.
     why
-        The reasons in words.
+        The reasons as text.
     """
 
     case_id: str
@@ -73,7 +74,7 @@ class QueuePlace:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The order in which cases are read, and the values that determined it.
+    """The order in which cases are read, and the values that determine the order.
 
     Raises
     ------
@@ -102,5 +103,5 @@ class Queue:
 
     @property
     def n_random(self) -> int:
-        """Number of cases in the random part."""
+        """The number of cases in the random part."""
         return sum(place.is_random for place in self.places)

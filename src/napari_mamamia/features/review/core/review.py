@@ -1,7 +1,7 @@
 """The frozen plan of a review study: cases, readers with roles, rules, and assigned readings.
 
-Everything that happens in it is an event, see `features/review/rules`; this record never changes
-after the study has begun.
+Later changes are events, see `features/review/rules`; the plan never changes after the study has
+begun.
 """
 
 import re
@@ -18,11 +18,11 @@ from napari_mamamia.core.names import count_of
 T = TypeVar("T")
 
 LEASE_S: Final = 1800
-"""Seconds that a claim holds without activity of its holder: our choice, half an hour."""
+"""Seconds for which a claim is valid without activity of its holder. Our choice."""
 
 
 class Role(StrEnum):
-    """The rights of a person in a study; the value is the word in files and in the window."""
+    """The role of a person in a study; the value is used in files and in the window."""
 
     LEAD = "lead"
     READER = "reader"
@@ -30,7 +30,7 @@ class Role(StrEnum):
 
 
 class ReadingMode(StrEnum):
-    """How often a case is read, and in which order; `docs/methods/review.md` has the full rules.
+    """The number and order of a case's readings; see `docs/methods/review.md`.
 
     INDEPENDENT and PANEL: several readers, each alone; in a panel every case is adjudicated.
     SECOND_LOOK: the second reader sees the first reader's mask. ARBITRATION: two readers, and an
@@ -44,12 +44,12 @@ class ReadingMode(StrEnum):
 
     @property
     def n_fixed(self) -> int | None:
-        """Readings of a case if the mode fixes them, else None."""
+        """The number of readings of a case if the mode fixes it, otherwise None."""
         return 2 if self in (ReadingMode.SECOND_LOOK, ReadingMode.ARBITRATION) else None
 
 
 class ConsensusRule(StrEnum):
-    """How readings are combined into one mask; the name says how a tie of a majority counts."""
+    """The rule that combines readings into one mask; a majority's name tells how ties count."""
 
     MAJORITY_BACKGROUND = "majority-background"
     MAJORITY_FOREGROUND = "majority-foreground"
@@ -60,7 +60,7 @@ class ConsensusRule(StrEnum):
 
 
 class ReviewFormat(StrEnum):
-    """An export format of a study, each a folder of its own."""
+    """An export format of a study, written to its own folder."""
 
     MASKS = "masks"
     ANSWERS = "answers"
@@ -71,7 +71,7 @@ class ReviewFormat(StrEnum):
 
 
 class Meaning(StrEnum):
-    """What a signature means. Source: 21 CFR 11.50(a)(3)."""
+    """The meaning of a signature. Source: 21 CFR 11.50(a)(3)."""
 
     AUTHOR = "author"
     REVIEWER = "reviewer"
@@ -80,7 +80,7 @@ class Meaning(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilePrint:
-    """A file: its POSIX path below its folder, and the SHA-256 of its bytes."""
+    """A file: its relative POSIX path, and the SHA-256 of its bytes."""
 
     name: str
     sha256: str
@@ -88,7 +88,7 @@ class FilePrint:
 
 @dataclass(frozen=True, slots=True)
 class StudyCase:
-    """A case: `key` is its name in events and files, whatever characters its id has.
+    """A case; `key` is its name in events and files, independent of the characters of its id.
 
     `site` is the origin of its images according to the data set; "" if unknown.
     """
@@ -119,7 +119,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """When two readings disagree: any of these criteria, None for one that is off.
+    """The criteria by which two readings disagree; None for a criterion that is off.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class Triggers:
     hd95_mm
         95 % Hausdorff distance above this.
     lesion_count, category
-        Another number of lesions; another answer to a question of categories.
+        Whether a different number of lesions, or a different answer to a category question, counts.
     """
 
     dice_below: float | None = 0.7
@@ -142,7 +142,7 @@ class Triggers:
 
 @dataclass(frozen=True, slots=True)
 class LeadKey:
-    """The public key (Ed25519, 64 hexadecimal digits) of a lead, stored when the study was made."""
+    """The public key (Ed25519, 64 hexadecimal digits) of a lead in the study file."""
 
     reader: str
     key: str
@@ -150,9 +150,9 @@ class LeadKey:
 
 @dataclass(frozen=True, slots=True)
 class Honeypots:
-    """Control cases with known truth among the others; only the lead's own list names them.
+    """Control cases with known truth among the cases; only the lead's list names them.
 
-    `sha256` is the digest of that list, so that it cannot be changed afterwards.
+    `sha256` is the digest of the lead's list, so that the list cannot be changed afterwards.
     """
 
     count: int = 0
@@ -166,11 +166,11 @@ class StudyPlan:
     Parameters
     ----------
     n_readers
-        Readings of a case.
+        Number of readings of a case.
     repeat_share
         Share of each reader's cases that are read a second time, 0 to 0.5.
     lease_s
-        Seconds that a claim holds without activity of its holder.
+        Seconds for which a claim is valid without activity of its holder.
     """
 
     name: str
@@ -200,10 +200,10 @@ class StudyPlan:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A study as its file holds it; `tasks` are in the order in which each reader gets them.
+    """The content of a study file; `tasks` are in each reader's order.
 
-    `data_set` is the folder of the images when it was made, `files` are the files that are frozen
-    with the study file, such as the protocol.
+    `data_set` is the folder of the images when the study was made. `files` are frozen with the
+    study file, such as the protocol.
     """
 
     study_id: str
@@ -268,16 +268,16 @@ class Study:
         return self.plan.blinding.hides(Hidden.SITE)
 
     def number_of(self, key: str) -> str:
-        """Return the case's name if its id would reveal the site; it is a valid case id."""
+        """Return the case's pseudonym, a valid case id that does not reveal the site."""
         return f"case-{key.removeprefix('c')}"
 
     def signed_id(self, key: str) -> str:
-        """Return the name of a case in signatures: the same whether its id is known or hidden."""
+        """Return the name of a case in signatures, the same for everybody in the study."""
         return self.number_of(key) if self.hides_site else self.case(key).case_id
 
     @property
     def pseudonymized(self) -> "Study":
-        """Return a copy with a number in place of each case id, without sites and file names."""
+        """Return a copy with pseudonyms instead of case ids, without sites and file names."""
         cases = (StudyCase(case.key, self.number_of(case.key)) for case in self.cases)
         return replace(self, cases=tuple(cases))
 

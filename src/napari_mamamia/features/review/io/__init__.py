@@ -7,7 +7,7 @@
     STUDY/masks/SHA256.nii.gz             written once
     STUDY/claims/CASE.ROUND.WHO.N         created exclusively
 
-`share` runs all access to the folder, which may be on a network share that hangs, as
+The folder may be on a network share that hangs. Therefore `share` runs all access as
 `background_tasks`. `store` defines the interface and implements it for a folder; `schema.sql` is
 the equivalent for PostgreSQL. Nothing relies on file locks.
 """

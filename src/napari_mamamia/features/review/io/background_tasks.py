@@ -1,7 +1,7 @@
-"""Background tasks on a study's folder: functions of the folder that keep no state.
+"""Background tasks on a study's folder: stateless functions of the folder.
 
-A task that was abandoned because the share did not answer may still finish later, so every task may
-run twice with the same result.
+A task that was abandoned because the share did not answer may still finish later. Therefore running
+a task twice has the same result.
 """
 
 import os
@@ -30,7 +30,7 @@ def stat_study(folder: Path) -> os.stat_result:
 
 
 def read_study_events(folder: Path, origin: str, before: EventLog) -> tuple[bool, EventLog]:
-    """Return whether the study file has the hash `origin`, and all events with their problems."""
+    """Return all events with their problems, and whether the study file has the hash `origin`."""
     is_same = hash_study(folder) == origin
     log = read_events(folder / EVENTS, origin, before)
     if is_same:
@@ -42,12 +42,12 @@ def read_study_events(folder: Path, origin: str, before: EventLog) -> tuple[bool
 def require_same_study(
     folder: Path, origin: str, before: tuple[int, int, int] | None
 ) -> tuple[int, int, int]:
-    """Return inode, size and time of the study file, which show a change without reading it.
+    """Return inode, size and time of the study file, to detect a change without reading it.
 
     Raises
     ------
     OSError
-        If the folder holds another study than before.
+        If the folder holds a different study than before.
     """
     status = stat_study(folder)
     stamp = (status.st_size, status.st_mtime_ns, status.st_ino)
@@ -60,10 +60,10 @@ def require_same_study(
 
 
 def read_waiting(folder: Path) -> dict[str, bytes]:
-    """Return the complete lines of each event file that waits on this computer, by file name."""
+    """Return the complete lines of each unsent event file on this computer, by file name."""
     lines = {}
     for path in sorted(folder.rglob("*.jsonl")):
-        with suppress(FileNotFoundError):  # another window has sent and removed it
+        with suppress(FileNotFoundError):  # another window has sent and removed the file
             whole = path.read_bytes()
             lines[path.relative_to(folder).as_posix()] = whole[: whole.rfind(b"\n") + 1]
     return lines
@@ -72,12 +72,12 @@ def read_waiting(folder: Path) -> dict[str, bytes]:
 def send_all(
     home: Path, outbox: Mapping[str, bytes], sent: Mapping[str, int], folder: Path
 ) -> tuple[dict[str, int], str]:
-    """Send waiting masks, then waiting events to the study.
+    """Send waiting masks to the study, then waiting events.
 
     Returns
     -------
     tuple
-        Number of bytes that the study has of each file, and the error message, "" for none.
+        Number of bytes of each file that the study has, and the error message, "" for none.
     """
     trouble = send_masks(home / MASKS, folder / MASKS)
     lengths: dict[str, int] = {}
@@ -115,7 +115,7 @@ def _send_lines(path: Path, whole: bytes) -> None:
 
 
 def find_mask(path: Path, sha256: str) -> bytes | None:
-    """Return the bytes of a mask file, None if missing; FormatError if they were changed."""
+    """Return the bytes of a mask file, None if missing; raise `FormatError` if it was changed."""
     return read_mask(path, sha256) if path.exists() else None
 
 
@@ -133,6 +133,6 @@ def list_masks_in(folder: Path) -> frozenset[str]:
 
 
 def list_masks_of_study(folder: Path) -> frozenset[str]:
-    """Return the SHA-256 of the masks of a study; OSError if its folder cannot be read."""
+    """Return the SHA-256 of a study's masks; raise OSError if its folder cannot be read."""
     stat_study(folder)
     return list_masks_in(folder / MASKS)

@@ -1,4 +1,4 @@
-"""Claims of cases: files created exclusively, which only avoid duplicate work."""
+"""Claims of cases: exclusively created files that avoid duplicate work."""
 
 import json
 import time
@@ -21,7 +21,7 @@ _MOST_BYTES: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The current holder of a claim, as far as visible; it does not guarantee exclusivity.
+    """A visible claim and its holder, without a guarantee of exclusivity.
 
     `age_s` is the time since the last renewal, by the clock of the share.
     """
@@ -36,7 +36,7 @@ class Claim:
 
 
 def take_claim(folder: Path, claim: Claim, lease_s: float) -> Claim:
-    """Create a claim, or return that of another holder whose lease has not expired.
+    """Create a claim, or return another holder's claim whose lease has not expired.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def take_claim(folder: Path, claim: Claim, lease_s: float) -> Claim:
 
 
 def renew_claim(folder: Path, claim: Claim) -> bool:
-    """Renew one's own claim; return False if somebody else has taken it meanwhile.
+    """Renew a claim of this session; return False if somebody else has taken it meanwhile.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def renew_claim(folder: Path, claim: Claim) -> bool:
 
 
 def newest_claims(folder: Path) -> tuple[Claim, ...]:
-    """Return the newest claim of each place, without released ones."""
+    """Return the newest unreleased claim of each case or reading."""
     newest: dict[str, Path] = {}
     for path in sorted(folder.glob("*"), key=_number_of):
         if _number_of(path):
@@ -113,7 +113,7 @@ def _write_claim(folder: Path, claim: Claim, *, overwrite: bool) -> None:
 
 
 def _read_clock_of(folder: Path) -> float:
-    """Return the time by the clock that also dates the claims, independent of this computer's.
+    """Return the current time by the share's clock, which also dates the claims.
 
     This computer's clock is used if the share accepts no file.
     """
@@ -135,7 +135,7 @@ def _read_claim(path: Path, now: float) -> Claim:
     try:
         content = read_json(path, _MOST_BYTES)
     except ValueError:
-        content = {}  # left empty by a crash: it counts until its lease expires
+        content = {}  # left empty by a crash; such a claim counts until its lease expires
     if not isinstance(content, dict):
         content = {}
     reader, host, session = (str(content.get(one, "")) for one in ("reader", "host", "session"))

@@ -1,4 +1,4 @@
-"""Local files of review studies: workspaces, drafts of answers, image folder, copy of the study.
+"""Local files of review studies: workspaces, answer drafts, image folder, copy of the study.
 
 ::
 
@@ -8,8 +8,8 @@
     desk/STUDY_ID/known.json                 last hashes that were read of the study
     desk/STUDY_ID/copy/                      study.json, its frozen files, and all events
 
-Each round, hidden repeat and judge's mask has its own workspace, so that earlier drawings are not
-visible. The copy is used while the study's folder is unreachable, and only then.
+Each round, hidden repeat and adjudicator's mask has its own workspace, so that earlier drawings are
+not visible. The copy is used only while the study's folder is unreachable.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ JUDGE: Final = "judge"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Answers and working time before the reading is submitted."""
+    """Answers and working time of a reading that is not yet submitted."""
 
     answers: dict[str, Any] = field(default_factory=dict)
     active_s: int = 0
@@ -74,7 +74,7 @@ class ClientFiles:
         return self._root / "work" / file_name(reader, "a reader") / file_name(f"{round_}-{kind}")
 
     def read_draft(self, task: Task, round_: int) -> Draft:
-        """Return the saved draft of a task; an empty draft if none can be read."""
+        """Return the saved draft of a task; an empty draft if it is missing or unreadable."""
         try:
             content = read_json(self._draft_path(task, round_), _MOST_BYTES)
         except (OSError, ValueError, RecursionError):
@@ -91,12 +91,12 @@ class ClientFiles:
         """Save the draft of a task.
 
         `number` increases with every answer, so that a late draft does not replace a newer one.
-        None always saves.
+        With None the draft is always saved.
 
         Raises
         ------
         SaveError
-            If the disk of this computer refuses.
+            If the disk of this computer refuses to write.
         """
         path = self._draft_path(task, round_)
         content = {"answers": draft.answers, "active_s": draft.active_s}
@@ -117,7 +117,7 @@ class ClientFiles:
         return Path(place) if isinstance(place, str) and place else None
 
     def write_images(self, place: Path) -> None:
-        """Save the location of the images on this computer; SaveError as in `write_draft`."""
+        """Save the location of the images on this computer; errors as in `write_draft`."""
         write_json({"data_set": str(place)}, self._root / _IMAGES, overwrite=True)
 
     def _draft_path(self, task: Task, round_: int) -> Path:
@@ -129,9 +129,9 @@ class ClientFiles:
 
 
 def find_copy(folder: Path, home: Path) -> tuple[Study, str, Path] | None:
-    """Return the newest copy of the study in a folder, its hash and path; None if there is none.
+    """Return the newest local copy of a folder's study with hash and path, None if there is none.
 
-    A copy whose study file differs from the one read before does not count.
+    A copy whose study file differs from the one read before is ignored.
     """
     here = str(folder.absolute())
     places = [path.parent for path in home.glob(f"*/{KNOWN}")]
@@ -146,7 +146,7 @@ def find_copy(folder: Path, home: Path) -> tuple[Study, str, Path] | None:
 
 
 def keep_copy(folder: Path, study: Study, place: Path) -> None:
-    """Update the local copy of a study; files that cannot be read or written now are skipped.
+    """Update the local copy of a study, skipping files that cannot be read or written now.
 
     Event files with the same size as in the copy are not read again.
     """
@@ -170,7 +170,7 @@ def _copy_file(source: Path, target: Path) -> None:
 
 
 def read_known(place: Path) -> dict[str, Any]:
-    """Return what this computer recorded about a study; empty if it cannot be read."""
+    """Return this computer's record of a study; an empty record if it cannot be read."""
     try:
         content = read_json(place / KNOWN)
     except (OSError, ValueError):
@@ -204,7 +204,7 @@ def note_known(
 def list_missing(
     place: Path, folder: Path, origin: str, chains: Mapping[str, Sequence[Event]]
 ) -> tuple[EventProblem, ...]:
-    """Return what this computer had read of a study and is now missing."""
+    """Describe the content that this computer has read of a study and that is now missing."""
     before = read_known(place)
     problems = []
     if before.get("origin", origin) != origin:
@@ -221,7 +221,7 @@ def list_missing(
 def _find_lost(
     heads: Mapping[str, Any], chains: Mapping[str, Sequence[Event]]
 ) -> list[tuple[str, int]]:
-    """Return the files that lack an event that existed before: (name, sequence number)."""
+    """Return (name, sequence number) of files that lack an event that existed before."""
     lost = []
     for name, head in heads.items():
         if not isinstance(head, list) or len(head) != 2:

@@ -1,4 +1,4 @@
-"""Ed25519 keys of readers; the private key is on the reader's computer under a passphrase.
+"""Ed25519 keys of readers; the private key is stored encrypted on the reader's computer.
 
 A key file is JSON: the public key, and the private key encrypted with ChaCha20-Poly1305 under a key
 derived from the passphrase with scrypt. A forgotten passphrase cannot be recovered; the reader then
@@ -50,14 +50,14 @@ def key_path(home: Path, study_id: str, reader: str) -> Path:
 def make_lead_key(home: Path, passphrase: str) -> str:
     """Make the key of a lead before the study exists; return the public key.
 
-    It is stored on this computer until a study whose file lists it adopts it (`adopt_lead_key`).
-    Raises as `make_key`.
+    The key is stored on this computer until `adopt_lead_key` assigns it to a study whose file lists
+    it. Errors as in `make_key`.
     """
     return make_key(home / _LEAD_KEYS / f"{secrets.token_hex(8)}.key.json", passphrase)
 
 
 def adopt_lead_key(home: Path, path: Path, publics: Iterable[str]) -> None:
-    """Copy a lead's key that the study file lists to its path for the study, unless one exists."""
+    """Copy a lead's key that the study file lists to the study's key path, unless a key exists."""
     names = set(publics)
     if not names or path.exists():
         return
@@ -77,9 +77,9 @@ def make_key(path: Path, passphrase: str) -> str:
     CaseError
         If the passphrase has fewer than 8 characters.
     SaveConflictError
-        If the file exists: a key is never replaced.
+        If the file exists, because a key is never replaced.
     SaveError
-        If the system refuses.
+        If the system refuses to write.
     """
     if len(passphrase) < _SHORTEST:
         raise CaseError(
@@ -108,13 +108,13 @@ def make_key(path: Path, passphrase: str) -> str:
 
 @reads("a key for review studies", "ask the study's lead for a new one")
 def read_public_key(path: Path) -> str:
-    """Return the public key of a key file without its passphrase."""
+    """Return the public key of a key file; no passphrase is needed."""
     return str(_read_key_file(path)["public"])
 
 
 @reads("a key for review studies", "ask the study's lead for a new one")
 def sign_with(path: Path, passphrase: str, message: bytes) -> str:
-    """Return the signature of a message, 128 hexadecimal digits.
+    """Sign a message; return the signature, 128 hexadecimal digits.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def read_passphrase(path: Path) -> str:
 
 
 def signature_fits(key: str, signature: str, message: bytes) -> bool:
-    """Return whether a signature of a message was made with a public key's private key."""
+    """Return whether a message's signature fits a public key."""
     _, curve = _load_ciphers()
     from cryptography.exceptions import InvalidSignature
 
@@ -182,12 +182,12 @@ def signature_fits(key: str, signature: str, message: bytes) -> bool:
 
 @reads("a key for review studies", "restore it from a copy, or make a new one")
 def require_whole_key(path: Path) -> str:
-    """Return the public key of a key file after checking what can be checked without passphrase.
+    """Check a key file as far as possible without the passphrase, and return its public key.
 
     Raises
     ------
     FormatError
-        If a byte was changed.
+        If the file was changed.
     """
     content = _read_key_file(path)
     if content.get("sha256") != _hash_content(content):
@@ -228,7 +228,7 @@ def _stretch_passphrase(passphrase: str, salt: bytes) -> bytes:
 
 
 def _load_ciphers() -> tuple[Any, Any]:
-    """Return the cryptography modules; imported here because that takes 40 ms."""
+    """Return the cryptography modules, imported here because the import takes 40 ms."""
     from cryptography.hazmat.primitives.asymmetric import ed25519
     from cryptography.hazmat.primitives.ciphers import aead
 

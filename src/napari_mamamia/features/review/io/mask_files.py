@@ -1,4 +1,4 @@
-"""Mask files named by their SHA-256: written once, and verified when read."""
+"""Mask files named by their SHA-256, written once and verified when read."""
 
 import hashlib
 from contextlib import suppress
@@ -24,12 +24,12 @@ def write_mask_once(path: Path, content: bytes) -> None:
 
 
 def send_masks(source: Path, target: Path) -> str:
-    """Move the masks of one folder to another; return the name of a damaged one, which stays.
+    """Move the masks of a folder to another; return the name of a damaged mask, which stays.
 
     Raises
     ------
     OSError
-        If the target refuses.
+        If the target folder refuses to write.
     """
     damage = ""
     for path in paced(sorted(source.glob(f"*{MASK_SUFFIX}")), "Sending masks"):
@@ -44,7 +44,7 @@ def send_masks(source: Path, target: Path) -> str:
 
 
 def list_changed_masks(folder: Path) -> tuple[str, ...]:
-    """Return the names of files in a folder whose bytes do not match their name; reads all."""
+    """Read all files of a folder; return the names that do not match the SHA-256 of the bytes."""
     return tuple(
         path.name
         for path in paced(sorted(folder.glob("*")), "Reading masks")
@@ -60,7 +60,7 @@ def read_mask(path: Path, sha256: str) -> bytes:
     Raises
     ------
     FormatError
-        If their SHA-256 differs.
+        If the SHA-256 differs from the name.
     """
     with open_plain(path) as stream:
         content = stream.read()

@@ -1,4 +1,4 @@
-"""Files of quality control: queue, further criteria of disagreement, and results of reading."""
+"""Read the files of quality control: queue, disagreement criteria, and reading results."""
 
 import json
 import math
@@ -30,7 +30,7 @@ SIGNS: Final = ("missed_lesions", "count_difference", "doubt", "other_side", "to
 
 @dataclass(frozen=True, slots=True)
 class CaseSigns:
-    """Further criteria of a case from a table; nan, None and "" for missing values.
+    """Further disagreement criteria of a case from a table; NaN, None and "" if missing.
 
     See `core.quality.QualityCase`.
     """
@@ -68,7 +68,7 @@ def read_queue(path: Path) -> Queue:
 
 @reads("a table of criteria of disagreement", "give it a column case_id and at least one criterion")
 def read_signs(path: Path) -> dict[str, CaseSigns]:
-    """Return the criteria of each case in a table (.csv, .xlsx, .ods).
+    """Read the disagreement criteria of each case in a table (.csv, .xlsx, .ods).
 
     Columns: `case_id` and any of `missed_lesions`, `count_difference`, `doubt` (numbers),
     `other_side`, `touches_border` (yes or no), `site`; other columns are ignored.
@@ -76,7 +76,7 @@ def read_signs(path: Path) -> dict[str, CaseSigns]:
     Raises
     ------
     FormatError
-        If a case is duplicated, no column is known, or a cell has the wrong type.
+        If a case occurs twice, no column is known, or a cell has the wrong type.
     """
     signs = {}
     for line, row in _read_rows(path, SIGNS):
@@ -96,14 +96,14 @@ def read_signs(path: Path) -> dict[str, CaseSigns]:
 
 @reads("a table of reading results", "give it the columns case_id and error (yes or no)")
 def read_marks(path: Path) -> dict[str, bool]:
-    """Return whether each case that was read had an error, in the order of the lines.
+    """Read whether each case had an error, in the order of the lines; unread cases are left out.
 
     Columns `case_id` and `error` (yes or no); an empty `error` means that the case was not read.
 
     Raises
     ------
     FormatError
-        If a case is duplicated, a column is missing, or a cell is neither yes nor no.
+        If a case occurs twice, a column is missing, or a cell is neither yes nor no.
     """
     marks = {}
     for line, row in _read_rows(path, (ERROR,)):
@@ -114,7 +114,7 @@ def read_marks(path: Path) -> dict[str, bool]:
 
 
 def _read_rows(path: Path, names: tuple[str, ...]) -> list[tuple[int, Mapping[str, object]]]:
-    """Return the line number and cells of each row by case id; case ids must be unique."""
+    """Return the line number and cells of each row by case id, which must be unique."""
     columns = [Column(_CASE, (_CASE,), is_needed=True, is_id=True), *map(optional, names)]
     table = read_table(path, columns, any_of=True)
     table.require_cases()

@@ -1,10 +1,10 @@
 """Access to a folder that may be on a network share, with a time limit.
 
-An unreachable network share may not fail but block every system call indefinitely, and no timeout
-can be set on such calls. Therefore all access to the folder runs as a background task in a daemon
-thread. A task that shows no progress is abandoned; while it still blocks, further tasks on the same
-folder fail at once, so that there is at most one blocked thread per folder and the program can
-still exit. A study, the data set that it reads, and the folder for results are such folders.
+An unreachable network share may block every system call indefinitely, without a timeout. Therefore
+all access to the folder runs as a background task in a daemon thread. A task without progress is
+abandoned. While it still blocks, further tasks on the same folder fail at once, so that at most one
+thread per folder is blocked and the program can exit. This applies to a study's folder, its data
+set, and the output folder.
 """
 
 import threading
@@ -19,12 +19,12 @@ from napari_mamamia.core.progress import Cancelled, Progress, forward_progress, 
 T = TypeVar("T")
 
 ANSWER_S: Final = 10.0
-"""Time without an answer after which a share counts as unreachable, s. Our choice."""
+"""Seconds without an answer after which a share counts as unreachable. Our choice."""
 FILE_S: Final = 60.0
-"""Time limit of a background task since its last progress report, s; one per file at least."""
+"""Time limit in s between progress reports of a task, which reports once per file or more."""
 _PACE_S: Final = 0.1
 _TIDY_S: Final = 2.0
-"""Time that a stopped task may take to clean up, s. Our choice."""
+"""Seconds that a stopped task may take to clean up. Our choice."""
 
 
 class SilentShareError(SaveError):
@@ -32,12 +32,12 @@ class SilentShareError(SaveError):
 
 
 class Share:
-    """A folder that may be on a network share; only background tasks get its path.
+    """A folder that may be on a network share; only background tasks receive its path.
 
     Parameters
     ----------
     folder
-        The folder; it is not accessed yet.
+        The folder, which is not accessed yet.
     answer_s, file_s
         Time limits of `look` and `run` without progress, s; None for the defaults.
     """
@@ -58,21 +58,20 @@ class Share:
     def run(self, work: Callable[[Path], T]) -> T:
         """Return the result of `work` for the folder, or raise its exception.
 
-        `work` runs in a thread and must keep no state: after it was abandoned it may still finish.
+        `work` runs in a thread and must be stateless, because an abandoned call may still finish.
         Its progress is reported in the calling thread.
 
         Raises
         ------
         SilentShareError
-            If there is no progress within the time limit, or, immediately, if an earlier task still
-            blocks.
+            If there is no progress within the time limit, or an earlier task still blocks.
         """
         return self._start_background_task(work, FILE_S if self._file_s is None else self._file_s)
 
     def _start_background_task(self, work: Callable[[Path], T], wait_s: float) -> T:
         current = threading.current_thread()
         if isinstance(current, _BackgroundTask) and current.place == self.place:
-            return work(self._folder)  # a background task within another one
+            return work(self._folder)  # a background task that runs within another one
         if any(
             background_task.is_given_up for background_task in _list_background_tasks(self.place)
         ):
@@ -109,7 +108,7 @@ def _list_background_tasks(place: str) -> "list[_BackgroundTask]":
 
 
 class _BackgroundTask(threading.Thread):
-    """A daemon thread that runs one function on a share, so that it does not delay the exit."""
+    """A daemon thread that runs a function on a share without delaying the program's exit."""
 
     def __init__(self, place: str, work: Callable[[], object]) -> None:
         super().__init__(name=f"share {place}", daemon=True)
@@ -133,8 +132,8 @@ class _BackgroundTask(threading.Thread):
     def wait(self, wait_s: float) -> bool:
         """Wait for the end and forward progress; return False after `wait_s` without progress.
 
-        A task that waits for a task on another folder counts as progress, because the latter has
-        its own time limit.
+        Waiting for a task on another folder counts as progress, because that task has its own time
+        limit.
         """
         last, outer = None, threading.current_thread()
         while not self._ended.wait(min(_PACE_S, wait_s)):
@@ -156,7 +155,7 @@ class _BackgroundTask(threading.Thread):
         self.is_given_up = self.is_alive()
 
     def give_sign(self) -> None:
-        """Record progress; raise `Cancelled` if nobody waits any longer."""
+        """Record progress; raise `Cancelled` if the caller no longer waits."""
         if self.is_given_up:
             raise Cancelled
         self._sign_at = time.monotonic()

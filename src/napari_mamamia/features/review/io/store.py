@@ -1,12 +1,12 @@
 """Storage of a study's events, masks and claims: the interface, and a shared folder.
 
-The folder is on a network share that may be temporarily unreachable. An event is therefore written
-on this computer first and sent immediately or later: `FolderStore.unsent` counts waiting events.
+The folder may be on a network share that is temporarily unreachable. An event is therefore first
+written on this computer, and sent immediately or later. `FolderStore.unsent` counts waiting events.
 Events that a program left unsent, even after a crash, are sent by the next program on the same
 computer. A file that was sent completely moves to this computer's copy of the study.
 
-All access to the shared folder is a background task of `share`, so a share that hangs is treated
-like one that is unreachable.
+All access to the shared folder is a background task of `share`, so that a hanging share is treated
+as unreachable.
 """
 
 import hashlib
@@ -72,8 +72,8 @@ _KNOWN_EVERY_S: Final = 60.0
 class StoreReading:
     """Visible content of a study at one time: events by chain, problems, masks by SHA-256.
 
-    `away` says why some content is not visible now, "" if all is; the masks then include those that
-    this computer had read before.
+    `away` explains why some content is not visible now, "" if all is visible. The masks then
+    include those that this computer has read before.
     """
 
     chains: Mapping[str, Sequence[Event]]
@@ -98,22 +98,22 @@ class EventStore(Protocol):
         """Send what can be sent and close local files."""
 
     def append(self, reader: str, body: Mapping[str, Any], seen: Iterable[str] = ()) -> Event:
-        """Append an event durably, with the heads of the chains that its writer had seen."""
+        """Append an event durably, with the heads of the chains that its writer has seen."""
 
     def head_of(self, reader: str) -> str:
-        """Return the hash that the next event of this program by a reader follows."""
+        """Return the hash of the event that precedes this program's next event by a reader."""
 
     def read(self) -> StoreReading:
-        """Return all visible events, including one's own unsent ones."""
+        """Return all visible events, including unsent events of this computer."""
 
     def put_mask(self, content: bytes) -> str:
-        """Store a mask file unless it exists; return its SHA-256."""
+        """Store a mask file if it does not exist; return its SHA-256."""
 
     def get_mask(self, sha256: str) -> bytes:
-        """Return a mask file; FormatError if it is missing or changed."""
+        """Return a mask file; raise `FormatError` if it is missing or changed."""
 
     def claim(self, place: str, reader: str) -> Claim:
-        """Claim a case, or return the claim of its holder: compare `reader`, `host`, `session`."""
+        """Claim a case, or return its holder's claim; compare `reader`, `host` and `session`."""
 
     def renew(self, claim: Claim) -> bool:
         """Renew a claim; return False if somebody else has taken it meanwhile."""
@@ -125,7 +125,7 @@ class EventStore(Protocol):
         """Return the newest claim of each place."""
 
     def claim_holder(self, reader: str) -> tuple[str, str, str]:
-        """Return what identifies this program's claims for a reader: reader, host, session."""
+        """Return reader, host and session, which identify this program's claims for a reader."""
 
 
 class FolderStore:
@@ -136,9 +136,9 @@ class FolderStore:
     folder
         Folder of the study.
     home
-        This computer's folder for events that wait to be sent.
+        The local folder for events that wait to be sent.
     host, session
-        Identification of this program, for tests; None for the default.
+        Identification of this program, set by tests; None for the default.
 
     Raises
     ------
@@ -175,15 +175,15 @@ class FolderStore:
     def read_frozen(self, read: Callable[[Path, Study], T]) -> T:
         """Return the result of `read` for the files that are frozen with the study.
 
-        They are read from its folder, or from the local copy while that is unreachable. Raises as
-        `visit` and `read`.
+        The files are read from the study's folder, or from the local copy while the folder is
+        unreachable. Errors as in `visit` and `read`.
         """
         if self._copy is not None:
             return read(self._copy, self.study)
         return self.visit(lambda folder: read(folder, self.study))
 
     def visit(self, work: Callable[[Path], T]) -> T:
-        """Return the result of `work` in the study's folder; `work` must keep no state.
+        """Return the result of `work` in the study's folder; `work` must be stateless.
 
         Raises
         ------
@@ -208,12 +208,12 @@ class FolderStore:
     # ------------------------------------------------------------------ events
 
     def append(self, reader: str, body: Mapping[str, Any], seen: Iterable[str] = ()) -> Event:
-        """Append an event: on this computer's disk at once, and in the study's folder if reachable.
+        """Append an event on this computer's disk, and in the study's folder if it is reachable.
 
         Raises
         ------
         SaveError
-            If this computer's own disk refuses; nothing is recorded then.
+            If this computer's disk refuses to write; nothing is recorded then.
         TypeError, ValueError
             If `body` is not JSON without floats.
         """
@@ -224,29 +224,29 @@ class FolderStore:
             return event
 
     def head_of(self, reader: str) -> str:
-        """Return the hash that the next event of this program by a reader follows."""
+        """Return the hash of the event that precedes this program's next event by a reader."""
         with self._turn:
             return self._writer_of(reader).head
 
     def read(self) -> StoreReading:
-        """Return all visible events; while the share is unreachable, those read before."""
+        """Return all visible events; while the share is unreachable, the events read before."""
         with self._turn:
             away = ""
-            # Read local files first: another window may send one meanwhile and move it to the
-            # copy.
+            # Read local files first, because another window may send a file meanwhile and move it
+            # to the copy.
             with listening(None):
                 self._local = read_events(self._home / EVENTS, self.origin, self._local)
             try:
                 self._require_share()
                 self._log = self._read_share()
-                # Read masks after events: a mask is stored before the event that names it.
+                # Read masks after events, because a mask is stored before the event that names it.
                 self._masks = self.visit(list_masks_of_study)
                 self.is_known = True
             except (FormatError, OSError) as error:
                 away = self.trouble = str(error)
                 if self._copy is not None:
                     self._log = read_events(self._copy / EVENTS, self.origin, self._log)
-            # An unsent file that continues a sent one is no fork of its chain.
+            # An unsent file that continues a sent file is not a fork of its chain.
             chains = {f"{_WAITS}/{name}": chain for name, chain in self._local.chains.items()}
             problems = self._log.problems
             problems += tuple(
@@ -268,10 +268,10 @@ class FolderStore:
             return StoreReading({**self._log.chains, **chains}, problems, away, masks)
 
     def send(self) -> int:
-        """Send what waits on this computer, masks first; return the number of events still waiting.
+        """Send waiting masks and events; return the number of events that still wait.
 
-        It does not raise: a share that is unreachable, full or read-only is tried again next time,
-        and `trouble` holds the error message, "" if everything was sent.
+        No error is raised if the share is unreachable, full or read-only. Sending is tried again
+        next time, and `trouble` holds the error message, "" if everything was sent.
         """
         with self._turn:
             self.trouble = ""
@@ -302,7 +302,7 @@ class FolderStore:
             self.send_left()
 
     def send_left(self) -> None:
-        """Send what ended programs left on this computer, and move it to the copy."""
+        """Send the unsent files of ended programs on this computer, and move them to the copy."""
         with self._turn:
             self.send()
             in_use = {writer.path for writer in self._writers.values()}
@@ -311,7 +311,7 @@ class FolderStore:
                 if path in in_use or self._sent.get(name) != path.stat().st_size:
                     continue
                 with suppress(OSError):
-                    AppendFile(path, keep=True).close()  # no other program uses it
+                    AppendFile(path, keep=True).close()  # no other program uses the file
                     if not path.stat().st_size:
                         path.unlink()
                         continue
@@ -333,13 +333,14 @@ class FolderStore:
 
     @property
     def _folder_name(self) -> Path:
-        """Return the study's folder for comparison and messages; it must not be accessed."""
+        """Return the study's folder for comparison and messages; do not access it."""
         return Path(self.share.place)
 
     def _require_share(self) -> None:
         """Raise OSError if the study's folder cannot be reached.
 
-        An unmounted share may leave an empty folder in its place, in which nothing may be created.
+        An unmounted share may leave an empty folder as its mount point, in which nothing may be
+        created.
         """
         try:
             self.share.look(stat_study)
@@ -360,7 +361,7 @@ class FolderStore:
         Raises
         ------
         OSError
-            If the folder cannot be reached, or holds another study than before.
+            If the folder cannot be reached, or holds a different study than before.
         """
         self._require_share()
         origin, before = self.origin, self._same
@@ -372,7 +373,7 @@ class FolderStore:
         return result
 
     def _open_study(self, home: Path) -> tuple[Study, str, Path | None]:
-        """Return the study, its hash, and the local copy used if its folder is unreachable."""
+        """Return the study, its hash, and the local copy if the study's folder is unreachable."""
         try:
             self.share.look(stat_study)
             return (*self.visit(read_study), None)
@@ -404,7 +405,7 @@ class FolderStore:
         Raises
         ------
         SaveError
-            If neither accepts it.
+            If neither the study nor this computer can store the mask.
         """
         name = f"{hashlib.sha256(content).hexdigest()}{MASK_SUFFIX}"
         try:
@@ -415,7 +416,7 @@ class FolderStore:
         return name.removesuffix(MASK_SUFFIX)
 
     def get_mask(self, sha256: str) -> bytes:
-        """Return a mask file as stored; FormatError if it is missing, changed or unreachable."""
+        """Return a stored mask file; `FormatError` if it is missing, changed or unreachable."""
         name = f"{file_name(sha256)}{MASK_SUFFIX}"
         silent: SilentShareError | None = None
         try:
@@ -436,8 +437,8 @@ class FolderStore:
     def claim(self, place: str, reader: str) -> Claim:
         """Claim a case, or return the claim of another holder.
 
-        An expired claim is taken over. While the share is unreachable the claim is granted without
-        a check: a claim only avoids duplicate work, and nothing depends on it.
+        An expired claim is taken over. While the share is unreachable, the claim is granted without
+        a check, because a claim only avoids duplicate work.
         """
         asked = Claim(place, 1, *self.claim_holder(reader))
         try:
@@ -448,7 +449,7 @@ class FolderStore:
         return asked
 
     def claim_holder(self, reader: str) -> tuple[str, str, str]:
-        """Return what identifies this program's claims for a reader: reader, host, session."""
+        """Return reader, host and session, which identify this program's claims for a reader."""
         with self._turn:
             writer = self._writer_of(reader)
         return reader, writer.host, writer.session

@@ -25,7 +25,7 @@ _CODEC: Final = RecordCodec(Study, _REMEDY, (Layout(StudyPlan, forms={"blinding"
 
 
 def write_study(folder: Path, study: Study) -> str:
-    """Write a new study's file; return its SHA-256.
+    """Write the file of a new study; return its SHA-256.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def read_study(folder: Path) -> tuple[Study, str]:
     Raises
     ------
     FormatError
-        If there is none, or its file is not as this software writes it.
+        If there is no study, or its file does not have this software's format.
     """
     path = folder / STUDY_NAME
     try:
@@ -82,9 +82,9 @@ def hash_study(folder: Path) -> str:
 
 @reads("a list of case ids, one per line", "write one id on each line")
 def read_case_list(path: Path) -> tuple[str, ...]:
-    """Return the unique ids in a text file; empty lines and comments (#) are skipped.
+    """Return the distinct ids in a text file; empty lines and comments (#) are skipped.
 
-    An apostrophe that protects a formula, as in our own tables, is removed.
+    A leading apostrophe, which protects a formula in this program's tables, is removed.
     """
     with open_plain(path) as stream:
         lines = stream.read(MOST_BYTES).decode("utf-8-sig").splitlines()

@@ -17,7 +17,7 @@ LEVEL = 0.95
 N_RESAMPLES = 1000
 SEED: Final = 42
 _NORMAL = 1.96
-"""Standard deviations on each side of the mean that contain 95 % of the differences."""
+"""Number of standard deviations from the mean that contain 95 % of the differences."""
 
 Floats = NDArray[np.float64]
 Rating = str | int | None
@@ -47,9 +47,9 @@ def cohen_kappa(
 ) -> float:
     """Return Cohen's kappa of two readers over the cases that both rated.
 
-    `order` lists the categories, sorted if the kappa is weighted. The result is nan without a case,
-    or if chance alone would always agree (a single category). Source: J. Cohen, Educational and
-    Psychological Measurement 20 (1960) 37; Psychological Bulletin 70 (1968) 213.
+    `order` lists the categories, sorted if the kappa is weighted. The result is NaN without a case,
+    or if chance agreement is 1 (a single category). Source: J. Cohen, Educational and Psychological
+    Measurement 20 (1960) 37; Psychological Bulletin 70 (1968) 213.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def cohen_kappa(
 def kappa_of_counts(counts: Floats, weighting: Weighting = Weighting.NONE) -> Floats:
     """Return Cohen's kappa of contingency tables of shape (..., categories, categories).
 
-    The result is nan if chance alone would always agree.
+    The result is NaN if chance agreement is 1.
     """
     steps = np.arange(counts.shape[-1])
     distance: Floats = np.abs(np.subtract.outer(steps, steps)).astype(np.float64)
@@ -80,7 +80,7 @@ def kappa_of_counts(counts: Floats, weighting: Weighting = Weighting.NONE) -> Fl
 
 
 def raw_agreement(first: Sequence[Rating], second: Sequence[Rating]) -> float:
-    """Return the proportion of cases rated by both readers to which they gave the same category."""
+    """Return the proportion of cases with the same category among those rated by both readers."""
     pairs = [(a, b) for a, b in zip(first, second, strict=True) if None not in (a, b)]
     return sum(a == b for a, b in pairs) / len(pairs) if pairs else nan
 
@@ -94,7 +94,7 @@ def fleiss_kappa(ratings: Sequence[Sequence[Rating]], order: Sequence[Rating]) -
     Raises
     ------
     ValueError
-        If a rating is missing or the rows differ in length; use `krippendorff_alpha` then.
+        If a rating is missing or the rows differ in length; use `krippendorff_alpha` instead.
     """
     counts = _count_ratings(ratings, order)
     n_readers = {int(n) for n in counts.sum(axis=1)}
@@ -169,7 +169,7 @@ def alpha_of_pairs(pairs: Floats, scale: Scale = Scale.NOMINAL) -> Floats:
 class BlandAltman:
     """Mean of first - second, SD (n - 1) of the differences, and 95 % limits of agreement.
 
-    In the unit of the values. All are nan with fewer than two pairs, except the bias with one.
+    In the unit of the values. With fewer than two pairs all are NaN, except the bias of one pair.
     """
 
     bias: float
@@ -194,7 +194,7 @@ class RatioAgreement:
 
 
 def bland_altman(first: Sequence[float], second: Sequence[float]) -> BlandAltman:
-    """Return the differences of two readers. Source: Bland and Altman, Lancet 327 (1986) 307."""
+    """Compute limits of agreement. Source: Bland and Altman, Lancet 327 (1986) 307."""
     gaps = np.subtract(first, second, dtype=np.float64)
     bias = float(gaps.mean()) if gaps.size else nan
     sd = float(gaps.std(ddof=1)) if gaps.size > 1 else nan
@@ -202,7 +202,7 @@ def bland_altman(first: Sequence[float], second: Sequence[float]) -> BlandAltman
 
 
 def compare_ratios(first: Sequence[float], second: Sequence[float]) -> RatioAgreement:
-    """Return the ratios of two readers' volumes, whose differences grow with the volume."""
+    """Compare two readers' volumes by ratios, since differences grow with the volume."""
     pairs = [(a, b) for a, b in zip(first, second, strict=True) if a > 0 and b > 0]
     logs = bland_altman([log(a) for a, _ in pairs], [log(b) for _, b in pairs])
     left_out = len(first) - len(pairs)
@@ -223,7 +223,7 @@ class IntraclassCorrelation:
 
 
 def intraclass_correlation(values: NDArray[np.float64]) -> IntraclassCorrelation:
-    """Return the ICC of complete (cases, readers) values; nan with fewer than 2 of either.
+    """Return the ICC of complete (cases, readers) values; NaN with fewer than 2 cases or readers.
 
     Source: K. O. McGraw, S. P. Wong, Psychological Methods 1 (1996) 30.
     """
@@ -268,8 +268,8 @@ def absolute_of_sums(n: Floats, sums: Floats, products: Floats) -> Floats:
 class Estimate:
     """A statistic with its 95 % bootstrap interval over cases.
 
-    `n` is the number of cases that count. `n_undefined` resamples had no value and are left out;
-    both ends of the interval are nan if all were undefined.
+    `n` is the number of counted cases. `n_undefined` resamples have no value and are left out; both
+    limits of the interval are NaN if all resamples are undefined.
     """
 
     value: float
@@ -285,14 +285,14 @@ def estimate_sums(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Estimate:
-    """Return a statistic of sums over cases and its bootstrap interval, all resamples at once.
+    """Return a statistic of sums over cases with its bootstrap interval, in a vectorised way.
 
     Parameters
     ----------
     statistic
         Function from (..., m) sums to (...) numbers.
     parts
-        (cases, m): what each case adds to the sums. A case that adds only zeros does not count and
+        Each case's contribution to the sums, (cases, m). A case with only zeros does not count and
         is not drawn.
     """
     parts = parts[(parts != 0).any(axis=1)]
@@ -326,7 +326,7 @@ def _interval_of(values: Floats) -> tuple[float, float, int]:
 def _number_pair(
     first: Sequence[Rating], second: Sequence[Rating], order: Sequence[Rating]
 ) -> NDArray[np.intp]:
-    """Return the indices of both readers' categories, (cases rated by both, 2)."""
+    """Return the category indices of both readers, (cases rated by both, 2)."""
     place = {category: index for index, category in enumerate(order)}
     _require_known([*first, *second], place)
     rated = [(a, b) for a, b in zip(first, second, strict=True) if None not in (a, b)]
@@ -336,7 +336,7 @@ def _number_pair(
 def _count_ratings(
     ratings: Sequence[Sequence[Rating]], order: Sequence[Rating]
 ) -> NDArray[np.float64]:
-    """Return how often each case (row) was given each category (column)."""
+    """Count the ratings of each case (row) for each category (column)."""
     place = {category: index for index, category in enumerate(order)}
     counts = np.zeros((len(ratings), len(order)))
     for at, row in enumerate(ratings):
@@ -357,7 +357,7 @@ def _require_known(ratings: Sequence[Rating], place: dict[Rating, int]) -> None:
 
 
 def divide_all(parts: Floats, wholes: Floats) -> Floats:
-    """Return parts / wholes, nan where the whole is 0."""
+    """Return parts / wholes, NaN where the whole is 0."""
     wholes = np.asarray(wholes, dtype=np.float64)
     return np.asarray(np.divide(parts, np.where(wholes == 0, nan, wholes)))
 

@@ -1,4 +1,4 @@
-"""Assign cases to readers: balanced and connected, each reader in a random order from a seed."""
+"""Assign cases to readers: balanced, connected, and in a random order from a seed."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,13 +48,14 @@ def deal_cases(
     readers: Sequence[str],
     order: Sequence[str] = (),
 ) -> Deal:
-    """Assign each case to as many readers as the plan says.
+    """Assign each case to the number of readers in the plan.
 
-    Loads differ by at most one case. Among readers with the same load, the preference is: readers
-    who connect others that share no case yet, directly or indirectly; readers with the fewest cases
-    in common with those chosen already; chance. In the mode second-look the first of the two
-    readers is balanced as well. The order of each reader is shuffled. A hidden repeat comes in the
-    second half, and never directly after its first reading if there are three tasks or more.
+    Loads differ by at most one case. Among readers with the same load, the preference is: first
+    readers who connect others that share no case yet, directly or indirectly; then readers with the
+    fewest cases in common with the readers already chosen; then chance. In the mode second-look the
+    first of the two readers is balanced as well. The order of each reader is shuffled. A hidden
+    repeat comes in the second half, and never directly after its first reading if there are three
+    tasks or more.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def deal_cases(
 def list_reading_order(
     tasks: Iterable[Task], mode: ReadingMode
 ) -> dict[tuple[str, int], list[str]]:
-    """Return the readers of each (case, occasion), in reading order for the mode second-look."""
+    """Return the readers of each (case, occasion); in second-look mode in reading order."""
     looks: dict[tuple[str, int], list[str]] = {}
     for task in tasks:
         looks.setdefault((task.case, task.occasion), []).append(task.reader)
@@ -122,7 +123,7 @@ def _deal_once(
     firsts = _choose_firsts(given, rng) if plan.mode is ReadingMode.SECOND_LOOK else {}
     orders = {reader: _order_tasks(plan, reader, given, places, rng) for reader in readers}
     tasks = [task for reader in readers for task in orders[reader]]
-    # In second-look the order of the tasks tells the first reader from the second.
+    # In second-look mode the order of the tasks distinguishes the first reader from the second.
     tasks.sort(key=lambda task: firsts.get(task.case, task.reader) != task.reader)
     repeats = {reader: sum(task.occasion for task in orders[reader]) for reader in readers}
     return Deal(
@@ -150,7 +151,7 @@ def _choose_reader(
 
 
 def _choose_firsts(given: dict[str, list[str]], rng: np.random.Generator) -> dict[str, str]:
-    """Choose the first reader of each case, so that everybody is first about equally often."""
+    """Choose the first reader of each case, so that all readers are first about equally often."""
     counts: Counter[str] = Counter()
     firsts = {}
     for case, chosen in given.items():
@@ -173,7 +174,7 @@ def _order_tasks(
     if places:
         order.sort(key=lambda task: places[task.case])
     n_repeats = round(plan.repeat_share * len(given_cases))
-    # From the first half of the order, so that many readings lie between a case and its repeat.
+    # from the first half of the order, so that many readings are between a case and its repeat
     half = max(1, len(order) // 2)
     twice = sorted(rng.permutation(half)[:n_repeats])
     for at in twice:

@@ -38,7 +38,7 @@ _CASE_STEPS: Final[Mapping[str, Step]] = {
     step.act.value: step for step in STEPS if step.scope is Scope.CASE
 }
 _PLAIN_ACTS: Final = frozenset({"start", "release"})
-"""Acts on a reading that only the table of steps restricts; claims too, except in second-look."""
+"""Acts restricted only by the table of steps; claims too, except in second-look mode."""
 _REMARKS: Final = frozenset({Act.NOTE.value, Act.UNBLIND.value})
 """Acts that change no state."""
 _S = CaseState
@@ -54,7 +54,7 @@ class CaseReplay:
     origin
         SHA-256 of the study file.
     case
-        The case that the events are about.
+        The case of the events.
     looks
         Ids of the readers of each (case, occasion), in reading order.
     roles
@@ -104,7 +104,7 @@ class CaseReplay:
     # ---------------------------------------------------------------- taking in
 
     def take_in(self, events: Sequence[Event]) -> list[tuple[Event, str]]:
-        """Replay the events of the case in order; return refused events with the reason.
+        """Replay the case's events in order; return refused events with reasons.
 
         The most frequent events, steps of readings and notes, are handled first for speed.
         """
@@ -173,7 +173,7 @@ class CaseReplay:
     def _why_not_now(
         self, event: Event, act: str, slot: ReadingView, place: tuple[str, int]
     ) -> str:
-        """Return why conditions beyond the table of steps forbid the act; `_SAME` to ignore it."""
+        """Return why further conditions forbid an allowed step, or `_SAME` to ignore it."""
         if act == "read":
             return self._why_no_reading(event, slot)
         if act == "claim":
@@ -199,7 +199,7 @@ class CaseReplay:
         return ""
 
     def _why_no_claim(self, place: tuple[str, int]) -> str:
-        """Return why a claim must wait: in second-look the first reading comes first."""
+        """Return why a claim must wait for the first reading in second-look mode, "" if not."""
         for other, slot in self._slots.items():
             if other == place:
                 return ""
@@ -216,7 +216,7 @@ class CaseReplay:
             return f"{old} has no open reading of this case"
         if Role.READER not in self._roles.get(new, ()) or (new, place[1]) in self._slots:
             return f"{new!r} is not a reader of the study, or is already assigned to this case"
-        # Keep the position, so that a second reading stays second.
+        # keeps the position, so that a second reading stays second
         self._slots = {
             (new, at) if (who, at) == place else (who, at): (
                 ReadingView(new, at, self._round) if (who, at) == place else slot
@@ -318,7 +318,7 @@ class CaseReplay:
         other = (event.body.get("act"), read_text(event, "mask"), read_text(event, "answers", "{}"))
         if (before.act, before.mask, before.answers) != other:
             act = event.body.get("act")
-            # without names: this text is also shown where reader names are hidden
+            # without names, because this text is also shown where reader names are hidden
             text = f"{before.act} and {act} were decided independently of each other"
             self._conflicts.append((text, frozenset({before.hash, event.hash})))
             self._decided = _S.DISAGREES
@@ -332,7 +332,7 @@ class CaseReplay:
         ]
 
     def _has_seen(self, event: Event, digest: str) -> bool:
-        """Return whether the writer of an event had seen another event of this case."""
+        """Return whether an event's writer had seen another event of this case."""
         by_hash = {event.hash: event for event in self._events}
         chain = event[:3]
         left = list(event.seen)

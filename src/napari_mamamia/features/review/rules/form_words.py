@@ -1,4 +1,4 @@
-"""Replace ids of questions and terms by the wording of the form, for display.
+"""Replace the ids of questions and terms by the form's wording, for display.
 
 Events and machine-readable files hold ids, because the wording of a form may be corrected or
 translated. Ids that the form does not contain stay unchanged.
@@ -18,7 +18,7 @@ _NOTHING = "–"
 
 
 def word_reason(form: Form | None, reason: str) -> str:
-    """Return a reason for disagreement in the form's wording, if it names a question."""
+    """Return a reason for disagreement, with a question's id replaced by the form's wording."""
     head, _, answers = reason.partition(": ")
     key, _, other = head.partition(" and @")
     field_id, _, place = key.partition("@")
@@ -43,7 +43,7 @@ def describe_reasons(form: Form | None, view: CaseView) -> tuple[str, ...]:
 
 
 def word_question(form: Form | None, name: str) -> str:
-    """Return the wording of a question; a multiple-choice question is one ``ID: TERM`` per term."""
+    """Return the wording of a question; multiple-choice questions appear as ``ID: TERM``."""
     field_id, _, term = name.partition(": ")
     field = None if form is None else form.field(field_id)
     if field is None:
@@ -52,7 +52,7 @@ def word_question(form: Form | None, name: str) -> str:
 
 
 def word_unit(form: Form | None, field_id: str) -> str:
-    """Return the unit of a question with a leading blank; "" if it has none."""
+    """Return the unit of a question with a leading space, "" without a unit."""
     field = None if form is None else form.field(field_id)
     return f" {field.unit}" if field is not None and field.unit else ""
 

@@ -1,10 +1,10 @@
-"""Compute which keys are valid from countersignatures and revocations, without any clock.
+"""Determine the valid keys from countersignatures and revocations, without using a clock.
 
-A countersignature or revocation is signed with the key of a lead and counts only if that key is
-valid, which may in turn depend on other revocations. All are therefore evaluated together:
-statements that nothing can invalidate count first, then those that follow from them, until nothing
-changes. If two leads revoke each other's key, the program cannot know which key is stolen: neither
-revocation counts, and the conflict is reported.
+A countersignature or revocation is signed with a lead's key and counts only if this key is valid,
+which may depend on other revocations. All are therefore evaluated together: first the statements
+that nothing can invalidate, then those that follow from them, until nothing changes. If two leads
+revoke each other's key, the program cannot know which key is stolen. Then neither revocation
+counts, and the conflict is reported.
 
 For a lead's key that is listed in the study file, more than half of the other leads must agree; for
 any other key one lead is enough. See `docs/methods/review.md`.
@@ -42,23 +42,23 @@ class KeyView:
     reader, key
         Id of the owner, and the public key in hexadecimal digits.
     by
-        Id of the lead who countersigned it; the owner for a lead's first key; "" while
+        Id of the lead who countersigned the key; the owner for a lead's first key; "" while
         countersignatures are missing.
     since
         Time of the countersignature, by the lead's clock.
     ended
         Time and reason of the revocation, "" if not revoked.
     stand
-        Hashes of the events signed with it that remain valid after the revocation.
+        Hashes of the events signed with the key that remain valid after the revocation.
     n_missing
         Number of countersignatures still needed.
     against
-        Names of those who revoke the key, while they are too few.
+        Names of the people who revoke the key, while they are too few.
     is_bound
-        Whether it is listed in the study file.
+        Whether the key is listed in the study file.
     n_loose
-        Number of countersignatures and revocations made with it that its owner's revocation does
-        not keep and that remain valid: revoking one's own key cannot undo what others rely on.
+        Number of countersignatures and revocations made with the key that remain valid although the
+        owner's revocation does not list them, because other people rely on them.
     """
 
     reader: str
@@ -108,7 +108,7 @@ class _Word:
 
 @dataclass(slots=True)
 class _Scales:
-    """Statements that certainly count, and those that are not refused."""
+    """The statements that certainly count, and the statements that are not refused."""
 
     counted: set[_Word]
     possible: set[_Word]
@@ -137,12 +137,12 @@ class KeyReplay:
         self._refused: list[tuple[Event, str]] = []
 
     def take_in(self, event: Event, act: str) -> str:
-        """Take an event in; return why it is refused regardless of all others, "" otherwise."""
+        """Add an event; return why it is refused independently of other events, "" if it is not."""
         if act == Act.KEY:
             return self._add_key(event)
         is_own_end = act == Act.REVOKE and read_text(event, "by") == read_text(event, "key")
         if is_own_end or event.reader in self._leads:
-            self._unread.append((event, act))  # the key may be in a file that is read later
+            self._unread.append((event, act))  # the key's event may be in a file that is read later
             return ""
         return "only a lead may countersign or revoke another key"
 
@@ -209,18 +209,18 @@ class KeyReplay:
     # ---------------------------------------------------------------- weighing
 
     def _list_voters(self, person: str) -> frozenset[str]:
-        """Return the ids of the people who may vote on a person's keys."""
+        """Return the ids of the leads who may vote on a person's keys."""
         others = self._bound - {person}
         return others if person in self._bound and others else self._leads
 
     def _count_needed(self, person: str) -> int:
-        """Return how many votes are needed: more than half of the other leads in the study file."""
+        """Return the number of votes needed: more than half of the study file's other leads."""
         return len(self._bound - {person}) // 2 + 1 if person in self._bound else 1
 
     def _list_speakers(self, key: str, among: set[_Word], *, is_end: bool) -> list[_Word]:
         """Return the votes for or against a key, at most one per person."""
         voters = self._list_voters(self._owners[key])
-        # A lead without other leads may revoke the own key.
+        # A lead without other leads may revoke their own key.
         is_alone = voters <= {self._owners[key]}
         speakers: dict[str, _Word] = {}
         for word in self._about.get(key, ()):
@@ -241,8 +241,9 @@ class KeyReplay:
     def _list_standing(self, key: str, among: set[_Word]) -> frozenset[str]:
         """Return the hashes of a revoked key's events that remain valid.
 
-        A voter keeps what all of the voter's revocations list; it is enough that one voter keeps an
-        event. The key's own revocation counts only if nobody else revoked it: it may be a thief's.
+        A voter keeps the events that all of the voter's revocations list; an event remains valid if
+        one voter keeps it. A revocation by the key itself counts only if nobody else revoked the
+        key, because it may come from a thief.
         """
         voters = self._list_voters(self._owners[key])
         lists: dict[str, frozenset[str]] = {}
@@ -255,7 +256,7 @@ class KeyReplay:
         return frozenset[str]().union(*lists.values()) if lists else itself
 
     def _weigh_once(self, scales: _Scales) -> bool:
-        """Decide all statements that can be decided now; return whether there were any."""
+        """Decide all statements that can be decided now; return whether any was decided."""
         counted, possible = scales.counted, scales.possible
         is_moved = False
         for word in self._words:

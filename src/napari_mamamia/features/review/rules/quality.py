@@ -20,7 +20,7 @@ from napari_mamamia.core.names import count_of
 from napari_mamamia.features.review.core.quality import RANDOM_SHARE, QualityCase, Queue, QueuePlace
 
 DICE_STEP: Final = 0.05
-"""Cases within one such step of Dice are ordered by the other criteria. Our choice."""
+"""Step of Dice within which cases are ordered by the other criteria. Our choice."""
 TARGET: Final = 0.95
 CONFIDENCE: Final = 0.95
 OUTLIER_SCORE: Final = 3.5
@@ -36,15 +36,15 @@ _NEVER: Final = math.inf
 def order_queue(
     cases: Sequence[QualityCase], seed: int, random_share: float = RANDOM_SHARE
 ) -> Queue:
-    """Return the reading order: a random part, then the rest with the largest disagreement first.
+    """Return the reading order: a random part, then the other cases by descending disagreement.
 
-    The random part consists of the cases with the smallest SHA-256 of seed and id, so it does not
-    depend on the order of the table. Its size is rounded up.
+    The random part consists of the cases with the smallest SHA-256 of seed and id, independent of
+    the order of the table. Its size is rounded up.
 
     Raises
     ------
     CaseError
-        If there is no case, a case is duplicated, or the share is not within 0 to 1.
+        If there is no case, a case occurs twice, or the share is not within 0 to 1.
     """
     ids = [case.case_id for case in cases]
     if not ids or len(set(ids)) < len(ids):
@@ -61,7 +61,7 @@ def order_queue(
     outliers = find_volume_outliers(cases)
     ranked = sorted(cases, key=lambda case: _rank_case(case, case.case_id in outliers))
     ranks = {one.case_id: index for index, one in enumerate(ranked, start=1)}
-    # 0.1 of 30 is 3, though 0.1 * 30 is a little more
+    # in floating point 0.1 * 30 is slightly more than 3
     n_random = math.ceil(round(random_share * len(cases), 9))
     draws = {
         identifier: index
@@ -85,7 +85,7 @@ def order_queue(
 
 
 def find_volume_outliers(cases: Iterable[QualityCase]) -> frozenset[str]:
-    """Return the ids of cases whose volume is far from that of other cases of their site.
+    """Return the ids of cases whose volume is an outlier within their site.
 
     The criterion is the modified z-score of the logarithm. Sites with fewer than 5 volumes, or with
     more than half of them equal, have no outliers.
@@ -110,7 +110,7 @@ def find_volume_outliers(cases: Iterable[QualityCase]) -> frozenset[str]:
 
 
 def describe_case(case: QualityCase, is_outlier: bool) -> str:
-    """Return the disagreement of a case in words."""
+    """Describe the disagreement of a case."""
     parts = [
         case.remark,
         "" if math.isnan(case.dice) else f"Dice {case.dice:.3f}",
@@ -126,7 +126,7 @@ def describe_case(case: QualityCase, is_outlier: bool) -> str:
 
 
 def _rank_case(case: QualityCase, is_outlier: bool) -> tuple[float | str, ...]:
-    """Return the sort key of a case: smaller comes first; missing values come last."""
+    """Return the sort key of a case; missing values come last."""
     dice = 0.0 if math.isnan(case.dice) and case.remark else case.dice
     step = _NEVER if math.isnan(dice) else math.floor(round(dice / DICE_STEP, 9))
     return (
@@ -158,7 +158,7 @@ def _draw_number(seed: int, case_id: str) -> str:
 class ErrorRate:
     """The proportion of cases with an error, from the random part, with an exact 95 % interval.
 
-    Of `n_read` random cases `n_errors` had one. The rate is nan if none was read.
+    Of `n_read` random cases, `n_errors` had an error. The rate is NaN if no case was read.
     """
 
     rate: float
@@ -183,20 +183,20 @@ class Capture:
     Parameters
     ----------
     points
-        One for each case that was read, starting at zero cases.
+        One point for each case that was read, starting at zero cases.
     n_cases
         Number of cases in the queue.
     rate
         Error rate among all cases.
     p_missed
-        The probability of finding as few errors in the sample of the rest, if less than `target` of
-        all errors had been found; 1 while there is no sample.
+        The p-value of the hypothesis that less than `target` of all errors were found; 1 while no
+        random sample was read.
     may_stop
         Whether the stopping rule is met.
     to_read
-        Ids of the cases to read next in order to stop: if none has an error, the rule is met.
+        Ids of the cases to read next; if none has an error, the stopping rule is met.
     why
-        The reason in words.
+        The reason as text.
     """
 
     points: tuple[CapturePoint, ...]
@@ -248,17 +248,17 @@ def follow_capture(queue: Queue, is_error: Mapping[str, bool], target: float = T
     """Return the capture curve of a queue and whether the stopping rule is met.
 
     The rule: stop once the hypothesis that less than `target` of all errors were found is rejected
-    at 5 %. The remaining cases (the urn) rank behind the cases that were read by disagreement.
-    Cases of the urn that were read in the random order without a gap are a random sample of it:
-    first the rest of the random part, then further cases in the random order. Other cases do not
-    count. Source: M. W. Callaghan, F. Mueller-Hansen, Systematic Reviews 9 (2020) 273.
+    at 5 %. The remaining cases (the urn) rank behind the cases that were read by disagreement. The
+    sample consists of the cases of the urn that were read in the random order without a gap: first
+    the rest of the random part, then further cases. Other cases do not count. Source: M. W.
+    Callaghan, F. Mueller-Hansen, Systematic Reviews 9 (2020) 273.
 
     Parameters
     ----------
     queue
         The reading order.
     is_error
-        Whether each case that was read has an error, in the order of reading.
+        Whether each case that was read has an error, in reading order.
     target
         Proportion of all errors that must be found.
 
@@ -289,10 +289,10 @@ def follow_capture(queue: Queue, is_error: Mapping[str, bool], target: float = T
 
 @dataclass(frozen=True, slots=True)
 class _Urn:
-    """Cases that rank behind those that were read by disagreement, in the random order.
+    """The cases that rank behind those read by disagreement, in random order.
 
-    `marks` says whether each has an error, None if unread; the first `n_sampled` are the sample
-    that was read. `n_before` is the number of errors found among the cases before the urn.
+    `marks` tells whether each case has an error, None if unread. The first `n_sampled` cases are
+    the sample that was read. `n_before` is the number of errors found in the cases before the urn.
     """
 
     cases: tuple[QueuePlace, ...]
@@ -302,7 +302,7 @@ class _Urn:
 
 
 def _list_cuts(queue: Queue, is_error: Mapping[str, bool]) -> set[int]:
-    """Return the ranks behind which an urn may begin.
+    """Return the ranks after which an urn may begin.
 
     These are the rank reached by disagreement before reading at random, the rank before it (that
     case may have been drawn at random), and the rank up to which every case is read now.
@@ -330,7 +330,7 @@ def _look_into_urn(queue: Queue, is_error: Mapping[str, bool], cut: int) -> _Urn
 
 
 def _count_read(places: Sequence[QueuePlace], is_error: Mapping[str, bool]) -> list[bool]:
-    """Return whether each of the leading read cases has an error, up to the first unread case."""
+    """Return the error marks of the leading cases up to the first unread case."""
     read = takewhile(lambda one: one.case_id in is_error, places)
     return [is_error[one.case_id] for one in read]
 
@@ -346,7 +346,7 @@ def _chances_of_missing(urn: _Urn, target: float) -> NDArray[np.float64]:
     sizes = np.arange(urn.n_sampled, len(urn.cases) + 1)
     n_errors = errors[sizes]
     n_found = urn.n_before + n_errors
-    # The smallest number of errors in the urn that makes the found share less than the target.
+    # the smallest number of errors in the urn for which the share found is below the target
     least = np.floor(np.round(n_found / target - urn.n_before, 9)).astype(np.int64) + 1
     can_be = least <= len(urn.cases) - (sizes - n_errors)
     chances = hypergeom.cdf(n_errors, len(urn.cases), np.where(can_be, least, 0), sizes)
@@ -354,7 +354,7 @@ def _chances_of_missing(urn: _Urn, target: float) -> NDArray[np.float64]:
 
 
 def _list_closing(urn: _Urn, target: float) -> tuple[str, ...]:
-    """Return the cases to read in the random order until the rule is met, if none has an error."""
+    """Return the cases to read until the rule is met, provided that none has an error."""
     enough = _chances_of_missing(urn, target) < 1 - CONFIDENCE
     end = urn.n_sampled + int(np.argmax(enough))
     pairs = zip(urn.cases[:end], urn.marks[:end], strict=True)

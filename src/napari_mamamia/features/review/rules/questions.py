@@ -1,8 +1,9 @@
 """Collect the readers' answers by question.
 
-A reading holds its answers as JSON: a text is one category, a list of texts several, an object with
-``number`` a number, one with ``text`` free text. ``ID@right`` and ``ID@left`` are about a breast,
-``ID@1`` about a lesion; ``@...`` is no answer.
+A reading holds its answers as JSON. A string is one category, and a list of strings several
+categories. An object with ``number`` is a number, and an object with ``text`` free text. Keys
+``ID@right`` and ``ID@left`` are about a breast, ``ID@1`` about a lesion; keys ``@...`` are no
+answers.
 """
 
 import json
@@ -19,7 +20,7 @@ _BREASTS: Final = ("right", "left")
 _YES, _NO = "yes", "no"
 _LESION: Final = "lesion"
 Unit = tuple[int, str]
-"""What is rated: the index of a case in the study, and "" or a breast or "lesion 1"."""
+"""The rated unit: the index of the case, and "", a breast, or a lesion such as "lesion 1"."""
 
 
 class QuestionKind(StrEnum):
@@ -33,10 +34,10 @@ class QuestionKind(StrEnum):
 
 @dataclass(slots=True)
 class Question:
-    """A question and all its answers: `ratings` by rated unit, then by reader.
+    """A question and its answers; `ratings` are by rated unit, then by reader.
 
-    `readers` holds the readers of each case, by its index. `n_computed` answers were filled in by
-    the program and not changed by a reader.
+    `readers` holds the readers of each case by its index. `n_computed` is the number of answers
+    filled in by the program and not changed by a reader.
     """
 
     name: str
@@ -46,10 +47,10 @@ class Question:
     n_computed: int = 0
 
     def count_alone(self, *pair: str) -> int:
-        """Return the number of lesions with one reader's answer, though others read the case.
+        """Count the lesions with an answer from one reader only, although others read the case.
 
-        For a pair: lesions with an answer of only one of the two, if both read the case. No other
-        reader marked the lesion, or nobody else answered.
+        For a pair, the count is of lesions with an answer from only one of the two, if both read
+        the case. Either the other reader did not mark the lesion, or did not answer.
         """
         n_alone = 0
         for (at, place), row in self.ratings.items():
@@ -62,10 +63,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class ReaderAnswers:
-    """The answers of one reading as canonical JSON, with the index of the case in the study.
+    """The answers of a reading as canonical JSON, with the index of the case in the study.
 
-    `lesions` maps this reader's lesion numbers to numbers common to all readers; None without
-    masks.
+    `lesions` maps the reader's lesion numbers to numbers common to all readers; None without masks.
     """
 
     at: int
@@ -76,10 +76,10 @@ class ReaderAnswers:
 
 @dataclass(frozen=True, slots=True)
 class QuestionTable:
-    """Questions sorted by name; `notes` explains which ones cannot be compared.
+    """Questions sorted by name; `notes` lists questions that cannot be compared, with reasons.
 
-    `n_unmatched` readings describe lesions that are not in their mask, or several lesions without a
-    mask that matches them: their answers about these lesions are not compared.
+    `n_unmatched` is the number of readings that describe a lesion missing in their mask, or several
+    lesions without a mask. Their answers about these lesions are not compared.
     """
 
     questions: tuple[Question, ...]
@@ -88,7 +88,7 @@ class QuestionTable:
 
 
 def collect_questions(readings: Iterable[ReaderAnswers]) -> QuestionTable:
-    """Return all answered questions; `readings` holds at most one per reader and case."""
+    """Collect all answered questions; `readings` holds at most one reading per reader and case."""
     kinds: dict[str, set[QuestionKind]] = {}
     given: dict[str, dict[Unit, dict[str, Any]]] = {}
     n_unmatched = 0
@@ -200,7 +200,7 @@ def _drop_empty(given: Mapping[Unit, Mapping[str, Any]]) -> dict[Unit, dict[str,
 
 
 def order_categories(question: Question, order: Sequence[str] = ()) -> tuple[tuple[str, ...], bool]:
-    """Return the categories of a question, and whether their order is meaningful.
+    """Return the sorted categories of a question, and whether their order is meaningful.
 
     `order` is that of the form; categories that it does not contain come last and make the order
     meaningless. Without it, whole numbers are sorted as numbers and other categories

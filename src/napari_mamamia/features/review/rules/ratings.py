@@ -1,4 +1,4 @@
-"""Reader agreement on the questions of a form, for pairs and for all readers."""
+"""Reader agreement on the questions of a form, for pairs of readers and all readers."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -40,10 +40,11 @@ from napari_mamamia.features.review.rules.questions import (
 
 @dataclass(frozen=True, slots=True)
 class PairedCategories:
-    """Two readers' agreement on categories: percentage, Cohen's kappa unweighted and weighted.
+    """Two readers' agreement on categories: percentage, and Cohen's kappa with and without weights.
 
-    Weights need an order: `linear` and `quadratic` are None without one. `n_alone` lesions are not
-    included: only one of the two readers answered about them, though both read the case.
+    Weights need an order; without an order `linear` and `quadratic` are None. `n_alone` is the
+    number of excluded lesions, about which only one of the two readers answered although both read
+    the case.
     """
 
     first: str
@@ -58,7 +59,7 @@ class PairedCategories:
 
 @dataclass(frozen=True, slots=True)
 class CategoryAgreement:
-    """Reader agreement on a question of categories.
+    """Reader agreement on a category question.
 
     Parameters
     ----------
@@ -67,15 +68,15 @@ class CategoryAgreement:
     is_ordered
         Whether the order is meaningful: it comes from the form, or all categories are numbers.
     fleiss, n_fleiss_left_out
-        Fleiss' kappa over the units with the usual number of answers (`n_readers`), and the number
-        of other units.
+        Fleiss' kappa over the units with the most frequent number of answers (`n_readers`), and the
+        number of excluded units.
     alpha, alpha_ordinal
         Krippendorff's alpha, nominal and ordinal; the latter is None without an order.
     n_alone
-        Lesions with an answer of one reader only, though others read the case; they are in no kappa
-        or alpha.
+        Number of lesions with an answer from one reader only although others read the case; these
+        are excluded from kappa and alpha.
     n_compared, n_computed
-        Number of units with two answers or more, and number of answers filled in by the program.
+        Number of units with at least two answers, and number of answers filled in by the program.
     """
 
     question: str
@@ -111,7 +112,7 @@ class PairedValues:
 
 @dataclass(frozen=True, slots=True)
 class NumberAgreement:
-    """Reader agreement on a numeric question; counts as in `CategoryAgreement`."""
+    """Reader agreement on a numeric question; for counts see `CategoryAgreement`."""
 
     question: str
     n_rated: int
@@ -141,7 +142,8 @@ def compare_table(
     sizes
         Number of resamples and seed.
     cases
-        The patient of each unit index, if several units belong to one; empty: each is its own.
+        The patient of each unit index, if several units belong to one patient; empty if each unit
+        is one patient.
     """
     categories, numbers = [], []
     for index, question in enumerate(table.questions):
@@ -162,7 +164,7 @@ def compare_categories(
     seed: int = SEED,
     cases: Sequence[int] = (),
 ) -> CategoryAgreement:
-    """Return the reader agreement on a question of categories; `cases` as in `compare_table`."""
+    """Return the reader agreement on a category question; `cases` as in `compare_table`."""
     categories, is_ordered = order_categories(question, order)
     units = sorted(question.ratings)
     place = {category: index for index, category in enumerate(categories)}
@@ -221,7 +223,7 @@ def _list_cases(units: Sequence[Unit], cases: Sequence[int]) -> NDArray[np.intp]
 
 
 def _find_usual(n_answers: Floats) -> int:
-    """Return the most frequent number of answers of a unit, the larger one on a tie."""
+    """Return the most frequent number of answers per unit; on a tie the larger number."""
     counted = Counter(int(n) for n in n_answers)
     return max(counted, key=lambda n: (counted[n], n), default=0)
 
@@ -271,7 +273,7 @@ def _compare_pair(
 
 
 def sum_by_case(parts: Floats, cases: NDArray[np.intp]) -> Floats:
-    """Return the sums of each case, (cases, m), so that both breasts are resampled together."""
+    """Return sums by case, (cases, m), so that both breasts are resampled together."""
     if not len(cases):
         return parts
     _, at = np.unique(cases, return_inverse=True)
@@ -309,7 +311,7 @@ def compare_values(
     seed: int = SEED,
     cases: NDArray[np.intp] | None = None,
 ) -> PairedValues:
-    """Return the agreement of two readers' numbers; a pair with nan is left out.
+    """Return the agreement of two readers' numbers; a pair with NaN is left out.
 
     Parameters
     ----------
@@ -318,9 +320,10 @@ def compare_values(
     values
         (first, second) values of each breast, lesion or case.
     n_resamples, seed
-        Of the bootstrap.
+        Number of bootstrap resamples, and their seed.
     cases
-        The case of each pair: values of one case are resampled together. None: each pair is a case.
+        The case of each pair; values of a case are resampled together. None if each pair is one
+        case.
     """
     cases = np.arange(len(values)) if cases is None else cases
     places = [index for index, (a, b) in enumerate(values) if not (isnan(a) or isnan(b))]

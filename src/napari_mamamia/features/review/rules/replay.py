@@ -1,6 +1,6 @@
 """Compute the state of a study from its events; the result is the same on every computer.
 
-No clock decides: a step counts if the table of `states` allows it from the state that its writer
+Clocks are not used. A step counts if the table of `states` allows it from the state that its writer
 had seen, or if no other event contradicts it. Refused events are kept and reported.
 """
 
@@ -21,14 +21,14 @@ from napari_mamamia.features.review.rules.states import STEPS, Act, CaseState
 from napari_mamamia.features.review.rules.views import CaseView, read_text
 from napari_mamamia.io.workspace.event_order import Event, list_past, merge_events
 
-# By index, which is faster than by name; there are hundreds of thousands of events.
+# Access by index is faster than by name, and there are hundreds of thousands of events.
 _HASH: Final = itemgetter(Event._fields.index("hash"))
 _CLOCK: Final = itemgetter(Event._fields.index("at"))
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An event that does not count, with the reason in words."""
+    """An event that does not count, with the reason."""
 
     event: Event
     why: str
@@ -53,7 +53,7 @@ class ReviewState:
     refused
         Events that do not count.
     waiting
-        Events that will count once their mask is in the store.
+        Events that count once their mask is in the store.
     """
 
     study: Study
@@ -89,7 +89,7 @@ class ReviewState:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedCase:
-    """A replayed case and the events and keys that it was computed from."""
+    """A replayed case, with the events and keys that it was computed from."""
 
     stamp: object
     view: CaseView
@@ -98,12 +98,12 @@ class ReplayedCase:
 
 
 _Others: TypeAlias = tuple[KeyTable, Mapping[str, str], Sequence[Refusal]]
-"""Keys, new names of readers, and refused events, from the events that belong to no case."""
+"""Results of the events that belong to no case: keys, new reader names, refused events."""
 
 
 @dataclass(slots=True)
 class ReplayMemory:
-    """Cached results of a replay, for the next one.
+    """Cached results of a replay, for the next replay.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def replay_events(
     origin
         SHA-256 of the study file, to which signatures are bound.
     chains
-        Events of each file in order; an event that is in two files counts once.
+        Events of each file in order; an event in two files counts once.
     has_mask
         Whether a mask is in the store, by its SHA-256.
     check
@@ -200,9 +200,9 @@ def came_late(
     """Return whether a refused step was valid by all events that its writer knew.
 
     This happens if a program worked while the share was unreachable, or submitted a reading after
-    others had decided the case. A step that is refused by its own past, or from a session that
-    never entered the study, was not written by the program. Signatures and keys are never late:
-    they are either proven or not.
+    others had decided the case. A step that its own earlier events forbid, or from a session that
+    never entered the study, was not written by this program. Signatures and keys are never late,
+    because they are either proven or not.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def came_late(
     if case is None or act not in _LATE_ACTS or not has_entered:
         return False
     known = [event.prev, *event.seen]
-    if act == Act.READ:  # a reading takes long, so judge by what was known at its begin
+    if act == Act.READ:  # a reading takes long, so that the knowledge at its start counts
         begun = (one for one in mine if one.body.get("case") == key)
         begin = max(begun, key=attrgetter("seq"), default=None)
         known = known if begin is None else [begin.hash]
@@ -262,8 +262,8 @@ def _group_events(
 def _order_events(events: Sequence[Event]) -> Sequence[Event]:
     """Return the events of one case without duplicates, each after the events that precede it.
 
-    An event follows those before it in its file and those that its writer had seen. The order by
-    clock is used if it satisfies this, which is nearly always so.
+    An event follows the earlier events of its file and the events that its writer had seen. The
+    order by clock is used if it satisfies these conditions, as nearly always.
     """
     order = sorted(events, key=_CLOCK)
     if len(set(map(_CLOCK, order))) < len(order):
@@ -273,12 +273,12 @@ def _order_events(events: Sequence[Event]) -> Sequence[Event]:
     by_hash = dict(zip(map(_HASH, events), events, strict=True))
     if len(by_hash) < len(events):  # an event is in two files
         return _order_events(list(by_hash.values()))
-    # Return the original events: a signature is bound to the original `prev`.
+    # Return the original events, because a signature is bound to the original `prev`.
     return [by_hash[merge_event.hash] for merge_event in merge_events(_chain_anew(events))]
 
 
 def _keeps_files(order: Iterable[Event]) -> bool:
-    """Return whether each event occurs once and after those before it in its file."""
+    """Return whether each event occurs once and after the earlier events of its file."""
     last: dict[tuple[object, ...], int] = {}
     for event in order:
         file, place = event[:3], event.seq
@@ -289,7 +289,7 @@ def _keeps_files(order: Iterable[Event]) -> bool:
 
 
 def _follows_seen(order: Sequence[Event]) -> bool:
-    """Return whether each event comes after those that its writer had seen."""
+    """Return whether each event comes after the events that its writer had seen."""
     places = dict(zip(map(_HASH, order), itertools.count()))
     return all(
         places.get(digest, -1) < index

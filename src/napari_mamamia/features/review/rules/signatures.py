@@ -1,7 +1,7 @@
-"""Signed content: canonical messages of signatures, keys, countersignatures and revocations.
+"""Canonical messages that are signed: signatures, keys, countersignatures and revocations.
 
-The signing itself is Ed25519 and is in `io.review.keys`; this module defines the signed bytes, so
-that another program can verify them.
+The Ed25519 signing is in `features.review.io.keys`. This module defines the signed bytes, so that
+other programs can verify them.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ class SignedThing:
     study
         SHA-256 of the study file.
     reader, name
-        Id of the signer, and the printed name.
+        Id and printed name of the signer.
     case, case_id, round
         Key and id of the case, and the round of reading.
     meaning
@@ -34,9 +34,9 @@ class SignedThing:
     mask, answers
         SHA-256 of the mask file and of the canonical answers; "" without a mask.
     subject
-        Hash of the event that recorded them.
+        Hash of the event that recorded mask and answers.
     software
-        Name and version.
+        Name and version of the software.
     at
         Time by the signer's clock: ISO 8601, UTC.
     seal
@@ -59,7 +59,7 @@ class SignedThing:
 
     @property
     def message(self) -> bytes:
-        """Return the bytes to sign: canonical JSON of all fields and the type of message."""
+        """Return the bytes to sign: canonical JSON of all fields and the message type."""
         content = {name: getattr(self, name) for name in self.__slots__}
         return _make_message("signature", {**content, "meaning": self.meaning.value})
 
@@ -67,8 +67,8 @@ class SignedThing:
 def seal_of(prev: str, seen: Iterable[str]) -> str:
     """Return the SHA-256 of all hashes that an event follows: the previous event, and those seen.
 
-    Each of these hashes covers a line that holds such hashes itself, so a signature over the seal
-    covers every event that its writer knew: changing one of them needs the signer's key.
+    Each hash covers a line that contains earlier hashes. A signature over the seal therefore covers
+    every event that its writer knew, and changing one of these events requires the signer's key.
     """
     return hashlib.sha256(canonical([prev, sorted(set(seen))])).hexdigest()
 
@@ -79,7 +79,7 @@ def key_message(study: str, reader: str, key: str) -> bytes:
 
 
 def enter_message(study: str, reader: str, host: str, session: str, seal: str) -> bytes:
-    """Return the message signed at the begin of a session; `seal` as in `SignedThing`."""
+    """Return the message signed at the start of a session; `seal` as in `SignedThing`."""
     content = {"study": study, "reader": reader, "host": host, "session": session, "seal": seal}
     return _make_message("enter", content)
 
@@ -113,10 +113,10 @@ class KeyRevocation:
     reader, key
         Owner of the key, and the key.
     by
-        The revoking key: a lead's, or the key itself.
+        The revoking key: a lead's key, or the revoked key itself.
     since
-        Time of revocation, ISO 8601 in UTC: signatures not proven to be earlier are invalid. "" for
-        from now on.
+        Time of revocation, ISO 8601 in UTC; signatures that are not proven to be earlier are
+        invalid. "" revokes from now on.
     reason
         The reason in words.
     stand

@@ -201,7 +201,7 @@ DECISIONS: Final = frozenset({Act.ACCEPT, Act.DECIDE, Act.REJECT, Act.REOPEN})
 
 
 SIGNED_ACTS: Final = frozenset({Act.SIGN, Act.KEY, Act.COUNTERSIGN, Act.REVOKE})
-"""Actions that carry their own signature."""
+"""Actions that include a signature."""
 
 
 def steps_of(act: Act, scope: Scope) -> tuple[Step, ...]:

@@ -1,4 +1,4 @@
-"""Records of the state of a study, and functions that read the values of an event."""
+"""Records of a study's state, and functions that read the values of an event."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ class ReadingView(NamedTuple):
     state
         New, claimed, in work, read, or reopened.
     at, host, session
-        Of the last event of the reading.
+        Time, computer and session of the reading's last event.
     hash
-        Of the event that recorded it; "" until it is read.
+        Hash of the event that submitted the reading; "" until then.
     mask
         SHA-256 of the mask file, "" for none.
     answers
@@ -50,7 +50,7 @@ class ReadingView(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Result of comparing readings: `because` says where they disagree, `values` holds all numbers.
+    """Result of comparing readings; `because` lists disagreements, `values` holds all numbers.
 
     `of` holds the hashes of the readings.
     """
@@ -67,8 +67,8 @@ class Comparison:
 class Decision:
     """A decision about a case: `act` is accept, decide, reject or reopen.
 
-    `choice` is the origin of the mask: a reader's id, a rule of consensus, or "edited". If the mask
-    was derived from others, `parents` holds their SHA-256 and `how` the parameters by name.
+    `choice` is the origin of the mask: a reader's id, a consensus rule, or "edited". If the mask
+    was derived from other masks, `parents` holds their SHA-256 and `how` the parameters by name.
     """
 
     act: Act
@@ -90,9 +90,10 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A signature, with the reason if it is not valid.
+    """A signature, with the reason if it is invalid.
 
-    `hash` is of its own event, `subject` of the event that recorded the signed content.
+    `hash` is the hash of the signature's event, `subject` that of the event with the signed
+    content.
     """
 
     reader: str
@@ -131,32 +132,32 @@ class CaseView:
 
     @property
     def tips(self) -> tuple[str, ...]:
-        """Return the hashes of the events that no other event follows."""
+        """Return the hashes of the events without a following event."""
         last = {event[:3]: event.hash for event in self.events}
         covered = {digest for event in self.events for digest in event.seen}
         return tuple(sorted(set(last.values()) - covered))
 
 
 def read_text(event: Event, name: str, missing: str = "") -> str:
-    """Return a text of an event's body, `missing` if there is none."""
+    """Return a text in an event's body, or `missing` if there is none."""
     value = event.body.get(name, missing)
     return value if isinstance(value, str) else missing
 
 
 def read_whole(event: Event, name: str, missing: int = 0) -> int:
-    """Return an integer of an event's body; -1 for a value of another type."""
+    """Return an integer in an event's body, -1 for a value of another type."""
     value = event.body.get(name, missing)
     return value if type(value) is int else -1
 
 
 def read_list(event: Event, name: str) -> tuple[str, ...]:
-    """Return a list of texts of an event's body; other values are left out."""
+    """Return a list of texts in an event's body; other values are left out."""
     value = event.body.get(name)
     return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
 
 
 def read_pairs(event: Event, name: str) -> tuple[tuple[str, str], ...]:
-    """Return a mapping of texts of an event's body; other values are left out."""
+    """Return a mapping of texts in an event's body; other values are left out."""
     value = event.body.get(name)
     pairs = value.items() if isinstance(value, dict) else ()
     return tuple((one, text) for one, text in pairs if isinstance(text, str))

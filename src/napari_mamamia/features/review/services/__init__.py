@@ -1,5 +1,6 @@
-"""Review studies: planning, reading by several people, checking and reporting.
+"""Plan, read, check and report review studies.
 
-`session` is one person's work in a study. `make_study` freezes a study, `check_study` reports its
-state and problems, `compare` finds disagreement, `consensus` derives one mask from several.
+`session` performs the steps of one person in a study. `make_study` freezes a study, `check_study`
+reports its state and problems, `compare` finds disagreement, and `consensus` derives one mask from
+several.
 """

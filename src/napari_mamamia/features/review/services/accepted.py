@@ -25,7 +25,7 @@ from napari_mamamia.io.workspace.workspace import MASK_SUFFIX, file_name
 
 @dataclass(frozen=True, slots=True)
 class AcceptedCase:
-    """An accepted case and its name in file names."""
+    """An accepted case, and its stem in file names."""
 
     case_id: str
     stem: str
@@ -34,15 +34,15 @@ class AcceptedCase:
 
     @property
     def is_signed(self) -> bool:
-        """Return whether it has a valid signature as reviewer or approver."""
+        """Return whether the case has a valid signature of a reviewer or approver."""
         return self.view.state is CaseState.SIGNED
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedCases:
-    """The accepted cases, and all others with the reason.
+    """The accepted cases, and all other cases with reasons.
 
-    `conflicts` are those of the others with an unresolved conflict.
+    `conflicts` are the other cases with an unresolved conflict.
     """
 
     cases: tuple[AcceptedCase, ...]
@@ -70,10 +70,10 @@ def list_accepted(state: ReviewState) -> AcceptedCases:
 
 
 def name_files(state: ReviewState) -> dict[str, str]:
-    """Return the name of each case in file names, by key.
+    """Return the stem of each case's file names, by key.
 
-    This is the id, or the key if the id is no valid file name or differs from another one only in
-    letter case, which some file systems ignore.
+    The stem is the id. It is the key if the id is not a valid file name, or differs from another id
+    only in letter case, which some file systems ignore.
     """
     counts: dict[str, int] = {}
     for case in state.study.cases:
@@ -92,15 +92,15 @@ def name_files(state: ReviewState) -> dict[str, str]:
 def write_accepted(store: EventStore, case: AcceptedCase, folder: Path, state: ReviewState) -> Path:
     """Write an accepted mask as ``STEM.nii.gz`` with its provenance; return its path.
 
-    The bytes are those of the store. If the accepted result is that there is no lesion, an empty
-    mask is written on the grid of any reading of the case.
+    The file has the bytes in the store. If the accepted result is "no lesion", an empty mask is
+    written on the grid of any reading of the case.
 
     Raises
     ------
     FormatError
         If the mask is missing, changed or invalid, or no reading gives the grid of an empty mask.
     SaveConflictError, SaveError
-        If the file exists, or the system refuses.
+        If the file exists, or the system refuses to write.
     """
     path = folder / f"{case.stem}{MASK_SUFFIX}"
     write_study_mask(store, case.view, case.decision.mask, path)

@@ -29,7 +29,7 @@ def save_audit(
 
     The page contains answers in the wording of `form`, the table contains ids.
 
-    Raises as `read_whole`, and `SaveError` if the system refuses to write.
+    Errors are those of `read_whole`, and `SaveError` if the system refuses to write.
     """
     reading = read_whole(store)
     state = replay_reading(store, reading)
@@ -81,7 +81,7 @@ def _audit_row(state: ReviewState, event: Event, why: str, form: Form | None) ->
 
 
 def _word_body(form: Form, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body of an event with answers and reasons for disagreement in words."""
+    """Return the body of an event with answers and reasons in the form's wording."""
     words = dict(body)
     if isinstance(body.get("answers"), str):
         words["answers"] = word_answers(form, body["answers"])

@@ -37,12 +37,12 @@ _UNBOUND: Final = (
     "looks older; compare the digits with the lead in person or by telephone"
 )
 _CLOCK_S: Final = 300.0
-"""Clock difference that is reported, s. Our choice: the usual limit of domain time services."""
+"""Clock difference in s that is reported. Our choice, the usual limit of domain services."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem: its kind, location and description."""
+    """A problem of a study: its kind, location and description."""
 
     kind: str
     where: str
@@ -51,7 +51,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ReaderProgress:
-    """Progress of a reader: readings, finished ones, working time, and keys."""
+    """Progress of a reader: readings, finished readings, working time, and keys."""
 
     reader: str
     name: str
@@ -97,9 +97,10 @@ class StudyStatus:
 
 @dataclass(frozen=True, slots=True)
 class StudyCheck:
-    """Result of a verification; `notes` are informative and no problems.
+    """Result of a verification; `notes` are informative and not problems.
 
-    `n_sealed` events are covered by a valid signature: changing one needs the signer's key.
+    `n_sealed` events are covered by a valid signature, so that changing one requires the signer's
+    key.
     """
 
     origin: str
@@ -114,9 +115,9 @@ class StudyCheck:
 
 
 def find_status(store: EventStore, pseudonymizer: Pseudonymizer = NO_PSEUDONYMS) -> StudyStatus:
-    """Return the status of a study, with pseudonyms if a pseudonymizer is given.
+    """Return the status of a study; a pseudonymizer replaces the case ids.
 
-    Raises as `read_whole`.
+    Errors are those of `read_whole`.
     """
     state = replay_reading(store, read_whole(store))
     readers = []
@@ -182,14 +183,14 @@ def verify_study(
 ) -> StudyCheck:
     """Verify a study's folder against all its hashes and rules.
 
-    Checks chains, gaps, forks, content that this computer had read before, masks, signatures,
-    refused steps and conflicts; with `images`, the data set, also the images of every case. The
-    result contains pseudonyms if a pseudonymizer is given.
+    Chains, gaps, forks, content that this computer has read before, masks, signatures, refused
+    steps and conflicts are checked. With the data set `images`, the images of every case are
+    checked too. A pseudonymizer replaces the case ids in the result.
     """
     report_progress(0, 4, "Reading events")
     reading = read_whole(store)
     if any(_list_lost(reading)):
-        reading = read_whole(store)  # somebody may have written between reading two files
+        reading = read_whole(store)  # somebody may write between the reading of two files
     state = replay_reading(store, reading)
     problems = [Problem("chain", problem.path, problem.text) for problem in reading.problems]
     problems += _list_lost(reading)
@@ -221,7 +222,7 @@ def verify_study(
     signatures = [
         signature for view in state.cases for signature in view.signatures if signature.counts
     ]
-    # A signature does not cover its own event, whose other fields are not signed.
+    # a signature does not cover the other fields of its own event
     signing = [by_hash[signature.hash] for signature in signatures]
     n_sealed = len(list_past(by_hash, (one for event in signing for one in _list_before(event))))
     notes = [*_list_clocks(events), *_list_keys(state), *_list_unused_masks(reading.masks, events)]
@@ -240,13 +241,13 @@ def verify_study(
 
 
 def save_status(status: StudyStatus, folder: Path) -> Path:
-    """Write ``status.json``, replacing an earlier one; return its path."""
+    """Write ``status.json``, replacing an earlier file; return its path."""
     write_json(status, folder / STATUS, overwrite=True)
     return folder / STATUS
 
 
 def save_check(check: StudyCheck, folder: Path) -> Path:
-    """Write ``verify.json``, replacing an earlier one; return its path."""
+    """Write ``verify.json``, replacing an earlier file; return its path."""
     write_json(check, folder / VERIFY, overwrite=True)
     return folder / VERIFY
 
@@ -264,9 +265,9 @@ def _split_refused(
     masks: frozenset[str],
     keyless: Collection[tuple[str, str, str]],
 ) -> tuple[list[Problem], list[Problem]]:
-    """Return steps that came late, and steps that the program never writes; neither counts.
+    """Split refused steps into late ones and ones that this program never writes.
 
-    Nothing counts as late in the sessions of `keyless`: their origin is not proven.
+    Steps in the sessions `keyless` are never late, because their origin is not proven.
     """
     late, refused = [], []
     for refusal in state.refused:
@@ -324,7 +325,7 @@ def _list_torn(folder: Path) -> Iterator[Problem]:
 
 
 def _list_clocks(events: tuple[Event, ...]) -> Iterator[Problem]:
-    """Yield computers whose clock was behind the events that they had seen, once each."""
+    """Yield each computer whose clock was behind the events that it had seen."""
     index = {event.hash: _parse_clock(event.at) for event in events}
     behind: Counter[str] = Counter()
     for event in events:
@@ -351,7 +352,7 @@ def _list_before(event: Event) -> tuple[str, ...]:
 
 
 def _list_lost(reading: StoreReading) -> Iterator[Problem]:
-    """Yield files whose writer had seen events that are now missing."""
+    """Yield files with events that a writer had seen and that are now missing."""
     here = {event.hash for chain in reading.chains.values() for event in chain}
     for name, chain in reading.chains.items():
         lost = {digest for event in chain for digest in event.seen} - here
@@ -372,7 +373,7 @@ def _list_changed_masks(store: FolderStore) -> Iterator[Problem]:
 
 
 def _list_open_events(n_events: int, n_sealed: int) -> Iterator[Problem]:
-    """Yield the number of events that no signature covers."""
+    """Yield a note with the number of events that no signature covers."""
     if n_sealed < n_events:
         text = (
             f"{n_events - n_sealed} of {count_of(n_events, 'event')} not covered by a signature: "
@@ -395,7 +396,7 @@ def _list_keys(state: ReviewState) -> Iterator[Problem]:
 
 
 def _list_key_problems(state: ReviewState, by_hash: Mapping[str, Event]) -> Iterator[Problem]:
-    """Yield open questions about keys, and leads' first keys of uncertain order."""
+    """Yield unresolved problems of keys, and leads' first keys of uncertain order."""
     for key in state.keys:
         name, digits = state.name(key.reader), short_key(key.key)
         if key.against:
@@ -436,11 +437,11 @@ def _check_entries(
     chains: Mapping[str, Sequence[Event]],
     by_hash: Mapping[str, Event],
 ) -> tuple[list[Problem], list[Problem], set[tuple[str, str, str]]]:
-    """Return sessions that contradict their reader's key, and sessions without a key.
+    """Return sessions that contradict the reader's key, and sessions without a key.
 
-    The latter also as (reader, computer, session). A reader who entered with a key always does so
-    afterwards. A session without one that had not seen this yet is a note, like sessions of earlier
-    versions and sessions from before the key counted.
+    Sessions without a key are also returned as (reader, computer, session). A reader who has
+    entered with a key always does so afterwards. A session without a key that had not seen this yet
+    is only a note, like sessions of earlier versions and from before the key counted.
     """
     keys = {key.key: key for key in state.keys if key.by}
     proven: dict[str, set[str]] = {}
@@ -478,7 +479,7 @@ def _check_entries(
 def _find_wrong_proof(
     event: Event, origin: str, keys: Mapping[str, KeyView], by_hash: Mapping[str, Event]
 ) -> str:
-    """Return why a session is not proven by a key, "" if it is."""
+    """Return why a session is not proven by a key, "" if it is proven."""
     digits, signature = event.body.get("key"), event.body.get("proof")
     key = keys.get(str(digits))
     if key is None or key.reader != event.reader:
@@ -494,7 +495,7 @@ def _find_wrong_proof(
 
 
 def _list_key_files(store: FolderStore) -> Iterator[Problem]:
-    """Yield damaged keys on this computer."""
+    """Yield damaged key files on this computer."""
     for path in sorted(store.outbox.glob("*.key.json")):
         try:
             require_whole_key(path)

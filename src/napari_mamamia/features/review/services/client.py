@@ -1,4 +1,4 @@
-"""The client of a review study: what a window asks and does, as atomic steps in any thread."""
+"""The client of a review study for the window: atomic steps that may run in any thread."""
 
 import json
 import threading
@@ -45,7 +45,7 @@ from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenanc
 from napari_mamamia.io.workspace.workspace import Workspace
 
 _KEEP_EVERY_S: Final = 60.0
-"""Interval at which a claim is renewed during work; each renewal writes a file on the share."""
+"""Seconds between renewals of a claim during work; each renewal writes a file on the share."""
 _DROPPED_S: Final = 1.0
 JUDGES: Final = frozenset({Role.ADJUDICATOR, Role.LEAD})
 
@@ -53,8 +53,8 @@ JUDGES: Final = frozenset({Role.ADJUDICATOR, Role.LEAD})
 class StudyClient:
     """A person's client of a study.
 
-    One step runs at a time. A step returns records; only the client holds the state of the study,
-    which changes in other threads.
+    Only one step runs at a time. A step returns immutable records; the changing state of the study
+    stays in the client.
 
     Parameters
     ----------
@@ -65,16 +65,16 @@ class StudyClient:
     home
         This computer's folder of studies; None for the default.
     passphrase
-        Of the person's key, if that counts.
+        Passphrase of the person's key, if the key counts.
 
     Raises
     ------
     FormatError
-        If there is no study, or it or the key cannot be read.
+        If there is no study, or the study or the key cannot be read.
     ProofNeededError
         If the person has a key that counts and no passphrase is given.
     CaseError
-        If the study has no such person, or the passphrase does not open the key.
+        If the study has no such person, or the passphrase does not decrypt the key.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class StudyClient:
             self.session.close()
             raise
         self.files = ClientFiles(home, store.study.study_id)
-        self.form: Form | None = None  # `open_client` reads it
+        self.form: Form | None = None  # read by `open_client`
         self._turn = threading.RLock()
         self._known_images: set[tuple[Path, int, int]] = set()
         self._kept_at = -_KEEP_EVERY_S
@@ -104,7 +104,7 @@ class StudyClient:
 
     @property
     def blinding(self) -> Blinding:
-        """Return what the study hides from its readers."""
+        """Return the items that the study hides from its readers."""
         return self.store.study.plan.blinding
 
     @property
@@ -114,7 +114,7 @@ class StudyClient:
 
     @property
     def turn(self) -> AbstractContextManager[bool]:
-        """Return the lock that is held during a step."""
+        """Return the lock held during a step."""
         return self._turn
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class StudyClient:
     # -------------------------------------------------------------------- looking
 
     def look(self, *, is_active: bool = False) -> StudySnapshot:
-        """Return a snapshot of the study and send waiting events; renew claims during work."""
+        """Send waiting events, renew claims during work, and return a snapshot of the study."""
         with self._turn:
             session = self.session
             self.store.send()
@@ -145,7 +145,7 @@ class StudyClient:
                 len(rows),
                 sum(reading.state is CaseState.READ for _, reading in rows),
                 sum(1 for _ in list_possible(state, rows)),
-                # Readings not yet begun are not listed, because that would reveal hidden repeats.
+                # Readings not yet begun are not listed, because a list would reveal hidden repeats.
                 tuple(
                     TaskRow(task, ids[task.case], reading.state)
                     for task, reading in rows
@@ -167,7 +167,7 @@ class StudyClient:
             return look if self.store.is_known else leave_out_unseen(look)
 
     def _renew_claims(self) -> tuple[Claim, ...]:
-        """Renew claims now and then; return those that others took meanwhile."""
+        """Renew claims at intervals; return the claims that others took meanwhile."""
         if time.monotonic() - self._kept_at < _KEEP_EVERY_S:
             return ()
         self._kept_at = time.monotonic()
@@ -176,10 +176,10 @@ class StudyClient:
     # -------------------------------------------------------------------- reading
 
     def take_next(self) -> StudyTask | None:
-        """Claim the next possible reading; None if none is left.
+        """Claim the next possible reading; return None if no reading is left.
 
-        A reading claimed by another program of this person is skipped; the first of those is
-        returned with its holder if there is no other.
+        A reading claimed by another program of this person is skipped. If there is no other
+        reading, the first skipped reading is returned with its holder.
         """
         with self._turn:
             self.require_same_study()
@@ -192,14 +192,14 @@ class StudyClient:
             return held
 
     def take(self, task: Task) -> StudyTask:
-        """Claim a reading, or open a submitted one; its images are checked first.
+        """Claim a reading, or open a submitted reading, after checking its images.
 
         Raises
         ------
         CaseError
             If the images are missing or changed, or the study was changed.
         FormatError
-            If the study was never read on this computer.
+            If the study has never been read on this computer.
         """
         with self._turn:
             self.require_same_study()
@@ -232,7 +232,7 @@ class StudyClient:
             )
 
     def _find_draft(self, task: Task, round_: int, reading: ReadingView, *, whole: bool) -> Draft:
-        """Return the local draft, otherwise the answers submitted elsewhere; numbers if `whole`."""
+        """Return the local draft, otherwise the answers submitted on another computer."""
         draft = self.files.read_draft(task, round_)
         if draft.answers or reading.answers == "{}":
             return draft
@@ -251,27 +251,27 @@ class StudyClient:
         write_provenance(provenance, sidecar_path(path), overwrite=True)
 
     def require_images(self, case: str) -> Path:
-        """Return the location of a case's images; CaseError if they differ from the study's."""
+        """Return the location of a case's images; `CaseError` if they differ from the study's."""
         data_set = find_images(self.store.study, self.files)
         require_images(self.whole.case(case), data_set, self._known_images, self.pseudonymizer)
         return data_set
 
     def keep_draft(self, taken: StudyTask, draft: Draft, number: int | None = None) -> None:
-        """Save answers and working time on this computer before submission; see `write_draft`."""
+        """Save answers and working time on this computer until submission; see `write_draft`."""
         self.files.write_draft(taken.task, taken.round, draft, number)
 
     def hand_in(
         self, taken: StudyTask, mask: tuple[Path, str] | None, draft: Draft
     ) -> Callable[[], object]:
-        """Submit a reading; return a function that compares the case, which takes seconds.
+        """Submit a reading; return a function that compares the case's readings within seconds.
 
         Parameters
         ----------
         taken
             The reading.
         mask
-            The saved file and its SHA-256; None for an empty mask. The provenance of the mask is
-            stored in the event.
+            The saved file and its SHA-256; None for an empty mask. The event also stores the
+            provenance of the mask.
         draft
             Answers and working time.
 
@@ -280,7 +280,7 @@ class StudyClient:
         CaseError
             If somebody else took the case meanwhile, or the study was changed.
         FormatError, SaveError
-            If the mask changed after it was saved, or this computer's disk refuses.
+            If the mask changed after it was saved, or this computer's disk refuses to write.
         """
         with self._turn:
             self.require_same_study()
@@ -314,7 +314,7 @@ class StudyClient:
     def compare(self, case: str) -> None:
         """Compare the readings of a case if all are submitted and not yet compared.
 
-        In second-look the second reader's agreement accepts the case.
+        In second-look mode, agreement of the second reader accepts the case.
         """
         with self._turn:
             self.session.compare(case)
@@ -334,7 +334,7 @@ class StudyClient:
                 self.session.put_back(taken.task)
 
     def read_again(self, task: Task, reason: str) -> StudyTask:
-        """Reopen a submitted reading, and take it."""
+        """Reopen a submitted reading, and claim it."""
         with self._turn:
             self.require_same_study()
             if not is_possible(self.session.refresh(), task):
@@ -359,14 +359,14 @@ class StudyClient:
         return self.session.key_file.exists()
 
     def sign(self, case: str, meaning: Meaning, passphrase: str, occasion: int = 0) -> str:
-        """Sign, making a key if there is none; return what is still needed, "" for nothing.
+        """Sign, and make a key first if there is none; return the next required step, "" for none.
 
         Raises
         ------
         WrongPassphraseError
-            If the passphrase does not open the key.
+            If the passphrase does not decrypt the key.
         CaseError
-            If it is too short for a new key, or there is nothing to sign.
+            If the passphrase is too short for a new key, or there is nothing to sign.
         """
         with self._turn:
             if not self.has_key:
@@ -395,7 +395,7 @@ class StudyClient:
         )
 
     def require_same_study(self) -> None:
-        """Check that the study file is unchanged, and refuse to continue otherwise."""
+        """Refuse to continue if the study file has changed."""
         self.session.refresh()
         if any(problem.path == STUDY_NAME for problem in self.session.problems):
             raise CaseError(
@@ -405,7 +405,7 @@ class StudyClient:
             )
 
     def describe_claim(self, claim: Claim) -> str:
-        """Return the holder of a claim and the age of its last renewal, in words."""
+        """Describe the holder of a claim and the age of its last renewal."""
         is_me = claim.reader == self.reader.reader_id
         ids = {reader.reader_id for reader in self.store.study.readers}
         name = self.session.state.name(claim.reader) if claim.reader in ids else "somebody"
@@ -414,7 +414,7 @@ class StudyClient:
 
 
 def _describe_making(mask: Path) -> dict[str, str]:
-    """Return the provenance of a mask as text, because an event holds no floats."""
+    """Return the provenance of a mask as text, because events contain no floats."""
     try:
         content = read_json(sidecar_path(mask))
     except (OSError, ValueError):
@@ -423,7 +423,7 @@ def _describe_making(mask: Path) -> dict[str, str]:
 
 
 def list_people(folder: Path) -> tuple[str, ...]:
-    """Return the names in a study, to choose one's own from."""
+    """Return the names of the people in a study, for the choice of the reader."""
     store = FolderStore(folder, review_folder())
     return tuple(reader.name for reader in store.study.readers)
 
@@ -438,7 +438,7 @@ class OpenedClient:
 
 
 def open_client(folder: Path, who: str, passphrase: str = "") -> OpenedClient:
-    """Return a person's client; raises as `StudyClient` and `load_study_form`."""
+    """Return a person's client; errors as in `StudyClient` and `load_study_form`."""
     client = StudyClient(folder, who, passphrase=passphrase)
     try:
         client.form = client.store.read_frozen(load_study_form)
@@ -450,11 +450,11 @@ def open_client(folder: Path, who: str, passphrase: str = "") -> OpenedClient:
 
 
 def is_study(folder: Path) -> bool:
-    """Return whether a folder holds a review study, waiting at most one second.
+    """Return whether a folder holds a review study; wait for one second at most.
 
     Raises
     ------
     SilentShareError
-        If there is no answer by then.
+        If the share does not answer within this time.
     """
     return Share(folder, answer_s=_DROPPED_S).look(lambda place: (place / STUDY_NAME).is_file())

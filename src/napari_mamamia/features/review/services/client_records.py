@@ -17,7 +17,7 @@ from napari_mamamia.features.review.services.pseudonymizer import NO_PSEUDONYMS,
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """One of a person's own readings in a list: submitted ones and the current one."""
+    """A row for a person's own reading, either submitted or current."""
 
     task: Task
     case_id: str
@@ -26,7 +26,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class DisputeRow:
-    """A case that waits for an adjudicator: its disagreement and current holder ("" for none)."""
+    """A case that waits for adjudication: its disagreement and current holder ("" for none)."""
 
     case: str
     case_id: str
@@ -53,19 +53,20 @@ class StudySnapshot:
     Parameters
     ----------
     n_ready
-        Number of this person's readings that can be begun or continued now.
+        Number of this person's readings that can be started or continued now.
     n_unsent, trouble
-        Events that wait on this computer, and why.
+        Number of events that wait on this computer, and the reason.
     lost
         Claims that somebody else has taken over.
     problems
-        Problems of the folder, in words.
+        Sentences on problems of the folder.
     states
         Number of cases in each state.
     origin
         SHA-256 of the study file, 64 digits.
     is_seen
-        Whether its events were ever read on this computer; before that nothing is known of cases.
+        Whether the study's events were ever read on this computer; until then the states of cases
+        are unknown.
     """
 
     study: str
@@ -94,10 +95,10 @@ class StudySnapshot:
 
 @dataclass(frozen=True, slots=True)
 class StudyTask:
-    """A reading that can be begun: its workspace, images and saved draft.
+    """A claimed reading: its workspace, images and saved draft.
 
-    `held` names another holder, in words; nothing is opened then. `veil` pseudonymizes the cases
-    for the window.
+    If `held` describes another holder, nothing is opened. `veil` pseudonymizes the cases for the
+    window.
     """
 
     task: Task
@@ -113,7 +114,7 @@ class StudyTask:
 
 
 def leave_out_unseen(look: StudySnapshot) -> StudySnapshot:
-    """Return a snapshot without statements about cases, which would all seem unread."""
+    """Return a snapshot without the states of cases, which would all seem unread."""
     return replace(
         look,
         n_read=0,
@@ -161,7 +162,7 @@ def list_reader_rows(state: ReviewState) -> tuple[ReaderRow, ...]:
 def list_dispute_rows(
     disputes: Iterable[CaseView], state: ReviewState, form: Form | None
 ) -> tuple[DisputeRow, ...]:
-    """Return disputes, then cases that agree, then those to be signed, each once."""
+    """Return each case for an adjudicator once: disputes, then agreements, then cases to sign."""
     views = list(disputes)
     for place in (CaseState.READ, CaseState.ACCEPTED):
         views += [case for case in state.cases if case.state is place]

@@ -31,7 +31,7 @@ _Drawn: TypeAlias = tuple[str, tuple[LesionAnchors, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ReadMask:
-    """A mask of the store: bool ``(z, y, x)`` and its grid; None for an empty mask."""
+    """A mask of the store: bool ``(z, y, x)`` with its grid; None for an empty mask."""
 
     array: NDArray[np.bool_]
     grid: Grid
@@ -40,9 +40,9 @@ class ReadMask:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Result of comparing all pairs: reasons for disagreement, if any, and the worst numbers.
+    """Result of comparing all pairs of readings: reasons for disagreement, and the worst values.
 
-    `dice` is the lowest of all pairs, nan if no pair has one (both masks empty).
+    `dice` is the lowest Dice of all pairs, NaN if all masks are empty.
     """
 
     because: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Difference:
 
 
 def load_stored_labels(store: EventStore, sha256: str) -> LabelMap | None:
-    """Return a mask of the store as its non-zero block; otherwise as `load_stored_mask`."""
+    """Return the labels of a stored mask as the non-zero block; see `load_stored_mask`."""
     if not sha256:
         return None
     with own_folder() as folder:
@@ -72,12 +72,12 @@ def load_stored_labels(store: EventStore, sha256: str) -> LabelMap | None:
 
 
 def load_stored_mask(store: EventStore, sha256: str) -> ReadMask | None:
-    """Return a mask of the store, its foreground by `LabelMap.mask`; None for "" (empty).
+    """Return the foreground of a stored mask; None for "" (an empty mask).
 
     Raises
     ------
     FormatError
-        If it is missing, was changed, or cannot be read as a mask.
+        If the mask is missing, was changed, or cannot be read.
     """
     labels = load_stored_labels(store, sha256)
     if labels is None:
@@ -93,14 +93,14 @@ def compare_readings(
     Raises
     ------
     FormatError, GridMismatchError
-        If a mask cannot be read, or two are on different grids.
+        If a mask cannot be read, or two masks are on different grids.
     """
     masks = {reading.mask: load_stored_mask(store, reading.mask) for reading in readings}
     anchors = [parse_answers_text(reading.answers).anchors for reading in readings]
     pairs: list[Difference] = []
     answers: list[str] = []
 
-    @cache  # several readers may have an empty mask, or accepted the same mask
+    @cache  # several readers may have submitted an empty mask, or the same mask
     def compare(first: _Drawn, second: _Drawn) -> tuple[LesionMatch, Difference]:
         one, other = masks[first[0]], masks[second[0]]
         if one is not None and other is not None:
@@ -128,12 +128,12 @@ def compare_readings(
 
 
 def list_acceptable(view: CaseView, case_id: str) -> tuple[ReadingView, ...]:
-    """Return the readings of which one may be accepted, in order.
+    """Return the readings that may be accepted, in order.
 
     Raises
     ------
     CaseError
-        If a reading is open, they disagree, or the case is already decided.
+        If a reading is open, the readings disagree, or the case is already decided.
     """
     if view.state is CaseState.READ:
         return tuple(reading for reading in view.readings if reading.hash and reading.occasion == 0)
@@ -173,7 +173,7 @@ def _compare_emptiness(is_one_drawn: bool) -> Difference:
 
 
 def _compare_lesions(match: LesionMatch) -> list[str]:
-    """Return how the lesions of two readings differ: in number, location or components."""
+    """Describe how the lesions of two readings differ: in number, location or components."""
     n_lesions = sorted((len(match.first), len(match.second)))
     if n_lesions[0] != n_lesions[1]:
         return [f"{n_lesions[0]} and {n_lesions[1]} lesions"]

@@ -1,7 +1,7 @@
-"""Derive the mask of a case from several readings by a rule of consensus.
+"""Derive the mask of a case from several readings by a consensus rule.
 
-Only the bytes of a file are created: `ReviewSession.decide` takes `content`, `rule`, `parents` and
-`how`, and stores them in the event of the decision.
+This module only creates the bytes of a file; `ReviewSession.decide` stores `content`, `rule`,
+`parents` and `how` with the decision.
 """
 
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 
 STAPLE_MARGIN_MM: Final = 10.0
-"""Distance from any mask within which STAPLE considers voxels.
+"""Margin around the masks, in mm, of the voxels that STAPLE uses.
 
-STAPLE's prior depends on the field of view, so the crop is fixed and reported. Our choice;
+STAPLE's prior depends on the field of view. The crop is therefore fixed and reported. Our choice;
 `docs/methods/review.md` shows its effect.
 """
 STAPLE_READERS: Final = 3
-"""Minimum number of readers for STAPLE; with two it cannot resolve differences."""
+"""Minimum number of readers for STAPLE, which cannot resolve differences of two readers."""
 
 _TIES: Final = {
     ConsensusRule.MAJORITY_BACKGROUND: TieRule.BACKGROUND,
@@ -52,15 +52,15 @@ class ConsensusMask:
     Parameters
     ----------
     rule
-        The rule of consensus.
+        The consensus rule.
     labels
         The mask, 0 and 1; None if no reading has a mask.
     content
         Its file as stored (NIfTI, compressed); None with `labels`.
     parents
-        SHA-256 of the masks that it was derived from, in the order of the readings.
+        SHA-256 of the source masks, in the order of the readings.
     how
-        Parameters in words, by name: readers, ties, crop, STAPLE's estimates of each reader.
+        Parameters as text, by name: readers, ties, crop, STAPLE's estimates of each reader.
     """
 
     rule: ConsensusRule
@@ -79,8 +79,8 @@ def make_consensus(
     """Return the mask derived from the readings of one case by a rule.
 
     A reading without a mask votes for background everywhere. A majority is more than half of the
-    readings; `union` and `intersection` are any and all of them; `staple` estimates the truth from
-    the voxels within 10 mm of any mask.
+    readings. `union` takes voxels of any reading and `intersection` voxels of all readings.
+    `staple` estimates the truth from the voxels within 10 mm of any mask.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def make_consensus(
     readings
         Two or more; three or more for STAPLE.
     rule
-        The rule of consensus.
+        The consensus rule.
     third
         Reading that breaks the ties of `majority-third-reader` if the number of readings is even:
         one of the readings if there are four or more, or a further reading.
@@ -99,7 +99,7 @@ def make_consensus(
     CaseError
         If there are too few readings, or ties remain unresolved.
     FormatError, GridMismatchError
-        If a mask is missing, changed or damaged, or two are on different grids.
+        If a mask is missing, changed or damaged, or two masks are on different grids.
     """
     voters = _order_voters(readings, rule, third)
     labels_read = [load_stored_labels(store, voter.mask) for voter in voters]
@@ -125,7 +125,7 @@ def make_consensus(
 def _order_voters(
     readings: Sequence[ReadingView], rule: ConsensusRule, third: ReadingView | None
 ) -> list[ReadingView]:
-    """Return the readings that vote; first the one that breaks ties."""
+    """Return the voting readings, the tie-breaking reading first."""
     least = STAPLE_READERS if rule is ConsensusRule.STAPLE else 2
     if len(readings) < least:
         raise CaseError(

@@ -1,4 +1,4 @@
-"""Countersign and revoke keys, by leads and by the owner of a key."""
+"""Countersign and revoke keys, as a lead or as the owner of a key."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from napari_mamamia.io.workspace.event_order import Event, list_past
 
 
 def countersign(lead: ReviewSession, reader_id: str, key: str, passphrase: str) -> Event:
-    """Countersign a reader's key as a lead, after comparing its digits in person or by telephone.
+    """Countersign a reader's key as a lead; compare its digits first in person or by telephone.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def countersign(lead: ReviewSession, reader_id: str, key: str, passphrase: str) 
 
 
 def describe_countersignature(state: ReviewState, key: str) -> str:
-    """Return the effect of a countersignature, in words."""
+    """Describe the effect of a countersignature."""
     view = next(one for one in state.keys if one.key == key)
     name = state.name(view.reader)
     if view.ended:
@@ -67,9 +67,9 @@ class RevocationResult:
     is_ended
         Whether the key is revoked; for a lead's key more leads may have to agree.
     n_standing, n_lost
-        Number of signatures by the key that remain valid, and that do not.
+        Numbers of signatures by the key that remain valid and that become invalid.
     names
-        Leads who have revoked it, while they are too few.
+        Leads who have revoked the key, while they are too few.
     """
 
     is_ended: bool
@@ -86,7 +86,7 @@ def revoke(
     passphrase: str,
     since: str = "",
 ) -> RevocationResult:
-    """Revoke a key, as a lead or with the key itself; signatures proven to be earlier remain valid.
+    """Revoke a key; signatures proven to be earlier remain valid.
 
     Parameters
     ----------
@@ -97,19 +97,19 @@ def revoke(
     reason
         The reason.
     passphrase
-        Of the own key.
+        Passphrase of the person's own key.
     since
-        Time from which the key does not count (ISO 8601; local time without a zone). Signatures
-        remain valid if somebody else's event had seen them by then: the clock of the key's holder
-        proves nothing. "" for now: all visible signatures remain valid.
+        Time from which the key is invalid (ISO 8601; local time without a zone). A signature
+        remains valid if an event of somebody else had seen it by this time; the clock of the key's
+        holder proves nothing. "" means now, so that all visible signatures remain valid.
 
     Raises
     ------
     CaseError
-        Without a reason, for an invalid or future time, without permission, or if the passphrase of
-        the own key is wrong.
+        If the reason or the permission is missing, the time is invalid or in the future, or the
+        passphrase is wrong.
     FormatError
-        If there is no own key on this computer.
+        If this computer has no key of the person.
     """
     require_reason(reason)
     moment = _parse_moment(since) if since.strip() else ""
@@ -137,7 +137,7 @@ def revoke(
 
 
 def describe_revocation(state: ReviewState, key: str, ending: RevocationResult) -> str:
-    """Return the effect of a revocation, in words."""
+    """Describe the effect of a revocation."""
     view = next(one for one in state.keys if one.key == key)
     name = state.name(view.reader)
     disputes = [text for reader, text in state.disputes if reader == view.reader]
@@ -168,8 +168,8 @@ def _find_key_to_revoke(
         return target
     is_lead = Role.LEAD in session.reader.roles
     mine = next((key for key in state.keys if key.key == own_key), None)
-    # A lead whose key was revoked by another lead may revoke in turn: otherwise the faster one
-    # wins.
+    # A lead whose key was revoked by another lead may revoke in turn; otherwise the faster lead
+    # would win.
     roles = state.study.reader(target.reader).roles
     is_answer = mine is not None and bool(mine.by) and Role.LEAD in roles
     if is_lead and mine is not None and (mine.counts or is_answer):

@@ -1,4 +1,4 @@
-"""Locate the images of a study's case on this computer, and verify them."""
+"""Locate the images of a study's cases on this computer, and verify them."""
 
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from napari_mamamia.io.files.checksums import sha256_of_large
 
 
 def find_images(study: Study, files: ClientFiles) -> Path:
-    """Return the location of the images: as set on this computer, otherwise as in the study."""
+    """Return the image folder set on this computer, otherwise the folder in the study."""
     return files.read_images() or Path(study.data_set)
 
 
@@ -32,7 +32,7 @@ def require_images(
     data_set
         The data set with the images.
     known
-        Verified files with size and time of modification; newly verified files are added.
+        Verified files with size and modification time; newly verified files are added.
     pseudonymizer
         Applied to messages about the case.
 
@@ -41,7 +41,7 @@ def require_images(
     CaseError
         If a file is missing, or its content differs.
     SilentShareError
-        If they are on a share that does not answer.
+        If the images are on a share that does not answer.
     """
     name = pseudonymizer.cover(case.case_id)
     try:
@@ -61,7 +61,7 @@ def _hold_images(
         try:
             status = path.stat()
             stamp = (path, status.st_size, status.st_mtime_ns)
-            with saying(text):  # the file name may reveal what is hidden
+            with saying(text):  # the file name may reveal the site
                 is_same = stamp in known or sha256_of_large(path) == image.sha256
         except (OSError, MamamiaError) as error:
             raise CaseError(

@@ -1,7 +1,7 @@
-"""Adjudication of a case: its readings, their differences, and the decision.
+"""Adjudication of a case: show its readings and their differences, and record the decision.
 
-The decided mask is a reading as submitted, a consensus by a rule, or the adjudicator's own drawing;
-which one is determined from its voxels, not from the buttons used.
+The decided mask is a submitted reading, a consensus, or the adjudicator's own drawing. Its origin
+is determined from its voxels, not from the buttons used.
 """
 
 import math
@@ -46,13 +46,13 @@ RULES: Final = (
     ConsensusRule.STAPLE,
 )
 Measure = Callable[[NDArray[np.uint8], Mapping[str, Any]], Mapping[str, Any]]
-"""Function from a mask ``(z, y, x)`` and a record of answers to the record with measurements."""
+"""Function that adds the measurements of a mask ``(z, y, x)`` to a record of answers."""
 _MM3_PER_ML: Final = 1000.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownReading:
-    """A reading in adjudication: display name and mask (None: empty)."""
+    """A reading in adjudication: its display name and mask (None if empty)."""
 
     name: str
     reading: ReadingView
@@ -69,9 +69,9 @@ class ShownReading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dispute:
-    """A case in adjudication with its workspace and readings.
+    """A case in adjudication, with its workspace and readings.
 
-    `held` names another holder, in words; then nothing was opened.
+    If `held` describes another holder, nothing was opened.
     """
 
     case: str
@@ -94,10 +94,11 @@ class Dispute:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Difference:
-    """A connected region that belongs to only one of two masks.
+    """A connected region that is in only one of two masks.
 
-    `is_in_first` tells to which, `voxel` (z, y, x) is inside the region, `distance_mm` is its
-    largest distance from the other mask, nan if that is empty.
+    `is_in_first` tells whether it is in the first mask. `voxel` (z, y, x) is inside the region.
+    `distance_mm` is the region's largest distance from the other mask, NaN if the other mask is
+    empty.
     """
 
     is_in_first: bool
@@ -108,10 +109,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Origin of a decided mask: a reader's id, a rule, or "edited".
+    """Origin of a decided mask: a reader's id, a consensus rule, or "edited".
 
-    `lost` lists lesions that the answers describe and the mask does not contain; their answers are
-    only in the reading.
+    `lost` lists lesions that the answers describe but the mask does not contain; answers about
+    these lesions remain only in the reading.
     """
 
     choice: str
@@ -119,12 +120,12 @@ class Decided:
 
 
 def open_dispute(client: StudyClient, case: str) -> Dispute:
-    """Take a case for adjudication and read its masks; its images are checked first.
+    """Take a case for adjudication and read its masks, after checking its images.
 
     Raises
     ------
     CaseError
-        If this person is no adjudicator, there is nothing to decide, or the images differ.
+        If this person is not an adjudicator, there is nothing to decide, or the images differ.
     FormatError
         If a mask is missing or was changed.
     """
@@ -154,7 +155,7 @@ def _describe_dispute(
 ) -> Dispute:
     study, me = client.store.study, client.reader.reader_id
     hides_names = study.plan.blinding.hides(Hidden.OTHER_READERS)
-    # Sorted by a hash, so that the letters do not reveal the readers.
+    # sorted by a hash, so that the letters do not reveal the readers
     readings = sorted(readings, key=lambda reading: reading.hash)
     shown = () if held else _load_readings(client, readings, hides_names=hides_names)
     return Dispute(
@@ -185,7 +186,7 @@ def _load_readings(
 
 
 def load_first_snapshot(client: StudyClient, task: Task) -> ShownReading | None:
-    """Return the first reading in second-look; None in other modes, and for the first reader.
+    """Return the first reading for a second reader in second-look mode, otherwise None.
 
     Raises
     ------
@@ -206,10 +207,10 @@ def load_first_snapshot(client: StudyClient, task: Task) -> ShownReading | None:
 def list_differences(
     first: ShownReading, second: ShownReading, *, by_distance: bool = False
 ) -> tuple[Difference, ...]:
-    """Return the 26-connected regions that belong to only one of two masks.
+    """Return the 26-connected regions that are in only one of two masks.
 
-    The largest is first; `by_distance` sorts by the largest distance from the other mask, with
-    undefined distances (the other mask is empty) first.
+    The largest region is first. `by_distance` sorts by the distance from the other mask, with
+    undefined distances (if the other mask is empty) first.
 
     Raises
     ------
@@ -265,9 +266,9 @@ def decide_dispute(
     reason
         The reason.
     answers
-        Those of a reading, or JSON. Answers about a lesion follow it to the matching lesion of the
-        decided mask (`lesion_match`), and are dropped without one. Measurements of another mask are
-        dropped too.
+        The answers of a reading, or JSON. Answers about a lesion are transferred to the matching
+        lesion of the decided mask (`lesion_match`), and dropped if there is none. Measurements of
+        another mask are dropped too.
     consensus
         The last consensus copied into the mask, if any.
     measure
@@ -276,7 +277,7 @@ def decide_dispute(
     Raises
     ------
     CaseError
-        Without a reason, or if the case is no longer in adjudication.
+        If the reason is missing, or the case is no longer in adjudication.
     FormatError
         If the saved mask was changed meanwhile.
     """
@@ -296,7 +297,7 @@ def decide_dispute(
 def _carry_answers(
     reading: ShownReading | str, saved: tuple[Path, str] | None, measure: Measure | None
 ) -> tuple[str, tuple[str, ...]]:
-    """Return answers for the decided mask, and the described lesions that it does not contain."""
+    """Return the answers for the decided mask, and the described lesions missing in the mask."""
     if isinstance(reading, str):
         return reading, ()
     text = reading.reading.answers
@@ -377,7 +378,7 @@ def accept_case(client: StudyClient, case: str) -> None:
     Raises
     ------
     CaseError
-        If this person is no adjudicator, or the readings disagree or are incomplete.
+        If this person is not an adjudicator, or the readings disagree or are incomplete.
     """
     with client.turn:
         client.require_same_study()
@@ -392,12 +393,12 @@ def accept_case(client: StudyClient, case: str) -> None:
 
 
 def reopen_case(client: StudyClient, case: str, reason: str) -> None:
-    """Begin a new round of a decided case; everything earlier is kept.
+    """Begin a new round of a decided case; all earlier readings and decisions are kept.
 
     Raises
     ------
     CaseError
-        If this person is no adjudicator, nothing is decided, or without a reason.
+        If this person is not an adjudicator, nothing is decided, or the reason is missing.
     """
     with client.turn:
         client.require_same_study()

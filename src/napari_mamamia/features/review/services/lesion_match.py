@@ -1,4 +1,4 @@
-"""Match the lesions of two readers of a case: marked by both or by one only.
+"""Match the lesions that two readers marked in a case.
 
 A lesion is a 26-connected component of a mask. Its number in the reader's form is determined by the
 anchors stored with the answers, otherwise by size, with "1" as the largest. Lesions are paired in
@@ -8,7 +8,8 @@ then the remaining lesions by a shared voxel (1 + IoU), or by centres less than 
 distance / 10 mm). On a tie the larger lesions are paired. A remaining lesion that shares a voxel
 with a lesion of the other reader is an additional part of it: split or merged.
 
-The IoU threshold is that of detection (`docs/methods/detection.md`), the 10 mm are our choice.
+The IoU threshold is that of detection (`docs/methods/detection.md`); the distance of 10 mm is our
+choice.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,11 +29,11 @@ from napari_mamamia.findings.lesion_position import SAME_LESION_MM
 from napari_mamamia.metrics.lesions import Parts, parts_of
 
 LEAST_IOU: Final = 0.1
-"""Minimum IoU of a pair by overlap. Source: `docs/methods/detection.md`."""
+"""Minimum IoU of an overlapping pair. Source: `docs/methods/detection.md`."""
 MOST_LESIONS: Final = 1000
 """Maximum number of matched lesions of a mask, the largest first. Our choice."""
 _TIE: Final = 1e-9
-"""Difference of scores below which the larger lesion is preferred."""
+"""Difference of scores that counts as a tie, for which the larger lesion is preferred."""
 Places = NDArray[np.intp]
 _Member = tuple[str, str]
 """A reader and the reader's number of a lesion."""
@@ -41,7 +42,7 @@ _Link = tuple[float, float, float, list[Voxel], tuple[_Member, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Lesion:
-    """A lesion: number, volume, mean of its voxels, and the voxel nearest to that mean."""
+    """A lesion: number, volume, centre, and the voxel nearest to the centre."""
 
     name: str
     volume_mm3: float
@@ -51,7 +52,7 @@ class Lesion:
 
 @dataclass(frozen=True, slots=True)
 class MatchedLesion:
-    """A lesion marked by both: its number in each mask, and the Dice of the two outlines."""
+    """A lesion marked by both readers: its number in each mask, and the Dice of both outlines."""
 
     first: str
     second: str
@@ -67,9 +68,10 @@ class LesionMatch:
     first, second
         All considered lesions, the largest first.
     both
-        Lesions marked by both.
+        Lesions marked by both readers.
     first_parts, second_parts
-        Additional parts of a lesion that the other reader drew as one: (own number, the other's).
+        Additional parts of a lesion that the other reader drew as one: (own number, other reader's
+        number).
     first_alone, second_alone
         Numbers of lesions marked by one reader only.
     n_left_out
@@ -97,13 +99,13 @@ class LesionMatch:
 
     @property
     def names(self) -> dict[str, str]:
-        """Return the second reader's number of each lesion marked by both, by the first's."""
+        """Map the first reader's numbers of lesions marked by both to the second reader's."""
         return {one.first: one.second for one in self.both}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Side:
-    """The lesions of one mask by size, and the index of the lesion at each voxel or -1."""
+    """The lesions of one mask by size, and the lesion index of each voxel (-1 for none)."""
 
     lesions: tuple[Lesion, ...]
     of_voxel: Places
@@ -119,7 +121,7 @@ def match_masks(
 ) -> LesionMatch:
     """Return the matched lesions of two masks; None is an empty mask.
 
-    Any value above 0 is lesion. `anchors` determine the numbers of the lesions of each mask.
+    Any value above 0 is a lesion. `anchors` determine the numbers of the lesions of each mask.
 
     Raises
     ------
@@ -186,7 +188,7 @@ def _as_voxel(values: Places) -> Voxel:
 def _find_ranks(
     voxels: Sequence[Voxel], mask: NDArray[np.bool_], box: Box, parts: Parts, rank: Places
 ) -> list[int]:
-    """Return the rank by size of the component that contains each voxel, -1 for none."""
+    """Return for each voxel the size rank of its component, -1 for none."""
     ranks = []
     for voxel in voxels:
         index = np.subtract(voxel, box.start)
@@ -196,7 +198,7 @@ def _find_ranks(
 
 
 def _rank_parts(parts: Parts) -> tuple[Places, Places]:
-    """Return the components that count, by size, and the rank of each component or -1."""
+    """Return the counted components by size, and the rank of each component (-1 for none)."""
     order = np.argsort(-parts.voxels, kind="stable")[:MOST_LESIONS]
     rank = np.full(max(parts.n, 1), -1, dtype=np.intp)
     rank[order] = np.arange(order.size)
@@ -204,7 +206,7 @@ def _rank_parts(parts: Parts) -> tuple[Places, Places]:
 
 
 def _find_nearest(places: Places, of_voxel: Places, centres: NDArray[np.float64]) -> Places:
-    """Return the voxel of each lesion that is nearest to its centre, which may be outside."""
+    """Return the voxel of each lesion that is nearest to the lesion's centre."""
     apart = ((places - centres[of_voxel]) ** 2).sum(axis=1)
     order = np.lexsort((apart, of_voxel))
     _, first = np.unique(of_voxel[order], return_index=True)
@@ -223,7 +225,7 @@ def _count_shared(one: Places, other: Places) -> dict[tuple[int, int], int]:
 def _pair_lesions(
     one: _Side, other: _Side, shared: Mapping[tuple[int, int], int]
 ) -> dict[int, int]:
-    """Return the index of the second mask's lesion by that of the first's."""
+    """Return the paired lesion index of the second mask by that of the first mask."""
     overlap = {
         (a, b): n / float(one.n_voxels[a] + other.n_voxels[b] - n) for (a, b), n in shared.items()
     }
@@ -242,7 +244,7 @@ def _pair_lesions(
 
 
 def _assign_best(gains: Mapping[tuple[int, int], float], shape: tuple[int, int]) -> dict[int, int]:
-    """Return the pairs with the maximum sum of scores, each lesion in at most one."""
+    """Return the pairs with the maximum sum of scores, each lesion in at most one pair."""
     # Imported here, so that the window starts without scipy.
     from scipy.optimize import linear_sum_assignment
 
@@ -283,7 +285,7 @@ def _describe_match(
 def _tell_rest(
     one: _Side, other: _Side, paired: set[int], shared: Mapping[tuple[int, int], int]
 ) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Return the unpaired lesions: additional parts with their lesion, and single ones."""
+    """Return the unpaired lesions: additional parts with their lesion, and single lesions."""
     whole: dict[int, tuple[int, int]] = {}
     for (a, b), n in shared.items():
         if a not in paired:
@@ -298,7 +300,7 @@ def _tell_rest(
 def group_lesions(
     matches: Iterable[tuple[str, str, LesionMatch]],
 ) -> dict[str, dict[str, str]]:
-    """Return lesion numbers common to all readers of a case: reader, own number, number.
+    """Return the common lesion numbers of a case, by reader and the reader's own number.
 
     Pairs of lesions from all pairs of readers (first, second, match) are merged into groups, the
     most similar first, on a tie the nearest, then the largest, unless a reader would have two
@@ -335,7 +337,7 @@ def group_lesions(
 def join_lesions(
     numbers: Mapping[str, Mapping[str, str]], matches: Mapping[str, LesionMatch]
 ) -> dict[str, str]:
-    """Return the common numbers of the lesions of a further mask, by its own numbers.
+    """Return the common lesion numbers of a further mask, by the mask's own numbers.
 
     `matches` compares this mask (first) with each reader's (second). A lesion gets the number of
     the most similar lesion of any reader, each number once; other lesions get new numbers.

@@ -1,4 +1,4 @@
-"""The lesions of two readings of a case as a table, with the answers about each."""
+"""Tabulate the lesions of two readings of a case with the answers about each lesion."""
 
 import math
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from napari_mamamia.findings.lesion_numbers import rank_name
 
 @dataclass(frozen=True, slots=True)
 class PairedAnswer:
-    """The answers of two readers to one question about one lesion, in words."""
+    """The answers of two readers to a question about a lesion, in the form's wording."""
 
     question: str
     first: str
@@ -34,17 +34,17 @@ class LesionRow:
     Parameters
     ----------
     first, second
-        Its number in each reading; "" if not marked.
+        The lesion's number in each reading; "" if not marked.
     part_of
-        Number of the other reading's lesion of which it is an additional part.
+        Number of the other reading's lesion of which this lesion is an additional part.
     volume_first_mm3, volume_second_mm3
-        Its volume in each reading, nan if not marked.
+        The lesion's volume in each reading, NaN if not marked.
     dsc
-        Dice of the two outlines, nan if only one reader marked it.
+        Dice of the two outlines, NaN if only one reader marked the lesion.
     voxel
-        One of its voxels (z, y, x), near its centre.
+        A voxel (z, y, x) of the lesion near its centre.
     answers
-        Category questions about it that both answered.
+        Category questions about the lesion that both readers answered.
     """
 
     first: str
@@ -59,7 +59,7 @@ class LesionRow:
 
 @dataclass(frozen=True, slots=True)
 class LesionTable:
-    """All lesions of two readings: those of one only first, then parts, then those of both.
+    """All lesions of two readings: those marked by one reader, then parts, then those of both.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class LesionTable:
         Lesions marked by both, by one only, and additional parts of a lesion that the other reader
         drew as one.
     lost_first, lost_second
-        Numbers of lesions that a reader described and that are not in the reader's own mask.
+        Numbers of lesions that a reader described but did not draw in the mask.
     n_left_out
         Number of components beyond the 1,000 largest of a mask.
     """

@@ -1,4 +1,4 @@
-"""Query a study: its current state, people by name, possible tasks, disputes and keys."""
+"""Query a study: state, people, possible tasks, disputes and keys."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -30,13 +30,13 @@ def replay_reading(
 
 
 def read_whole(store: EventStore) -> StoreReading:
-    """Return all events of a study, for results that need every event.
+    """Return all events of a study; fail if any of them cannot be read.
 
     Raises
     ------
     FormatError
-        If the study or one of its files cannot be read now. Readers continue with what they know,
-        but a status, check or export of a part would be taken for the whole.
+        If the study or one of its files cannot be read now. Reading can continue with the known
+        events, but an incomplete status, check or export would be mistaken for a complete one.
     """
     reading = store.read()
     if reading.away:
@@ -53,7 +53,7 @@ def require_known(store: EventStore) -> None:
     Raises
     ------
     FormatError
-        If it has not: invisible events would be taken for missing ones.
+        If the study was never read completely, because invisible events would be taken for missing.
     """
     if not store.is_known:
         why = store.trouble or "its events"
@@ -64,16 +64,16 @@ def require_known(store: EventStore) -> None:
 
 
 def require_outside(store: FolderStore, folder: Path) -> None:
-    """Refuse a folder for results that is inside the study.
+    """Refuse an output folder that is inside the study.
 
-    Other readers would find the results there, and `verify` would report them as changed masks.
+    Other readers would find the results, and `verify` would report them as changed masks.
 
     Raises
     ------
     SaveConflictError
-        If it is.
+        If the output folder is inside the study.
     SilentShareError
-        If it is on a share that does not answer.
+        If the output folder is on a share that does not answer.
     """
     results = Share(folder).look(lambda place: place.resolve())
     if store.visit(lambda study: results.is_relative_to(study.resolve())):
@@ -102,9 +102,9 @@ def require_reason(reason: str) -> None:
 
 
 def list_refused(state: ReviewState, reader: str, host: str, session: str) -> tuple[str, ...]:
-    """Return which readings of one program do not count and why, in words.
+    """Describe which readings of this program do not count, and why.
 
-    Decisions made while the share was unreachable are seen when it is back.
+    Decisions made by others while the share was unreachable become visible afterwards.
     """
     return tuple(
         f"your reading of {state.study.case(str(refusal.event.body['case'])).case_id} does not "
@@ -120,7 +120,7 @@ def find_person(state: ReviewState, who: str) -> StudyReader:
     Raises
     ------
     CaseError
-        If there is none; the message lists the names.
+        If there is no such person; the message lists the names.
     """
     for one in state.study.readers:
         calls = (one.reader_id, one.name, state.name(one.reader_id))
@@ -131,9 +131,10 @@ def find_person(state: ReviewState, who: str) -> StudyReader:
 
 
 def is_possible(state: ReviewState, task: Task) -> bool:
-    """Return whether a task can be read now: the case is undecided, the first reading is done.
+    """Return whether a task can be read now.
 
-    A hidden repeat does not change its case: it can be read after the decision too.
+    The case must be undecided, and a first reading that must precede it submitted. A hidden repeat
+    does not change its case and can also be read after the decision.
     """
     view = state.case(task.case)
     is_decided = view.decision is not None and view.round == 1
@@ -155,7 +156,7 @@ def list_possible(state: ReviewState, queue: Iterable[tuple[Task, ReadingView]])
 
 
 def rank_dispute(view: CaseView) -> tuple[float, str]:
-    """Return the sort key of disputes: the lowest Dice first, those without Dice last."""
+    """Return the sort key of disputes: ascending Dice, with disputes without a Dice last."""
     values = dict(view.comparison.values) if view.comparison else {}
     try:
         return float(values.get("dice", "2")), view.key
@@ -182,12 +183,12 @@ def find_key(state: ReviewState, reader_id: str, digits: str) -> str:
 
 
 def find_key_to_revoke(state: ReviewState, reader_id: str, digits: str = "") -> str:
-    """Return a reader's key that can be revoked: by its digits, or the only one.
+    """Return a reader's revocable key by its digits, or the only revocable key.
 
     Raises
     ------
     CaseError
-        If there is none, or several and no digits are given.
+        If there is no such key, or there are several keys and no digits are given.
     """
     if digits:
         return find_key(state, reader_id, digits)
@@ -204,7 +205,7 @@ def find_key_to_revoke(state: ReviewState, reader_id: str, digits: str = "") -> 
 def find_subject(
     view: CaseView, reader_id: str, meaning: Meaning, occasion: int
 ) -> ReadingView | Decision | None:
-    """Return the subject of a signature: one's own reading, or the decision."""
+    """Return the subject of a signature: the person's own reading, or the decision."""
     if meaning is not Meaning.AUTHOR:
         is_there = view.state in (CaseState.ACCEPTED, CaseState.SIGNED)
         return view.decision if is_there else None

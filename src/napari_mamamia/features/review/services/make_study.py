@@ -1,4 +1,4 @@
-"""Draft and freeze a new study: cases with hashes, people and roles, tasks."""
+"""Draft and freeze a new study: cases with hashes, people with roles, and tasks."""
 
 import hashlib
 import re
@@ -39,7 +39,7 @@ from napari_mamamia.services.case.data_set import OpenDataSet
 
 @dataclass(frozen=True, slots=True)
 class StudyPeople:
-    """Names by role; a name may have several roles."""
+    """Names of people by role; a name may have several roles."""
 
     leads: tuple[str, ...]
     readers: tuple[str, ...]
@@ -50,8 +50,8 @@ class StudyPeople:
 class StudyDraft:
     """A study before it is frozen, for inspection.
 
-    `texts` holds the files to be frozen with the study, by name. `left_out` lists cases that cannot
-    be read, with the reason: a temporary failure would exclude them permanently.
+    `texts` holds the files to be frozen with the study, by name. `left_out` lists unreadable cases
+    with reasons, because freezing excludes them permanently.
     """
 
     study: Study
@@ -70,7 +70,7 @@ def draft_study(
     protocol: Path | None = None,
     order: Path | None = None,
 ) -> StudyDraft:
-    """Return a study before it is frozen; the images of every case are read for their hashes.
+    """Draft a study; the images of every case are read for their hashes.
 
     Parameters
     ----------
@@ -83,17 +83,17 @@ def draft_study(
     case_ids
         Ids of the cases; empty for all that can be opened.
     honeypots
-        Ids of cases of known truth among them; the study stores only their number and a hash.
+        Ids of cases with known truth; the study stores only their number and a hash.
     protocol
         The reading protocol with the form; frozen with the study.
     order
-        The queue of quality control (``queue.json``), whose cases every reader reads in its order;
-        frozen with the study.
+        The queue of quality control (``queue.json``), frozen with the study; every reader reads the
+        cases in this order.
 
     Raises
     ------
     CaseError
-        If a name or case is missing, unknown or duplicated, or there are too few readers.
+        If a name or case is missing, unknown or occurs twice, or there are too few readers.
     FormatError
         If the protocol or the order is invalid.
     """
@@ -161,19 +161,20 @@ def freeze_study(
     folder
         The folder.
     is_complete
-        Whether every case must be readable; False freezes without those that cannot be read.
+        Whether every case must be readable; False leaves out unreadable cases.
     lead_keys
-        (name, public key) of leads to be listed in the study file; without any, anybody who can
-        write to the folder can pass for a lead.
+        (name, public key) of leads to be listed in the study file. Without keys, anybody who can
+        write to the folder can pose as a lead.
 
     Raises
     ------
     CaseError
-        If a case cannot be read and `is_complete`, or a key is invalid or no lead's.
+        If a case cannot be read and `is_complete` is on, a key is invalid, or its owner is not a
+        lead.
     SaveConflictError
         If the folder is not empty.
     SaveError
-        If the system refuses.
+        If the system refuses to write.
     """
     if draft.left_out and is_complete:
         raise CaseError(
@@ -198,7 +199,7 @@ def _write_frozen(texts: Sequence[tuple[str, str]], study: Study, folder: Path) 
 
 
 def describe_bound(lead_keys: Sequence[tuple[str, str]]) -> str:
-    """Return the leads whose keys the study file lists, in words, or the risk without any."""
+    """Describe the leads whose keys the study file lists, or the risk without keys."""
     if lead_keys:
         bound = "; ".join(f"{who}, {short_key(key)}" for who, key in lead_keys)
         return f"Keys of leads in study.json: {bound}"
@@ -210,7 +211,7 @@ def describe_bound(lead_keys: Sequence[tuple[str, str]]) -> str:
 
 
 def read_lead_keys(text: str) -> tuple[tuple[str, str], ...]:
-    """Return names and public keys from lines, or parts between semicolons, such as "Lea = 3f…".
+    """Parse names and public keys, separated by line ends or semicolons, such as "Lea = 3f…".
 
     Raises
     ------
@@ -232,7 +233,7 @@ def read_lead_keys(text: str) -> tuple[tuple[str, str], ...]:
 def name_people(people: StudyPeople) -> tuple[StudyReader, ...]:
     """Return every person once, with all roles and an id derived from the name.
 
-    Names that differ only in letter case or Unicode normalisation are one person.
+    Names that differ only in letter case or Unicode normalisation denote one person.
     """
     roles: dict[str, list[Role]] = {}
     names: dict[str, str] = {}
@@ -277,7 +278,7 @@ def _print_cases(
     root, cases = opened.data_set.root, []
     keys = [f"c{number:04d}" for number in range(1, len(files) + 1)]
     if plan.blinding.hides(Hidden.SITE):
-        # Sorted by id, the cases of a site would have consecutive numbers.
+        # not sorted by id, which would give the cases of a site consecutive numbers
         by_hash = sorted(
             files,
             key=lambda file: hashlib.sha256(f"{plan.seed}:{file.case_id}".encode()).hexdigest(),
@@ -297,7 +298,7 @@ def _print_cases(
 
 
 def relative_name(path: Path, root: Path) -> str:
-    """Return a file's path relative to the data set, or its name if it is elsewhere."""
+    """Return a file's path relative to the data set, or the file's name if it is elsewhere."""
     try:
         return path.relative_to(root).as_posix()
     except ValueError:

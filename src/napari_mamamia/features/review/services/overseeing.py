@@ -1,4 +1,4 @@
-"""Agreement and quality control for the lead while the study is read."""
+"""Reader agreement and quality control for the lead of a running study."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -20,7 +20,7 @@ _STILL_READS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class QualityRow:
-    """A case of the queue: its reason, and whether an error was found; None while unread."""
+    """A case of the queue: why it is there, and whether it has an error (None if unread)."""
 
     case_id: str
     why: str
@@ -31,8 +31,8 @@ class QualityRow:
 class QualityStatus:
     """The queue of quality control and its results.
 
-    `points` are (cases read, errors found) starting at zero cases; `says` is the stopping rule in
-    words.
+    `points` are (cases read, errors found), starting at zero cases; `says` describes the stopping
+    rule.
     """
 
     rows: tuple[QualityRow, ...]
@@ -52,7 +52,7 @@ def why_blind(client: StudyClient) -> str:
 
 
 def load_quality_status(client: StudyClient) -> QualityStatus | None:
-    """Return the queue that a study is read by; None without one, or if it would unblind.
+    """Return the queue's status; None without a queue, or if the status would unblind the person.
 
     A missing or changed queue file is reported in `says`.
     """
@@ -77,9 +77,9 @@ def load_quality_status(client: StudyClient) -> QualityStatus | None:
 
 
 def describe_agreement(client: StudyClient) -> tuple[str, ...]:
-    """Return the current agreement of the readers as lines of text; this takes seconds.
+    """Return the readers' current agreement as lines of text; this takes seconds.
 
-    In a blind study an event visible to everybody records that it was shown.
+    In a blind study, an event visible to everybody records that the agreement was shown.
 
     Raises
     ------

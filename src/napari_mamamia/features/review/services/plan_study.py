@@ -1,4 +1,4 @@
-"""Draft a study from the settings of a window or terminal, and describe the draft."""
+"""Draft a study from the settings in the window or terminal, and describe the draft."""
 
 import csv
 from collections import Counter
@@ -41,25 +41,25 @@ class SetupError(CaseError):
         super().__init__(text)
         self.field = field
 
-    # Pickle would call the class with a single argument.
+    # pickle would call the class with a single argument
     def __reduce__(self) -> tuple[type["SetupError"], tuple[str, str]]:
         return type(self), (str(self), self.field)
 
 
 @dataclass(frozen=True, slots=True)
 class StudySetup:
-    """Settings of a study from `mamamia review init` or page Review.
+    """Settings of a study from `mamamia review init` or the Review page.
 
     Parameters
     ----------
     data_set
-        Its folder; None if none was given.
+        Folder of the data set, or None.
     plan
         Title and rules of the study.
     cases
         Ids, or patterns with ``*`` and ``?``; empty for every case of the data set.
     honeypots, protocol, order
-        Files, or None. The order is a queue of quality control that everybody reads by.
+        Files, or None. The order is a queue of quality control, in whose order everybody reads.
     """
 
     data_set: Path | None
@@ -77,10 +77,10 @@ def plan_study(setup: StudySetup) -> StudyDraft:
     Raises
     ------
     SetupError
-        If a field is missing, unknown, duplicated or unreadable.
+        If a field is missing, unknown, repeated or unreadable.
     """
     with _name_field("data_set"):
-        if setup.data_set is None:  # not Path(), which is the current folder
+        if setup.data_set is None:  # not Path(), which means the current folder
             raise CaseError("expected a data set, but found an empty line: name its folder")
         data_set = Share(setup.data_set)
         opened = data_set.run(open_data_set)
@@ -103,10 +103,10 @@ def plan_study(setup: StudySetup) -> StudyDraft:
 
 @dataclass(frozen=True, slots=True)
 class FreezeSetup:
-    """Folder of a new study and the leads' keys to list in its file.
+    """Folder of a new study, and the leads' keys to list in the study file.
 
     `key_of` names the lead whose key is made on this computer with `passphrase`; without a
-    passphrase none is. `lead_keys` are those of other leads, see `read_lead_keys`.
+    passphrase no key is made. `lead_keys` are the keys of other leads, see `read_lead_keys`.
     """
 
     folder: Path
@@ -122,8 +122,8 @@ def freeze_with_keys(draft: StudyDraft, setup: FreezeSetup) -> str:
     Raises
     ------
     SetupError
-        As `freeze_study`, for the field `folder`; for `lead_keys` or `passphrase` if a key is
-        invalid.
+        For errors of `freeze_study` (field `folder`), or an invalid key (field `lead_keys` or
+        `passphrase`).
     """
     with _name_field("lead_keys"):
         keys = list(read_lead_keys(setup.lead_keys))
@@ -137,7 +137,7 @@ def freeze_with_keys(draft: StudyDraft, setup: FreezeSetup) -> str:
 
 
 def list_case_ids(data_set: Path) -> tuple[str, ...]:
-    """Return the ids of a data set's cases, including unreadable ones; raises as above."""
+    """Return the ids of a data set's cases, including unreadable ones; raise `SetupError`."""
     with _name_field("data_set"):
         opened = Share(data_set).run(open_data_set)
         return tuple(case.case_id for case in opened.data_set.cases)
@@ -146,8 +146,8 @@ def list_case_ids(data_set: Path) -> tuple[str, ...]:
 def choose_cases(case_ids: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
     """Return the ids that are named or match a pattern, in the order of the data set.
 
-    An exact id is that case even if it contains wildcards; letter case counts. Without patterns the
-    result is empty, which means all.
+    A pattern that equals an id selects this case even if it contains wildcards; letter case
+    matters. Without patterns the result is empty, which means all cases.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def choose_cases(case_ids: Sequence[str], patterns: Sequence[str]) -> tuple[str,
 
 
 def split_cases(text: str) -> tuple[str, ...]:
-    """Return the ids and patterns in a line with commas.
+    """Return the ids and patterns in a comma-separated line.
 
     An id that contains a comma is quoted, as in a table (.csv).
 
@@ -189,7 +189,7 @@ def split_cases(text: str) -> tuple[str, ...]:
 
 
 def join_cases(case_ids: Sequence[str]) -> str:
-    """Return ids as a line that `split_cases` reads."""
+    """Return ids as a comma-separated line for `split_cases`."""
     marked = (f'"{case_identifier.replace(chr(34), chr(34) * 2)}"' for case_identifier in case_ids)
     pairs = zip(case_ids, marked, strict=True)
     return ", ".join(one if split_cases(one) == (one,) else mark for one, mark in pairs)
@@ -197,7 +197,7 @@ def join_cases(case_ids: Sequence[str]) -> str:
 
 @contextmanager
 def _name_field(field: str) -> Iterator[None]:
-    """Raise errors of the block as `SetupError` of a field."""
+    """Convert errors of the block to a `SetupError` for a field."""
     try:
         yield
     except SetupError:
@@ -263,7 +263,7 @@ def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
 
 
 def describe_triggers(triggers: Triggers) -> str:
-    """Return in words when two readings disagree.
+    """Describe when two readings disagree.
 
     Examples
     --------

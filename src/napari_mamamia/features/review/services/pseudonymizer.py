@@ -1,8 +1,8 @@
-"""Hide the site: replace case ids by numbers for the people who read a study.
+"""Hide the site from readers: replace case ids by numbers.
 
 Case ids reveal the site (DUKE_001), and so do clinical tables and file names. A client therefore
-gets the study, and a window the data set, with numbers in place of ids: it cannot show an id that
-it does not know. In texts from elsewhere, such as error messages, ids are replaced word by word.
+receives the study, and the window the data set, with numbers instead of ids. In other texts, such
+as error messages, ids are replaced word by word.
 """
 
 import re
@@ -21,7 +21,7 @@ _COVERED: Final = "…"
 
 @dataclass(frozen=True)
 class Pseudonymizer:
-    """The pseudonym of each case by its id, and the sites to hide.
+    """The pseudonyms of cases by id, and the sites to hide.
 
     Without names nothing is hidden.
     """
@@ -30,7 +30,7 @@ class Pseudonymizer:
     sites: tuple[str, ...] = ()
 
     def cover(self, text: str) -> str:
-        """Return a text with pseudonyms in place of ids, and without the names of sites.
+        """Replace ids in a text by pseudonyms, and remove the names of sites.
 
         Examples
         --------
@@ -61,10 +61,10 @@ class Pseudonymizer:
 
     @cached_property
     def _hidden_words(self) -> re.Pattern[str]:
-        """The longest first, because a shorter id may be the beginning of a longer one."""
+        """Return the ids and sites, the longest first, since an id may begin with a shorter id."""
         ids = sorted(self.names, key=len, reverse=True)
         sites = sorted(self.sites, key=len, reverse=True)
-        # An id matches as a whole, a site also as a prefix of other words: DUKE_001_0000.
+        # an id matches as a whole, a site also as a prefix of other words, such as DUKE_001_0000
         parts = [rf"(?<![0-9A-Za-z]){re.escape(identifier)}(?![0-9A-Za-z])" for identifier in ids]
         parts += [rf"(?<![0-9A-Za-z]){re.escape(site)}(?![a-z])" for site in sites]
         return re.compile("|".join(parts), re.IGNORECASE)
@@ -74,7 +74,7 @@ NO_PSEUDONYMS: Final = Pseudonymizer()
 
 
 def pseudonymize_store(store: FolderStore) -> Pseudonymizer:
-    """Replace ids by pseudonyms in this program if the study hides the site; return the map."""
+    """Replace a store's case ids by pseudonyms if the site is hidden; return the pseudonymizer."""
     whole = store.study
     if not whole.hides_site:
         return NO_PSEUDONYMS

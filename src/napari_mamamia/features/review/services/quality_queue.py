@@ -1,4 +1,4 @@
-"""Quality control: write the queue of a score table, and the results of reading it."""
+"""Write the quality control queue of a score table, and evaluate the reading of the queue."""
 
 import math
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ CAPTURE: Final = "capture"
 _FAILED_TO_SCORE: Final = frozenset(
     status for status in ScoreStatus if status not in (ScoreStatus.OK, ScoreStatus.BOTH_EMPTY)
 )
-"""Failures that sort a case like one with a Dice of 0."""
+"""Failures that rank a case like a Dice of 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def make_queue(
     signs
         A table with further criteria, see `read_signs`.
     seed, random_share
-        Of the random part.
+        Seed and share of the random part.
     overwrite
         Whether existing files may be replaced.
 
@@ -151,7 +151,7 @@ class CaptureResult:
 def make_capture(
     queue: Path, marks: Path, out: Path, target: float = TARGET, *, overwrite: bool = False
 ) -> CaptureResult:
-    """Evaluate what was read of a queue; write ``capture.csv``, ``.json`` and ``.txt``.
+    """Evaluate the cases of a queue that were read; write ``capture.csv``, ``.json`` and ``.txt``.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def _write_capture(
 def list_capture_rows(
     capture: Capture, is_error: Mapping[str, bool]
 ) -> tuple[tuple[str, ...], list[tuple[float | str, ...]]]:
-    """Return the curve as columns and rows, one per case that was read.
+    """Return the capture curve as columns and rows, with one row for each case that was read.
 
     `share_found` refers to the errors found so far, not to unknown ones.
     """

@@ -17,10 +17,10 @@ from napari_mamamia.io.files.own_paths import own_folder
 
 @dataclass(frozen=True, slots=True)
 class AcceptedReference:
-    """A folder with ``ID.nii.gz`` of each accepted case, and the other cases with reasons.
+    """A folder with ``ID.nii.gz`` for each accepted case, and the other cases with reasons.
 
-    `broken` are those of the others with an error: a conflict, or a missing or changed mask.
-    `unsigned` are the ids of accepted cases that are not yet signed.
+    `broken` are the other cases with an error: a conflict, or a missing or changed mask. `unsigned`
+    are the ids of accepted cases that are not yet signed.
     """
 
     folder: Path
@@ -31,7 +31,7 @@ class AcceptedReference:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Return each case without a mask and the reason, in words."""
+        """Return a line for each case without a mask, with the reason."""
         left_out = (*self.broken, *self.others)
         return tuple(f"{one.case_id} has no accepted mask: {one.why}" for one in left_out)
 
@@ -45,7 +45,7 @@ def accepted_reference(store: EventStore) -> Iterator[AcceptedReference]:
     FormatError
         If no case was accepted, or the study cannot be read to the end.
     SaveError
-        If the system refuses.
+        If the system refuses to write.
     """
     state = replay_reading(store, read_whole(store))
     accepted = list_accepted(state)

@@ -1,7 +1,7 @@
-"""One person's work in a study: claim, reading, adjudication, signature.
+"""A person's session in a study: claim, read, adjudicate and sign.
 
-Every step is an event, and what is allowed depends on the state that the events give. An impossible
-step is an error before anything is written.
+Every step is an event, and the state of all events determines the allowed steps. A step that is not
+allowed raises an error before anything is written.
 """
 
 import getpass
@@ -52,7 +52,7 @@ _JUDGES = (Role.ADJUDICATOR, Role.LEAD)
 
 
 class ProofNeededError(CaseError):
-    """A person whose key counts has not entered with it."""
+    """A person has a valid key but has not proven it in this session."""
 
 
 class ReviewSession:
@@ -65,7 +65,7 @@ class ReviewSession:
     who
         Id or name.
     home
-        This computer's folder of keys.
+        The folder of keys on this computer.
 
     Raises
     ------
@@ -91,7 +91,7 @@ class ReviewSession:
 
     @property
     def n_unsent(self) -> int:
-        """Return the number of events that wait on this computer to be sent."""
+        """Return the number of unsent events on this computer."""
         return self.store.unsent
 
     def close(self) -> None:
@@ -105,18 +105,18 @@ class ReviewSession:
 
     @property
     def needs_proof(self) -> bool:
-        """Return whether this person has a key that counts and has not entered with it."""
+        """Return whether this person has a valid key but has not proven it in this session."""
         return not self._is_proven
 
     def prove(self, passphrase: str) -> None:
-        """Enter with the person's key, if one counts, so that everybody can verify the session.
+        """Sign the session's start with the person's valid key, so that others can verify it.
 
         Raises
         ------
         WrongPassphraseError
-            If the passphrase does not open the key.
+            If the passphrase does not decrypt the key.
         CaseError
-            Without a passphrase, or as `read_counting_key`.
+            If the passphrase is missing, or as in `read_counting_key`.
         """
         if self._is_proven:
             return
@@ -135,14 +135,14 @@ class ReviewSession:
         self._is_proven = True
 
     def read_counting_key(self) -> str:
-        """Return this person's public key that counts, as stored on this computer.
+        """Return this person's valid public key, as stored on this computer.
 
         Raises
         ------
         CaseError
-            If there is none here, or another one.
+            If this computer has no key or a different key.
         FormatError
-            If its file is damaged.
+            If the key file is damaged.
         """
         name = self.reader.name
         if not self.key_file.exists():
@@ -172,7 +172,7 @@ class ReviewSession:
         return self.state
 
     def queue(self) -> tuple[tuple[Task, ReadingView], ...]:
-        """Return this reader's tasks in order, each with its reading."""
+        """Return this reader's tasks in order with their readings."""
         mine = {}
         for view in self.state.cases:
             for reading in view.readings:
@@ -189,11 +189,11 @@ class ReviewSession:
         )
 
     def next_task(self) -> Task | None:
-        """Return the first task that is open and possible now; None if none is left."""
+        """Return the first open and possible task, None if no task is left."""
         return next(list_possible(self.state, self.queue()), None)
 
     def disputes(self) -> tuple[CaseView, ...]:
-        """Return the cases with disagreement or conflict, the lowest Dice first."""
+        """Return the cases with a disagreement or conflict, by ascending Dice."""
         waiting = [
             view
             for view in self.state.cases
@@ -202,10 +202,9 @@ class ReviewSession:
         return tuple(sorted(waiting, key=rank_dispute))
 
     def blinding(self, case: str) -> Blinding:
-        """Return what is hidden from this person about a case now.
+        """Return the items of a case that are hidden from this person now.
 
-        Adjudicators of finished readings see the readings; everything else that the study hides
-        stays hidden.
+        Adjudicators see finished readings; all other items that the study hides stay hidden.
         """
         blinding = self.state.study.plan.blinding
         view = self.state.case(case)
@@ -229,8 +228,8 @@ class ReviewSession:
     def claim(self, task: Task) -> Claim:
         """Claim a task; check the result with `holds`.
 
-        Raises `FormatError` in a study that was never read here: this person may have read the case
-        already.
+        Raises `FormatError` if the study was never read on this computer, because this person may
+        have read the case already.
         """
         place = f"{task.case}.{self.state.case(task.case).round}.{task.reader}.{task.occasion}"
         claim = self._claim_place(place)
@@ -250,17 +249,17 @@ class ReviewSession:
         return claim
 
     def holds(self, claim: Claim) -> bool:
-        """Return whether a claim is this session's."""
+        """Return whether this session holds a claim."""
         writer = self.store.claim_holder(self.reader.reader_id)
         return (claim.reader, claim.host, claim.session) == writer
 
     def is_by_me(self, reading: ReadingView) -> bool:
-        """Return whether the last step of a reading was this session's, or there was none."""
+        """Return whether a reading's last step is by this session, or there is no step."""
         holder = self.store.claim_holder(self.reader.reader_id)
         return not reading.at or (reading.reader, reading.host, reading.session) == holder
 
     def renew_claims(self) -> tuple[Claim, ...]:
-        """Renew all claims; return those that somebody else took meanwhile."""
+        """Renew all claims; return the claims that somebody else took meanwhile."""
         claims = [claim for claim in self._claims.values() if not self.store.renew(claim)]
         for one in claims:
             self._claims.pop(one.place)
@@ -271,7 +270,7 @@ class ReviewSession:
         return self._add_to_case(Act.START, task.case, task.occasion)
 
     def put_back(self, task: Task) -> Event:
-        """Release a task that is not read."""
+        """Release a task without submitting a reading."""
         self._let_go(task)
         return self._add_to_case(Act.RELEASE, task.case, task.occasion)
 
@@ -285,7 +284,7 @@ class ReviewSession:
         compares: bool = True,
         **more: str,
     ) -> Event:
-        """Submit a reading, its mask file first; compare the case if it was the last reading.
+        """Store the mask and submit a reading; compare the case after the last reading.
 
         Parameters
         ----------
@@ -298,14 +297,14 @@ class ReviewSession:
         active_s
             Seconds of work.
         compares
-            Whether to compare at once, which takes seconds.
+            Whether to compare the readings at once, which takes seconds.
         more
-            Further texts for the event, such as what was hidden.
+            Further texts for the event, such as the hidden items.
 
         Raises
         ------
         SaveError
-            If this computer can store neither.
+            If this computer can store neither mask nor event.
         CaseError
             If the reading does not count, for example because the case was decided meanwhile.
         """
@@ -326,12 +325,12 @@ class ReviewSession:
         return event
 
     def read_again(self, task: Task, reason: str) -> Event:
-        """Reopen a submitted reading of an undecided case; the earlier one is kept."""
+        """Reopen a submitted reading of an undecided case; the earlier reading is kept."""
         require_reason(reason)
         return self._add_to_case(Act.READ_AGAIN, task.case, task.occasion, reason=reason)
 
     def compare(self, case: str) -> Event | None:
-        """Compare the readings of a case if all are submitted and not yet compared; else None."""
+        """Compare the readings of a case if all are submitted and none was compared yet."""
         view = self.refresh().case(case)
         first = [reading for reading in view.readings if reading.occasion == 0]
         if view.state is not CaseState.READ or view.comparison is not None or len(first) < 2:
@@ -357,7 +356,7 @@ class ReviewSession:
         return self._add_to_case(Act.SET_DOWN, case)
 
     def accept(self, case: str, reading: ReadingView | None = None) -> Event:
-        """Accept a reading of a case, by default the last one; compare first if needed."""
+        """Accept a reading of a case, by default the last reading; compare first if needed."""
         self.compare(
             case
         )  # the program that submitted the last reading may have ended before comparing
@@ -383,7 +382,7 @@ class ReviewSession:
         case
             Key of the case.
         mask
-            The new mask's file, or the SHA-256 of one in the store; None for an empty mask.
+            The new mask's file, or the SHA-256 of a stored mask; None for an empty mask.
         choice
             Origin of the mask: a reader's id, a rule of consensus, "edited".
         reason
@@ -412,7 +411,7 @@ class ReviewSession:
         return self._add_to_case(Act.REOPEN, case, reason=reason)
 
     def remark(self, case: str, text: str, *, shows: Blinding | None = None) -> Event:
-        """Record a note about a case; with `shows`, that this was unblinded and why."""
+        """Record a note about a case; with `shows`, record what was unblinded and why."""
         if shows is None:
             return self._add_to_case(Act.NOTE, case, text=text)
         require_reason(text)
@@ -514,7 +513,7 @@ class ReviewSession:
         return self.store.append(self.reader.reader_id, {"act": str(act), **about}, seen)
 
     def prepare_seal(self) -> tuple[str, tuple[str, ...]]:
-        """Return the hash that this session's next event follows, and the heads of other chains."""
+        """Return the hash before this session's next event, and the heads of other chains."""
         self._enter_once(Act.SIGN)
         prev = self.store.head_of(self.reader.reader_id)
         return prev, tuple(sorted(self._list_heads() - {prev}))
@@ -527,7 +526,7 @@ class ReviewSession:
         return self.store.append(self.reader.reader_id, body, view.tips)
 
     def _enter_once(self, act: Act) -> None:
-        """Begin the session's file; unsigned acts need a session proven by the key."""
+        """Begin the session's event file; unsigned acts require a session proven by the key."""
         if act not in SIGNED_ACTS:
             self.prove("")
         if not self._has_entered:

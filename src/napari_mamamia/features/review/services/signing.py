@@ -1,4 +1,4 @@
-"""Signatures and keys for the window: what can be signed, and the state of keys."""
+"""Signatures and keys for the window: signable items, and the state of keys."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _SIGNED_STATES = (CaseState.ACCEPTED, CaseState.SIGNED)
 
 @dataclass(frozen=True, slots=True)
 class Signable:
-    """Something that a person may sign and has not; `text` describes it."""
+    """A reading or decision that a person may sign; `text` describes it."""
 
     case: str
     case_id: str
@@ -32,7 +32,7 @@ class Signable:
 
 @dataclass(frozen=True, slots=True)
 class RevocableKey:
-    """A key that this person may revoke; `text` gives its owner and digits."""
+    """A key that this person may revoke; `text` names its owner and digits."""
 
     reader: str
     key: str
@@ -48,15 +48,15 @@ class SigningStatus:
     digits
         Short form of this person's key on this computer; "" if there is none.
     counts
-        Whether signatures by it count, because a lead countersigned it.
+        Whether signatures by this key count, because a lead countersigned the key.
     things
-        What can be signed, author first.
+        Items that can be signed, the person's own readings first.
     waiting
-        Names whose keys wait to be countersigned; empty unless the person is a lead.
+        Names of people whose keys wait for a countersignature; empty unless the person is a lead.
     ended
-        When and why the key on this computer was revoked, "" if it was not.
+        Time and reason of the revocation of the key on this computer, "" if it was not revoked.
     endable
-        Keys that this person may revoke: the own one first.
+        Keys that this person may revoke, the person's own key first.
     """
 
     digits: str
@@ -68,9 +68,9 @@ class SigningStatus:
 
 
 def load_signing_status(client: StudyClient) -> SigningStatus:
-    """Return what this person may sign, by the client's last snapshot.
+    """Return the person's signing status by the client's last snapshot.
 
-    A damaged key file counts as none: a new one is made next to it.
+    A damaged key file is treated as missing; a new key is made next to it.
     """
     with client.turn:
         state, me = client.session.state, client.reader
@@ -91,7 +91,7 @@ def load_signing_status(client: StudyClient) -> SigningStatus:
 
 
 def _list_revocable(client: StudyClient, state: ReviewState, public: str) -> Iterator[RevocableKey]:
-    """Yield the keys that can be revoked: the own key, and for a lead with a key all others."""
+    """Yield the revocable keys: the person's own key, and for a lead with a key all others."""
     open_keys = [key for key in state.keys if not key.ended]
     for open_key in open_keys:
         if open_key.key == public:
@@ -140,7 +140,7 @@ def _may_judge(client: StudyClient, view: CaseView) -> bool:
 def _is_signed(
     view: CaseView, reader: str, meaning: Meaning, subject: ReadingView | Decision
 ) -> bool:
-    """Return whether a person has signed this; a later change must be signed again."""
+    """Return whether a person has signed this content; a later change must be signed again."""
     return any(
         (signature.reader, signature.meaning, signature.subject) == (reader, meaning, subject.hash)
         for signature in view.signatures
@@ -160,14 +160,14 @@ def _describe_decision(state: ReviewState, view: CaseView, decision: Decision) -
 
 
 def sign_things(client: StudyClient, things: Sequence[Signable], passphrase: str) -> str:
-    """Sign several things with one passphrase; return the result in words.
+    """Sign several items with one passphrase; return a description of the result.
 
     Raises
     ------
     WrongPassphraseError
-        If the passphrase does not open the key; nothing is signed then.
+        If the passphrase does not decrypt the key; nothing is signed then.
     CaseError
-        If there is no key, or nothing to sign any more; earlier signatures remain.
+        If there is no key, or an item can no longer be signed; earlier signatures remain.
     """
     if not client.has_key:
         raise CaseError("expected your key on this computer, but found none: make your key first")
@@ -207,7 +207,7 @@ def make_own_key(client: StudyClient, passphrase: str) -> str:
 def end_key(
     client: StudyClient, key: RevocableKey, reason: str, since: str, passphrase: str
 ) -> str:
-    """Revoke a key from now on or since a time; return the result. Raises as `revoke`."""
+    """Revoke a key from now on or since a time; return the result. Errors as in `revoke`."""
     with client.turn:
         if not client.has_key:
             raise CaseError(
@@ -224,8 +224,8 @@ def countersign_key(client: StudyClient, name: str, digits: str, passphrase: str
     Raises
     ------
     CaseError
-        If this person is no lead, the person has no key with these digits, the lead's own key does
-        not count, or the passphrase is wrong.
+        If this person is not a lead, no key has these digits, the lead's own key does not count, or
+        the passphrase is wrong.
     """
     with client.turn:
         if Role.LEAD not in client.reader.roles:

@@ -1,4 +1,4 @@
-"""Files that are frozen with a study: protocol, form, order of reading."""
+"""Files that are frozen with a study: protocol, form, reading order."""
 
 import hashlib
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ ORDER: Final = "queue.json"
 def list_texts(protocol: Path | None, order: Path | None = None) -> tuple[tuple[str, str], ...]:
     """Return the files to freeze with a study: (name, content).
 
-    The form is written in full, because another release of this software may ship other terms.
+    The form is written in full, because another release of this software may contain other terms.
 
     Raises
     ------
@@ -41,12 +41,12 @@ def list_texts(protocol: Path | None, order: Path | None = None) -> tuple[tuple[
 
 
 def order_cases(order: Path, case_ids: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the cases of a queue in order, restricted to `case_ids` if there are any.
+    """Return the cases of a queue in order, restricted to `case_ids` unless empty.
 
     Raises
     ------
     CaseError
-        If one of them is not in the queue.
+        If a case of `case_ids` is not in the queue.
     """
     queued = [one.case_id for one in read_queue(order).places]
     unknown = sorted(set(case_ids) - set(queued))
@@ -64,23 +64,23 @@ def hash_text(text: str) -> str:
 
 
 def load_study_form(folder: Path, study: Study) -> Form | None:
-    """Return the form of a study; None if it has none.
+    """Return the form of a study, None if there is none.
 
     Raises
     ------
     FormatError
-        If the file is missing or was changed since the study began.
+        If the file is missing or was changed since the freezing.
     """
     return read_form(folder / FORM) if _require_same(folder, study, FORM) else None
 
 
 def load_study_protocol(folder: Path, study: Study) -> Protocol | None:
-    """Return the protocol of a study; None if it has none. Raises as above."""
+    """Return the protocol of a study, None if there is none; errors as in `load_study_form`."""
     return read_protocol(folder / PROTOCOL) if _require_same(folder, study, PROTOCOL) else None
 
 
 def load_study_queue(folder: Path, study: Study) -> Queue | None:
-    """Return the queue that a study is read by; None if it has none. Raises as above."""
+    """Return the queue of a study, None if there is none; errors as in `load_study_form`."""
     return read_queue(folder / ORDER) if _require_same(folder, study, ORDER) else None
 
 
@@ -96,7 +96,7 @@ def list_changed_files(folder: Path, study: Study) -> tuple[tuple[str, str], ...
 
 
 def _require_same(folder: Path, study: Study, name: str) -> bool:
-    """Return whether the study has such a file; raise if it was changed."""
+    """Return whether the study has a frozen file of this name; raise an error if it was changed."""
     digits = next((file.sha256 for file in study.files if file.name == name), "")
     if not digits:
         return False

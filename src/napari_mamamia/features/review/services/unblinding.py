@@ -1,4 +1,4 @@
-"""Permission to see all readings of a blind study, and the record of unblinding."""
+"""Check permission to see all readings of a blind study, and record the unblinding."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,19 +14,19 @@ from napari_mamamia.features.review.services.session import ReviewSession
 
 _JUDGES: Final = (Role.LEAD, Role.ADJUDICATOR)
 _SHOWN_BY_ALL: Final = frozenset({Hidden.OTHER_READERS, Hidden.SITE})
-"""What a report, an export or the agreement of all readers shows."""
+"""Items shown by a report, an export or the agreement of all readers."""
 
 
 def may_see_all(session: ReviewSession) -> bool:
-    """Return whether a person may see all readings: an adjudicator without open own readings."""
+    """Return whether a person is an adjudicator without open readings, who may see all readings."""
     is_judge = any(role in session.reader.roles for role in _JUDGES)
     return is_judge and all(one.state is CaseState.READ for _, one in session.queue())
 
 
 def begin_pseudonymized(store: FolderStore, who: str, home: Path) -> ReviewSession:
-    """Return a person's session, with pseudonyms if the site is hidden from that person.
+    """Return a person's session, with pseudonyms if the site is hidden from the person.
 
-    Its messages contain no case ids either.
+    Messages of the session then contain no case ids either.
     """
     session = ReviewSession(store, who, home)
     if not may_see_all(session):
@@ -45,9 +45,9 @@ def require_unblinding(
 ) -> None:
     """Require permission to see all readings of a study, and record it as an event.
 
-    Nothing is required if the study does not hide readers or the site. A person with a key that
-    counts must enter with it. A lead or an adjudicator without open own readings needs no reason;
-    anybody else must give one. This does not restrict access to the folder: it makes unblinding
+    Nothing is required if the study hides neither readers nor the site. A person with a valid key
+    must prove it. A lead or an adjudicator without open readings needs no reason; any other person
+    must give a reason. This check does not restrict access to the folder, but makes unblinding
     visible.
 
     Parameters
@@ -61,15 +61,15 @@ def require_unblinding(
     home
         This computer's folder of keys.
     ask
-        Function that returns the passphrase of that person's key; called if one counts.
+        Function that returns the passphrase of the person's key; called if the key is valid.
     what
-        What is shown, in words: recorded if no reason is given.
+        Description of what is shown; recorded if no reason is given.
 
     Raises
     ------
     CaseError
-        If the study is blind and no person is named, the person needs a reason and gives none, the
-        key is not on this computer, or the passphrase is wrong.
+        If the study is blind and no person is named, a required reason is missing, the key is not
+        on this computer, or the passphrase is wrong.
     """
     blinding = Blinding(store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
     if not blinding.is_blind:
@@ -84,7 +84,7 @@ def require_unblinding(
         )
     session = ReviewSession(store, who, home)
     if session.needs_proof:
-        session.read_counting_key()  # so that nobody types a passphrase in vain
+        session.read_counting_key()  # checked before the passphrase is requested
         session.prove(ask())
     if not reason.strip() and not may_see_all(session):
         is_judge = any(role in session.reader.roles for role in _JUDGES)
@@ -99,7 +99,7 @@ def require_unblinding(
 
 
 def note_unblinding(session: ReviewSession, text: str) -> None:
-    """Record for everybody that a person sees all readings of a blind study, and why."""
+    """Record visibly that a person sees all readings of a blind study, and why."""
     blinding = Blinding(session.store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
     if blinding.is_blind:
         session.add_to_study(Act.UNBLIND, text=text, shown=list(blinding.names))

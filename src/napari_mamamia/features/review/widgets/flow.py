@@ -21,6 +21,7 @@ from napari_mamamia.features.review.widgets.leading_view import ProgressView
 from napari_mamamia.features.review.widgets.page import ExtraSnapshot, ReviewPage
 from napari_mamamia.features.review.widgets.planning_view import PlanningView
 from napari_mamamia.features.review.widgets.reading import Reading
+from napari_mamamia.features.review.widgets.services import review_services
 from napari_mamamia.features.review.widgets.signing_view import SigningView
 from napari_mamamia.features.review.widgets.study_case import StudyCase
 from napari_mamamia.io.files.file_names import case_key
@@ -84,7 +85,7 @@ class Planning(WindowPart):
 
     def list_cases(self, data_set: Path) -> None:
         """List the cases of the data set, to choose from."""
-        list_case_ids = self._services.review.list_case_ids
+        list_case_ids = review_services(self._services).list_case_ids
         self._jobs.start(
             _PLAN,
             tr("Listing the cases"),
@@ -96,7 +97,7 @@ class Planning(WindowPart):
 
     def draft(self, setup: StudySetup) -> None:
         """Assign the cases to readers and show the draft."""
-        plan_study = self._services.review.plan_study
+        plan_study = review_services(self._services).plan_study
         self._draft = None
 
         def show(draft: StudyDraft) -> None:
@@ -125,7 +126,7 @@ class Planning(WindowPart):
         if self._draft is None or self._draft[0] != self._view.setup:
             self._view.show_draft(None)
             return
-        draft, freeze_with_keys = self._draft[1], self._services.review.freeze_with_keys
+        draft, freeze_with_keys = self._draft[1], review_services(self._services).freeze_with_keys
         self._jobs.start(
             _PLAN,
             tr("Freezing the study"),
@@ -146,7 +147,7 @@ class Leading(WindowPart):
 
     def measure_agreement(self) -> None:
         """Show the current agreement of the readers."""
-        client, describe_agreement = self.client, self._services.review.describe_agreement
+        client, describe_agreement = self.client, review_services(self._services).describe_agreement
         if client is not None:
             self._jobs.start(
                 "review agreement",
@@ -172,7 +173,7 @@ class Signing(WindowPart):
 
     def make_key(self, passphrase: str) -> None:
         """Make this person's key, or a replacement of a lost one."""
-        client, make_own_key = self.client, self._services.review.make_own_key
+        client, make_own_key = self.client, review_services(self._services).make_own_key
         if client is not None:
             self._take_step(
                 tr("Making your key"), lambda: make_own_key(client, passphrase), self._tell_key
@@ -184,21 +185,21 @@ class Signing(WindowPart):
 
     def sign(self, things: tuple[Signable, ...], passphrase: str) -> None:
         """Sign the chosen things."""
-        client, sign_things = self.client, self._services.review.sign_things
+        client, sign_things = self.client, review_services(self._services).sign_things
         if client is not None:
             work = partial(sign_things, client, things, passphrase)
             self._take_step("Signing", work, self._notifier.hint)
 
     def countersign(self, name: str, digits: str, passphrase: str) -> None:
         """Countersign a key as a lead."""
-        client, countersign_key = self.client, self._services.review.countersign_key
+        client, countersign_key = self.client, review_services(self._services).countersign_key
         if client is not None:
             work = partial(countersign_key, client, name, digits, passphrase)
             self._take_step("Countersigning", work, self._notifier.hint)
 
     def end(self, key: RevocableKey, reason: str, since: str, passphrase: str) -> None:
         """Revoke a key that was lost or stolen."""
-        client, end_key = self.client, self._services.review.end_key
+        client, end_key = self.client, review_services(self._services).end_key
         if client is not None:
             work = partial(end_key, client, key, reason, since, passphrase)
             self._take_step(tr("Revoking a key"), work, self._tell_end)
@@ -271,7 +272,7 @@ class ReviewFlow(WindowPart):
         self._jobs.start(
             _BEGIN,
             tr("Opening the study {name}", name=folder.name),
-            lambda: self._services.review.list_people(folder),
+            lambda: review_services(self._services).list_people(folder),
             lambda people: self._choose_person(people, remembered, is_given=bool(who)),
         )
 
@@ -300,7 +301,7 @@ class ReviewFlow(WindowPart):
         folder = self._folder
         if folder is None or self.client is not None or not who:
             return
-        open_client = self._services.review.open_client
+        open_client = review_services(self._services).open_client
 
         def take(opened: OpenedClient) -> None:
             self._editing.save_if_needed(lambda saved: self._take_client(opened, all_saved=saved))
@@ -358,7 +359,7 @@ class ReviewFlow(WindowPart):
         if client is None or self._jobs.is_running(_LOOK):
             return
         is_active = self.reading.clock.is_active or self.judging.dispute is not None
-        review = self._services.review
+        review = review_services(self._services)
 
         def look_at_all() -> tuple[StudySnapshot, ExtraSnapshot]:
             look = client.look(is_active=is_active)

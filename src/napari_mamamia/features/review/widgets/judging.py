@@ -20,6 +20,7 @@ from napari_mamamia.features.review.services.judging import (
 from napari_mamamia.features.review.services.lesion_rows import LesionTable
 from napari_mamamia.features.review.widgets.judging_texts import NO_MASK, NO_REASON, OTHER_GRID
 from napari_mamamia.features.review.widgets.judging_view import JudgingView
+from napari_mamamia.features.review.widgets.services import review_services
 from napari_mamamia.features.review.widgets.study_case import StudyCase, StudyPlace
 from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import Role, tag_for
@@ -94,7 +95,7 @@ class Judging(WindowPart):
         client = self.client
         if client is None:
             return
-        open_dispute = self._services.review.open_dispute
+        open_dispute = review_services(self._services).open_dispute
 
         def take(all_saved: bool) -> None:
             if all_saved:
@@ -167,8 +168,8 @@ class Judging(WindowPart):
             return
         first, second = self._shown
         by_distance, form = self._by_distance, self.client.form if self.client else None
-        list_differences = self._services.review.list_differences
-        list_lesions = self._services.review.list_lesions
+        list_differences = review_services(self._services).list_differences
+        list_lesions = review_services(self._services).list_lesions
         self._jobs.start(
             "review differences",
             tr("Searching for differences"),
@@ -222,7 +223,7 @@ class Judging(WindowPart):
         client, dispute = self.client, self.dispute
         if client is None or dispute is None or not self._is_on_screen():
             return
-        fuse = self._services.review.fuse_dispute
+        fuse = review_services(self._services).fuse_dispute
 
         def take(made: ConsensusMask) -> None:
             self._consensus = made
@@ -259,7 +260,8 @@ class Judging(WindowPart):
         if client is None or mask is None or mask.saved is None or dispute is not self.dispute:
             return
         saved: tuple[Path, str] = (mask.saved.path, mask.saved.sha256)
-        decide, fill = self._services.review.decide_dispute, self._services.review.fill_hidden
+        decide = review_services(self._services).decide_dispute
+        fill = self._services.findings.fill_hidden
         form, case, record = client.form, self._session.case, self._session.record
         measure = None
         if form is not None and case is not None:
@@ -291,7 +293,7 @@ class Judging(WindowPart):
         if not reason.strip():
             self._view.say(NO_REASON)
             return
-        leave_out = self._services.review.leave_out
+        leave_out = review_services(self._services).leave_out
         self._finish_case(
             tr("Rejecting {case_id}", case_id=dispute.case_id),
             lambda: leave_out(client, dispute, reason),
@@ -302,7 +304,7 @@ class Judging(WindowPart):
         client, dispute = self.client, self.dispute
         if client is None or dispute is None:
             return
-        put_down = self._services.review.set_down
+        put_down = review_services(self._services).set_down
 
         def go_on(all_saved: bool) -> None:
             if all_saved:
@@ -344,7 +346,7 @@ class Judging(WindowPart):
         """Accept a case whose readings agree."""
         client = self.client
         if client is not None:
-            accept_case = self._services.review.accept_case
+            accept_case = review_services(self._services).accept_case
             self._step_case(tr("Accepting this case"), lambda: accept_case(client, case))
 
     def reopen(self, case: str, reason: str) -> None:
@@ -355,7 +357,7 @@ class Judging(WindowPart):
         if not reason.strip():
             self._notifier.hint(NO_REASON)
             return
-        reopen_case = self._services.review.reopen_case
+        reopen_case = review_services(self._services).reopen_case
         self._view.why_again.clear()
         self._step_case(tr("Reopening this case"), lambda: reopen_case(client, case, reason))
 

@@ -21,6 +21,7 @@ from napari_mamamia.features.review.services.client import StudyClient
 from napari_mamamia.features.review.services.client_records import StudyTask
 from napari_mamamia.features.review.services.judging import ShownReading
 from napari_mamamia.features.review.widgets.reading_view import ReadingView
+from napari_mamamia.features.review.widgets.services import review_services
 from napari_mamamia.features.review.widgets.study_case import ActiveClock, StudyCase, StudyPlace
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.session import SessionMask
@@ -181,7 +182,7 @@ class Reading(WindowPart):
         client, taken = self.client, self.taken
         if client is None or taken is None or not self._case.is_at(taken.case_id, _place_of(taken)):
             return
-        load_first_snapshot = self._services.review.load_first_snapshot
+        load_first_snapshot = review_services(self._services).load_first_snapshot
         find_centre, fill_mask = self._services.centre_of_largest_part, self._services.uint8_mask
 
         def look() -> tuple[ShownReading | None, _Shown | None]:
@@ -286,7 +287,7 @@ class Reading(WindowPart):
             return
         doing = tr("Submitting {case_id}", case_id=taken.case_id)
         case, drawn = self._session.case, self._session.mask(Role.REFINED)
-        fill_hidden, form = self._services.review.fill_hidden, client.form
+        fill_hidden, form = self._services.findings.fill_hidden, client.form
         row = self._session.record
 
         def hand_in() -> Callable[[], object]:
@@ -393,7 +394,7 @@ class Reading(WindowPart):
         self._measure.stop()
         n_steps = self._n_steps
         with_numbers = not taken.blinding.hides(Hidden.NUMBERS)
-        measure_lesions = self._services.review.measure_lesions
+        measure_lesions = self._services.findings.measure_lesions
         before, record = self._form.current.anchors, self._session.record
 
         def take(facts: CaseFacts) -> None:

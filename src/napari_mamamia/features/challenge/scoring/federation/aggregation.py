@@ -1,8 +1,8 @@
-"""Rules by which a server mixes what clients trained: w' = sum of p_k w_k, the p_k add to 1.
+"""Aggregation rules of a federated server: w' = sum of p_k w_k, with weights p_k that sum to 1.
 
-Each function of `shares` gives one term p; terms are mixed with `mix_shares`, tensors with
-`mix_tensors`. Where a term is undefined (a distance of 0, no loss that falls) its docstring says
-what counts instead; nothing divides by 0.
+Each function ``*_shares`` returns the clients' weights by one rule. `mix_shares` averages weights,
+and `mix_tensors` averages tensors. The docstrings state the result where a formula is undefined,
+for example at a distance of 0.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Shares: TypeAlias = NDArray[np.float64]
-"""What each client weighs, (k,); the sum is 1."""
+"""Weight of each client, (k,); the sum is 1."""
 
 Tensors: TypeAlias = Mapping[str, NDArray[np.float64]]
-"""A model's tensors by name, as a saved state has them."""
+"""A model's tensors by name, as in a saved state."""
 
 _CUT_PERCENT: Final = 80.0
 _MOMENTUM: Final = 0.9
@@ -25,7 +25,7 @@ _NO_SPEED: Final[Tensors] = MappingProxyType({})
 
 
 def case_shares(n_cases: Sequence[float]) -> Shares:
-    """Return N_k / N: federated averaging (FedAvg).
+    """Return each client's share of the cases, N_k / N (federated averaging, FedAvg).
 
     Examples
     --------
@@ -36,12 +36,12 @@ def case_shares(n_cases: Sequence[float]) -> Shares:
 
 
 def scale_shares(values: NDArray[np.float64]) -> Shares:
-    """Return values over their sum; equal shares where all are 0.
+    """Divide values by their sum; return equal weights if all values are 0.
 
     Raises
     ------
     ValueError
-        If there is none, or one is negative or not finite.
+        If there is no value, or a value is negative or not finite.
     """
     values = np.asarray(values, dtype=np.float64)
     if not values.size or not np.isfinite(values).all() or (values < 0).any():
@@ -51,14 +51,14 @@ def scale_shares(values: NDArray[np.float64]) -> Shares:
 
 
 def loss_shares(n_cases: Sequence[float], losses: Sequence[float]) -> Shares:
-    """Return cases times the loss after local training, scaled (FLSTAR)."""
+    """Return weights proportional to cases times the loss after local training (FLSTAR)."""
     return scale_shares(case_shares(n_cases) * np.asarray(losses, dtype=np.float64))
 
 
 def ratio_shares(before: Sequence[float], after: Sequence[float]) -> Shares:
-    """Return losses after over before local training, scaled (gauravsingh; its loss is -DSC).
+    """Return weights by the ratio of losses after and before local training (gauravsingh, -DSC).
 
-    A loss of 0 before makes the ratio undefined: it is refused.
+    A loss of 0 before training is refused, because the ratio is undefined.
     """
     if not np.all(np.asarray(before)):
         raise ValueError("expected a loss that is not 0 before training, got 0")
@@ -66,16 +66,16 @@ def ratio_shares(before: Sequence[float], after: Sequence[float]) -> Shares:
 
 
 def distance_shares(values: NDArray[np.float64]) -> Shares:
-    """Return one over the L1 distance of each client's values (k, ...) to their plain mean, scaled.
+    """Return weights by the inverse L1 distance of each client's values (k, ...) to their mean.
 
-    A client at distance 0 gets all the weight, several such share it.
+    A client at distance 0 gets all the weight; several such clients share it equally.
     """
     flat = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
     return _invert_distances(np.abs(flat - flat.mean(axis=0)).sum(axis=1))
 
 
 def element_shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the same for each element by itself, (k, ...) as the values (RoFL)."""
+    """Return weights by inverse distance for each element separately, (k, ...) (RoFL)."""
     values = np.asarray(values, dtype=np.float64)
     distances = np.abs(values - values.mean(axis=0)).reshape(len(values), -1)
     columns = [_invert_distances(column) for column in distances.T]
@@ -85,9 +85,9 @@ def element_shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def sanctuary_shares(
     n_cases: Sequence[float], values: NDArray[np.float64], dsc: Sequence[float]
 ) -> Shares:
-    """Return cases x 1 / L1 distance x 1 / local DSC of one tensor, scaled (Sanctuary).
+    """Return weights by cases x 1 / L1 distance x 1 / local DSC of a tensor (Sanctuary).
 
-    Clients at distance 0 share all the weight by their other two terms. A DSC of 0 is refused.
+    Clients at distance 0 share all the weight by the other two factors. A DSC of 0 is refused.
     """
     quality = np.asarray(dsc, dtype=np.float64)
     if not (quality > 0).all():
@@ -100,11 +100,12 @@ def pid_shares(
     losses: NDArray[np.float64],
     weights: tuple[float, float, float],
 ) -> Shares:
-    """Return a P + b D + c I of losses (rounds, clients), the newest last (FedPIDAvg, rigg).
+    """Return the weights a P + b D + c I from losses (rounds, clients) (FedPIDAvg, rigg).
 
-    P are the cases, D how much the loss fell in the last round (a rise counts 0), I the sum of the
-    last five losses. The paper gives no a, b, c; they are scaled to add to 1. Where no loss fell,
-    or there is one round alone, P counts alone.
+    The newest losses are last. P is the number of cases, D the decrease of the loss in the last
+    round (0 for an increase), and I the sum of the last five losses. The paper does not state a, b
+    and c; they are scaled to a sum of 1. If no loss decreased, or there is only one round, only P
+    counts.
     """
     losses = np.asarray(losses, dtype=np.float64)
     plain = case_shares(n_cases)
@@ -116,21 +117,22 @@ def pid_shares(
 
 
 def mix_shares(terms: Sequence[Shares], weights: Sequence[float] | None = None) -> Shares:
-    """Return the mean of terms, weighted where weights are given.
+    """Return the mean of several weightings, optionally with a weight for each.
 
-    HT-TUAS is the mean of cases and 1 / L1, gauravsingh that of cases and the ratio of losses.
+    HT-TUAS is the mean of `case_shares` and `distance_shares`, gauravsingh the mean of
+    `case_shares` and `ratio_shares`.
     """
     mixed = np.average(np.stack(terms), axis=0, weights=weights)
     return scale_shares(mixed)
 
 
 def mix_tensors(clients: Sequence[Tensors], shares: Shares) -> Tensors:
-    """Return the tensors mixed by one share for each client.
+    """Return the average of the clients' tensors with one weight for each client.
 
     Raises
     ------
     ValueError
-        If clients differ in names or shapes, or there is not one share for each.
+        If clients differ in tensor names or shapes, or the number of weights is wrong.
     """
     _require_alike(clients, len(shares))
     return {
@@ -145,9 +147,10 @@ def clip_and_mix(
     previous: Tensors,
     percent: float = _CUT_PERCENT,
 ) -> Tensors:
-    """Return the mix of differences to the previous tensors, each cut at a percentile (FeTS).
+    """Average the clients' updates, each clipped at a percentile, and apply them (FeTS).
 
-    The cut of a tensor is the percentile of all its absolute differences, all clients together.
+    The clipping limit of a tensor is the percentile of all its absolute differences over all
+    clients.
     """
     _require_alike([*clients, previous], len(shares) + 1)
     mixed = {}
@@ -160,10 +163,10 @@ def clip_and_mix(
 
 @dataclass(frozen=True, slots=True)
 class MomentumServer:
-    """A server with momentum (FedAvgM): what it holds between rounds.
+    """The state of a server with momentum between rounds (FedAvgM).
 
-    V' = momentum x V + (w - mix), w' = w - rate x V', for tensors named *weight or *bias; others
-    are mixed plainly, and so is everything in the first round.
+    V' = momentum x V + (w - mix), w' = w - rate x V', for tensors named *weight or *bias. Other
+    tensors, and all tensors in the first round, are only averaged.
     """
 
     momentum: float = _MOMENTUM
@@ -187,7 +190,7 @@ class MomentumServer:
 
 @dataclass(frozen=True, slots=True)
 class AdamServer:
-    """A server that takes the mixed update as a gradient for Adam (RoFL; Reddi et al. 2021).
+    """The state of a server that uses the averaged update as Adam's gradient (RoFL).
 
     Source: S. J. Reddi et al., Adaptive Federated Optimization, ICLR 2021, Algorithm 2.
     """
@@ -214,9 +217,9 @@ class AdamServer:
 
 
 def quick_clients(times_s: Sequence[float], share: float = 0.75) -> tuple[int, ...]:
-    """Return the places of clients within `share` of the mean time (Sanctuary, odd rounds).
+    """Return the indices of clients within `share` of the mean time (Sanctuary, odd rounds).
 
-    Where that is nobody, all stay.
+    If there is no such client, all indices are returned.
     """
     times = np.asarray(times_s, dtype=np.float64)
     quick = np.flatnonzero(times <= share * times.mean())

@@ -1,4 +1,4 @@
-"""The convergence score: the area below the best validation Dice over simulated time."""
+"""Compute the convergence score: the area under the best validation Dice over simulated time."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 WEEK_S: Final = 604_800.0
-"""The horizon: scores of runs of other lengths compare."""
+"""Time horizon in s, which makes scores of runs of different lengths comparable."""
 
 _BEFORE: Final = -1.0
 
 
 class ConvergenceReading(StrEnum):
-    """When a round's best Dice begins to count."""
+    """The time from which a round's best Dice counts."""
 
     REFERENCE_CODE = "reference-code"
-    """From the start of the round: a round validates the model that it received."""
+    """From the start of the round, because a round validates the model that it received."""
     END_OF_ROUND = "end-of-round"
-    """From its end; before the first end nothing counts."""
+    """From the end of the round; nothing counts before the end of the first round."""
 
 
 def convergence_scores(
@@ -28,12 +28,12 @@ def convergence_scores(
     reading: ConvergenceReading = ConvergenceReading.REFERENCE_CODE,
     horizon_s: float = WEEK_S,
 ) -> NDArray[np.float64]:
-    """Return the score after each round that counts; the last one is the run's.
+    """Return the score after each counted round; the last score is that of the run.
 
-    `times_s` are how long the rounds take, `dsc` the validation Dice of each. Under
-    ``reference-code`` the run stops after the first round that ends beyond the horizon, and what
-    goes beyond is taken off at the last best; under ``end-of-round`` what ends beyond it does not
-    count.
+    `times_s` are the durations of the rounds in s, `dsc` their validation Dice. With
+    ``reference-code`` the run stops after the first round that ends beyond the horizon, and the
+    area beyond the horizon is subtracted. With ``end-of-round`` a round that ends beyond the
+    horizon does not count.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def convergence_scores(
             if total > horizon_s:
                 break
             continue
-        # What was best before this round counts until its end.
+        # the best Dice before this round counts until the round's end
         end = min(total + seconds, horizon_s)
         area += counted * (end - total)
         total += seconds

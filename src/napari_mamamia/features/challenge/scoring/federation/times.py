@@ -1,6 +1,6 @@
-"""Simulated time of federated rounds, from the means and spreads of the first real federation.
+"""Simulate the duration of federated rounds, from statistics of the first real federation.
 
-The tables are those of FeTS-AI/Challenge, commit 1c122653: seconds, as mean and SD.
+The tables (mean and SD in s) are those of FeTS-AI/Challenge, commit 1c122653.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ import numpy as np
 
 _SEED: Final = 0xFEEDFACE
 _LEAST_S: Final = 1.0
-"""No step takes less."""
+"""Minimum duration of a step in s."""
 
-# Of one patient: validation (mean, SD), training (mean, SD).
+# for one patient: validation (mean, SD), training (mean, SD)
 _MACHINES: Final = (
     (23.129135113591072, 2.5975116854269507, 6.710741331207654, 0.8726112813698301),
     (12.965544041450777, 0.3476297824941513, 2.7343911917098445, 0.023976155580152165),
@@ -37,7 +37,7 @@ _MACHINES: Final = (
     (13.161603102779575, 0.1975347910041472, 2.6540077569489338, 0.025503099659276184),
     (11.222161868549701, 0.7021223062972527, 1.8025746183640918, 0.06805805332403576),
 )
-# Of one model: download (mean, SD), upload (mean, SD).
+# for one model: download (mean, SD), upload (mean, SD)
 _NETWORKS: Final = (
     (112.42869743589742, 14.456734719659513, 192.28497409326425, 21.537450985376967),
     (117.26870618556701, 12.549951446132013, 194.60103626943004, 24.194406902237056),
@@ -60,7 +60,7 @@ _NETWORKS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """Seconds of a step: mean and SD of a normal distribution."""
+    """The duration of a step in s: mean and SD of a normal distribution."""
 
     mean_s: float
     sd_s: float
@@ -68,7 +68,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class CollaboratorTimes:
-    """How long a collaborator takes: for one patient, and for one transfer of the model."""
+    """The durations of a collaborator for one patient and for one transfer of the model."""
 
     validation: Duration
     training: Duration
@@ -78,7 +78,7 @@ class CollaboratorTimes:
 
 @dataclass(frozen=True, slots=True)
 class Collaborator:
-    """A site of a federation: its patients, and how long it takes."""
+    """A site of a federation: its numbers of patients, and its durations."""
 
     n_validation: int
     n_training: int
@@ -86,11 +86,11 @@ class Collaborator:
 
 
 def assign_times(n_collaborators: int, seed: int = _SEED) -> tuple[CollaboratorTimes, ...]:
-    """Return the times of collaborators in their order: a machine, then a network, drawn for each.
+    """Draw a machine and a network for each collaborator in order; return the durations.
 
-    The same as the challenge's, whose draws are those of numpy's legacy generator.
+    The draws equal those of the challenge, which uses numpy's legacy generator.
     """
-    rng = np.random.RandomState(seed)  # the published numbers are this one's
+    rng = np.random.RandomState(seed)  # the published numbers come from the legacy generator
     drawn = []
     for _ in range(n_collaborators):
         machine = _MACHINES[rng.randint(len(_MACHINES))]
@@ -112,10 +112,10 @@ def simulate_round(
     round_number: int,
     epochs: int = 1,
 ) -> tuple[float, ...]:
-    """Return the seconds of each collaborator in a round; the round lasts as long as the longest.
+    """Return each collaborator's duration of a round in s; the round takes the longest one.
 
-    Every collaborator downloads and validates; one that trains also trains, validates its own model
-    (a second draw) and uploads. Rounds count from 0.
+    Every collaborator downloads and validates. A training collaborator also trains, validates its
+    own model (a second draw) and uploads. Rounds count from 0.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""From sealed files to pairs and rows: every frozen case in its order, submitted or not."""
+"""Read sealed masks, responses and scores for every frozen case in order."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ _UNSCORED: Final = (ScoreStatus.WORKER_LOST, ScoreStatus.TIME_LIMIT)
 
 @dataclass(frozen=True, slots=True)
 class HandedResponses:
-    """A row of each frozen case; or why they are not scored, and each contract violation."""
+    """A response for each frozen case, or why nothing is scored and each contract violation."""
 
     rows: tuple[ResponseRow, ...] = ()
     problem: str = ""
@@ -76,16 +76,16 @@ def pair_masks(
 
 
 def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:
-    """Return the result of `score`, which is called again if a case has no answer.
+    """Call `score`, and once again if a case has no result.
 
-    A mask that cannot be decoded is the team's fault and gets its status. A mask that the system
-    cannot read at the moment is not.
+    A mask that cannot be decoded is the team's fault and gets that status. A mask that the system
+    cannot read at the moment is not the team's fault.
 
     Raises
     ------
     FormatError
-        If the system refuses to read a file: the case would be scored as the worst although the
-        submission is not at fault.
+        If the system refuses to read a file, since the case would be scored as the worst although
+        the submission is not at fault.
     CaseError
         If the process that scores a case ends without an answer or exceeds its time, which may also
         depend on memory, other load and the cluster.
@@ -109,7 +109,7 @@ def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:
 
 
 def read_responses(opened: OpenChallenge, table: Path) -> HandedResponses:
-    """Return the responses of a table, if it has exactly one of every frozen case.
+    """Return the responses of a table if it has exactly one row for every frozen case.
 
     Otherwise nothing is scored: under any rule for missing responses, a team could gain by leaving
     out cases of some groups.
@@ -155,7 +155,7 @@ def response_cells(rows: Sequence[ResponseRow]) -> list[tuple[str, str, str | fl
 
 
 def read_given_scores(opened: OpenChallenge, table: Path) -> tuple[CaseScore, ...]:
-    """Return the scores of a table, one for each frozen case; a case without a row is missing.
+    """Return the scores of a table for all frozen cases; a case without a row is missing.
 
     Parameters
     ----------

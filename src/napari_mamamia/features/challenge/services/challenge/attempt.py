@@ -1,7 +1,7 @@
-"""Score one sealed submission, or refuse it with every violation of the contract.
+"""Score a sealed submission, or refuse it and list every violation of the contract.
 
-A team receives a table of problems and the end of its program's log. They never reveal the cases:
-ids are replaced by numbers, and text that looks like a secret is removed.
+A team receives a table of problems and the last lines of its program's log. Neither reveals the
+cases: ids are replaced by numbers, and text that looks like a secret is removed.
 """
 
 import re
@@ -84,7 +84,7 @@ word with digits.
 
 
 def tail_of_log(text: str, case_ids: Iterable[str], n_lines: int) -> str:
-    r"""Return the last lines of a log without ids of cases and secrets.
+    r"""Return the last lines of a log, with case ids and secrets removed.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ def tail_of_log(text: str, case_ids: Iterable[str], n_lines: int) -> str:
     ids = sorted(filter(None, case_ids), key=len, reverse=True)
     case = re.compile("|".join(map(re.escape, ids)), re.IGNORECASE) if ids else None
     tail = []
-    # The whole log is searched first, so that a key of several lines is removed from the last
-    # lines too.
+    # The whole log is searched first, so that a key of several lines is also removed from the last
+    # lines.
     for line in _without_key_blocks(lines)[-n_lines:] if n_lines else ():
         clean = line if case is None else case.sub("[case]", line)
         for secret in _SECRETS:
@@ -130,7 +130,7 @@ def write_letter(
     log
         The program's log, "" for other submissions.
     breaches
-        Cases that violate the contract, with reasons.
+        The cases that violate the contract, with reasons.
     case_ids
         All cases, whose ids are replaced.
     n_lines
@@ -183,7 +183,7 @@ class ProgramSettings:
     program: SubmissionSettings = field(default_factory=SubmissionSettings)
     place: Place | None = None
     is_express: bool = False
-    """Whether to run only the express lane: its cases are checked for the contract, not scored."""
+    """Whether to run only the express lane, whose cases are checked but not scored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ def evaluate(
 
 
 def _find_refusal(opened: OpenChallenge, contents: Contents) -> str:
-    """Return why nothing of a submission can be scored in this challenge, "" otherwise."""
+    """Return why a submission cannot be scored in this challenge, "" if it can."""
     challenge, kind = opened.challenge, contents.kind
     task = challenge.task
     if kind is SubmissionKind.NOTHING:
@@ -329,7 +329,7 @@ def _say_express(n_broken: int, n_cases: int) -> str:
 
 
 def _read_logs(folder: Path, case_ids: Iterable[str]) -> str:
-    """Return the ends of the logs of some cases, one after the other."""
+    """Return the last lines of the logs of some cases, one after the other."""
     texts = []
     for path in [folder / f"{case_id}.txt" for case_id in case_ids] + [folder / "all_cases.txt"]:
         if path.is_file() and not path.is_symlink():
@@ -409,7 +409,7 @@ def _find_copies(opened: OpenChallenge, manifest: Manifest) -> list[str]:
 def _score_responses(
     opened: OpenChallenge, folder: Path, table: Path
 ) -> tuple[str, tuple[CaseFailure, ...]]:
-    """Score complete responses; return the reason for a refusal, and each contract violation."""
+    """Score complete responses; return the reason for a refusal, and contract violations."""
     answer = read_responses(opened, table)
     if answer.problem:
         return answer.problem, answer.failures
@@ -428,7 +428,7 @@ def _score_responses(
 
 
 def _evaluate_given(opened: OpenChallenge, folder: Path, table: Path) -> Evaluation:
-    """Record scores as the team submitted them; a case without a score is missing."""
+    """Record the scores that the team submitted; a case without a score is missing."""
     rules = score_settings(opened)
     try:
         rows = read_given_scores(opened, table)

@@ -1,4 +1,4 @@
-"""Create a challenge: freeze its cases, their hashes and all settings of its numbers."""
+"""Create a challenge: freeze its cases with hashes, and all settings of the scores."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,21 +53,21 @@ class ChallengeSettings:
     Parameters
     ----------
     name
-        Its title; "" takes the folder's name.
+        Title of the challenge; "" takes the folder's name.
     task
         What teams submit.
     reference
-        Folder of the reference masks; None takes those of `images`.
+        Folder of the reference masks; None takes the references in `images`.
     images
         The data set that programs are run on; None if only masks and tables are submitted.
     clinical, columns
-        The clinical table, and its columns as set by the user.
+        The clinical table, and the user's choice of its columns.
     case_ids
         The frozen list; () for every case that has a reference (for responses alone, every case of
         the table that has a response).
     profile, rule
-        The definitions of every number, and the rule for unusable cases (None: that of the
-        profile).
+        The profile that defines every number, and the rule for unusable cases (None: the profile's
+        rule).
     seed, n_resamples
         Seed and number of resamples of every bootstrap.
     express
@@ -96,7 +96,7 @@ class ChallengeSettings:
 
 @dataclass(frozen=True, slots=True)
 class BegunChallenge:
-    """A new challenge, and the warnings about it."""
+    """A new challenge, and the warnings about its data."""
 
     opened: OpenChallenge
     notes: tuple[str, ...]
@@ -197,7 +197,7 @@ def _require_enough(settings: ChallengeSettings) -> None:
 def _find_references(
     settings: ChallengeSettings, data_set: DataSet | None
 ) -> dict[str, tuple[str, Path]]:
-    """Return id and mask by `case_key`."""
+    """Return the id and the mask of each reference, by `case_key`."""
     masks: dict[str, Path] = {}
     if settings.reference is not None:
         masks = dict(find_masks(settings.reference))
@@ -271,7 +271,7 @@ def _measure_references(
 def _choose_express(
     settings: ChallengeSettings, case_ids: tuple[str, ...], volumes: dict[str, float]
 ) -> tuple[str, ...]:
-    """Return the cases of the express lane, the hard one, a small tumour, first."""
+    """Return the cases of the express lane, the hard case (a small tumour) first."""
     if settings.express:
         spelled = {case_key(case_id): case_id for case_id in case_ids}
         missing = [
@@ -296,7 +296,7 @@ def _choose_express(
 def _copy_clinical(
     folder: Path, settings: ChallengeSettings
 ) -> tuple[FrozenFile | None, FrozenFile | None]:
-    """Copy the clinical table and the file of its columns, after reading both."""
+    """Copy the clinical table and its column file, after reading both."""
     if settings.clinical is None:
         return None, None
     source = settings.clinical

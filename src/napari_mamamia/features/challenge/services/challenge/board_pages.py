@@ -61,7 +61,7 @@ _OF_LADDER: Final = (
 
 
 def challenge_pages(ranking: ChallengeRanking) -> dict[str, Page]:
-    """Return the leaderboard's page and each team's, by name below the leaderboard's folder."""
+    """Return the pages of the leaderboard and the teams, by relative file name."""
     board = ranking.board
     teams = dict.fromkeys(row.team for board in board.boards for row in board.rows)
     links = link_pages(tuple(teams))
@@ -115,7 +115,7 @@ def _make_leaderboard(
 
 
 def answer_board(ranking: ChallengeRanking) -> tuple[Answer, ...]:
-    """Return who leads each task, how certain that is, and what would change it."""
+    """Describe the leader of each task, the certainty of the lead, and what would change it."""
     answers = list(_answer_masks(ranking))
     responses = ranking.responses
     if responses is not None and responses.ranking is not None:
@@ -131,7 +131,7 @@ def _shorten_notes(notes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _answer_masks(ranking: ChallengeRanking) -> Iterator[Answer]:
-    """Yield the answers of a ranking of masks, with the effect of another weight of fairness."""
+    """Yield the sentences on a ranking of masks, with the effect of the fairness weight."""
     if ranking.summary is None:
         return
     weight = rules_of(ranking.board.profile).weight_of_fairness
@@ -297,7 +297,7 @@ def _describe_team(ranking: ChallengeRanking, team: str) -> TeamDetails:
 
 
 def _explain_cases(model: ModelScores, counted: CountedCases) -> dict[str, str]:
-    """Return, by case, why it has no usable prediction and which score it gets."""
+    """Explain by case why there is no usable prediction and which score the case gets."""
     reasons = {row.case_id: row.reason for row in model.rows}
     notes = {}
     for case in counted.unusable:

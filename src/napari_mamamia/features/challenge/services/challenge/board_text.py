@@ -9,7 +9,7 @@ _PLACES: Final = re.compile(r"(?:\S*/)?(?:results/\S[^/]*/[0-9a-f]+/sealed|submi
 
 
 def describe_row(row: BoardRow) -> str:
-    """Return a team's n and attempts as text: "n 60, 38 unusable; 7th attempt"."""
+    """Return a team's number of cases and attempts, as in "n 60, 38 unusable; 7th attempt"."""
     n = f"n {row.n}" + (f", {row.n_unusable} unusable" if row.n_unusable else "")
     attempt = say_attempt(row)
     origin = "; scores as given" if row.is_as_given else ""
@@ -31,7 +31,7 @@ def say_guarded(row: BoardRow) -> str:
 
 
 def say_attempt(row: BoardRow) -> str:
-    """Return the displayed attempt, such as "7th attempt", and the total if more follow."""
+    """Return the displayed attempt, such as "7th attempt", and the total if others follow."""
     if not row.attempt:
         return "no attempt"
     attempt = f"{ordinal(row.attempt)} attempt"
@@ -39,7 +39,7 @@ def say_attempt(row: BoardRow) -> str:
 
 
 def hide_places(text: str) -> str:
-    """Return a reason without the paths of the organiser's computer.
+    """Remove the paths of the organiser's computer from a reason.
 
     Examples
     --------

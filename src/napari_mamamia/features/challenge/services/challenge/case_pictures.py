@@ -1,4 +1,4 @@
-"""Pictures of a team's worst cases, drawn when its page is written."""
+"""Images of a team's worst cases, drawn when the team's page is written."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_PICTURES: Final = 4
-"""Largest number per team, so that 26 pages are written within a minute and each loads quickly."""
+"""Maximum number of images for each team, to limit the time and size of the pages."""
 OF_PICTURES: Final = (
     "The cases with the lowest Dice among those with comparable masks: the slice where the team's "
     "mask (orange) and the reference (blue) differ most. The scale bar is 10 mm."
@@ -38,10 +38,10 @@ _SEEN: Final = (ScoreStatus.OK, ScoreStatus.PREDICTION_EMPTY)
 def picture_team(
     opened: OpenChallenge, row: BoardRow, scores: Sequence[CaseScore]
 ) -> tuple[ReportFigure, ...]:
-    """Return the pictures of a team's worst cases, lowest Dice first.
+    """Return images of a team's worst cases, lowest Dice first.
 
-    Masks are read only when the pictures are drawn. There are none if the team submitted no masks,
-    or its sealed masks are missing or changed.
+    Masks are read only when the images are drawn. There are no images if the team submitted no
+    masks, or its sealed masks are missing or changed.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def picture_team(
     Raises
     ------
     MamamiaError
-        If the system refuses to read them.
+        If the system refuses to read the masks.
     """
     by_case = {score.case_id: score for score in scores if score.status in _SEEN}
     worst = worst_cases(list(by_case.values()), MOST_PICTURES)
@@ -84,7 +84,7 @@ def picture_team(
 def draw_pair(
     team: str, case_id: str, files: tuple[Path | None, Path | None], settings: ScoreSettings
 ) -> "Figure":
-    """Return the slice in which a team's mask and the reference differ most, with both outlined.
+    """Draw the slice with the largest difference between mask and reference, with both outlines.
 
     If the masks are missing or changed, the figure is empty; `verify` reports them.
 
@@ -100,8 +100,7 @@ def draw_pair(
     Raises
     ------
     MamamiaError
-        If the system refuses to read a file, since a page with an empty picture would look
-        complete.
+        If the system refuses to read a file, since a page with an empty image would look complete.
     """
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""The inputs of a challenge's numbers, compared with the frozen hashes before use."""
+"""Compare the inputs of a challenge with the frozen hashes before use."""
 
 from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.errors import FormatError
@@ -12,14 +12,14 @@ from napari_mamamia.services.score.settings import ScoreSettings
 
 
 def find_changed_inputs(opened: OpenChallenge, *, with_images: bool = False) -> tuple[str, ...]:
-    """Return what differs from the frozen references, clinical table and, if requested, images.
+    """Describe changes of the frozen references, the clinical table and, on request, the images.
 
     Parameters
     ----------
     opened
         The challenge.
     with_images
-        Whether to compare the images too.
+        Whether to also compare the images.
     """
     challenge = opened.challenge
     references = {
@@ -63,7 +63,7 @@ def require_inputs(opened: OpenChallenge, *, with_images: bool = False) -> None:
     opened
         The challenge.
     with_images
-        Whether to compare the images too.
+        Whether to also compare the images.
     """
     changes = find_changed_inputs(opened, with_images=with_images)
     if changes:
@@ -76,7 +76,7 @@ def require_inputs(opened: OpenChallenge, *, with_images: bool = False) -> None:
 
 
 def score_settings(opened: OpenChallenge) -> ScoreSettings:
-    """Return the settings that every submission of the challenge is scored with."""
+    """Return the scoring settings of the challenge."""
     challenge = opened.challenge
     return ScoreSettings(
         profile=profile_named(challenge.profile),

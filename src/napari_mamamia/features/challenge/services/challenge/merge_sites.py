@@ -1,4 +1,4 @@
-"""Merge the files of sites into one table, or refuse files that do not fit together."""
+"""Merge the files of sites into one table, or refuse incompatible files."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -41,7 +41,7 @@ _COMPARED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MergedModel:
-    """A model over the sites: its sites, worst site, spread of site means, and pooled values."""
+    """A model's results over the sites: its sites, worst site, spread of means, pooled values."""
 
     name: str
     digest: str
@@ -54,7 +54,7 @@ class MergedModel:
 
 @dataclass(frozen=True, slots=True)
 class SiteRank:
-    """A model's mean rank over the sites that ran all models, and its final rank by that."""
+    """A model's mean rank over the sites that ran all models, and the resulting final rank."""
 
     name: str
     mean_rank: float
@@ -65,10 +65,10 @@ class SiteRank:
 class MergedSites:
     """The merged files of sites.
 
-    `heat_map` has one row per site: site, n, then the mean of each model and metric (nan: not run
-    there). `subset` are sites that ran only some models; they do not count in `ranking`, which
-    follows the rule ``fets-2022`` (ranks of each site and metric, averaged, ranked). `left_out`
-    holds the ranking without each site.
+    `heat_map` has one row per site: site, n, then the mean of each model and metric (NaN if the
+    model was not run). `subset` lists sites that ran only some models and do not count in
+    `ranking`. The ranking follows the rule ``fets-2022``: the ranks of each site and metric are
+    averaged and ranked. `left_out` holds the ranking without each site.
     """
 
     sites: tuple[str, ...]
@@ -98,7 +98,8 @@ def merge_sites(
     Raises
     ------
     CaseError
-        If two files are of one site, or differ in definitions, rule, metrics or a model's digest.
+        If two files are from the same site, or differ in definitions, rule, metrics or a model's
+        digest.
     FormatError
         If a file cannot be read.
     SaveConflictError
@@ -161,7 +162,7 @@ def _require_one_model(files: Sequence[SiteFile]) -> None:
 
 
 def _require_own_cases(files: Sequence[SiteFile]) -> None:
-    """Raise `CaseError` if two sites share a case code: each site has its own key."""
+    """Raise `CaseError` if two sites share a case code, although each site has its own key."""
     codes: dict[str, str] = {}
     for file in files:
         for code in {row.code for row in file.rows}:
@@ -265,10 +266,10 @@ def join_sites(files: Sequence[SiteFile]) -> MergedSites:
 
 
 def _list_doubles(files: Sequence[SiteFile]) -> list[str]:
-    """Return messages about sites that seem to have evaluated the same cases.
+    """Return warnings about sites that seem to have evaluated the same cases.
 
-    Codes reveal this only if two sites share a key. With different keys, the same case still has
-    the same values of every model to the last digit; values at an end of the range are ignored.
+    Equal codes occur only if two sites share a key. With different keys, the same case still has
+    identical values for every model. Values at an end of the range are ignored.
     """
     notes = []
     for first, second in combinations(files, 2):
@@ -292,7 +293,7 @@ def _list_doubles(files: Sequence[SiteFile]) -> list[str]:
 
 
 def _count_values(file: SiteFile, digests: Collection[str]) -> Counter[tuple[object, ...]]:
-    """Return how often each set of values occurs, without values at the ends of the range."""
+    """Count each set of values, without values at the ends of the range."""
     of_models = {model.name: model.digest for model in file.models if model.digest in digests}
     cases: dict[str, list[tuple[str, tuple[float, ...]]]] = {}
     for row in file.rows:

@@ -1,4 +1,4 @@
-"""The responses (pCR) of a challenge: each team's scores, and the ranking of the teams."""
+"""Score and rank the teams by their responses (pCR)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ RESPONSE_RANKS: Final = "rank_responses.json"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedResponses:
-    """The board of responses, each team's numbers, and the stability of the ranking."""
+    """The leaderboard of responses, each team's scores, and the stability of the ranking."""
 
     board: Board
     results: tuple[tuple[str, ResponseResult], ...]
@@ -115,7 +115,7 @@ def _score_team(opened: OpenChallenge, attempt: Attempt, cohort: Cohort) -> Resp
 
 
 def _make_row(attempt: Attempt, result: ResponseResult, ledger: Ledger) -> BoardRow:
-    """Return a team's row; constant predictions have no rank, whatever their score."""
+    """Return a team's row; constant predictions have no rank."""
     numbers = result.cohort
     return BoardRow(
         attempt.team,
@@ -136,7 +136,7 @@ def _make_row(attempt: Attempt, result: ResponseResult, ledger: Ledger) -> Board
 
 
 def find_number(value: float) -> float | None:
-    """Return a number for a leaderboard: None where it is undefined."""
+    """Return a number for the leaderboard, None if it is undefined."""
     return None if isnan(value) else float(value)
 
 
@@ -173,5 +173,5 @@ def responses_content(ranking: ResponseRanking) -> dict[str, Any]:
 
 
 def write_responses(ranking: ResponseRanking, out: Path, *, overwrite: bool = False) -> None:
-    """Write ``rank_responses.json``; errors as `write_json`."""
+    """Write ``rank_responses.json``; errors as in `write_json`."""
     write_json(responses_content(ranking), out / RESPONSE_RANKS, overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""Rank the attempts of a challenge's ledger: from sealed scores to ranks and their stability.
+"""Rank the attempts in a challenge's ledger by their sealed scores.
 
 A team is represented by its last scored attempt; with the ladder, by the last one that was clearly
 better than its predecessor.
@@ -71,7 +71,7 @@ NOT_FOR_TASK: Final = "no submission for this task"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entry:
-    """The displayed attempt of a team; `shown` is its score on the ladder, nan without one."""
+    """The displayed attempt of a team; `shown` is its score on the ladder, NaN without a score."""
 
     attempt: Attempt
     n_attempts: int
@@ -83,8 +83,8 @@ class _Entry:
 class ChallengeRanking:
     """The leaderboard, the ranking of masks by every method, and the ranking of responses.
 
-    A field is None where it does not apply. `models` are the scores of masks by team, `groupings`
-    divide the ranked cases, `ledger` has the attempts, `pictures` are of each team's worst cases.
+    A field that does not apply is None. `models` holds the mask scores by team, `groupings` divide
+    the ranked cases, `ledger` has the attempts, and `pictures` show each team's worst cases.
     """
 
     board: Leaderboard
@@ -100,7 +100,7 @@ class ChallengeRanking:
 
 
 def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeRanking:
-    """Return the leaderboard of the ledger's attempts; nothing is written.
+    """Compute the leaderboard of the ledger's attempts; nothing is written.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def _read_model(opened: OpenChallenge, attempt: Attempt, cohort: Cohort | None) 
 def _draw_scores(
     opened: OpenChallenge, model: ModelScores, cohort: Cohort | None
 ) -> NDArray[np.float64]:
-    """Return a model's score in each resample of the challenge's seed."""
+    """Return a model's score in each resample drawn with the challenge's seed."""
     cases = count_model(model).case_ids
     composite = make_composite([model], cases, cohort)
     n, seed = max(1, opened.challenge.n_resamples), opened.challenge.seed
@@ -237,7 +237,7 @@ def _draw_scores(
 def _rank_masks(
     opened: OpenChallenge, ledger: Ledger, entries: Sequence[_Entry], cohort: Cohort | None
 ) -> tuple[Board, ReadInputs]:
-    """Return the board, and the performance of each case for the ranking methods."""
+    """Return the leaderboard of masks, and each case's performance for the ranking methods."""
     able = [entry for entry in entries if not count_model(entry.model).rejected]
     by_performance = cohort is None
     scores = np.array([_score_entry(entry, by_performance=by_performance) for entry in entries])
@@ -275,10 +275,10 @@ def _score_entry(entry: _Entry, *, by_performance: bool) -> float:
 
 
 def _case_values(counted: CountedCases, cases: Sequence[str]) -> NDArray[np.float64]:
-    """Return the performance of each case: (Dice + 1 - NormHD) / 2, the worst for free values.
+    """Return each case's performance, (Dice + 1 - NormHD) / 2; assigned values count as worst.
 
-    Without any distance it is Dice. A case that does not count because both masks are empty has
-    performance 1.
+    If no distance was computed, the performance is Dice. A case that does not count because both
+    masks are empty has performance 1.
     """
     dsc = np.where(counted.free_dsc, 0.0, counted.dsc)
     if np.isnan(counted.norm_hd).all():
@@ -292,7 +292,7 @@ def _case_values(counted: CountedCases, cases: Sequence[str]) -> NDArray[np.floa
 
 
 def _find_given(counted: CountedCases, cases: Sequence[str]) -> NDArray[np.bool_]:
-    """Return for which cases the performance comes from the team's mask (no free value)."""
+    """Return whether each case's performance comes from the team's mask, not from a rule."""
     free = counted.free_dsc | counted.free_norm_hd
     by_id = dict(zip(counted.case_ids, free.tolist(), strict=True))
     return np.array([not by_id.get(case_id, False) for case_id in cases])
@@ -337,7 +337,7 @@ def _sort_rows(rows: Sequence[BoardRow]) -> list[BoardRow]:
 
 
 def _find_twins(entries: Sequence[_Entry]) -> list[str]:
-    """Return a note for each pair of teams that have the same masks for some cases.
+    """Return a note for each pair of teams with identical masks for some cases.
 
     Two masks with the same Dice, distance and volume to the last digit are taken for the same mask,
     unless their scores are perfect or the worst possible.

@@ -1,7 +1,7 @@
-"""Process submissions, one team at a time: seal, record in the ledger, score.
+"""Seal, record and score submissions, one team at a time.
 
-Several organisers may run a challenge at the same time: each team is processed by one of them, and
-the others find it done. An interrupted run continues with the attempt that it had begun.
+Several organisers may run a challenge at the same time; each team is processed by only one of them.
+An interrupted run continues with the unfinished attempt.
 """
 
 import logging
@@ -89,11 +89,11 @@ class TeamOutcome:
     number
         Number of the attempt, 0 if it does not count.
     outcome, reason
-        The outcome, and the reason for it.
+        The outcome and its reason.
     breaches, notes
         Cases that violate the contract, and further messages.
     is_new
-        Whether it was scored in this run; an unchanged submission is not scored again.
+        Whether the submission was scored in this run; an unchanged submission is not scored again.
     folder
         Folder of its results; None if there are none.
     """
@@ -110,7 +110,7 @@ class TeamOutcome:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether it was scored and every case satisfies the contract."""
+        """Return whether the submission was scored and every case satisfies the contract."""
         return self.outcome is AttemptOutcome.SCORED and not self.breaches
 
 
@@ -124,7 +124,7 @@ class ChallengeRun:
 
     @property
     def all_ok(self) -> bool:
-        """Return whether everything requested was scored without a problem."""
+        """Return whether all requested submissions were scored without a problem."""
         return not self.problems and all(team.is_whole for team in self.teams)
 
 
@@ -182,7 +182,7 @@ def run_challenge(
 def _take_turn(
     opened: OpenChallenge, handed: HandedIn, writer: LedgerWriter, settings: ProgramSettings
 ) -> TeamOutcome:
-    """Process one team's submission while no other process does."""
+    """Process a team's submission under a lock against other processes."""
     folder = opened.folder / RESULTS / handed.team
     folder.mkdir(parents=True, exist_ok=True)
     with wait_for_turn(folder):
@@ -217,7 +217,7 @@ def _take_submission(
 
 
 def _is_over(last: Attempt, settings: ProgramSettings) -> bool:
-    """Return whether the same submission needs no further evaluation."""
+    """Return whether an identical submission was already evaluated."""
     if settings.is_express:
         return last.outcome is AttemptOutcome.REFUSED
     return last.outcome in _OVER
@@ -234,7 +234,7 @@ def _make_attempt(
 ) -> TeamOutcome:
     """Seal and score; `begun` is an unfinished attempt with the same submission.
 
-    Tables are first read by `child`, a process that may die.
+    Tables are first read in the subprocess `child`, which may crash.
     """
     team, folder = handed.team, opened.results(handed.team, digest)
     try:
@@ -285,7 +285,7 @@ def _explain_error(error: Exception) -> str:
 def _seal_copy(
     opened: OpenChallenge, handed: HandedIn, folder: Path, digest: str, child: Child
 ) -> str:
-    """Copy a submission, unless the copy exists; return its kind.
+    """Copy a submission if the copy does not exist; return the submission's kind.
 
     A submission that needs a package that is not installed is not copied, so that it uses up no
     attempt.
@@ -317,7 +317,7 @@ def _require_readers(kind: SubmissionKind, files: Sequence[FrozenFile]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Inspection:
-    """The content of a submission; or why it cannot be read, and whether the team is at fault."""
+    """The content of a submission, or why it is unreadable and whether the team is at fault."""
 
     contents: Contents | None
     reason: str = ""
@@ -325,7 +325,7 @@ class _Inspection:
 
 
 def _inspect_sealed(sealed: Path, child: Child) -> Contents:
-    """Return the content of a sealed folder; tables are read by `child`, whose memory is limited.
+    """Return the content of a sealed folder; tables are read in `child` with limited memory.
 
     Raises
     ------

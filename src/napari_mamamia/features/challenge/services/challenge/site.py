@@ -1,4 +1,4 @@
-"""Score models on a site's own cases and write one file of numbers for sharing."""
+"""Score models on a site's own cases and write one file of metrics for sharing."""
 
 import hashlib
 import json
@@ -48,25 +48,25 @@ from napari_mamamia.services.score.score import score_pairs
 from napari_mamamia.services.score.settings import ScoreSettings
 
 METRICS: Final = (("dsc", True), ("norm_hd", False))
-"""The metrics that are shared for each case, and whether a larger value is better."""
+"""The shared metrics of each case, and whether a larger value is better."""
 _WORST: Final = MappingProxyType({"dsc": 0.0, "norm_hd": 1.0})
 _UNCOUNTED: Final = (
     *WITHOUT_REFERENCE,
     ScoreStatus.REFERENCE_EMPTY,
     ScoreStatus.BOTH_EMPTY,
 )
-"""Cases without a tumour in the reference: Dice is undefined for them, whatever a model predicts.
+"""Statuses of cases without a tumour in the reference, for which Dice is undefined.
 """
 _HEX: Final = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """The settings of a site: what it evaluates and shares.
+    """The settings of a site's evaluation and its shared file.
 
-    `share` is ``cases`` (metrics of each case under a code of its own) or ``aggregates``; `key` is
-    the file of the site's key, which stays at the site; `digests` are those of models by name, for
-    masks whose own files do not name the model.
+    `share` is ``cases`` (metrics of each case under a code) or ``aggregates``. `key` is the file of
+    the site's key, which stays at the site. `digests` are the digests of models by name, for masks
+    whose provenance does not name the model.
     """
 
     site: str
@@ -77,7 +77,7 @@ class SiteSettings:
 
 @dataclass(frozen=True, slots=True)
 class SiteEvaluation:
-    """The content that may be shared, and the cases (by id) whose reference could not be used."""
+    """The shareable content, and the ids of cases whose reference could not be used."""
 
     file: SiteFile
     left_out: tuple[CaseFailure, ...] = ()
@@ -92,10 +92,10 @@ def evaluate_site(
     *,
     overwrite: bool = False,
 ) -> SiteEvaluation:
-    """Score models on a site's own cases and write the file that may be shared.
+    """Score models on a site's own cases and write the shareable file.
 
-    A case without a usable mask of a model counts as the worst. A case whose reference cannot be
-    read, or exists twice, does not count for any model and is reported.
+    A case without a usable mask of a model gets the worst score. A case whose reference is
+    unreadable or exists twice does not count for any model and is reported.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def evaluate_site(
     out
         The file to write.
     site
-        What is shared.
+        Settings of the site.
     settings
         Definitions of the scores.
     overwrite
@@ -155,7 +155,7 @@ def evaluate_site(
 def _list_left_out(
     cases: Sequence[FoundPairs], scored: Sequence[ModelScores]
 ) -> tuple[CaseFailure, ...]:
-    """Return the cases whose reference exists but cannot be used, each once, by id."""
+    """Return the distinct ids of cases whose reference exists but cannot be used."""
     unreadable = ScoreStatus.REFERENCE_UNREADABLE
     reasons = {
         case_id: reason
@@ -175,7 +175,7 @@ def _with_reference(found: FoundPairs) -> FoundPairs:
 
 
 def _find_digest(model: PredictionFolder, pairs: Pairs, given: Mapping[str, str]) -> str:
-    """Return the digest of the model that made the masks, from their own files or from `given`."""
+    """Return the digest of the model that made the masks, from provenance files or from `given`."""
     from_files = set()
     for _, mask in pairs.values():
         if mask is None or not sidecar_path(mask).is_file():
@@ -267,7 +267,7 @@ def _describe_site(
 def number_models(
     names: Sequence[str], values: Mapping[str, NDArray[np.float64]]
 ) -> list[SiteNumber]:
-    """Return the numbers of models over all cases, from the metrics (m, n) of each.
+    """Return the models' numbers over all cases from the metrics (m, n).
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ def _code_rows(
     values: Mapping[str, NDArray[np.float64]],
     key: bytes,
 ) -> tuple[SiteRow, ...]:
-    """Return the cases under their codes, sorted by code so that the order reveals nothing."""
+    """Return the rows of cases with codes, sorted by code so that the order reveals nothing."""
     rows = [
         SiteRow(
             case_code(row.case_id, key),
@@ -327,7 +327,7 @@ def definitions_digest(profile: Profile) -> str:
 
 
 def _take_value(row: CaseScore, metric: str) -> float:
-    """Return a metric of a case; the worst value if there is no usable prediction."""
+    """Return a metric of a case, or the worst value without a usable prediction."""
     value = float(getattr(row, metric))
     return _WORST[metric] if isnan(value) else value
 
@@ -347,7 +347,7 @@ def _make_number(model: str, metric: str, values: NDArray[np.float64]) -> SiteNu
 def _tell_groups(
     grouping: Grouping, model: ModelScores, ids: Sequence[str]
 ) -> tuple[list[tuple[str, NDArray[np.intp]]], list[str]]:
-    """Return the cases of each group that is shared, and descriptions of the withheld groups."""
+    """Return the cases of each shared group, and descriptions of the withheld groups."""
     scored_ids = model.segmentation.scores.case_ids if model.segmentation else ()
     places = {case_id: index for index, case_id in enumerate(ids)}
     codes = np.full(len(ids), -1, dtype=np.intp)
@@ -372,12 +372,12 @@ def _tell_groups(
 
 
 def read_digests(texts: Sequence[str]) -> dict[str, str]:
-    """Return the digests from texts of the form ``NAME=SHA256``.
+    """Parse digests from texts of the form ``NAME=SHA256``.
 
     Raises
     ------
     FormatError
-        If a text has another form, or a name comes twice.
+        If a text has another form, or a name occurs twice.
     """
     digests: dict[str, str] = {}
     for text in texts:

@@ -1,4 +1,4 @@
-"""Verify a challenge from its inputs: hashes, the ledger's chain, recomputed scores and pages."""
+"""Verify a challenge: hashes, the ledger's chain, recomputed scores and pages."""
 
 import re
 from collections.abc import Iterator
@@ -142,12 +142,12 @@ def _find_line(there: str, here: str) -> str:
 
 _TOLERANCE: Final = 1e-9
 _MEASURED: Final = ("prediction_seconds", "peak_memory_bytes")
-"""Measurements of a run, which differ from run to run."""
+"""Measurements that differ between runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A file or number that changed, and the change."""
+    """A changed file or number, and the change."""
 
     where: str
     text: str
@@ -166,7 +166,7 @@ def verify_challenge(path: Path, *, is_quick: bool = False) -> tuple[Difference,
     Raises
     ------
     FormatError
-        If there is neither at `path`, or the leaderboard's challenge is not at the recorded path.
+        If `path` holds neither, or the leaderboard's challenge is not at the recorded path.
     """
     if not (path / BOARD_FILE).is_file():
         opened = read_challenge(path)
@@ -207,7 +207,7 @@ def _verify_board(
             f"{RESPONSE_RANKS}: {text}"
             for text in _compare_content(read_ranks(folder / RESPONSE_RANKS), content, "")
         ]
-    if not texts:  # Otherwise the pages differ for the same reason.
+    if not texts:  # otherwise the pages differ for the same reason
         texts += find_changed_pages(board, again, folder, is_quick=is_quick)
     return [Difference("leaderboard", text) for text in texts]
 
@@ -233,12 +233,12 @@ def _compare_boards(then: Leaderboard, now: Leaderboard) -> list[str]:
 
 @reads("the ranks of a leaderboard", "make the leaderboard again with `mamamia challenge rank`")
 def read_ranks(path: Path) -> Any:
-    """Return the content of a leaderboard's ``rank.json``, to be compared with recomputed ranks."""
+    """Read a leaderboard's ``rank.json`` for the comparison with recomputed ranks."""
     return read_json(path)
 
 
 def _compare_content(then: Any, now: Any, where: str) -> list[str]:
-    """Return where two JSON values differ by more than rounding; the first three differences."""
+    """Return the first three differences of two JSON values beyond rounding."""
     if isinstance(then, dict) and isinstance(now, dict):
         names = sorted(map(str, then.keys() | now.keys()))
         inner = [_compare_content(then.get(n), now.get(n), f"{where}/{n}") for n in names]
@@ -256,7 +256,7 @@ def _compare_content(then: Any, now: Any, where: str) -> list[str]:
 def verify_folder(
     opened: OpenChallenge, ledger: Ledger, *, is_quick: bool = False
 ) -> tuple[Difference, ...]:
-    """Return everything in a challenge's folder that differs from its frozen and recorded state.
+    """Return the differences between a challenge's folder and its frozen and recorded state.
 
     With `is_quick` only hashes are compared; otherwise every scored case is scored again from the
     sealed copies.
@@ -302,7 +302,7 @@ def _find_unnoted(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]
 
 
 def _find_moved_on(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]:
-    """Yield teams whose submission was changed or removed since it was sealed."""
+    """Yield teams whose submission was changed or removed after the sealing."""
     teams = dict.fromkeys(attempt.team for attempt in ledger.attempts)
     there = {team.team: team.path for team in find_submissions(opened.submissions).teams}
     for team in teams:

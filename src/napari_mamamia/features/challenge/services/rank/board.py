@@ -1,4 +1,4 @@
-"""A ranking read for display: the leader, teams by method, cases by team."""
+"""Read a ranking for display: the leader, teams by method, cases by team."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ from napari_mamamia.scoring.report.certainty import few_cases
 
 _CLEAR: Final = 0.95
 _LIKELY: Final = 0.75
-"""A lead that at least this share of resamples agrees on is called clear or likely."""
+"""Minimum share of resamples that agree on a leader for a likely lead."""
 _LARGE: Final = 10.0
 _OVERALL: Final = "All tables together"
 _MASKS: Final = "segmentation"
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class CaseOrder(StrEnum):
-    """The order of cases; a team's name may be used instead."""
+    """The criterion by which cases are sorted; a team's name is also possible."""
 
     LISTED = "as listed"
     SPREAD = "largest spread first"
@@ -59,12 +59,12 @@ class CaseOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseGrid:
-    """A number for each case and team, (n, m) float64, nan where the team has none.
+    """A value for each case and team, (n, m) float64, NaN if missing.
 
-    `are_ranks`: the file with the values is missing, and these are ranks within the case. `worst`
-    and `spread` (n,) are over the teams that have a number; a case for which some team has no
-    number has nan as its worst, which sorts before any number. `badness` (n, m) runs from the best
-    value of the table (0) to the worst (1).
+    If `are_ranks`, the file of values is missing, and the numbers are ranks within the case.
+    `worst` and `spread` (n,) are over the teams with a value. If a team has no value for a case,
+    the worst is NaN, which sorts before any number. `badness` (n, m) ranges from the best value of
+    the table (0) to the worst (1).
     """
 
     teams: tuple[str, ...]
@@ -86,10 +86,10 @@ class CaseGrid:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoardTable:
-    """One table of a ranking. `n_cases` is None where it is not known.
+    """One table of a ranking; `n_cases` is None if unknown.
 
-    `leads` names the method that is shown first: for a challenge, the one its board ranks by.
-    `grid` is None where there are no cases to show; `why_no_grid` says why.
+    `leads` names the method shown first; for a challenge, this is the leaderboard's method. `grid`
+    is None without cases to show; `why_no_grid` explains why.
     """
 
     title: str
@@ -103,7 +103,7 @@ class BoardTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankBoard:
-    """A ranking: the table of all tables together first, if there are several, and notes."""
+    """A ranking: its tables, the overall table first if there are several, and notes."""
 
     folder: Path
     tables: tuple[BoardTable, ...]
@@ -114,7 +114,7 @@ class RankBoard:
 def open_board(path: Path) -> RankBoard:
     """Read the ranking in a folder (or its ``rank.json``).
 
-    Files other than ``rank.json`` may be damaged or missing; a note says so.
+    Other files may be damaged or missing, which is reported in a note.
 
     Raises
     ------
@@ -151,10 +151,10 @@ def open_board(path: Path) -> RankBoard:
 
 
 def _lead_with_challenge(table: BoardTable, official: Leaderboard, notes: list[str]) -> BoardTable:
-    """Return the table led by the method that the challenge's board ranks masks by.
+    """Return the table with the challenge leaderboard's method for masks first.
 
-    That is a method of its own if none of the table's methods gives these ranks: the ladder's
-    scores.
+    If no method of the table gives the leaderboard's ranks (with the ladder), they are added as a
+    method.
     """
     board = next((board for board in official.boards if board.task == _MASKS), None)
     if board is None:
@@ -189,7 +189,7 @@ def _as_number(value: float | None) -> float:
 
 
 def list_ranked(table: BoardTable, method: int) -> tuple[RankedAlgorithm, ...]:
-    """Return the teams by one method, best first; those without a rank come last.
+    """Return the teams by one method, best first; teams without a rank come last.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def list_ranked(table: BoardTable, method: int) -> tuple[RankedAlgorithm, ...]:
 
 
 def say_lead(table: BoardTable, method: int) -> str:
-    """Return a sentence on who leads by a method and how certain the lead is.
+    """Return a sentence on the leader by a method and the certainty of the lead.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ _K = TypeVar("_K", bound=_Keyed)
 
 
 def _read_beside(read: Callable[[Path], T], path: Path, nothing: T, notes: list[str]) -> T:
-    """Return what a file beside ``rank.json`` holds; `nothing` and a note if it cannot be read."""
+    """Read a file beside ``rank.json``; return `nothing` and a note if it is unreadable."""
     if not path.is_file():
         return nothing
     try:
@@ -359,7 +359,7 @@ def _read_share(share: float) -> float:
 
 
 def _format_percent(share: float) -> str:
-    """Return a share in percent that is rounded to 0 or 100 only if it is exactly that.
+    """Format a share in percent; only exact values appear as 0 % or 100 %.
 
     Examples
     --------

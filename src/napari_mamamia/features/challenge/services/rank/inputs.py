@@ -1,4 +1,4 @@
-"""Read the inputs of a ranking: one table per algorithm or one of all, and resamples."""
+"""Read the inputs of a ranking: one table per algorithm or one for all, and resamples."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -38,11 +38,11 @@ from napari_mamamia.scoring.ranking.table import RankingTable, is_larger_better
 from napari_mamamia.services.score.clinical_table import matched, read_table
 
 _UNUSABLE = frozenset(status.value for status in ScoreStatus if is_unusable(status))
-"""Values of the column ``status`` for a case without a usable answer, which a rule filled."""
+"""Values of the column ``status`` for a case whose score was filled by a rule."""
 _SCORED = ("dsc", "norm_hd")
 """The two columns of the challenge's composite score."""
 _OTHER_UNIT: Final = 20
-"""Medians that differ by more than this factor may have different units. Our own limit."""
+"""Ratio of medians that suggests different units. Our own limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +55,19 @@ class AlgorithmTable:
 
 @dataclass(frozen=True, slots=True)
 class RankInputs:
-    """The inputs of a ranking: either `algorithms`, a table for each, or `table`, one of all.
+    """The inputs of a ranking: either one table for each algorithm, or one table for all.
 
     Parameters
     ----------
     algorithms, table
-        A table for each algorithm, or one table of all.
+        A table for each algorithm, or one table for all algorithms.
     metrics
         Columns of the algorithms' tables to rank by (default: dsc, value, score or the only one).
     larger_is_better
-        None: decided by the metric's name, otherwise larger is better; with several metrics the
-        setting applies to those whose name does not decide.
+        Direction of the metric. With None the metric's name decides, by default larger is better.
+        With several metrics, the setting applies to metrics whose name does not decide.
     clinical, profile
-        With algorithms' tables of dsc and norm_hd, the clinical table gives the challenge's
+        With tables of dsc and norm_hd for each algorithm, the clinical table allows the challenge's
         composite score under the profile.
     """
 
@@ -95,7 +95,7 @@ class RankInputs:
 
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """Return name and value of each input, for ``run.json``."""
+        """Return the name and value of each input, for ``run.json``."""
         names = ", ".join(
             f"{algorithm.name}={algorithm.path.name}" for algorithm in self.algorithms
         )
@@ -112,9 +112,9 @@ class RankInputs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadInputs:
-    """The tables read: `keys` are the columns that separate tables, `notes` are warnings.
+    """The tables that were read; `keys` are the splitting columns, `notes` are warnings.
 
-    `group` assigns cases to the clinical table's groups; None without one.
+    `group` assigns cases to the clinical table's groups; None without a clinical table.
     """
 
     tables: tuple[RankingTable, ...]
@@ -126,10 +126,9 @@ class ReadInputs:
 
 
 def algorithm_table(text: str) -> AlgorithmTable:
-    """Return the table that ``NAME=FILE`` or ``FILE`` names.
+    """Parse ``NAME=FILE`` or ``FILE``.
 
-    Without a name, the file's name is used, or its folder's for the ``case_scores`` of a scoring
-    run.
+    The default name is the file's, or the folder's for the ``case_scores`` of a scoring run.
 
     Examples
     --------
@@ -147,9 +146,9 @@ def read_inputs(inputs: RankInputs) -> ReadInputs:
     Raises
     ------
     CaseError
-        If two algorithms have one name.
+        If two algorithms have the same name.
     FormatError
-        If a file cannot be read or has another content.
+        If a file cannot be read or has unexpected content.
     """
     keys: tuple[str, ...]
     composite, group = None, None
@@ -243,7 +242,7 @@ def _read_algorithms(inputs: RankInputs) -> tuple[list[RankingTable], list[str]]
 
 
 def _find_given(columns: CaseColumns) -> list[bool]:
-    """Return for which cases the values come from the algorithm, not from a rule of the scoring."""
+    """Return whether each case's values come from the algorithm, not from a scoring rule."""
     statuses = columns.statuses or ("",) * len(columns.cases)
     return [status not in _UNUSABLE for status in statuses]
 
@@ -258,12 +257,13 @@ def _spell_cases(read: Sequence[CaseColumns]) -> dict[str, str]:
 
 
 def _compare_units(table: RankingTable) -> str:
-    """Return a note if an algorithm's values may have another unit than the others'.
+    """Return a note if an algorithm's values may differ in unit from the other algorithms' values.
 
     Raises
     ------
     FormatError
-        If they must have: a metric from 0 to 1 with values of one algorithm outside that range.
+        If the units certainly differ: values of one algorithm are outside a metric's range of 0 to
+        1.
     """
     ranges = {
         name: column[np.isfinite(column)]
@@ -298,7 +298,7 @@ def _compare_units(table: RankingTable) -> str:
 def _direct_tables(
     tables: Sequence[RankingTable], larger_is_better: bool | None
 ) -> tuple[list[RankingTable], list[str]]:
-    """Return the tables with the direction of each, and notes about it."""
+    """Return the tables with the directions of their metrics, and notes about them."""
     metrics = dict.fromkeys(table.metric for table in tables)
     directions: dict[str, bool] = {}
     notes = []

@@ -31,7 +31,7 @@ VALUES_FILE: Final = "case_values.csv"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankSummary:
-    """The result of a ranking: every table, all together, the sites, and notes."""
+    """The result of a ranking: by table, overall, over sites, and notes."""
 
     ranking: Ranking
     overall: OverallRanking | None
@@ -52,7 +52,7 @@ def rank_content(
     read
         Its inputs.
     sites, overall
-        Results over sites and over all tables; None without several.
+        Results over sites and over all tables; None if there is only one.
     """
     with_draws = read.draws is not None
     if not read.keys:
@@ -85,7 +85,7 @@ def details_content(
     read
         Its inputs.
     sites
-        Results over sites; None without them.
+        Results over sites, or None.
     notes
         Notes for the reader.
     """
@@ -123,7 +123,7 @@ def details_content(
 
 
 def rank_rows(ranking: Ranking, overall: OverallRanking | None) -> Iterator[list[str | float]]:
-    """Yield the lines of ``ranks.csv``, header first: every method side by side."""
+    """Yield the lines of ``ranks.csv``, header first, with one column for each method."""
     methods = ranking.tables[0].methods
     heads = ["task", "metric", "site", "algorithm", "n_cases", "n_filled"]
     for method in methods:
@@ -153,7 +153,7 @@ def case_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
 def value_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
     """Yield the lines of ``case_values.csv``: a row for each case, a value for each algorithm.
 
-    A value that a rule gave is nan, an empty cell.
+    A value from a rule is NaN, written as an empty cell.
     """
     for ranked in tables:
         table = ranked.table

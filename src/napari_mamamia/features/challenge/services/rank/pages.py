@@ -1,4 +1,4 @@
-"""The HTML pages of a ranking: the leaderboard and one page per team, linked with each other."""
+"""The HTML pages of a ranking: the leaderboard and one page per team, with links."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +24,7 @@ _OURS: Final = '<meta name="generator" content="napari-mamamia">'
 
 
 def ranking_pages(summary: RankSummary, groupings: tuple[Grouping, ...] = ()) -> dict[str, Page]:
-    """Return the leaderboard's page and each team's, by name below the folder of the ranking."""
+    """Return the pages of the leaderboard and the teams, by relative file name."""
     links = link_pages(order_names(summary))
     content = leaderboard_content(summary, links=links, groupings=groupings)
     pages = {LEADERBOARD_PAGE: leaderboard_page(content)}
@@ -34,7 +34,7 @@ def ranking_pages(summary: RankSummary, groupings: tuple[Grouping, ...] = ()) ->
 
 
 def write_pages(pages: Mapping[str, Page], out: Path, *, overwrite: bool = False) -> None:
-    """Write pages by their names below `out`; remove the pages of teams no longer ranked.
+    """Write pages by name below `out`; remove the pages of teams that are no longer ranked.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def write_pages(pages: Mapping[str, Page], out: Path, *, overwrite: bool = False
 
 
 def find_stale(pages: Mapping[str, Page], out: Path) -> list[Path]:
-    """Return our pages below `out` that belong to no team of these pages."""
+    """Return earlier team pages below `out` that are not among these pages."""
     there = sorted((out / TEAM_FOLDER).glob("*.html"))
     named = {out / name for name in pages}
     return [path for path in there if path not in named and _is_ours(path)]

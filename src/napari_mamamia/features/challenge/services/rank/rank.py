@@ -159,7 +159,7 @@ def _check_inputs(read: ReadInputs, settings: RankSettings) -> None:
 
 
 def _find_gains(ranking: Ranking) -> list[str]:
-    """Return warnings where a missing value counts more than the worst submitted value."""
+    """Return warnings if a missing value counts more than the worst submitted value."""
     rule = ranking.settings.missing
     if rule is None or rule.kind is not MissingKind.VALUE:
         return []

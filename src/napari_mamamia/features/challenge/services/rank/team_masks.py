@@ -9,8 +9,8 @@ from napari_mamamia.io.data_set.mask_files import list_masks
 def find_team_folder(team: str, known: Mapping[str, Path], predictions: Path | None) -> Path | None:
     """Return the folder of a team's masks, None if it is not known.
 
-    The folder is, in this order: the one that the user set (`known`, by team); the one next to
-    another team's folder, if both folders are named like their teams; that of a model of this name
+    The first of these is returned: the folder that the user set (`known`); a folder next to another
+    team's folder, if both folders are named like their teams; the folder of a model with this name
     in `predictions`.
 
     Parameters
@@ -24,7 +24,7 @@ def find_team_folder(team: str, known: Mapping[str, Path], predictions: Path | N
     """
     if team in known:
         return known[team]
-    # Team names are untrusted: only a plain name may be used as the name of a folder.
+    # Team names are untrusted; only a plain name may be used as a folder name.
     if Path(team).name != team or team in ("", ".", ".."):
         return None
     beside = [folder.parent for other, folder in known.items() if folder.name == other]
@@ -33,7 +33,7 @@ def find_team_folder(team: str, known: Mapping[str, Path], predictions: Path | N
 
 
 def find_team_mask(folder: Path, case_id: str) -> Path | None:
-    """Return the mask of a case in a folder, None where there is none; letter case does not count.
+    """Return the mask of a case in a folder, None if there is none; letter case is ignored.
 
     Raises
     ------

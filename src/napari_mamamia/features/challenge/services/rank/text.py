@@ -1,4 +1,4 @@
-"""The texts and the page of a ranking: who leads, how certain that is, what would change it."""
+"""Texts of a ranking: the leader, the certainty of the lead, and what would change it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class RankBlock:
 
 
 def rank_blocks(summary: RankSummary) -> tuple[RankBlock, ...]:
-    """Return a block for each table, and before them one for all together if there are several."""
+    """Return a block for each table, after an overall block if there are several tables."""
     blocks = [_describe_table(summary, table) for table in summary.ranking.tables]
     overall = summary.overall
     if overall is None:
@@ -112,7 +112,7 @@ def order_names(summary: RankSummary) -> tuple[str, ...]:
 
 
 def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
-    """Return who leads, how certain that is, and what would change it, by the first method."""
+    """Describe the leader by the first method, the certainty, and what would change the lead."""
     overall, first = summary.overall, summary.ranking.tables[0]
     names = first.table.algorithms if overall is None else overall.algorithms
     methods = first.methods if overall is None else overall.methods
@@ -167,7 +167,7 @@ def _describe_table(summary: RankSummary, one: TableRanking) -> RankBlock:
 
 
 def _say_filled(one: TableRanking, rule: MissingRule | None) -> list[str]:
-    """Return sentences on missing values, filled by the rule or before by the scoring."""
+    """Return sentences on missing values, filled by the ranking's rule or by the scoring."""
     before = one.table.stand_ins.sum(axis=0)
     texts = [(before, "Cases without a usable answer, with the score given by the scoring's rule")]
     if rule is not None and not one.dropped:
@@ -225,7 +225,7 @@ def _count_cases(summary: RankSummary) -> int:
 def _say_lead(
     names: Sequence[str], methods: Sequence[MethodRanking], n_draws: int, n_cases: int
 ) -> list[str]:
-    """Return who leads and how certain that is, and the results of the other methods."""
+    """Describe the leader, the certainty of the lead, and the results of the other methods."""
     if len(names) < 2:
         return list(_say_agreement(names, methods))
     lead = methods[0]
@@ -248,7 +248,7 @@ def _say_leaders(names: Sequence[str], lead: MethodRanking) -> str:
 
 
 def _say_agreement(names: Sequence[str], methods: Sequence[MethodRanking]) -> tuple[str, ...]:
-    """Return whether the other methods rank the same algorithms first."""
+    """Describe whether the other methods rank the same algorithms first."""
     if len(names) < 2:
         return ("A single algorithm is first with any score.",)
     leaders, lines = _find_leaders(names, methods[0]), []

@@ -1,4 +1,4 @@
-"""One run of a submission on one or more cases: prepare inputs, run, check and save outputs."""
+"""Run a submission on some cases: prepare inputs, run it, check and save outputs."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -48,7 +48,7 @@ _RAISED_LIMITS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SubmissionRun:
-    """The parts of a run that all cases share: the submission, its sandbox and its limits."""
+    """The settings shared by all cases of a run: the submission, its sandbox and its limits."""
 
     submission: Submission
     isolation: Isolation
@@ -64,7 +64,7 @@ class SubmissionRun:
 class Part:
     """One start of the program: its cases, their time limit, and whether to save results.
 
-    A trial saves nothing: its cases are run again with all others.
+    A trial saves nothing; its cases are run again with all others.
     """
 
     cases: tuple[CaseFiles, ...]
@@ -86,7 +86,7 @@ class CaseOutcome:
 
 
 def run_on_cases(run: SubmissionRun, part: Part) -> tuple[CaseOutcome, ...]:
-    """Run the submission once on a part and save the outputs that satisfy the contract.
+    """Run the submission once on some cases and save the outputs that satisfy the contract.
 
     A run that does not finish gives a failure for each of its cases, even if it wrote files.
 
@@ -148,7 +148,7 @@ def _write_table(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
 
 
 def _prepare_case(files: CaseFiles, staged: Path) -> tuple[Patient, Grid]:
-    """Return the case in the form of the contract; files of other formats are converted."""
+    """Prepare a case as the contract requires; files of other formats are converted."""
     if files.problems:
         raise CaseError(f"{files.case_id} cannot be opened: {'; '.join(files.problems)}")
     report_progress(0, 1, "Reading headers")
@@ -180,7 +180,7 @@ def _collect_outcomes(
     ended: RunOfSubmission,
     output: Path,
 ) -> list[CaseOutcome]:
-    """Check and save the outputs; nothing is taken from a run that did not finish."""
+    """Check and save the outputs; outputs of an unfinished run are ignored."""
     ids = [files.case_id for files, _, _ in ready]
     if ended.ending is not Ending.FINISHED:
         cause = FailureCause.TIME_LIMIT if ended.ending is Ending.TIME else FailureCause.ERROR
@@ -262,7 +262,7 @@ def _make_failure(case_id: str, error: MamamiaError) -> CaseOutcome:
 
 
 def _log_file(run: SubmissionRun, name: str, case_ids: Sequence[str]) -> Path:
-    """Create a log that begins with the submission, its cases and its isolation."""
+    """Create a log file that begins with the submission, its cases and its isolation."""
     path = run.out / LOGS / f"{name}.txt"
     submission = run.submission
     text = (

@@ -1,9 +1,9 @@
-"""Run a challenge submission on a data set: isolated, limited, checked, case by case.
+"""Run a challenge submission on a data set, case by case, in isolation and with limits.
 
-Each case has its own process that sees only this case. So the time limit holds for each case, a
-crash affects one case, and no case can influence another's result. A submission that needs all
-cases at once (to normalise over the cohort) is run with ``together``, as in the challenge; its time
-limit is the number of cases times the limit of one.
+Each case has its own process that sees only this case. The time limit therefore applies to each
+case, a crash affects one case, and no case can influence the result of another case. A submission
+that needs all cases at once (to normalise over the cohort) is run with ``together``, as in the
+challenge; its time limit is the number of cases times the limit of one.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,8 @@ _STEPS = 1000
 class SubmissionSummary:
     """The result of a run: new, skipped and failed cases.
 
-    `stopped` says where the express lane stopped and how many cases were not run, "" if all were.
+    `stopped` describes where the express lane stopped and how many cases were not run, "" if all
+    cases were run.
     """
 
     submission: Submission
@@ -92,7 +93,7 @@ def run_submission(
     out
         Output folder.
     settings
-        How it is run; None for the defaults.
+        Settings of the run; None for the defaults.
     case_ids
         Cases to run; () for all.
     existing
@@ -101,7 +102,7 @@ def run_submission(
     Raises
     ------
     ModelError
-        If it is no submission, or there is no isolation and no consent.
+        If the folder is not a submission, or there is neither isolation nor consent.
     CaseError
         If an id is unknown.
     SaveConflictError
@@ -178,7 +179,7 @@ def _run_parts(
 
 
 def _plan_parts(waiting: Sequence[CaseFiles], settings: SubmissionSettings) -> list[Part]:
-    """Return the starts of the program, those of the express lane first."""
+    """Return the starts of the program, the express lane first."""
     limit = settings.limits.seconds
     express = limit if settings.express_seconds is None else settings.express_seconds
     n_first = min(settings.express, len(waiting))

@@ -18,7 +18,7 @@ from napari_mamamia.segmentation.sandbox.limits import RunLimits
 
 @dataclass(frozen=True, slots=True)
 class SubmissionSettings:
-    """How a submission is run.
+    """Settings of a submission's run.
 
     Parameters
     ----------
@@ -28,23 +28,23 @@ class SubmissionSettings:
         Number of cases that are run first, before all others; a failure in one of them stops the
         run.
     express_seconds
-        Time limit for each of them; None: as for every case.
+        Time limit for each of these cases; None for the limit of every case.
     limits
         Limits for one case.
     together
         Whether all cases are run in one process, as in the challenge.
     isolation
-        None takes the best that works here; NONE needs `consent`.
+        The isolation; None takes the best available one, and NONE needs `consent`.
     consent
-        Whether the user agrees to run it without isolation if none is available.
+        Whether the user agrees to a run without isolation if none is available.
     image
         Container image, for isolation by docker or podman.
     python
-        The Python with the packages of the submission; None: the one that runs this software.
+        The Python interpreter with the submission's packages; None for the current one.
     as_root
-        Whether root may run it.
+        Whether the root user may run the submission.
     cuda_on_processor
-        Whether requests for the device CUDA are run on the processor.
+        Whether requests for the CUDA device are run on the CPU.
     """
 
     task: Task = Task.BOTH
@@ -61,7 +61,7 @@ class SubmissionSettings:
 
 
 def require_device(submission: Submission, settings: SubmissionSettings) -> None:
-    """Raise `ModelError` if a submission requests CUDA by name and there is no graphics card."""
+    """Raise `ModelError` if a submission requests CUDA by name and there is no GPU."""
     if submission.asks_for_cuda and not settings.cuda_on_processor and not has_graphics_card():
         raise ModelError(
             f"{submission.name} requests CUDA by name ({submission.asks_for_cuda}), but this "
@@ -72,13 +72,13 @@ def require_device(submission: Submission, settings: SubmissionSettings) -> None
 
 
 def choose_isolation(settings: SubmissionSettings) -> tuple[Isolation, tuple[str, ...]]:
-    """Return the isolation for the submission, and why better ones do not work here.
+    """Return the isolation for the submission, and why better kinds are not available.
 
     Raises
     ------
     ModelError
-        If there is no isolation and no consent, the requested one does not work, or the user is
-        root and root is not allowed.
+        If there is neither isolation nor consent, the requested isolation does not work, or the
+        user is root and root is not allowed.
     """
     require_no_root(as_root=settings.as_root)
     chosen_kind = settings.isolation

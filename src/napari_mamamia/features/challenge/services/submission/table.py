@@ -22,7 +22,7 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A predicted response: `pcr` 0 or 1, `score` the probability of 1."""
+    """A predicted response: `pcr` 0 or 1, and `score`, the probability of pCR."""
 
     case_id: str
     pcr: int
@@ -33,14 +33,14 @@ class Response:
 def take_responses(
     output: Path, case_ids: Iterable[str]
 ) -> tuple[tuple[Response, ...], tuple[str, ...]]:
-    """Return the predicted responses of ``predictions.csv`` in its order, and notes.
+    """Read the predicted responses in ``predictions.csv`` in order; return notes too.
 
     Parameters
     ----------
     output
         The submission's output folder.
     case_ids
-        The cases that it was run on.
+        The cases of the run.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def take_responses(
 
 
 def constant_note(responses: Iterable[Response]) -> str:
-    """Return a note if all predicted classes are equal, "" if they differ or there is one case."""
+    """Return a note if all predicted classes are equal; "" otherwise or for a single case."""
     values = [response.pcr for response in responses]
     if len(values) < 2 or len(set(values)) != 1:
         return ""

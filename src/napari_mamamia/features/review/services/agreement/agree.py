@@ -1,6 +1,7 @@
-"""Agreement of a study's readers with each other, with themselves and with known truth.
+"""Agreement of a study's readers with each other, with their hidden repeats, and with truth.
 
-Masks are read case by case and not kept. Content that cannot be read or compared is listed.
+Masks are read case by case and not kept in memory. Content that cannot be read or compared is
+listed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,7 +55,7 @@ _TIMES: Final = ("first time", "repeat")
 
 @dataclass(frozen=True, slots=True)
 class CaseAgreement:
-    """Agreement in one case: means over its pairs that are not both empty, and the lowest Dice."""
+    """Agreement in one case: means over pairs with at least one lesion, and the lowest Dice."""
 
     case_id: str
     n_readings: int
@@ -68,12 +69,12 @@ class CaseAgreement:
 
 @dataclass(frozen=True, slots=True)
 class FoundObjects:
-    """Detected objects as CVAT counts shapes; each mask is one object.
+    """Object counts as in CVAT; each mask is one object.
 
     An object is valid if the IoU of the two masks is 0.4 or more; otherwise the reference object is
-    missing and the reader's is extra. Two empty masks count as nothing. Accuracy is valid / all
-    three, precision valid / (valid + extra), recall valid / (valid + missing); nan if the
-    denominator is 0 (CVAT: 0).
+    missing and the reader's object is extra. Two empty masks are not counted. Accuracy is valid /
+    (valid + missing + extra), precision valid / (valid + extra), recall valid / (valid + missing).
+    They are NaN if the denominator is 0 (CVAT: 0).
 
     Source: cvat-ai/cvat 00848d0, `quality_control/comparison_report.py`
     (`ComparisonReportAnnotationsSummary`, `iou_threshold`).
@@ -92,7 +93,7 @@ _IOU: Final = 0.4
 
 @dataclass(frozen=True, slots=True)
 class HoneypotCourse:
-    """A reader compared with known truth: overall, and in the first and second half by time."""
+    """A reader's agreement with known truth: overall, and in the first and second half by time."""
 
     reader: str
     masks: MaskAgreement
@@ -103,10 +104,11 @@ class HoneypotCourse:
 
 @dataclass(frozen=True, slots=True)
 class StudyAgreement:
-    """Agreement of a study's readers; `questions` by name, `left_out` lists missing content.
+    """Agreement of a study's readers; `left_out` lists content that was not compared.
 
-    `masks` is over cases of the mean over a case's pairs; `readers`, `volumes` and `lesions` are
-    per pair of readers; `repeats` compares each reader with the reader's own hidden repeats.
+    `masks` holds means over cases of each case's mean over pairs. `readers`, `volumes` and
+    `lesions` are by pair of readers, `questions` by name. `repeats` compares each reader with the
+    reader's own hidden repeats.
     """
 
     study: str
@@ -146,7 +148,7 @@ class Truth:
 
 
 def list_orders(form: Form | None, questions: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the terms of questions in the form's order, for questions declared as ordered.
+    """Return the terms, in the form's order, of questions declared as ordered.
 
     Raises
     ------
@@ -179,17 +181,17 @@ def measure_agreement(
     store
         The study.
     truth
-        Cases of known truth; None leaves honeypots out.
+        Honeypots with known truth; None leaves them out.
     orders
         Sorted categories by question; other questions have an order only if all their categories
         are whole numbers.
     n_resamples, seed
-        Of the bootstrap intervals.
+        Number of bootstrap resamples for the intervals, and their seed.
 
     Raises
     ------
     CaseError
-        If the list of honeypots is not the one that the study was begun with.
+        If the list of honeypots differs from the list at the start of the study.
     FormatError
         If the events cannot be read to the end.
     """
@@ -240,9 +242,9 @@ def measure_agreement(
 
 @dataclass(slots=True)
 class LesionNames:
-    """Lesion numbers common to all readings of a case, by case, reading and own number.
+    """Common lesion numbers of all readings of a case, by case, reading and the reader's number.
 
-    Readings are keyed by reader, or for a hidden repeat (case, reader) by its two occasions.
+    Readings are keyed by reader; the two readings of a hidden repeat (case, reader) by occasion.
     """
 
     of_readers: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
@@ -256,7 +258,7 @@ def _compare_all(
     left_out: list[LeftOut],
     matched: LesionNames,
 ) -> tuple[list[MaskPair], list[MaskPair], list[MaskPair]]:
-    """Return the pairs of readers, of repeats and with the truth, one case's masks at a time."""
+    """Compare pairs of readers, repeats and truth, with the masks of one case in memory."""
     known_masks = {} if truth is None else masks_of_cases(truth.masks)
     of_truth = (
         set()
@@ -284,7 +286,7 @@ def _compare_all(
 
 
 def _list_first(view: CaseView, study: Study) -> list[ReadingView]:
-    """Return the readings that count, in the order of the study's readers."""
+    """Return the counted first readings, in the order of the study's readers."""
     order = {reader.reader_id: index for index, reader in enumerate(study.readers)}
     readings = [
         reading
@@ -295,7 +297,7 @@ def _list_first(view: CaseView, study: Study) -> list[ReadingView]:
 
 
 def list_repeats(view: CaseView) -> list[tuple[ReadingView, ReadingView]]:
-    """Return (first reading, hidden repeat) of each reader who finished both in one round."""
+    """Return (first reading, hidden repeat) of each reader who finished both in the same round."""
     readings = {
         (one.reader, one.round, one.occasion): one
         for one in (*view.earlier, *view.readings)
@@ -376,8 +378,8 @@ def _follow_honeypots(
 
 
 def _count_objects(pairs: Sequence[MaskPair]) -> FoundObjects:
-    """Count masks of a reader (first) and of the truth (second) as valid, missing and extra."""
-    # IoU = Dice / (2 - Dice); undefined for two empty masks, for which every comparison is False
+    """Count a reader's objects (first) against the truth (second) as valid, missing and extra."""
+    # IoU = Dice / (2 - Dice); NaN for two empty masks, so that every comparison is False
     is_valid = [pair.dsc / (2 - pair.dsc) >= _IOU for pair in pairs]
     n_valid = sum(is_valid)
     others = [pair for pair, is_found in zip(pairs, is_valid, strict=True) if not is_found]
@@ -444,7 +446,7 @@ def _name_lesions(
     readings: Sequence[ReadingView],
 ) -> Mapping[str, str] | None:
     """Return the common number of each lesion; None if no reading has a mask."""
-    if len(readings) < 2:  # no other reading to compare with
+    if len(readings) < 2:  # no second reading to compare with
         return {name: name for name in parse_answers_text(reading.answers).lesions}
     return names.get(who, {}) if any(names.values()) or reading.mask else None
 
@@ -452,7 +454,7 @@ def _name_lesions(
 def _note_design(
     state: ReviewState, pairs: Sequence[MaskPair], truth: Truth | None
 ) -> Iterator[str]:
-    """Yield the limitations of these numbers in words."""
+    """Yield sentences on the limitations of these numbers."""
     study = state.study
     if not pairs:
         yield "no case was fully read by two people: there is nothing to compare"

@@ -1,4 +1,4 @@
-"""Write agreement as ``agreement.json``, tables, and lines of text."""
+"""Write reader agreement as ``agreement.json``, tables, and lines of text."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
@@ -92,7 +92,7 @@ def save_agreement(result: StudyAgreement, folder: Path) -> tuple[Path, ...]:
 def save_rows(
     head: Sequence[str], rows: Iterable[Sequence[Any]], path: Path, *, overwrite: bool = False
 ) -> None:
-    """Write a table as .csv; nan and None are empty cells.
+    """Write a table as .csv; NaN and None become empty cells.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def _row_of_lesions(lesions: Sequence[LesionAgreement], masks: MaskAgreement) ->
 _QUESTION_HEAD: Final = (
     *("question", "of", "what", "first", "second", "value", "low", "high", "n", "n_cases"),
 )
-"""Columns: `n` counts compared units (cases, breasts or lesions), `n_cases` those resampled."""
+"""Column names; `n` counts compared units (cases, breasts, lesions), `n_cases` resampled cases."""
 
 
 def _table_questions(result: StudyAgreement) -> Iterator[tuple[Any, ...]]:
@@ -299,7 +299,7 @@ def format_estimate(estimate: Estimate, digits: int = 3) -> str:
     """
     if estimate.value != estimate.value:
         return "undefined"
-    # + 0.0 avoids the text -0.00
+    # adding 0.0 avoids the text -0.00
     value, low, high = (
         round(number, digits) + 0.0 for number in (estimate.value, estimate.low, estimate.high)
     )

@@ -1,6 +1,6 @@
 """Compare pairs of masks, and summarise many such pairs.
 
-The masks of one case are kept while it is compared, each read once.
+The masks of a case are kept in memory while the case is compared, so that each is read once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,16 +34,16 @@ from napari_mamamia.metrics import overlap, surface
 
 NSD_TOLERANCE_MM: Final = 1.0
 TRUTH: Final = "truth"
-"""Name of the known truth in place of a second reader."""
+"""Name that stands for the known truth instead of a second reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaskPair:
-    """Comparison of two masks, symmetric except for volumes; undefined values are nan.
+    """Comparison of two masks, symmetric except for volumes; undefined values are NaN.
 
-    `empty` is "both", "one" or "": two empty masks agree, and are counted separately. Lesions are
-    those marked by both, by one only, and additional parts of a lesion that the other reader drew
-    as one; `lesion_dsc` is the mean Dice of those marked by both.
+    `empty` is "both", "one" or "": two empty masks agree and are counted separately. Lesions are
+    counted as marked by both, marked by one only, or additional parts of a lesion that the other
+    reader drew as one. `lesion_dsc` is the mean Dice of lesions marked by both.
     """
 
     case_id: str
@@ -73,7 +73,7 @@ class LeftOut:
 
 
 def list_waiting(state: ReviewState) -> list[LeftOut]:
-    """Return the readings that do not count yet because their mask is not in the store."""
+    """Return the readings that do not count yet because their mask is missing in the store."""
     return [
         LeftOut(
             state.study.case(str(refusal.event.body["case"])).case_id,
@@ -86,10 +86,10 @@ def list_waiting(state: ReviewState) -> list[LeftOut]:
 
 @dataclass(frozen=True, slots=True)
 class MaskAgreement:
-    """Means over cases of pairs that are not both empty, with intervals over cases.
+    """Means over cases with intervals, without pairs of two empty masks.
 
-    Of `n` pairs `n_both_empty` have two empty masks (they agree and have no Dice), and
-    `n_one_empty` have one (Dice 0, no distance).
+    Of `n` pairs, `n_both_empty` have two empty masks (agreement without a Dice) and `n_one_empty`
+    have one empty mask (Dice 0, no distance).
     """
 
     first: str
@@ -104,13 +104,13 @@ class MaskAgreement:
 
 @dataclass(frozen=True, slots=True)
 class LesionAgreement:
-    """Agreement of two readers on lesions, over all cases that both read.
+    """Agreement of two readers on lesions, over all cases read by both.
 
     Parameters
     ----------
     n_both, n_first, n_second, n_parts
-        Lesions marked by both, by one only, and additional parts of a lesion that the other reader
-        drew as one (split or merged).
+        Numbers of lesions marked by both, marked by one only, and additional parts of a lesion that
+        the other reader drew as one (split or merged).
     positive
         Positive agreement 2 both / (2 both + single). Source: Hripcsak and Rothschild, J Am Med
         Inform Assoc 12 (2005) 296.
@@ -129,10 +129,10 @@ class LesionAgreement:
 
 
 class CaseMasks:
-    """The masks of one case during comparison; each is read once.
+    """The masks of a case during the comparison; each is read once.
 
-    What cannot be read or compared is appended to `left_out`; `matches` holds the matched lesions
-    of the other pairs.
+    Content that cannot be read or compared is appended to `left_out`; `matches` holds the matched
+    lesions of the compared pairs.
     """
 
     def __init__(self, store: EventStore, case_id: str, left_out: list[LeftOut]) -> None:
@@ -143,7 +143,7 @@ class CaseMasks:
         self.matches: list[tuple[str, str, LesionMatch]] = []
 
     def compare(self, pairs: Iterable[tuple[ReadingView, ReadingView]]) -> Iterator[MaskPair]:
-        """Yield the pairs that can be compared; list the others in `left_out`."""
+        """Yield the compared pairs; list pairs that cannot be compared in `left_out`."""
         for a, b in pairs:
             masks = [self._load_mask(one) for one in (a, b)]
             bad = [one.reader for one in (a, b) if one.mask in self._bad]
@@ -154,7 +154,7 @@ class CaseMasks:
     def compare_with(
         self, readings: Iterable[ReadingView], path: Path | None
     ) -> Iterator[MaskPair]:
-        """Yield each reading compared with a mask of known truth."""
+        """Yield the comparison of each reading with a mask of known truth."""
         if path is None:
             self._leave_out(
                 TRUTH, "expected its known mask in the folder of the truth, but found none"
@@ -213,9 +213,9 @@ def measure_pair(
     at: str = "",
     anchors: Sequence[Sequence[LesionAnchors]] = (),
 ) -> tuple[MaskPair, LesionMatch]:
-    """Return the comparison of two masks and their lesions; None is an empty mask.
+    """Compare two masks and their lesions; None is an empty mask.
 
-    `anchors` determine the numbers of the lesions, of the first mask or of both.
+    `anchors` determine the lesion numbers of the first mask or of both masks.
 
     Raises
     ------
@@ -261,7 +261,7 @@ def _count_lesions(pair: MaskPair, match: LesionMatch) -> MaskPair:
 def summarise_pairs(
     names: tuple[str, str], pairs: Sequence[MaskPair], sizes: tuple[int, int]
 ) -> MaskAgreement:
-    """Return the means over pairs, one per case; `sizes` are resamples and seed."""
+    """Return the means over pairs, one pair per case; `sizes` are resamples and seed."""
     return MaskAgreement(
         *names,
         len(pairs),
@@ -276,7 +276,7 @@ def summarise_pairs(
 def summarise_readers(
     pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
 ) -> Iterator[MaskAgreement]:
-    """Yield the means of each pair of readers, in the order of the study."""
+    """Yield the means for each pair of readers, in the order of the study."""
     for names, own_pairs in group_pairs(pairs, order):
         yield summarise_pairs(names, own_pairs, sizes)
 
@@ -344,6 +344,6 @@ def group_pairs(
 
 
 def mean_of(values: Iterable[float]) -> float:
-    """Return the mean of the defined values, nan without one."""
+    """Return the mean of the defined values, NaN if there is none."""
     defined = [value for value in values if not isnan(value)]
     return sum(defined) / len(defined) if defined else nan

@@ -1,4 +1,4 @@
-"""Answers of a study as tables: long, wide, and for MRMC programs."""
+"""Write the answers of a study as tables: long, wide, and for MRMC programs."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from napari_mamamia.findings.form_values import (
 from napari_mamamia.io.files.save import write_text_atomically
 
 ACCEPTED: Final = "accepted"
-"""Name in place of a reader for answers that were accepted with a case."""
+"""Name used instead of a reader for answers accepted with a case."""
 _WHO: Final = ("case_id", "who", "round", "occasion", "at", "stands")
 _ROW: Final = (
     *("form", "edition", "scope", "place", "field", "question", "question_codes"),
@@ -43,7 +43,7 @@ _ROW: Final = (
 
 @dataclass(frozen=True, slots=True)
 class GivenAnswers:
-    """The answers of one reading, or those accepted with a case (`is_accepted`).
+    """The answers of a reading, or the answers accepted with a case (`is_accepted`).
 
     `who` is the reader, or ACCEPTED; `by` is the reader or the person who decided.
     """
@@ -70,7 +70,7 @@ class GivenAnswers:
 
 
 def list_answers(state: ReviewState) -> Iterator[GivenAnswers]:
-    """Yield every submitted reading, including earlier rounds, then accepted answers."""
+    """Yield the answers of every submitted reading in all rounds, then the accepted answers."""
     for view in state.cases:
         case_id = state.study.case(view.key).case_id
         for one in (*view.earlier, *view.readings):
@@ -96,10 +96,10 @@ def is_accepted(view: CaseView) -> bool:
 def number_lesions(
     store: EventStore, state: ReviewState, left_out: list[LeftOut]
 ) -> dict[str, dict[str, str]]:
-    """Return the study's number of each described lesion: by event, by the reader's own number.
+    """Return the common number of each described lesion, by event and the reader's own number.
 
     The numbers are common to all current readings of a case (`group_lesions`); lesions of earlier
-    rounds, repeats and accepted masks are matched to them. A mask that cannot be read has no
+    rounds, repeats and accepted masks are matched to them. A mask that cannot be read gets no
     numbers and is appended to `left_out`.
     """
     by_case: dict[str, list[GivenAnswers]] = {}
@@ -144,10 +144,10 @@ def use_study_numbers(
     numbers: Mapping[str, Mapping[str, str]],
     left_out: list[LeftOut],
 ) -> tuple[GivenAnswers, ...]:
-    """Return answers about lesions by the study's numbers from `number_lesions`.
+    """Renumber answers about lesions by the common numbers of `number_lesions`.
 
-    Other programs need the same lesion number for every reader. Answers about a lesion without a
-    number, because it is not in its mask, are appended to `left_out`.
+    Other programs need the same lesion number for every reader. Answers about a lesion that is
+    missing in its mask have no number and are appended to `left_out`.
     """
     return tuple(_rename_lesions(one, numbers.get(one.hash, {}), left_out) for one in records)
 
@@ -178,7 +178,8 @@ def save_answers(
 ) -> tuple[Path, ...]:
     """Write ``answers_long.csv`` (one row per value) and ``answers_wide.csv`` (per reading).
 
-    The study's lesion numbers from `number_lesions` are written in addition to each reader's own.
+    The common lesion numbers of `number_lesions` are written in addition to the reader's own
+    numbers.
     """
     given = tuple(list_answers(state))
     long = [
@@ -201,7 +202,7 @@ def save_answers(
 
 
 def _list_cells(row: AnswerRow, numbers: Mapping[str, str]) -> tuple[Any, ...]:
-    """Return a row with the study's number of its lesion after the reader's own."""
+    """Return a row with the lesion's common number after the reader's own number."""
     cells = tuple(asdict(row)[name] for name in _ROW)
     number = numbers.get(row.place, "") if row.scope == FieldScope.LESION else ""
     return (*cells[:4], number, *cells[4:])
@@ -224,24 +225,25 @@ class MrmcRow:
 def list_ratings(
     records: Iterable[GivenAnswers], treatment: str, question: str, positives: Sequence[str] | None
 ) -> tuple[MrmcRow, ...]:
-    """Return the current readers' ratings without hidden repeats.
+    """Return the ratings of the current round without hidden repeats.
 
     Parameters
     ----------
     records
-        Answers by the study's numbers of lesions.
+        Answers with common lesion numbers.
     treatment
         Name of the single treatment: the study.
     question
         Question with numeric answers or terms; for a breast the case is ``ID@right``, for a lesion
         ``ID@2``.
     positives
-        Cases with truth 1, as named in the column `case`; all others are 0. None: truth unknown.
+        Cases with truth 1, as named in the column `case`; all other cases have truth 0. None if the
+        truth is unknown.
 
     Raises
     ------
     CaseError
-        If nobody answered the question, an answer is no number, or a positive is not among the
+        If nobody answered the question, an answer is not a number, or a positive is not among the
         cases.
     """
     rows = []
@@ -287,10 +289,10 @@ def _require_ratings(
 
 
 def save_mrmc(rows: Sequence[MrmcRow], folder: Path) -> tuple[Path, ...]:
-    """Write ``mrmc.csv``, and with both truths ``mrmc.imrmc`` and ``mrmc_ids.csv``.
+    """Write ``mrmc.csv``; with cases of both truths also ``mrmc.imrmc`` and ``mrmc_ids.csv``.
 
-    The first is the format of R's MRMCaov; the second that of iMRMC (FDA) and RJafroc, in which
-    readers and cases are numbers that the third explains.
+    The first file has the format of R's MRMCaov, the second that of iMRMC (FDA) and RJafroc. In the
+    second file readers and cases are numbers, which the third file explains.
 
     Source: DIDSR/iMRMC ad589e5, `InputFile.getExperimentSizeFromHeader`: its header is any text, in
     which "N0:" and the like anywhere begin a number.

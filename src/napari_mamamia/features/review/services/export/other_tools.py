@@ -1,4 +1,4 @@
-"""Export a study for other tools: MONAI Label's data store, a grand-challenge reader study.
+"""Export a study for MONAI Label (data store) and grand-challenge (reader study).
 
 Source: Project-MONAI/MONAILabel 058ddfc, `monailabel/datastore/local.py` (`LocalDatastoreModel`)
 and the keys of its Reviewer (`MONAILabelReviewerLib/DataStoreKeys.py`); comic/grand-challenge.org
@@ -29,7 +29,7 @@ from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 
 _FINAL: Final = "final"
-"""MONAI Label's tag of a final label; its other one is `original`."""
+"""MONAI Label's tag of a final label; its other tag is `original`."""
 _OWN_TAGS: Final = frozenset({_FINAL, "original"})
 _README: Final = """\
 Before MONAI Label opens this folder, copy the image of each mask next to datastore_v2.json,
@@ -48,8 +48,8 @@ def save_monai_label(
 ) -> tuple[Path, ...]:
     """Write ``datastore_v2.json`` and ``labels/TAG/ID.nii.gz``; TAG is final or a reader's id.
 
-    Images are not copied. A reading without a lesion is an empty mask. `records` holds the
-    answers by the study's numbers of lesions.
+    Images are not copied. A reading without a lesion becomes an empty mask. `records` holds the
+    answers with common lesion numbers.
     """
     stems = name_files(state)
     views = {view.key: view for view in state.cases}
@@ -125,9 +125,9 @@ def save_grand_challenge(
 ) -> tuple[Path, ...]:
     """Write ``display_sets.json``, ``questions.json`` and ``answers.json``.
 
-    Each case is a display set, in the study's order, and so is each hidden repeat; a question about
-    a breast or lesion becomes one per breast or lesion. Accepted answers are `is_ground_truth`.
-    `records` holds the answers by the study's numbers of lesions.
+    Each case and each hidden repeat becomes a display set, in the study's order. A question about a
+    breast or lesion becomes one question for each breast or lesion. Accepted answers are marked as
+    `is_ground_truth`. `records` holds the answers with common lesion numbers.
     """
     records = [record for record in records if record.stands]
     names = _Names(state.study.study_id)
@@ -159,7 +159,7 @@ def save_grand_challenge(
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A question about one place, its answer type, and the number of each option."""
+    """A question about the case, a breast or a lesion, with its answer type and option numbers."""
 
     name: str
     text: str
@@ -246,9 +246,9 @@ _TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """Records of one study with every field of the API.
+    """A builder of records with every field of the API.
 
-    Their keys are UUIDs derived from names, so that every export has the same.
+    The keys are UUIDs derived from names, so that all exports have the same keys.
     """
 
     study_id: str

@@ -1,6 +1,6 @@
 """Export accepted masks, answers, tables for other tools, and events of a study.
 
-Everything is written to a temporary folder, verified, and renamed at the end.
+All files are written to a temporary folder and verified; the folder is renamed at the end.
 """
 
 import csv
@@ -62,7 +62,7 @@ SCHEMA: Final = 1
 EXPERT: Final = Path("segmentations", "expert")
 """Location of reference masks in a MAMA-MIA data set."""
 _ATTRIBUTES: Final = "* -text\n"
-"""Tells git to keep line ends unchanged, because they are hashed."""
+"""Content of .gitattributes that keeps line ends unchanged, because files are hashed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class ExportChoice:
     Parameters
     ----------
     formats
-        Each is written to a folder of its name.
+        The formats; each is written to a folder with its name.
     rating
         Question of the MRMC tables.
     positives
@@ -86,9 +86,10 @@ class ExportChoice:
 
 @dataclass(frozen=True, slots=True)
 class ReviewExport:
-    """Result of an export; `files` as in `export.json`, with their SHA-256.
+    """Result of an export; `files` lists the files with SHA-256, as in `export.json`.
 
-    `left_out` lists accepted content that could not be written; `others` were not accepted.
+    `left_out` lists accepted content that could not be written; `others` are the cases not
+    accepted.
     """
 
     folder: Path
@@ -100,7 +101,7 @@ class ReviewExport:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether nothing accepted is missing and there is no conflict."""
+        """Return whether all accepted content was written and there is no conflict."""
         return not (self.left_out or self.conflicts)
 
 
@@ -110,13 +111,13 @@ def export_study(store: FolderStore, folder: Path, choice: ExportChoice) -> Revi
     Raises
     ------
     CaseError
-        If no format is chosen, or MRMC tables lack their question.
+        If no format is chosen, or no question is chosen for MRMC tables.
     SaveConflictError
         If the folder is not empty, or is inside the study.
     FormatError
         If the study cannot be read to the end.
     SaveError
-        If the system refuses, or a file does not read back as it was written.
+        If the system refuses to write, or a file differs when read back.
     """
     _require_choice(choice)
     _require_free(store, folder)
@@ -265,7 +266,7 @@ def _copy_files(names: Sequence[str], folder: Path, study: Path) -> None:
 def _save_cases(
     state: ReviewState, accepted: AcceptedCases, left_out: Sequence[LeftOut], place: Path
 ) -> None:
-    """Write ``cases.csv``: every case of the study and its result."""
+    """Write ``cases.csv``, which lists every case of the study with its result."""
     by_id = {case.case_id: case for case in accepted.cases}
     missing = {one.case_id: f"{one.what}: {one.why}" for one in left_out}
     why = {one.case_id: one.why for one in (*accepted.others, *accepted.conflicts)}
@@ -289,7 +290,7 @@ def _check_files(place: Path) -> tuple[FilePrint, ...]:
     Raises
     ------
     SaveError
-        If a file does not read back.
+        If a file cannot be read back.
     """
     prints = []
     for path in sorted(one for one in place.rglob("*") if one.is_file()):

@@ -10,23 +10,23 @@ from napari_mamamia.features.review.rules.replay import ReviewState
 
 @dataclass(frozen=True, slots=True)
 class ReaderLabels:
-    """The label of each reader id, and the names in texts to replace."""
+    """The label of each reader id, and the names to replace in texts."""
 
     labels: Mapping[str, str]
     words: Mapping[str, str]
 
     def call(self, reader_id: str) -> str:
-        """Return the label of a reader; other texts unchanged."""
+        """Return the label of a reader id, or any other text unchanged."""
         return self.labels.get(reader_id, reader_id)
 
     def rank(self, reader_id: str) -> int:
-        """Return the rank of a reader in lists and pairs: that of the codes, not of the study."""
+        """Return the rank of a reader in lists and pairs, by code."""
         return list(self.labels).index(reader_id) if reader_id in self.labels else len(self.labels)
 
     def hide(self, text: str) -> str:
         """Return a text in which ids and names of readers are replaced by labels.
 
-        Whole words are replaced, regardless of letter case. Other descriptions of a reader stay.
+        Whole words are replaced, ignoring letter case. Other descriptions of a reader stay.
         """
         if not self.words:
             return text
@@ -36,9 +36,9 @@ class ReaderLabels:
 
 
 def make_labels(state: ReviewState, *, are_named: bool = False) -> ReaderLabels:
-    """Return names, or codes in a random order that is fixed for a study.
+    """Return the labels: names, or codes in a random order that is fixed for the study.
 
-    The order of the study would reveal the lead.
+    The order in the study would reveal the lead.
     """
     study = state.study
     if are_named:

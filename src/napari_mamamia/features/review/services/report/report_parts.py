@@ -1,4 +1,4 @@
-"""Sections of a study's report that come from its state and answers."""
+"""Sections of a study's report from the study's state and answers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -133,7 +133,7 @@ def list_disputes(state: ReviewState) -> tuple[CaseView, ...]:
 def make_disputes(
     state: ReviewState, labels: ReaderLabels, gallery: Gallery, form: Form | None
 ) -> PageSection:
-    """Return the disagreements in the wording of `form`, their decisions, and pictures."""
+    """Return the disagreements in the wording of `form`, the decisions, and images."""
     views = list_disputes(state)
     rows = [_make_dispute_row(state, labels, view, form) for view in views[:ROWS_SHOWN]]
     columns = (
@@ -198,7 +198,7 @@ def _make_dispute_row(
 
 
 def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> PageSection:
-    """Return the active time of all readings, by reader only on request."""
+    """Return the working time of all readings, by reader only on request."""
     readings = [one for view in state.cases for one in (*view.readings, *view.earlier) if one.hash]
     timed = [reading for reading in readings if reading.active_s > 0]
     groups: list[tuple[str, list[ReadingView]]] = [("all", timed)]
@@ -236,7 +236,7 @@ def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> 
 
 
 def _count_minutes(minutes: Sequence[float]) -> list[int]:
-    """Return the number of values in each class, from its lower edge to below the next."""
+    """Return the number of values in each class, which includes its lower edge."""
     edges = (0.0, *_EDGES, float("inf"))
     return [sum(low <= minute < high for minute in minutes) for low, high in pairwise(edges)]
 
@@ -252,7 +252,7 @@ def _make_time_row(name: str, readings: Sequence[ReadingView]) -> Row:
 
 
 def make_sites(state: ReviewState, pairs: Iterable[MaskPair]) -> tuple[PageSection, ...]:
-    """Return progress and agreement of the cases of each site; empty without sites.
+    """Return the progress and agreement of each site; empty without sites.
 
     The agreement is the median Dice of all pairs of readings of a site's cases.
     """
@@ -304,7 +304,7 @@ def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
 
 
 def _make_keys(state: ReviewState, labels: ReaderLabels) -> ReportTable:
-    """Return every key, its countersigner, and the time and reason of its revocation."""
+    """Return every key with its countersigner, and the time and reason of its revocation."""
     rows = []
     for key in sorted(state.keys, key=lambda key: labels.rank(key.reader)):
         word = "study.json" if key.is_bound else labels.call(key.by) if key.by else "nobody yet"
@@ -317,7 +317,7 @@ def _make_keys(state: ReviewState, labels: ReaderLabels) -> ReportTable:
 def make_chains(
     origin: str, chains: Mapping[str, Sequence[Event]], labels: ReaderLabels
 ) -> PageSection:
-    """Return the last hash of every event file: later events cannot be removed unnoticed."""
+    """Return the last hash of every event file, which reveals a later removal of events."""
     filled = [(labels.call(ev[0].reader), ev[0].at, name, ev) for name, ev in chains.items() if ev]
     rows = []
     for index, (label, _, name, events) in enumerate(sorted(filled), start=1):
@@ -350,7 +350,7 @@ def format_time(at: str) -> str:
 
 
 def _split(digest: str) -> str:
-    """Return a hash in groups of 8, between which lines may break."""
+    """Return a hash in groups of 8 digits, between which lines may break."""
     return " ".join(digest[index : index + 8] for index in range(0, len(digest), 8))
 
 
@@ -359,7 +359,7 @@ def _say_share(part: float, whole: float) -> str:
 
 
 def list_words(lines: Iterable[str], labels: ReaderLabels) -> tuple[str, ...]:
-    """Return lines with readers' labels."""
+    """Return lines with the readers' labels."""
     return tuple(labels.hide(line) for line in lines)
 
 
@@ -370,7 +370,7 @@ FEWEST: Final = 5
 PAIRS_SHOWN: Final = 100
 """Maximum number of pairs of readers on the page (20 readers have 190)."""
 SHARES_SHOWN: Final = 12
-"""Maximum number of categories on the page, as many as a clock face has."""
+"""Maximum number of categories on the page."""
 _FILLED_IN: Final = (
     "Filled in: answers that the program measured on the reader's own mask and that the reader did "
     "not change; they agree as far as the masks do."
@@ -378,7 +378,7 @@ _FILLED_IN: Final = (
 
 
 def tabulate_questions(questions: Sequence[CategoryAgreement], form: Form | None) -> ReportTable:
-    """Return the agreement of the readers on each question of categories."""
+    """Return the readers' agreement on each category question."""
     rows = []
     for question in questions:
         alpha = question.alpha if question.alpha_ordinal is None else question.alpha_ordinal
@@ -408,7 +408,7 @@ def tabulate_questions(questions: Sequence[CategoryAgreement], form: Form | None
 
 
 def _say_shares(agreement: CategoryAgreement, form: Form | None) -> str:
-    """Return the proportions of chosen terms, and the number of terms not listed."""
+    """Describe the proportions of chosen terms, and the number of terms not listed."""
     chosen = [pair for pair in agreement.prevalence if pair[1]]
     texts = [
         f"{word_term(form, agreement.question, category)} {100 * share:.0f} %"
@@ -468,7 +468,7 @@ def _row_of_numbers(
 def call_pair(
     pair: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
 ) -> tuple[str, bool]:
-    """Return a pair in the order of the labels, and whether that swaps it."""
+    """Return a pair in the order of the labels, and whether the pair was swapped."""
     names = " and ".join(map(labels.call, sorted((pair.first, pair.second), key=labels.rank)))
     return names, labels.rank(pair.first) > labels.rank(pair.second)
 

@@ -18,7 +18,7 @@ _FILL: Final = "#F3F7FA"
 
 @dataclass(frozen=True, slots=True)
 class FlowBox:
-    """A box of a flow diagram: its title with a number, and lines below."""
+    """A box of a flow diagram: a title with a number, and lines below."""
 
     title: str
     n: int
@@ -26,7 +26,7 @@ class FlowBox:
 
 
 def flow_diagram(whole: FlowBox, parts: Sequence[FlowBox]) -> "Figure":
-    """Return a box above, and below it side by side the boxes into which it divides."""
+    """Draw a box, and below it side by side the boxes into which it divides."""
     from matplotlib.figure import Figure
 
     n_lines = max(len(part.lines) for part in parts)
@@ -80,7 +80,7 @@ def _make_box(x: float, y: float, width: float, height: float) -> "FancyBboxPatc
 
 
 def dice_of_cases(values: Sequence[float], trigger: float | None) -> "Figure":
-    """Return the lowest Dice between readings of each case, ascending; a line marks the trigger."""
+    """Plot each case's lowest Dice between readings, ascending; a line marks the trigger."""
     from matplotlib.ticker import MaxNLocator
 
     figure, axes = new_figure((5.0, 2.7))
@@ -97,7 +97,7 @@ def dice_of_cases(values: Sequence[float], trigger: float | None) -> "Figure":
 
 
 def time_bars(classes: Sequence[str], counts: Sequence[int]) -> "Figure":
-    """Return how many readings took how long, in classes of minutes."""
+    """Plot a histogram of reading times in minutes."""
     from matplotlib.ticker import MaxNLocator
 
     figure, axes = new_figure((5.0, 2.7))
@@ -112,10 +112,10 @@ def time_bars(classes: Sequence[str], counts: Sequence[int]) -> "Figure":
 def capture_curve(
     n_read: Sequence[int], n_errors: Sequence[int], n_cases: int, totals: tuple[float, float, float]
 ) -> "Figure":
-    """Return the errors found against the share of cases read.
+    """Plot the errors found against the share of cases read.
 
-    `totals` holds the estimated number of errors in all cases and the ends of its interval, drawn
-    as a line and a band; nan draws none.
+    `totals` holds the estimated number of errors in all cases and the limits of its interval, drawn
+    as a line and a band; NaN values are not drawn.
     """
     from matplotlib.ticker import MaxNLocator
 

@@ -1,4 +1,4 @@
-"""Pictures of disagreement: both outlines over the image, on the slice that differs most."""
+"""Images of disagreements: both outlines on the slice with the largest difference."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ MOST_PICTURES: Final = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DisputePicture:
-    """A picture of two readings of a case; `first` is outlined in blue, `second` in orange."""
+    """An image of two readings of a case; `first` is outlined in blue, `second` in orange."""
 
     picture: CasePicture
     first: str
@@ -37,9 +37,9 @@ class DisputePicture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gallery:
-    """Pictures of disagreements and the number of omitted ones.
+    """Images of disagreements, and the number of omitted images.
 
-    `notes` are informative; `failed` lists cases with an incomplete picture, and why.
+    `notes` are informative; `failed` lists cases with an incomplete image and the reasons.
     """
 
     pictures: tuple[DisputePicture, ...] = ()
@@ -57,7 +57,7 @@ def make_gallery(
     most: int = MOST_PICTURES,
     rank: Callable[[str], int] = lambda _: 0,
 ) -> Gallery:
-    """Return pictures of the disputed cases in order, of the two least similar readings.
+    """Return images of the two least similar readings of each disputed case, in order.
 
     Parameters
     ----------
@@ -68,11 +68,11 @@ def make_gallery(
     disputed
         Case ids.
     images
-        The data set with the cases' images; without it outlines are drawn on grey.
+        The data set with the cases' images; without it, outlines are drawn on grey.
     most
-        Maximum number of pictures.
+        Maximum number of images.
     rank
-        Of two readers the one with the lower rank is outlined in blue.
+        Rank of a reader; of two readers the lower rank is outlined in blue.
     """
     worst: dict[str, MaskPair] = {}
     for one in pairs:
@@ -97,7 +97,7 @@ def make_gallery(
 
 
 def _open_images(images: Path | None) -> tuple[DataSet | None, list[str], list[str]]:
-    """Return the data set, notes, and failures; a moved data set is only a note."""
+    """Open the data set; return notes and failures too. A moved data set is only a note."""
     if images is None:
         return None, [], []
     try:
@@ -114,7 +114,7 @@ def _find_images(images: Path) -> DataSet:
 
 
 def _read_image(data_set: DataSet | None, case_id: str) -> tuple[NDArray[Any] | None, str]:
-    """Return the first phase after contrast of a case; None and the reason without one."""
+    """Return a case's first phase after contrast, or None and the reason."""
     if data_set is None:
         return None, ""
     try:

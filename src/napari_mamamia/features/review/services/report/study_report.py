@@ -1,6 +1,6 @@
 """The report of a study: flow, agreement, disputes, time, signatures, chains.
 
-Readers are shown by codes unless the lead wants names. Every figure has its table.
+Readers are shown by code unless the lead requests names. Every figure has a table.
 """
 
 import math
@@ -76,7 +76,7 @@ from napari_mamamia.scoring.report.text import (
 
 REPORT: Final = "report.html"
 ERROR_QUESTION: Final = "error"
-"""The yes/no question of the form that the capture curve counts."""
+"""The yes/no question of the form whose answers the capture curve counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +86,16 @@ class ReportChoice:
     Parameters
     ----------
     are_named
-        Whether readers are shown by name instead of by code.
+        Whether readers are shown by name instead of code.
     by_reader
         Whether time is shown by reader.
     images
-        The data set with the images; None for its location when the study was made.
+        The data set with the images; None for the location in the study file.
     most_pictures
-        Maximum number of pictures of disagreements, the worst first.
+        Maximum number of images of disagreements, the worst first.
     n_resamples, seed
-        Of the intervals; use those of `measure_agreement` to get the same numbers.
+        Number of resamples for the intervals, and their seed; equal values in `measure_agreement`
+        give the same numbers.
     """
 
     are_named: bool = False
@@ -110,7 +111,7 @@ DEFAULT: Final = ReportChoice()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StudyPage:
-    """The report before it is rendered; `problems` lists what is invalid or unreadable."""
+    """The report before rendering; `problems` lists invalid or unreadable content."""
 
     page: Page
     problems: tuple[str, ...] = ()
@@ -118,7 +119,7 @@ class StudyPage:
 
 @dataclass(frozen=True, slots=True)
 class StudyReport:
-    """The path of the report, and what is invalid or unreadable."""
+    """The path of the report, and its invalid or unreadable content."""
 
     path: Path
     problems: tuple[str, ...] = ()
@@ -230,7 +231,7 @@ def _make_agreement(
 
 
 def count_other_forms(state: ReviewState, form: Form | None) -> tuple[str, ...]:
-    """Return how many readings were answered on a form that is not the study's, in words."""
+    """Return a note with the number of readings answered on another form, "" for none."""
     if form is None:
         return ()
     counts = Counter(
@@ -378,7 +379,7 @@ def _tell_cases(cases: Sequence[CaseAgreement]) -> ReportTable:
 
 
 def _make_capture(state: ReviewState, queue: Queue) -> tuple[PageSection, ...]:
-    """Return the errors found, if the form asks for errors; otherwise empty."""
+    """Return the section on errors found; empty if the form does not ask for errors."""
     marks = list_marks(state, queue)
     if not marks:
         return ()
@@ -405,7 +406,7 @@ def _make_capture(state: ReviewState, queue: Queue) -> tuple[PageSection, ...]:
 def list_marks(state: ReviewState, queue: Queue) -> dict[str, bool]:
     """Return whether each case that was read had an error, in the order of reading.
 
-    By the question `error` of the form: a case has one if any reading of it says yes.
+    A case has an error if any of its readings answers yes to the question `error`.
     """
     queued = {one.case_id for one in queue.places}
     marks: list[tuple[str, str, bool]] = []
@@ -425,7 +426,7 @@ def list_marks(state: ReviewState, queue: Queue) -> dict[str, bool]:
 
 
 def _tabulate_capture(capture: Capture) -> ReportTable:
-    """Return the curve at each tenth of the cases read."""
+    """Return the capture curve at each tenth of the cases."""
     n = capture.n_read
     places = sorted({round(n * tenth / 10) for tenth in range(1, 11)} - {0})
     rows = tuple(

@@ -1,4 +1,4 @@
-"""How far a faster way of running a network is from the exact one, voxel by voxel."""
+"""Differences between a faster run of a network and the exact one, voxel by voxel."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -7,14 +7,15 @@ import torch
 
 _STEPS: Final = 2
 """Steps of half precision within which two outputs count as a tie. Our choice: sums are rounded to
-half precision tile by tile, and a rounding that falls the other way moves each output by one."""
+half precision tile by tile, and a rounding in the other direction moves each output by one step.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Of `voxels` on the model's grid, how many have another label, and how many of these are ties.
+    """Number of `voxels` on the model's grid, of differing labels, and of ties among these.
 
-    A tie is a voxel whose two best exact outputs lie within two steps of half precision.
+    A tie is a voxel whose two best exact outputs are within two steps of half precision.
     """
 
     voxels: int
@@ -23,12 +24,12 @@ class Agreement:
 
     @property
     def only_ties(self) -> bool:
-        """Whether every voxel that differs is a tie."""
+        """Whether every differing voxel is a tie."""
         return self.differing == self.ties
 
 
 def agreement(exact: Any, other: Any) -> Agreement:
-    """Return how two half-precision outputs ``(heads, a, b, c)`` of labels (not regions) agree."""
+    """Return the agreement of two half-precision label outputs ``(heads, a, b, c)``."""
     differing = ties = 0
     for one, two in zip(exact.movedim(1, 0), other.movedim(1, 0), strict=True):
         apart = one.float().argmax(dim=0) != two.float().argmax(dim=0)
@@ -39,7 +40,7 @@ def agreement(exact: Any, other: Any) -> Agreement:
 
 
 def _compute_step(value: Any) -> Any:
-    """Return the distance of neighbouring half-precision numbers at a magnitude.
+    """Return the distance between neighbouring half-precision numbers at a magnitude.
 
     11 bits of fraction: 2^(exponent - 10) for normal numbers, 2^-24 below 2^-14.
     """

@@ -1,0 +1,83 @@
+"""The core alone: installed without the features' entry points and folders, it does its work."""
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+import napari_mamamia
+
+PROGRAM = [sys.executable, "-c", "from napari_mamamia.cli import main; main()"]
+REFINE = """
+import sys
+import napari_mamamia as mm
+case = mm.open_data_set(sys.argv[1])[0]
+z, y, x = (int(axis.mean()) for axis in case.reference.array.nonzero())
+print(mm.grow(case, click=(z, y, x)).mask.array.sum() > 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory):
+    """Return the environment of a program that finds an installation of the core alone."""
+    folder = tmp_path_factory.mktemp("core")
+    package = Path(napari_mamamia.__file__).parent
+    left_out = shutil.ignore_patterns("features", "__pycache__")
+    shutil.copytree(package, folder / package.name, ignore=left_out)
+    installed = distribution("napari-mamamia")
+    info = folder / f"napari_mamamia-{installed.version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(installed.read_text("METADATA"), "utf-8")
+    points = installed.read_text("entry_points.txt").split("[napari_mamamia.features]")[0]
+    (info / "entry_points.txt").write_text(points, "utf-8")
+    return os.environ | {"PYTHONPATH": str(folder)}
+
+
+def run(core, *command, cwd):
+    answer = subprocess.run(command, env=core, cwd=cwd, capture_output=True, text=True, timeout=240)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout
+
+
+@pytest.mark.door
+def test_the_core_alone_does_its_work(core, tmp_path):
+    where = "import napari_mamamia; print(napari_mamamia.__file__)"
+    assert run(core, sys.executable, "-c", where, cwd=tmp_path).startswith(core["PYTHONPATH"])
+    help_text = run(core, *PROGRAM, "--help", cwd=tmp_path)
+    assert "predict" in help_text
+    assert "perfusion" not in help_text
+    run(core, *PROGRAM, "demo", "--out", "demo", cwd=tmp_path)
+    data = tmp_path / "demo" / "dataset"
+    masks = data / "segmentations" / "expert"
+    run(core, *PROGRAM, "predict", data, "--out", "masks", "--case", "PHANTOM_001", cwd=tmp_path)
+    assert run(core, sys.executable, "-c", REFINE, data, cwd=tmp_path).strip() == "True"
+    scored = ["--reference", masks, "--prediction", "masks"]
+    run(core, *PROGRAM, "score", *scored, "--out", "scores", cwd=tmp_path)
+    run(core, *PROGRAM, "export", data, "--masks", masks, "--out", "bundle", cwd=tmp_path)
+
+
+@pytest.mark.door
+def test_a_feature_that_is_not_there_is_named(core, tmp_path):
+    command = [*PROGRAM, "score", "--study", ".", "--prediction", ".", "--out", "scores"]
+    answer = subprocess.run(command, env=core, cwd=tmp_path, capture_output=True, text=True)
+    assert answer.returncode == 1
+    assert "feature" in answer.stderr
+
+
+@pytest.mark.door
+def test_the_window_of_the_core_has_its_own_pages(core, tmp_path):
+    script = (
+        "import napari\n"
+        "from napari_mamamia.widgets.dock.place import show_dock\n"
+        "from napari_mamamia.widgets.dock.steps import SECTIONS\n"
+        "viewer = napari.Viewer(show=True)\n"
+        "panel = show_dock(viewer, 'Cases', is_gradual=False)\n"
+        "print(panel.page, 'Review' in SECTIONS, list(panel.results.extra))\n"
+        "viewer.close()\n"
+    )
+    told = run(core, sys.executable, "-c", script, cwd=tmp_path)
+    assert told.splitlines() == ["Cases False []"]
