@@ -428,6 +428,16 @@ def test_pattern_takes_paths_apart(pattern, path, fields):
     assert PathPattern(pattern).match(path) == fields
 
 
+def test_words_of_a_pattern_are_in_the_order_in_which_they_are_listed(tmp_path):
+    pattern = PathPattern("{patient}/{visit:post|mid|Late}/{phase:n}")
+    words = sorted(("late", "Mid", "POST"), key=lambda word: pattern.sort_key("visit", word))
+    assert words == ["POST", "Mid", "late"]
+    root = make_tree(tmp_path / "set", [f"P1_{phase}.nrrd" for phase in ("plain", "after")])
+    own_layout_file(root).write_text('[mine]\nimage = [{path = "{patient}_{phase:plain|after}"}]\n')
+    (case,) = find_data_set(root).cases
+    assert [phase.files[0].name for phase in case.phases] == ["P1_plain.nrrd", "P1_after.nrrd"]
+
+
 def test_known_layouts_have_names_of_their_own():
     names = [layout.name for layout in list_layouts()]
     assert len(names) == len(set(names)) >= 20
