@@ -157,16 +157,16 @@ def test_any_members_weights_settings_and_the_rule_change_what_resuming_compares
     ("words", "said", "code"),
     [
         (("--model", "a", "--model", "b"), "2 models (a, b) need a rule: add --fuse mean", 2),
-        (("--model", "a", "--fuse", "mean"), "--fuse mean needs two models or more, got a", 2),
-        (("--fuse", "staple"), "--fuse staple needs two models or more, got kinetic", 2),
+        (("--model", "a", "--fuse", "mean"), "--fuse mean needs two models or more, but got a", 2),
+        (("--fuse", "staple"), "--fuse staple needs two models or more, but got kinetic", 2),
         (
             ("--model", "a", "--model", "kinetic", "--fuse", "mean"),
             "the mean needs every model's probability, but kinetic gives none",
             1,
         ),
-        (("--model", "a", "--model", "a", "--fuse", "mean"), "a comes more than once", 1),
-        (("--model", "kinetic", "--probability"), "got a probability map: leave them out", 1),
-        (("--model", "a", "--recipe", "fmee"), "vicorob, mic, or a file, but 'fmee' is neither", 1),
+        (("--model", "a", "--model", "a", "--fuse", "mean"), "a occurs more than once", 1),
+        (("--model", "kinetic", "--probability"), "got a probability map; leave them out", 1),
+        (("--model", "a", "--recipe", "fmee"), "vicorob, mic, or a file, but got 'fmee'", 1),
     ],
 )
 @pytest.mark.usefixtures("added")
@@ -206,7 +206,7 @@ def test_a_case_over_its_limit_names_the_models_that_would_fit(small_data_set, a
 def test_the_list_says_what_each_model_is_and_how_to_add_one(added):
     listed = mamamia("models", "list").output.splitlines()
     assert listed[0].startswith("kinetic  needs no weights")
-    assert listed[1].startswith("a        nnU-Net v2, 2 channel(s), fold(s) 0, 1, sha256 ")
+    assert listed[1].startswith("a        nnU-Net v2, 2 channels, folds 0, 1, sha256 ")
     (default_registry() / "b.json").write_text("{}")
     assert "b        cannot be used: " in mamamia("models", "list").output
     for entry in added:

@@ -416,7 +416,7 @@ def test_the_quality_report_names_each_finding_with_its_mask(opened, expert, tmp
         rows = list(csv.DictReader(file))
     found = {(r["case_id"], r["masks"], r["light"], r["check"]) for r in rows}
     assert ("A_1", "ana", "red", "outside the body") in found
-    assert ("A_1", "ana", "amber", "touches the image border") in found
+    assert ("A_1", "ana", "amber", "touches the border") in found
     page = (tmp_path / "out/quality.html").read_text()
     assert "1 red, 0 amber, 1 green" in page
 

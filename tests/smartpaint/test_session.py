@@ -400,7 +400,7 @@ def test_a_jump_back_counts_the_steps_that_it_undid(images):
 def test_a_jump_that_does_not_fit_the_history_is_not_played(images):
     edited, _, states = hidden_between(images)
     for jump in (Jump(3, 1), Jump(4, 9), Jump(4, -1)):
-        with pytest.raises(ValueError, match="the history stands at row 4 of 4"):
+        with pytest.raises(ValueError, match="the history is at row 4 of 4"):
             edited.play(jump)
     assert state(edited) == states[4]
 

@@ -133,7 +133,8 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "export",
             "napari_mamamia.cli.exporting:export",
-            "Write masks as a bundle: exact geometry, provenance, checksums, quality; verified.",
+            "Write masks as a bundle with exact geometry, provenance, checksums and quality; "
+            "verify it.",
         ),
         Command(
             "verify",
@@ -150,7 +151,7 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "score-table",
             "napari_mamamia.cli.scoring:score_table",
-            "Compute a cohort's numbers from case scores of other software.",
+            "Compute a cohort's numbers from case scores that were computed elsewhere.",
         ),
         Command(
             "score-pcr",

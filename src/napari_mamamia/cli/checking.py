@@ -19,7 +19,7 @@ def check_computer(
     ] = None,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Check this computer: hardware, extras, isolation, and models whose result is known."""
+    """Check this computer: hardware, extras, isolation, and models with known results."""
     from napari_mamamia.services import check_computer as service
 
     checked = run(partial(service.check_computer, case))

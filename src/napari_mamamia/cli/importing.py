@@ -105,7 +105,7 @@ def import_(
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Make cases from DICOM: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row."""
+    """Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row."""
     from napari_mamamia.io.exam.selectors import named_series, read_selectors
     from napari_mamamia.services.dicom.dicom import import_dicom
     from napari_mamamia.services.dicom.finding import ImportSettings, look_into

@@ -124,7 +124,7 @@ def convert(
     print(f"saved in    {out}")
 
 
-models = Program(help="Models that you added; nothing is ever downloaded.")
+models = Program(help="List, add and check your own models; nothing is downloaded.")
 
 
 @models.command("add")

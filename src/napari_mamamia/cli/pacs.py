@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _MIB: Final = 1 << 20
 
-app = Program(help="A PACS over DICOMweb.", no_args_is_help=True)
+app = Program(help="Query and retrieve from a PACS over DICOMweb.", no_args_is_help=True)
 
 UrlArgument = Annotated[
     str, typer.Argument(metavar="URL", help="DICOMweb root, like http://pacs:8042/dicom-web.")

@@ -163,7 +163,7 @@ def predict(
     layout: LayoutOption = "",
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Segment the tumour: write OUT/ID.nii.gz and OUT/ID.json for each case.
+    """Segment the tumour: writes OUT/ID.nii.gz and OUT/ID.json for each case.
 
     Reductions by --fit-time, in this order: tiles outside the breast, bf16, step 0.75, mirrored
     copies, folds. Each is printed and recorded in OUT/ID.json; another model is never used.

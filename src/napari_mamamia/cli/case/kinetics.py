@@ -203,7 +203,7 @@ def kinetics(
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Measure contrast curves, curve types, FTV and sizes: write OUT/kinetics.csv (.xlsx)."""
+    """Measure contrast curves, curve types, FTV and sizes: writes OUT/kinetics.csv (.xlsx)."""
     from napari_mamamia.kinetics.repeated_pre import RepeatedPre
     from napari_mamamia.services.kinetics.case_kinetics import FtvBox, KineticSettings
     from napari_mamamia.services.kinetics.kinetics import kinetics_of_data_set
@@ -288,7 +288,11 @@ def rule_of(timing: str, injection: str, phases: str, *, is_other: bool = False)
         (named is not None, has_injection)
     )
     if (named is not None and has_injection) or (implied and timing not in ("", implied)):
-        raise typer.BadParameter("expected only one of --timing, --injection and --phases")
+        options = {"--timing": timing, "--injection": has_injection, "--phases": phases}
+        names = " and ".join(name for name, value in options.items() if value)
+        raise typer.BadParameter(
+            f"expected only one of --timing, --injection and --phases, but got {names}: keep one"
+        )
     if implied is None and timing not in ("", Timing.UCSF_FTV, Timing.PHASE0_START):
         raise typer.BadParameter(
             f"expected --timing {Timing.UCSF_FTV} or {Timing.PHASE0_START}, but got {timing}: for "

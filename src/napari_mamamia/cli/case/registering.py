@@ -61,7 +61,7 @@ def register(
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Register phases: write a new data set OUT and OUT/registration.csv; masks stay valid."""
+    """Register phases: writes a new data set OUT and OUT/registration.csv; masks stay valid."""
     from napari_mamamia.kinetics.registration.settings import RegistrationSettings
     from napari_mamamia.services.register.phases import register_data_set
 

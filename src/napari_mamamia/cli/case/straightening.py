@@ -25,7 +25,7 @@ def straighten(
     layout: LayoutOption = "",
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Copy cases with sheared axes onto grids at right angles: write a new data set OUT."""
+    """Copy cases with sheared axes onto grids at right angles: writes a new data set OUT."""
     from napari_mamamia.services.export.straighten import straighten_data_set
 
     opened = open_at(data_set, columns, layout)
