@@ -3,13 +3,18 @@
 import importlib.util
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, generate_uid
 
+from napari_mamamia.core.choices import Clock
+from napari_mamamia.io.dicom.clocks import Verdict
 from napari_mamamia.io.dicom.files import read_studies
+from napari_mamamia.io.dicom.slices import unit_of
+from napari_mamamia.io.dicom.trust import partial_warnings
 from napari_mamamia.io.exam.exam import find_exam
 from napari_mamamia.io.exam.timing import moments_of, read_scan_timing
 
@@ -94,6 +99,33 @@ def test_the_injection_counts_from_the_start_of_phase_0(tmp_path, start, given, 
     pre = header(tmp_path / "pre.dcm", AcquisitionTime=start)
     post = header(tmp_path / "post.dcm", ContrastBolusStartTime=given)
     assert read_scan_timing(post, pre).injection_s == seconds
+
+
+@pytest.mark.parametrize("clock", [Clock.ACQUISITION_TIME, Clock.CONTENT_TIME])
+def test_a_clock_that_lacks_its_seconds_in_some_images_is_named(clock):
+    full = SimpleNamespace(clocks={clock: 7.0}, is_padding=False, refused_times=())
+    coarse = SimpleNamespace(
+        clocks={clock: 60.0, unit_of(clock): 60.0}, is_padding=False, refused_times=()
+    )
+    (warning,) = partial_warnings([full, coarse])
+    assert warning.startswith(f"{clock} has no seconds in 1 of 2 images")
+    assert partial_warnings([full, full]) == []
+
+
+@pytest.mark.parametrize(
+    ("times_s", "is_plausible"),
+    [
+        ((0.0, 1.0, 1801.0), True),  # the limits belong to the plausible gaps
+        ((0.0, 0.2, 90.0), False),
+        ((0.0, 90.0, 90.2), False),
+        ((0.0, 1900.0, 1990.0), False),
+        ((0.0, 90.0, 1990.0), False),
+        (None, False),
+    ],
+)
+def test_every_gap_of_a_clock_must_be_plausible(times_s, is_plausible):
+    stacks = np.arange(3)[:, None]
+    assert Verdict(Clock.TRIGGER_TIME, stacks, "", times_s).is_plausible is is_plausible
 
 
 # ---- which moments of a phase the frames of an enhanced file tell

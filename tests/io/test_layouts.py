@@ -428,6 +428,16 @@ def test_pattern_takes_paths_apart(pattern, path, fields):
     assert PathPattern(pattern).match(path) == fields
 
 
+def test_words_of_a_pattern_are_in_the_order_in_which_they_are_listed(tmp_path):
+    pattern = PathPattern("{patient}/{visit:post|mid|Late}/{phase:n}")
+    words = sorted(("late", "Mid", "POST"), key=lambda word: pattern.sort_key("visit", word))
+    assert words == ["POST", "Mid", "late"]
+    root = make_tree(tmp_path / "set", [f"P1_{phase}.nrrd" for phase in ("plain", "after")])
+    own_layout_file(root).write_text('[mine]\nimage = [{path = "{patient}_{phase:plain|after}"}]\n')
+    (case,) = find_data_set(root).cases
+    assert [phase.files[0].name for phase in case.phases] == ["P1_plain.nrrd", "P1_after.nrrd"]
+
+
 def test_known_layouts_have_names_of_their_own():
     names = [layout.name for layout in list_layouts()]
     assert len(names) == len(set(names)) >= 20
@@ -517,3 +527,47 @@ def test_a_split_that_parts_a_person_is_reported(tmp_path):
     assert [case.split for case in data_set.cases] == ["train", "test"]
     assert {case.person_key for case in data_set.cases} == {"person 7"}
     assert any("several parts of the split" in warning for warning in data_set.warnings)
+
+
+def test_names_of_cases_never_lead_out_of_a_folder(tmp_path):
+    files, texts, _ = TREES["grand-challenge"]
+    texts = {path: text.replace("CASE_17", "../../evil") for path, text in texts.items()}
+    case = find_data_set(make_tree(tmp_path / "set", files, texts)).cases[0]
+    assert case.case_id == "_.._evil"
+
+
+def test_items_of_a_list_are_never_joined(tmp_path):
+    names = [f"imgs/case_{n}.nii.gz" for n in range(3)]
+    listed = {"training": [{"image": name} for name in names]}
+    root = make_tree(tmp_path / "set", names, {"dataset.json": json.dumps(listed)})
+    data_set = find_data_set(root, "monai")
+    assert [(case.case_id, len(case.phases)) for case in data_set.cases] == [
+        (f"case_{n}", 1) for n in range(3)
+    ]
+
+
+def test_a_listed_file_that_is_not_there_is_a_problem(tmp_path):
+    files, texts, _ = TREES["monai"]
+    kept = [file for file in files if "post2" not in file]
+    case = find_data_set(make_tree(tmp_path / "set", kept, texts), "monai").cases[0]
+    assert "post2.nii.gz is listed and not there" in case.problems[0]
+
+
+@pytest.mark.parametrize("root", ["", "nnUNet_raw/Dataset932_Breast"])
+def test_channels_are_ordered_by_their_names(tmp_path, root):
+    files = [f"{NNUNET}imagesTr/c_{k:04d}.nii.gz" for k in range(3)]
+    names = {"channel_names": {"0": "post1", "1": "pre", "2": "sub1"}}
+    texts = {f"{NNUNET}dataset.json": json.dumps(names)}
+    folder = make_tree(tmp_path / "set", files, texts) / root
+    (case,) = find_data_set(folder).cases
+    assert [phase.files[0].name for phase in case.phases] == ["c_0001.nii.gz", "c_0000.nii.gz"]
+
+
+def test_rows_that_contradict_each_other_are_not_used(tmp_path):
+    files, _, _ = TREES["odelia"]
+    rows = "UID,PatientID,Lesion\nUKA_1_left,UKA_1,2\nUKA_1_left,UKA_1,0\nUKA_1_right,UKA_1,1\n"
+    texts = {"UKA/metadata_unilateral/annotation.csv": rows}
+    data_set = find_data_set(make_tree(tmp_path / "set", files, texts))
+    lesions = {case.side: case.columns.get("Lesion") for case in data_set.cases}
+    assert lesions == {"left": None, "right": "1"}
+    assert any("contradict" in warning for warning in data_set.warnings)

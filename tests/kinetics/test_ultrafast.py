@@ -90,6 +90,14 @@ def test_a_stated_time_after_the_last_phase_has_no_enhancement_and_says_so():
     assert found.slope_percent_per_s == pytest.approx(13.011, abs=1e-3)
 
 
+def test_a_stated_time_in_a_long_gap_has_no_enhancement_and_says_so():
+    times = (*TIMES[:11], 47.0, 50.5)  # 41 s lies between 35 and 47 s
+    found = ultrafast_numbers(times, worked(times))
+    assert math.isnan(found.pe_at_percent)
+    assert found.reason == "no phases within 10 s around 41.0 s: no PE there"
+    assert found.arrival_s == pytest.approx(21.0, abs=1e-4)
+
+
 def slow_measures(times, curve, vessel):
     """One voxel by plain loops; nan where undefined."""
     nothing = (math.nan,) * 4

@@ -219,9 +219,10 @@ def test_greedy_and_hungarian_differ_where_the_better_score_takes_the_only_lesio
     assert (hungarian.n_true_positives, hungarian.n_false_positives) == (2, 0)
 
 
-def test_hungarian_prefers_a_sought_lesion_to_a_larger_overlap_with_another():
+@pytest.mark.parametrize("matching", [LesionMatching.GREEDY_SCORE, LesionMatching.HUNGARIAN])
+def test_a_sought_lesion_comes_before_a_larger_overlap_with_another(matching):
     overlaps = Overlaps(np.array([0, 0]), np.array([0, 1]), np.array([0.2, 0.9]))
-    rule = MatchingRule(LesionMatching.HUNGARIAN, iou=0.1)
+    rule = MatchingRule(matching, iou=0.1)
     matches = match_lesions(overlaps, np.array([0.5]), 2, rule, np.array([True, False]))
     assert matches.found_by.tolist() == [0, -1]
     assert matches.is_false.tolist() == [False]

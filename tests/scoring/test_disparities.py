@@ -217,6 +217,13 @@ def test_the_worked_example_of_rates_comes_out_of_its_cases():
     assert found.fairness.low == pytest.approx(1 - min(1, both.interval.high), abs=1e-12)
 
 
+def test_the_sum_of_two_gaps_reaches_up_to_2():
+    both = odds_of([(20, 20, 20, 20), (0, 20, 0, 20)]).of("age", "equalised_odds")
+    assert both.counted == 2
+    assert both.interval.low < 2
+    assert both.interval.high == 2
+
+
 def test_a_rate_counts_groups_with_enough_cases_of_its_class():
     found = odds_of([(8, 10, 2, 10), (5, 10, 2, 10), (1, 1, 3, 20)])
     assert found.of("age", "tpr").value == pytest.approx(0.5)

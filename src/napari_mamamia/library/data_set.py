@@ -121,6 +121,10 @@ class DataSet:
         """
         from napari_mamamia.library.own_files import open_cases
 
+        if isinstance(cases, Case) or not isinstance(cases, Iterable):
+            raise ArgumentError(
+                f"expected a list of cases, got {type(cases).__name__}: pass [case]"
+            )
         given = list(cases)
         for case in given:
             if not isinstance(case, Case):
@@ -358,6 +362,8 @@ class DataSet:
         for row, cells in zip(rows, self._read_clinical_rows(), strict=True):
             row.update((name, cell) for name, cell in cells.items() if name not in row)
         own = pd.DataFrame(rows, index=table.index)
+        unknown = [name for name in own.columns if name in table and table[name].isna().all()]
+        table = table.drop(columns=unknown)
         return table.join(own[[name for name in own.columns if name not in table.columns]])
 
     def _read_clinical_rows(self) -> list[dict[str, object]]:

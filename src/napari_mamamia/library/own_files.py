@@ -15,7 +15,7 @@ from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.mask_arrays import MaskLike, mask_array
 from napari_mamamia.core.names import name_some
 from napari_mamamia.io.data_set.volumes import read_header, read_labels, write_volume
-from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.file_names import case_key, safe_case_id
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
 from napari_mamamia.io.volumes.formats import mask_stem
@@ -43,6 +43,11 @@ def open_files(
     FormatError, GridMismatchError
         If a file cannot be read, or lies on another grid than the first phase.
     """
+    if not isinstance(case_id, str) or (case_id and safe_case_id(case_id) != case_id):
+        raise ArgumentError(
+            "expected a case_id that can name files (no / or control characters), got "
+            f"{case_id!r}: choose another"
+        )
     given = [phases] if isinstance(phases, str | Path) else phases
     if not isinstance(given, Sequence) or not given:
         raise ArgumentError(
@@ -68,7 +73,7 @@ def open_files(
         labels = read_labels(reference).on_grid(headers[0].grid)
         require_same_grid(labels.grid, headers[0].grid, str(reference), str(paths[0]))
     return CaseFiles(
-        case_id or mask_stem(paths[0].name) or paths[0].name,
+        case_id or safe_case_id(mask_stem(paths[0].name) or paths[0].name),
         tuple(
             PhaseSource(source.files, source.volume, time)
             for source, time in zip(sources, times, strict=True)
@@ -117,6 +122,8 @@ def save_arrays(
             f"expected an array of numbers (phase, z, y, x), got {signal.dtype} {signal.shape}: "
             "stack the phases first"
         )
+    if signal.dtype.kind == "f" and signal.dtype.itemsize not in (4, 8):
+        signal = signal.astype(np.float32 if signal.dtype.itemsize < 4 else np.float64)
     grid = _make_grid(signal.shape[1:], affine, spacing_mm)
     folder = _FOLDERS.enter_context(own_folder())
     phases = [folder / f"phase_{index:04d}.nii" for index in range(len(signal))]

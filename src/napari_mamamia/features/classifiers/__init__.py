@@ -1,4 +1,4 @@
-"""Classifiers: scores, stacking, audit and split of their tables; lesion detection."""
+"""Classifiers: scoring, stacking, audit and split of tables; scoring of lesion detection."""
 
 from typing import Final
 

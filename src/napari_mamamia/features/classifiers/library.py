@@ -87,7 +87,7 @@ class Detections:
 
     @property
     def rule(self) -> str:
-        """Return how lesions and boxes were matched, and the source of the risk."""
+        """Describe the matching of lesions and boxes, and the source of the risk."""
         return rule_text(self._result)
 
     @property
@@ -105,7 +105,7 @@ class Detections:
 
     @property
     def lesions(self) -> "pd.DataFrame":
-        """Return each lesion with its size, risk, the box that found it and that box's score."""
+        """Return each lesion with its size, its risk, and the box that found it with its score."""
         return self._make_table("lesions.csv")
 
     @property
@@ -184,7 +184,7 @@ def score_detection(
     seed: int = 42,
     progress: bool = True,
 ) -> Detections:
-    """Return the scores of detected lesions, with the numbers of ``mamamia score-detection``.
+    """Score detected lesions, as ``mamamia score-detection`` does.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def score_detection(
         Sensitivity between two points, the score of a case, the risk by size, and the size between
         small and large lesions.
     bootstrap, seed
-        Resamples of cases for the 95 % intervals (0: none) and their seed.
+        Number of resamples of cases for the 95 % intervals (0: none), and their seed.
     progress
         Whether to show a progress bar.
 
@@ -216,7 +216,7 @@ def score_detection(
     Raises
     ------
     ArgumentError
-        If an argument is of the wrong kind, or `cases` is missing for tables.
+        If an argument has the wrong type, or `cases` is missing for tables.
     FormatError
         If a table or folder cannot be read, or its reference is invalid.
 

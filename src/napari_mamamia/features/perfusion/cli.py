@@ -233,7 +233,7 @@ def _seconds_or_path(
 ) -> tuple[float | None, str]:
     """Return a number, or an existing file or folder as an absolute path.
 
-    Neither for an empty text.
+    Both are None for an empty text.
     """
     if not text:
         return None, ""

@@ -30,3 +30,17 @@ def alike_ids(ids: Iterable[str]) -> tuple[tuple[str, ...], ...]:
         key = _LEADING_ZEROS.sub("", "".join(case_key(name).split()))
         by_key.setdefault(key, {})[name] = None
     return tuple(tuple(same) for same in by_key.values() if len(same) > 1)
+
+
+_UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f/\\:*?\"<>|]+")
+
+
+def safe_case_id(text: str) -> str:
+    r"""Return a text as the id of a case, which names files: no separators, no control characters.
+
+    Examples
+    --------
+    >>> safe_case_id("../../evil"), safe_case_id("CASE 17"), safe_case_id("a\nb")
+    ('_.._evil', 'CASE 17', 'a_b')
+    """
+    return _UNSAFE.sub("_", text).lstrip(".") or "_"

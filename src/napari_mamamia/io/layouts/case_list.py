@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
@@ -44,7 +44,7 @@ def match_list(layout: Layout, tree: Tree) -> Matches:
         return matches
     for path in tree.files:
         if rule.pattern.match_folder(path) is not None:
-            _add_items(matches, rule, tree.root, path)
+            _add_items(matches, rule, tree, path)
     if matches.exams:
         matches.leftover = [
             path for path in tree.files if is_volume_path(path) and path not in matches.explained
@@ -52,40 +52,71 @@ def match_list(layout: Layout, tree: Tree) -> Matches:
     return matches
 
 
-def _add_items(matches: Matches, rule: ListRule, root: Path, path: str) -> None:
+def _add_items(matches: Matches, rule: ListRule, tree: Tree, path: str) -> None:
+    where = tree.root / path
     try:
-        content = read_json(root / path)
+        content = read_json(where)
     except (OSError, ValueError) as error:
-        raise FormatError(f"cannot read the list of cases {root / path}: {error}") from error
-    for key in rule.items if isinstance(content, dict) else ():
-        items = content.get(key, [])
-        for item in items if isinstance(items, list) else []:
-            _add_item(matches, rule, item, key, path.rpartition("/")[0])
+        raise FormatError(f"cannot read the list of cases {where}: {error}") from error
+    folder = path.rpartition("/")[0]
+    items = [
+        (item if isinstance(item, Mapping) else {rule.image: item}, key)
+        for key in (rule.items if isinstance(content, dict) else ())
+        for item in _as_list(content.get(key))
+    ]
+    images = [_paths_of(entry.get(rule.image), folder) for entry, _ in items]
+    ids = [_find_id(rule, paths) for paths in images]
+    if len(set(ids)) < len(ids):  # several items in one folder: each has the name of its file
+        ids = [mask_stem(PurePosixPath(paths[0]).name) or "" if paths else "" for paths in images]
+    for (entry, key), paths, case_id in zip(items, images, ids, strict=True):
+        if paths:
+            _add_item(matches, rule, tree, entry, key, paths, case_id, folder)
 
 
-def _add_item(matches: Matches, rule: ListRule, item: Any, key: str, folder: str) -> None:
-    entry = item if isinstance(item, Mapping) else {rule.image: item}
-    images = _paths_of(entry.get(rule.image), folder)
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _find_id(rule: ListRule, images: list[str]) -> str:
     if not images:
-        return
-    fields = rule.id_pattern.match(images[0]) or {"patient": PurePosixPath(images[0]).parent.name}
-    orders = order_phases([PurePosixPath(path).name for path in images])
+        return ""
+    fields = rule.id_pattern.match(images[0]) or {}
+    return fields.get("patient", "") or PurePosixPath(images[0]).parent.name
+
+
+def _add_item(
+    matches: Matches,
+    rule: ListRule,
+    tree: Tree,
+    entry: Mapping[str, Any],
+    key: str,
+    images: list[str],
+    case_id: str,
+    list_folder: str,
+) -> None:
+    names = [PurePosixPath(path).name for path in images]
+    orders = [0] if len(images) == 1 else order_phases(names)
     if orders is None:
         matches.leftover += images
-        matches.unordered.append(fields.get("patient", ""))
+        matches.unordered.append(case_id)
         return
-    fields["split"] = f"{rule.split} {entry[rule.split]}" if rule.split in entry else key
+    split = f"{rule.split} {entry[rule.split]}" if rule.split in entry else key
+    fields = {"patient": case_id, "split": split}
     exam = ExamPaths(fields, rule.id_pattern, 0)
     for path, order in zip(images, orders, strict=True):
         exam.phases.append(PhasePath(path, ImageKind.VOLUME, float(order)))
         matches.explained.add(path)
+        if path not in tree.files_set:
+            exam.problems.append(f"{path} is listed and not there: add the file")
     exam_key = make_key(matches.layout, fields)
     mask_rule = MaskRule(PathPattern("**/*"), rule.mask, is_reference=True)
-    for path in _paths_of(entry.get(rule.mask), folder):
+    for path in _paths_of(entry.get(rule.mask), list_folder):
         exam.masks.append(MaskPath(path, mask_rule, rule.mask, exam_key))
         matches.explained.add(path)
     if exam_key in matches.exams:
-        matches.exams[exam_key].phases += exam.phases
+        matches.exams[exam_key].problems.append(
+            f"two items of the list are called {case_id}: rename the files of one of them"
+        )
     else:
         matches.exams[exam_key] = exam
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.names import name_some
 from napari_mamamia.io.dicom.times import read_time_s
-from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.file_names import case_key, safe_case_id
 from napari_mamamia.io.files.folders import natural_key
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.sources import (
@@ -24,6 +24,7 @@ from napari_mamamia.io.files.sources import (
     PhaseSource,
     Visit,
 )
+from napari_mamamia.io.layouts.case_list import order_phases
 from napari_mamamia.io.layouts.layout import ImageKind, Layout, TableRule
 from napari_mamamia.io.layouts.manifest import list_missing_series
 from napari_mamamia.io.layouts.matching import (
@@ -97,7 +98,7 @@ def build_data_set(matches: Matches, tree: Tree) -> DataSet:
         split = rename_field(layout, "split", exam.fields.get("split", ""))
         case = replace(case, split=splits.get(case_key(case.patient), split))
         if names and len(matches.exams) == 1:
-            case = replace(case, case_id=names[0], patient=names[0])
+            case = replace(case, case_id=safe_case_id(names[0]), patient=names[0])
         cases.append(case)
     cases = _number_visits(layout, tree, matches, cases, warnings)
     cases = _mark_twins(cases, root)
@@ -140,7 +141,7 @@ def _build_case(layout: Layout, root: Path, exam: ExamPaths) -> CaseFiles:
         for named in _name_masks(_mask_file(root / mask.path), mask)
     )
     case = CaseFiles(
-        case_id.replace("/", "_"),
+        safe_case_id(case_id),
         (),
         patient=patient,
         visit=Visit(visit) if visit else None,
@@ -152,6 +153,7 @@ def _build_case(layout: Layout, root: Path, exam: ExamPaths) -> CaseFiles:
             if text and name not in ("patient", "visit", "side", "phase", "time", "name")
         },
     )
+    case = replace(case, problems=tuple(exam.problems))
     case = _with_reference(case, exam, root)
     sources = [phase for phase in exam.phases if phase.kind in _WHOLE_EXAMS]
     if sources:
@@ -174,7 +176,10 @@ def _name_masks(path: Path, mask: MaskPath) -> list[NamedMask]:
     """Return a mask under its name, or each segment of a file under its own name."""
     rule = mask.rule
     if not rule.name and not mask.name and path.name.lower().endswith(".seg.nrrd"):
-        segments = read_segment_names(path)
+        try:
+            segments = read_segment_names(path)
+        except MamamiaError:
+            segments = []  # the file is damaged: reading the mask says so
         if segments:
             return [NamedMask(name, path, value, rule.region) for value, name in segments]
     return [NamedMask(mask.name or "mask", path, rule.label, rule.region)]
@@ -375,25 +380,36 @@ def _read_tables(layout: Layout, tree: Tree, warnings: list[str]) -> list[Layout
         if rule.pattern.match_folder(path) is None or Path(path).suffix.lower() not in TABLES:
             continue
         try:
-            tables.append(_read_layout_table(tree.root / path, rule))
+            tables.append(_read_layout_table(tree.root / path, rule, warnings))
         except MamamiaError as error:
             warnings.append(f"the table {path} was not read: {error}")
+    if not tables:
+        warnings.append(f"no table {rule.pattern.text} was found: its columns are not known")
     return tables
 
 
-def _read_layout_table(path: Path, rule: TableRule) -> LayoutTable:
+def _read_layout_table(path: Path, rule: TableRule, warnings: list[str]) -> LayoutTable:
     table = read_table(
         path, (Column(rule.key, (rule.key,), is_needed=True, is_id=True),), takes_others=True
     )
     names = table.header.names
-    rows = {}
+    rows: dict[str, dict[str, str]] = {}
+    contradicting: set[str] = set()
     for row in table.rows:
         cells = {
             name: "" if is_missing(cell) else str(cell)
             for name, cell in zip(names, row.cells, strict=False)
         }
-        key = next((text for name, text in cells.items() if _same(name, rule.key)), "")
-        rows[case_key(key)] = cells
+        key = case_key(next((text for name, text in cells.items() if _same(name, rule.key)), ""))
+        if rows.setdefault(key, cells) != cells:
+            contradicting.add(key)
+    for key in contradicting:
+        del rows[key]
+    if contradicting:
+        warnings.append(
+            f"{path.name} has rows that contradict each other, which are not used: "
+            f"{name_some(sorted(contradicting), 5)}"
+        )
     return LayoutTable(rows, path)
 
 
@@ -463,6 +479,9 @@ def _with_table_times(case: CaseFiles, text: str) -> CaseFiles:
                 "table: no times are used",
             ),
         )
+    if any(later <= earlier for earlier, later in pairwise(times)):
+        warning = f"the times of {case.case_id} in its table do not increase: no times are used"
+        return replace(case, warnings=(*case.warnings, warning))
     timed = zip(case.phases, times, strict=True)
     return replace(case, phases=tuple(replace(phase, time_s=time) for phase, time in timed))
 
@@ -474,15 +493,15 @@ def _part_channels(matches: Matches, tree: Tree, warnings: list[str]) -> None:
     """Remove the channels that nnU-Net's ``dataset.json`` does not name as phases."""
     pattern = matches.layout.channel_names
     for path in tree.files:
-        fields = pattern.match_folder(path) if pattern else None
-        if fields is None:
+        if pattern is None or pattern.match_folder(path) is None:
             continue
         names = _read_key(tree.root / path, "channel_names")
         if not isinstance(names, dict):
             warnings.append(f"{path} names no channels: all of them are taken for phases")
             continue
+        folder = path.rpartition("/")[0]
         for exam in matches.exams.values():
-            if exam.fields.get("set", "").casefold() == (fields.get("set") or "").casefold():
+            if all(phase.path.startswith(f"{folder}/" if folder else "") for phase in exam.phases):
                 _drop_channels(matches, exam, names)
 
 
@@ -500,7 +519,11 @@ def _drop_channels(matches: Matches, exam: ExamPaths, names: Mapping[str, Any]) 
     """Keep the channels of an exam that are phases, and renumber them."""
     numbers = sorted(int(number) for number in names if str(number).isdecimal())
     roles = {number: _find_role(str(names[str(number)])) for number in numbers}
-    places = {number: place for place, number in enumerate(n for n in numbers if not roles[n])}
+    phases = [number for number in numbers if not roles[number]]
+    order = order_phases([str(names[str(number)]) for number in phases])
+    if order is not None:
+        phases = [number for _, number in sorted(zip(order, phases, strict=True))]
+    places = {number: place for place, number in enumerate(phases)}
     kept = []
     for phase in exam.phases:
         role = roles.get(int(phase.order), "")
@@ -546,7 +569,7 @@ def _number_visits(
             case = numbered[index]
             if field == "study":
                 case_id = "_".join(filter(None, (case.patient, name, case.side)))
-                case = replace(case, case_id=case_id.replace("/", "_"))
+                case = replace(case, case_id=safe_case_id(case_id))
             numbered[index] = replace(case, visit=visit)
     return numbered
 

@@ -70,7 +70,10 @@ def find_data_set(path: Path, layout: str = "") -> DataSet:
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100 - a link to a data set stays where it is
     is_described = bool(layout) or own_layout_file(path).is_file()
-    if not is_described and own_finders.recognise(path) is not None:
+    kind = own_finders.recognise(path)
+    if kind is LayoutKind.NNUNET_RAW and (path / "dataset.json").is_file() and not is_described:
+        layout = "nnunet"  # its channels need not be phases
+    elif not is_described and kind is not None:
         return own_finders.find_data_set(path)
     if not path.is_dir():
         return own_finders.find_data_set(path)

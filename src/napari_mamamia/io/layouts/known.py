@@ -10,7 +10,7 @@ from typing import Final
 from napari_mamamia.core.errors import FormatError, LayoutChoiceError, Remedy
 from napari_mamamia.core.names import name_some
 from napari_mamamia.io.layouts.case_list import match_list
-from napari_mamamia.io.layouts.layout import Layout, parse_layouts, read_layouts
+from napari_mamamia.io.layouts.layout import ImageKind, Layout, parse_layouts, read_layouts
 from napari_mamamia.io.layouts.matching import Matches, match_tree
 from napari_mamamia.io.layouts.tree import Tree
 
@@ -110,7 +110,9 @@ def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
     candidates = [
         matches
         for layout in layouts
-        if _fits_sample(layout, tree) and (matches := _match(layout, tree)).exams
+        if _fits_sample(layout, tree)
+        and (matches := _match(layout, tree)).exams
+        and (len(layouts) == 1 or _has_series(matches))
     ]
     best = [
         matches
@@ -135,6 +137,14 @@ def _fits_sample(layout: Layout, tree: Tree) -> bool:
     step = len(tree.files) // _SAMPLE
     sample = Tree(tree.root, tree.files[::step])
     return layout.case_list is not None or bool(match_tree(layout, sample).exams)
+
+
+def _has_series(matches: Matches) -> bool:
+    """Whether some exam may be a dynamic series: more than one phase, or all of them in one."""
+    return any(
+        len(exam.phases) > 1 or exam.phases[0].kind is not ImageKind.VOLUME
+        for exam in matches.exams.values()
+    )
 
 
 def _match(layout: Layout, tree: Tree) -> Matches:

@@ -71,6 +71,7 @@ class ExamPaths:
     first: int
     phases: list[PhasePath] = field(default_factory=list)
     masks: list[MaskPath] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
     def visit_key(self) -> SortKey:
         """Return a sort key for the visits of a patient."""

@@ -2,7 +2,7 @@
 
 =============  ==================================================================================
 ``{x}``        text without ``/``; the same name twice stands for the same text
-``{x:n}``      a whole number
+``{x:n}``      a whole number; ``{x:nnnn}`` one of exactly four digits
 ``{x:x}``      a decimal number
 ``{x:%m-%d-%Y}`` a date, in the codes of `datetime.strptime`
 ``{x:a|b}``    one of these words, in this order
@@ -117,7 +117,7 @@ class PathPattern:
     def sort_key(self, name: str, text: str) -> SortKey:
         """Return a sort key for the values of a field: numbers and dates by value."""
         kind = self.kinds.get(name, "")
-        if kind == _NUMBER:
+        if kind and kind.strip(_NUMBER) == "":
             return (int(text),)
         if kind == _DECIMAL:
             return (float(text),)
@@ -168,10 +168,10 @@ def _to_regex(piece: str, kinds: dict[str, str], pattern: str) -> str:
 
 
 def _kind_regex(kind: str, pattern: str) -> str:
-    if kind == "":
+    if not kind:
         return "[^/]+?"
-    if kind == _NUMBER:
-        return "[0-9]+"
+    if kind.strip(_NUMBER) == "":
+        return "[0-9]+" if kind == _NUMBER else f"[0-9]{{{len(kind)}}}"
     if kind == _DECIMAL:
         return r"[0-9]+(?:\.[0-9]+)?"
     if "%" in kind:
@@ -181,10 +181,9 @@ def _kind_regex(kind: str, pattern: str) -> str:
             known = ", ".join(_DATE_CODES)
             raise ValueError(f"expected codes of {known} in {pattern!r}, but found {unknown[0]}")
         return "".join(_DATE_CODES.get(code, re.escape(code)) for code in codes)
-    if "|" in kind:
-        return "|".join(re.escape(word) for word in kind.split("|"))
-    if "*" in kind:
-        return "[^/]*?".join(re.escape(word) for word in kind.split("*"))
+    for sign, joined in (("|", "|"), ("*", "[^/]*?")):
+        if sign in kind:
+            return joined.join(re.escape(word) for word in kind.split(sign))
     raise ValueError(
         "expected n, x, a date such as %Y-%m-%d, words such as left|right or text such as sub-* "
         f"after the colon in {pattern!r}, but found {kind!r}"

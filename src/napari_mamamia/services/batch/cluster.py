@@ -66,9 +66,10 @@ _WORKER_ENVIRONMENT: Final = {
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONSAFEPATH": "1",
 }
-"""Dask's settings for a worker, which finds no modules in the current folder. Without
-MALLOC_TRIM_THRESHOLD_: with any value of it glibc maps every large array anew, and the page faults
-double the time of scoring (benchmarks/batch.py).
+"""Dask's settings for a worker, which finds no modules in the current folder.
+
+Without MALLOC_TRIM_THRESHOLD_: with any value of it glibc maps every large array anew, and the page
+faults double the time of scoring (benchmarks/batch.py).
 """
 
 

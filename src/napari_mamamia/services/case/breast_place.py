@@ -18,8 +18,7 @@ from napari_mamamia.services.case.hanging import shows_both
 _GRID_MM: Final = 4.0
 _MARGIN_MM: Final = 6.0
 _SPECKS: Final = 0.01
-"""Share of the breast's voxels that may lie outside at each end but the nipple's. Our choice.
-"""
+"""Share of the breast's voxels that may lie outside at each end but the nipple's. Our choice."""
 
 
 def find_breast_box(case: Case) -> Box | None:

@@ -32,8 +32,7 @@ _ABREAST: Final = 2
 """Phases read in parallel after the first; decompression releases the GIL. Our choice."""
 _MOST_VALUES: Final = 64
 _SAMPLE: Final = 1_000_000
-"""Number of evenly spaced voxels in which a mask's distinct values are counted. Our choice.
-"""
+"""Number of evenly spaced voxels in which a mask's distinct values are counted. Our choice."""
 
 
 def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1) -> Case:

@@ -24,8 +24,7 @@ FileStates: TypeAlias = tuple[tuple[int, ...], ...]
 _SHARE: Final = 4
 """Cases read in advance use at most this fraction (1 / value) of the free memory. Our choice."""
 _SETTLED_NS: Final = 2_000_000_000
-"""Age in ns below which a file may change without a new time; FAT has steps of 2 s.
-"""
+"""Age in ns below which a file may change without a new time; FAT has steps of 2 s."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,8 +29,7 @@ _PRESETS: Final[dict[str, dict[str, tuple[float, float]]]] = {
     },
     "map": {"as made": (-3.0, -3.0), "automatic": (1.0, 99.7), "whole range": (0.0, 100.0)},
 }
-"""Percentiles of a sample displayed black and white; negative ones are rules. Our choice.
-"""
+"""Percentiles of a sample displayed black and white; negative ones are rules. Our choice."""
 
 _FROM_ZERO: Final = -1.0
 _SIGNED: Final = -2.0

@@ -107,8 +107,7 @@ class PhasePlanes:
 
 
 _WRITERS: Final = 8
-"""Maximum number of phases that are read and written in parallel: all phases of most exams.
-"""
+"""Maximum number of phases that are read and written in parallel: all phases of most exams."""
 _POLL_S: Final = 0.1
 
 

@@ -47,7 +47,8 @@ from napari_mamamia.services.export.writer import CaseWriter
 
 _CHALLENGE: Final = "challenge"
 _PREDICTIONS: Final = "pred_segmentations"
-"""Folder that the challenge's scripts read. Source: MAMA-MIA challenge, sample submission:
+"""Folder that the challenge's scripts read. Source: MAMA-MIA challenge, sample submission.
+
 ``<output_dir>/pred_segmentations/<patient_id>.nii.gz``.
 """
 _ZIP: Final = "submission.zip"

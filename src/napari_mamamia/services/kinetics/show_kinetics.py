@@ -46,8 +46,7 @@ from napari_mamamia.services.kinetics.row import KineticRow
 from napari_mamamia.smartpaint.brush.noise import noise_of
 
 _ABOVE_NOISE: Final = 3.0
-"""Minimum rise of a coloured voxel, in standard deviations of the noise. Our choice.
-"""
+"""Minimum rise of a coloured voxel, in standard deviations of the noise. Our choice."""
 
 _CLASSES: Final = (0.0, 3.0)
 _AUTO_PERCENTILES: Final = (1.0, 99.0)

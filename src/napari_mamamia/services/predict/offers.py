@@ -30,9 +30,10 @@ T = TypeVar("T")
 
 _KINETIC_PHASES: Final = 2
 _KINETIC_S_PER_MEGAVOXEL: Final = 0.1
-"""Seconds of the kinetic threshold per million voxels. Source: benchmarks/kinetic_segmenter.py
---time,
-160 x 448 x 448: 1.9 s on two cores, 0.06 s; with a margin for slower computers.
+"""Seconds of the kinetic threshold per million voxels. Source.
+
+Benchmarks/kinetic_segmenter.py --time, 160 x 448 x 448: 1.9 s on two cores, 0.06 s; with a margin
+for slower computers.
 """
 _KINETIC_LEAST_S: Final = 0.5
 

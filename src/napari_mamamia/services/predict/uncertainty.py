@@ -18,8 +18,7 @@ MOST_PLACES: Final = 20
 _DOUBTFUL_BITS: Final = 0.5
 """Minimum entropy of an uncertain voxel, in bits: probability 0.11 to 0.89. Our choice."""
 _DOUBTFUL_VARIANCE: Final = 0.04
-"""Minimum variance of an uncertain voxel: a standard deviation of 0.2. Our choice.
-"""
+"""Minimum variance of an uncertain voxel: a standard deviation of 0.2. Our choice."""
 
 _LEAST: Final = 1e-7
 _SLAB: Final = 8

@@ -40,8 +40,10 @@ _MOST_RATIO: Final = 100
 _FREE_BYTES: Final = 16 << 20
 _MASK_RATIO: Final = 200
 _FREE_MASK_BYTES: Final = 2 << 30
-"""Our own limits: tables and programs are compressed 5 to 30 times; an unpacked mask of zeros 1000
-times, and its voxels are read only after its header was compared with its size.
+"""Size of unpacked masks that is not limited by the compression ratio. Our own limit.
+
+Tables and programs are compressed 5 to 30 times, but a mask of zeros 1000 times. The voxels of a
+mask are read only after its header was compared with its size.
 """
 
 

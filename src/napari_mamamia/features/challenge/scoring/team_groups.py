@@ -25,9 +25,7 @@ from napari_mamamia.scoring.statistics.contrasts import (
 )
 
 LEAST: Final = 5
-"""Smallest group with an interval. Source: our own simulations of intervals of gaps, as the
-smallest
-group of scores.
+"""Smallest group with an interval. Source: our own simulations of intervals of gaps.
 """
 
 

@@ -242,7 +242,7 @@ def split(
     seed: SeedOption = 42,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Split the patients of a table into parts, every stratum within one patient of its share."""
+    """Split the patients of a table into parts with balanced strata."""
     from napari_mamamia.features.classifiers.services import split as service
 
     job = partial(
@@ -281,7 +281,7 @@ def _name_columns(
 
 
 def _finish_rows(failures: tuple[str, ...]) -> None:
-    """Print each row that was not used; exit with 3 if there is one."""
+    """Print each unused row; exit with code 3 if there is any."""
     for failure in failures:
         print(f"failed: {failure}", file=sys.stderr)
     if failures:

@@ -1,4 +1,4 @@
-"""Detection tables of other software: cases, lesions and predicted boxes in mm."""
+"""Read detection tables of other software: cases, lesions and predicted boxes in mm."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,15 +30,12 @@ _BOXES: Final = (_IDS, *map(needed, _EDGES))
 _RISK: Final = optional("risk")
 
 _FARTHEST_MM: Final = 1e6
-"""Largest coordinate: a kilometre from the origin. No patient lies beyond it, and volumes would
-exceed
-the range of floats.
-"""
+"""Largest valid coordinate in mm, a kilometre from the origin."""
 
 
 @dataclass(frozen=True, slots=True)
 class DetectionCases:
-    """The cases of a study in the order of their table; `centres` is () without such a column."""
+    """The cases in the order of their table; `centres` is () without a centre column."""
 
     ids: tuple[str, ...]
     centres: tuple[str, ...] = ()
@@ -47,12 +44,12 @@ class DetectionCases:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxTable:
-    """Boxes in the order of their table.
+    """The boxes in the order of their table.
 
     `cases` (n,) is the index of each box's case in the list of cases, `edges_mm` (n, 6) are x1, x2,
-    y1, y2, z1, z2. `scores` and `risks` are nan if the table lacks that column. A row that cannot
-    be read has edges of nan and is listed in `failures`; rows of cases that are not in the list are
-    listed there too and have no box. `n_repeated` counts rows equal to an earlier one.
+    y1, y2, z1, z2. `scores` and `risks` are NaN if the table lacks the column. An unreadable row
+    has NaN edges and is listed in `failures`. Rows of unlisted cases are listed there too and have
+    no box. `n_repeated` counts repeated rows.
     """
 
     cases: NDArray[np.intp]
@@ -68,12 +65,12 @@ class BoxTable:
 
 @reads("a readable list of cases", "save it again as .xlsx or CSV UTF-8")
 def read_detection_cases(path: Path) -> DetectionCases:
-    """Return the column case_id (patient_id, name) and, if there is one, centre (site, dataset).
+    """Read the column case_id (patient_id, name) and the optional column centre (site, dataset).
 
     Raises
     ------
     FormatError
-        If the file cannot be read, lacks the column, names no case, or one twice.
+        If the file cannot be read, lacks the column, names no case, or repeats a case.
     """
     table = read_table(path, (_IDS, _CENTRE))
     ids: list[str] = []
@@ -108,10 +105,10 @@ def read_detection_cases(path: Path) -> DetectionCases:
 
 @reads("a readable table of lesions", "save it again as .xlsx or CSV UTF-8")
 def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
-    """Return the lesions of the reference: case_id, x1, x2, y1, y2, z1, z2, and risk if given.
+    """Read the reference's lesions: case_id, x1, x2, y1, y2, z1, z2, and optionally risk.
 
-    The reference must be complete: one bad row, a repeated lesion or one of an unlisted case
-    refuses the table. A table with only a header has no lesion.
+    The reference must be complete: a table with a bad row, a repeated lesion, or a lesion of an
+    unlisted case is refused. A table with only a header has no lesion.
 
     Parameters
     ----------
@@ -139,10 +136,10 @@ def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
 
 @reads("a readable table of predicted boxes", "save it again as .xlsx or CSV UTF-8")
 def read_predicted_boxes(path: Path, cases: DetectionCases) -> BoxTable:
-    """Return predicted boxes: the columns of `read_lesions`, and score if they have scores.
+    """Read the predicted boxes: the columns of `read_lesions`, and optionally score.
 
-    A row that cannot be read affects only itself: it is a failure with its number, and a box whose
-    edges are nan and whose score is inf, so that damage is never better than a wrong box.
+    An unreadable row is a failure with its number. It becomes a box with NaN edges and the score
+    inf, so that a damaged row is never better than a wrong box.
 
     Parameters
     ----------
@@ -214,7 +211,7 @@ def _read_boxes(table: Table, cases: DetectionCases, keeps_bad: bool) -> BoxTabl
 
 
 def _make_row(numbers: Mapping[str, float], has_scores: bool) -> tuple[float, ...]:
-    """Return edges, score and risk; raise ValueError if they are not a valid box."""
+    """Return edges, score and risk; raise ValueError if the box is invalid."""
     missing = next((name for name, value in numbers.items() if math.isnan(value)), None)
     if missing:
         raise ValueError(f"{missing} must be a number, but it is missing")
@@ -238,7 +235,7 @@ def _list_notes(table: Table) -> tuple[str, ...]:
 
 
 def _require_whole(row: Row) -> None:
-    """Raise ValueError if a cell only looks empty, or cells of a text row are shifted or lost."""
+    """Raise ValueError if a cell only appears empty, or cells of a row are shifted or missing."""
     if row.problem:
         raise ValueError(row.problem)
 

@@ -20,7 +20,7 @@ from napari_mamamia.scoring.statistics.performance import ratio
 N_SIMULATED: Final = 9999
 N_PERMUTATIONS: Final = 999
 MOST_ROWS: Final = 20_000
-"""Rows of the joint test; from larger tables this many are drawn."""
+"""Maximum number of rows of the joint test; larger tables are sampled."""
 
 _FEW_NUMBERS: Final = 6
 _MOST_VALUES: Final = 40
@@ -41,7 +41,7 @@ class LeakTest(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetadataColumn:
-    """A column of n cells: `numbers` (n,) with nan for missing ones, or texts with ""."""
+    """A column of n cells: `numbers` (n,) with NaN if missing, or `texts` with "" if missing."""
 
     name: str
     numbers: NDArray[np.float64] | None = None
@@ -53,8 +53,8 @@ class ColumnLeak:
     """The association of a column with a target.
 
     `effect` is 0 (none) to 1: Cramer's V for categories; for numbers twice the distance of the
-    column's AUC from 0.5. `auc` is nan for categories, `odds_ratio` for all tables but 2 x 2.
-    `p_holm` is corrected over all columns and targets.
+    column's AUC from 0.5. `auc` is NaN for categories, and `odds_ratio` for all tables except 2 x
+    2. `p_holm` is corrected over all columns and targets.
     """
 
     target: str
@@ -102,7 +102,7 @@ class Audit:
 
 
 def fisher(table: Sequence[Sequence[int]]) -> tuple[float, float]:
-    """Return odds ratio (sample) and two-sided p of a 2 x 2 table; nan with an empty margin.
+    """Return the sample odds ratio and two-sided p of a 2 x 2 table; NaN with an empty margin.
 
     Examples
     --------
@@ -123,12 +123,13 @@ def audit(
     seed: int = 42,
     n_permutations: int = N_PERMUTATIONS,
 ) -> Audit:
-    """Return the association of each column, and of all together, with each target.
+    """Test the association of each column, and of all columns together, with each target.
 
-    `targets` are a name and 0, 1 or nan of each row, (n,). `groups` are patients: the joint test
-    keeps a patient's rows in one fold. A column is also tested for whether it has a value, and a
-    column of many texts by its letters and digits, since ids and dates consist of them; the order
-    of the rows is a column too. A column is not tested against the target of its own name.
+    `targets` maps names to 0, 1 or NaN for each row, (n,). `groups` are patients, whose rows the
+    joint test keeps in one fold. The presence of a value is also tested for each column. A column
+    with many texts is tested by its letters and digits, since ids and dates consist of them. The
+    order of the rows is tested as a column too. A column is not tested against the target with the
+    same name.
 
     Parameters
     ----------
@@ -181,14 +182,15 @@ def audit(
 def duplicates(
     kind: str, values: Sequence[str], apart: Sequence[str] | None = None
 ) -> tuple[Duplicate, ...]:
-    """Return the values that several rows share, "" left out.
+    """Return the values that several rows share, except "".
 
-    With `apart`, such as the part of a split, only values whose rows differ in it.
+    With `apart`, such as the part of a split, only values whose rows differ in `apart` are
+    returned.
 
     Parameters
     ----------
     kind
-        What the values are, such as "patient".
+        Kind of the values, such as "patient".
     values
         A value for each row.
     apart
@@ -247,7 +249,7 @@ def _take_apart(column: MetadataColumn, skipped: list[str]) -> Iterator[Metadata
 def _test_column(
     column: MetadataColumn, name: str, target: NDArray[np.float64], rng: np.random.Generator
 ) -> ColumnLeak | None:
-    """Compare a column between the classes of a target; None if there is nothing to compare."""
+    """Compare a column between the classes of a target; return None if it cannot be compared."""
     if column.numbers is not None:
         use = ~np.isnan(column.numbers) & ~np.isnan(target)
         return _test_numbers(column.name, name, column.numbers[use], target[use])
@@ -289,7 +291,7 @@ def _chi_square(counts: NDArray[np.integer]) -> NDArray[np.float64]:
 
 
 def _simulate_tables(counts: NDArray[np.integer], rng: np.random.Generator) -> float:
-    """Return the p-value of simulated tables with the same margins: (as extreme + 1)/(all + 1)."""
+    """Return the p-value from simulated tables with the same margins."""
     both = counts.sum(axis=0)
     drawn = rng.multivariate_hypergeometric(
         both, int(counts[0].sum()), size=N_SIMULATED, method="marginals"

@@ -13,9 +13,10 @@ from scipy.sparse.csgraph import maximum_flow
 from napari_mamamia.scoring.classifier.operating import Units
 
 STRATIFIED_DEALING: Final = "stratified-dealing"
-"""The method's name. It differs from the split of the digital mammography challenge (T. Schaffter
-et
-al. 2020, supplement), whose text does not say how its parts are filled.
+"""Name of the method.
+
+It differs from the split of the digital mammography challenge (T. Schaffter et al. 2020,
+supplement), whose text does not state how the parts are filled.
 """
 
 
@@ -110,7 +111,7 @@ def deal_patients(
 
 
 def join_patients(patients: Units, values: Sequence[str]) -> tuple[str, ...]:
-    """Return the most frequent value of each patient's rows, the first of equals; "" comes last."""
+    """Return the most frequent value of each patient's rows; on a tie the first, "" last."""
     counted: list[dict[str, int]] = [{} for _ in range(patients.n)]
     for index, value in zip(patients.of_row, values, strict=True):
         counted[index][value] = counted[index].get(value, 0) + 1
@@ -144,7 +145,7 @@ def _exact_shares(parts: Sequence[PartShare]) -> list[Fraction]:
 
 
 class _Flow:
-    """Edges with lower and upper limits of the flow, and an integer flow within them."""
+    """A network of edges with lower and upper limits, and an integer flow within the limits."""
 
     def __init__(self) -> None:
         self.nodes: dict[object, int] = {}

@@ -23,10 +23,10 @@ _STEPS: Final = 100
 _SWEEPS: Final = 1000
 _TOLERANCE: Final = 1e-10
 _ROUGH: Final = 1e-6
-"""Tolerances for coefficients of standardised columns: for a model, and for its deviance only."""
+"""Tolerance of coefficients if only a model's deviance is needed."""
 
 _LEAST_WEIGHT: Final = 1e-9
-"""Of p (1 - p): below it a case has no curvature."""
+"""Minimum of p (1 - p), below which a case has no curvature."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class ElasticNet:
     constant: tuple[int, ...] = ()
 
     def probability(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probability of each row of `columns` (n, k), (n,); nan where a cell is nan."""
+        """Return the probability of each row of `columns` (n, k); NaN for a row with NaN."""
         chance: NDArray[np.float64] = expit(self.intercept + columns @ self.coefficients)
         return chance
 
@@ -85,7 +85,7 @@ def fit_elastic_net(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Standardised:
-    """Columns with mean 0 and standard deviation 1; constant columns are 0."""
+    """Columns standardised to mean 0 and standard deviation 1; constant columns are 0."""
 
     columns: NDArray[np.float64]
     label: NDArray[np.float64]
@@ -107,7 +107,7 @@ class _Standardised:
         return cls((columns - means) / spreads, label, means, spreads)
 
     def penalties(self, alpha: float) -> tuple[float, ...]:
-        """Return the grid of penalties for this data, falling."""
+        """Return the grid of penalties for this data in descending order."""
         pull = np.abs(self.columns.T @ (self.label - self.label.mean())) / len(self.label)
         largest = max(float(pull.max()), 1e-12) / max(alpha, 1e-3)
         return tuple(np.geomspace(largest, largest / LAMBDA_RATIO, N_LAMBDAS).tolist())
@@ -115,7 +115,7 @@ class _Standardised:
     def path(
         self, alpha: float, penalties: Sequence[float], tolerance: float = _TOLERANCE
     ) -> tuple[ElasticNet, ...]:
-        """Return the model of each penalty, each started from the previous one."""
+        """Fit a model for each penalty, each starting from the previous model."""
         if not 0 <= alpha <= 1 or not all(0 <= p < np.inf for p in penalties):
             raise ValueError(
                 f"expected alpha from 0 to 1 and penalties from 0, but found {alpha:g}"
@@ -237,7 +237,7 @@ def deviance(label: NDArray[np.float64], chance: NDArray[np.float64]) -> NDArray
 def deal_folds(
     subjects: Units, strata: Sequence[object], n_folds: int, seed: int
 ) -> NDArray[np.intp]:
-    """Return the fold of each row, (n,): a subject's rows in one, each stratum spread evenly.
+    """Assign rows to folds by subject, with each stratum spread evenly; return the folds (n,).
 
     `strata` has a value for each row; a subject's stratum is the largest of its rows. The order of
     subjects is drawn with `seed`, and the folds are filled in turn from stratum to stratum, so that
@@ -290,7 +290,7 @@ class StackRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
-    """A stack: `out_of_fold` (n,) are probabilities of cases that the model was not fitted on.
+    """A stack; `out_of_fold` (n,) are probabilities from models fitted without the case.
 
     `model` is fitted on all cases, for use on other data: its scores of these cases would be
     optimistic. `chosen` are alpha and penalty of each outer fold.
@@ -311,7 +311,7 @@ def fit_stack(
     strata: Sequence[object],
     rules: StackRules | None = None,
 ) -> Stack:
-    """Return a stack by nested cross-validation.
+    """Fit a stack by nested cross-validation.
 
     The columns (n, k) are scores of models that were not trained on these cases; otherwise every
     number here is optimistic. For each outer fold alpha and penalty are chosen by the mean deviance
@@ -359,7 +359,7 @@ def _choose_model(
     strata: Sequence[object],
     rules: StackRules,
 ) -> ElasticNet:
-    """Return the model of the rows `inside`, its alpha and penalty chosen among them."""
+    """Fit a model to the rows `inside`, with alpha and penalty chosen by inner folds."""
     rows = np.flatnonzero(inside)
     x, y = columns[rows], label[rows]
     keys = [subjects.names[subjects.of_row[row]] for row in rows]

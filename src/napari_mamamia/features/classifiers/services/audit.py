@@ -35,15 +35,15 @@ REPORT: Final = "report.html"
 _MOST_PARTS: Final = 10
 _SHOWN: Final = 30
 _WORTH: Final = 0.05
-"""p after Holm below which a column is listed as a possible leak."""
+"""Holm-corrected p below which a column is listed as a possible leak."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditColumns:
     """Names of columns; "" for none. At least a label or a split is needed.
 
-    `hash_` is the column of a checksum of the pixels (any text that equal pixels share). `left_out`
-    are columns that may know the label, such as an outcome.
+    `hash_` is the column of a checksum of the pixels. `left_out` are columns that may contain the
+    label, such as an outcome.
     """
 
     label: str = ""
@@ -66,7 +66,7 @@ class AuditSummary:
 
     @property
     def leaks(self) -> tuple[ColumnLeak, ...]:
-        """Return the columns with p after Holm below 0.05, the largest effect first."""
+        """Return the columns with a Holm-corrected p below 0.05, the largest effect first."""
         return tuple(leak for leak in self.found.columns if leak.p_holm < _WORTH)
 
     @property
@@ -83,7 +83,7 @@ def audit_table(
     seed: int = 42,
     existing: Existing = Existing.REFUSE,
 ) -> AuditSummary:
-    """Audit a table, remove nothing: write ``audit.json``, ``leaks.csv`` and ``report.html``.
+    """Audit a table, and write ``audit.json``, ``leaks.csv`` and ``report.html``.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def _read_label(table: NamedTable, name: str) -> Iterator[tuple[str, NDArray[np.
 
 
 def _read_parts(table: NamedTable, name: str) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Yield each part of a split against the others; for two parts only one."""
+    """Yield each part of a split as a target; for two parts only one of them."""
     if not name:
         return
     texts = np.array(table.texts(name), dtype=str)
@@ -170,7 +170,7 @@ def _read_parts(table: NamedTable, name: str) -> Iterator[tuple[str, NDArray[np.
 
 
 def _read_column(table: NamedTable, name: str) -> MetadataColumn:
-    """Return a column as numbers if every non-empty cell is one, otherwise as texts."""
+    """Return a column as numbers if all non-empty cells are numbers, otherwise as texts."""
     try:
         numbers, bad = table.numbers(name)
     except FormatError:  # ambiguous numbers are compared as texts

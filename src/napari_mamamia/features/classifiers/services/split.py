@@ -28,7 +28,7 @@ SPLIT: Final = "split.json"
 SPLIT_TABLE: Final = "split.csv"
 
 _MOST_VALUES: Final = 10
-"""Different numbers of a stratum; more are grouped into quarters."""
+"""Maximum number of distinct numbers of a stratum; more are grouped into quarters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,8 @@ def parts_of(texts: Sequence[str]) -> tuple[PartShare, ...]:
     Raises
     ------
     ArgumentError
-        If a text is no name with a share above 0, there are fewer than two, or a name comes twice.
+        If a text is not a name with a share above 0, there are fewer than two parts, or a name is
+        repeated.
     """
     parts = []
     for text in texts:
@@ -100,8 +101,8 @@ def split_table(
 ) -> SplitSummary:
     """Assign the patients of a table to parts; write ``split.csv`` and ``split.json``.
 
-    A patient's rows stay together: of several values of a stratum the most frequent counts. A
-    column of more than 10 different numbers is grouped into quarters. A row without a patient is a
+    A patient's rows stay together; if they differ in a stratum, the most frequent value counts. A
+    column with more than 10 distinct numbers is grouped into quarters. A row without a patient is a
     failure.
 
     Parameters

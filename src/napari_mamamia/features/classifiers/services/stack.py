@@ -36,7 +36,7 @@ WITH_READER: Final = "stack with reader"
 
 @dataclass(frozen=True, slots=True)
 class StackSettings:
-    """Folds and grid, the rules of the numbers, and a column by which folds are stratified too."""
+    """Folds and grid, the scoring rules, and a further column for the stratification of folds."""
 
     rules: StackRules = field(default_factory=StackRules)
     scoring: ClassifierRules = field(default_factory=ClassifierRules)
@@ -45,7 +45,7 @@ class StackSettings:
 
 @dataclass(frozen=True, slots=True)
 class StackSummary:
-    """The stacks, and the numbers of the stacks, of the single models and of the reader."""
+    """The stacks, and the metrics of the stacks, the single models and the reader."""
 
     stacks: tuple[tuple[str, Stack], ...]
     n_left_out: int
@@ -60,11 +60,11 @@ def stack_models(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> StackSummary:
-    """Combine the scores of a table, whose models must not have been trained on its cases.
+    """Combine the scores in a table of models that were not trained on its cases.
 
     Writes ``stack.json`` (coefficients for other data), ``stack.csv`` (each case's probability,
     from models that were not fitted on it), ``classifier.json`` and ``report.html``. A row without
-    a base score, label or recall is left out and a failure; folds keep the rows of a cluster
+    a base score, label or recall is a failure and left out. Folds keep the rows of a cluster
     together.
 
     Parameters
@@ -134,7 +134,7 @@ def stack_models(
 
 
 def _free_name(name: str, there: tuple[str, ...]) -> str:
-    """Return a name that no model has."""
+    """Return an unused model name."""
     return name if name not in there else _free_name(f"{name} of all", there)
 
 
@@ -167,7 +167,7 @@ def _list_strata(
     cases: ClassifierCases,
     centre: str,
 ) -> list[str]:
-    """Return label and centre of each case."""
+    """Return the stratum of each case: label and centre."""
     labels = [f"{value:g}" for value in cases.label]
     if not centre:
         return labels

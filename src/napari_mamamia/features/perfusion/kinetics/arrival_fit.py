@@ -1,4 +1,4 @@
-"""Arrival of contrast in a tissue, fitted with the tissue model itself."""
+"""Fit the arrival of contrast in a tissue with the tissue model."""
 
 import math
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ def fitted_arrival_s(
 ) -> float:
     """Return the arrival with the smallest residual of a mean curve's fit, s as in `times`.
 
-    Arrivals from the first phase to the peak are tried in steps of 2 s, then of 0.25 s around the
-    best one, each with the phases before it as baseline.
+    Arrivals from the first phase to the peak are tested in steps of 2 s, then in steps of 0.25 s
+    around the best arrival. The phases before an arrival are its baseline.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def fitted_arrival_s(
 def _make_no_arrival_error(
     signal: NDArray[np.float64], t10_s: float, echo: SpoiledEcho
 ) -> CaseError:
-    """Return an error that says why no arrival gives concentrations of a mean curve."""
+    """Return an error that explains why no arrival gives concentrations for a mean curve."""
     low, peak = int(np.argmin(signal)), int(np.argmax(signal))
     if signal[low] <= 0:
         return CaseError(

@@ -13,8 +13,9 @@ from napari_mamamia.core.errors import CaseError
 Curve = NDArray[np.float64]
 
 _STEP_MIN: Final = 0.1 / 60
-"""Step of the fine grid. A peak is 4 s wide: with the sampling of the images, Ktrans is off by
-half.
+"""Step of the fine grid. A peak is 4 s wide.
+
+With the sampling of the images, Ktrans is off by half.
 """
 
 
@@ -54,7 +55,7 @@ class ArterialInput:
 
     @property
     def text(self) -> str:
-        """The curve in a few words, for tables."""
+        """A short description of the curve, for tables."""
         if self.name is InputName.WEINMANN:
             return f"{self.name}, {self.dose_mmol_per_kg:g} mmol/kg"
         return f"{self.name}, haematocrit {self.haematocrit:g}"
@@ -133,5 +134,5 @@ def _compute_georgiou(minutes: Curve) -> Curve:
 
 
 def _compute_weinmann(minutes: Curve) -> Curve:
-    """Return plasma at 1 mmol/kg: two exponentials, kg/l times the dose."""
+    """Return the plasma concentration at 1 mmol/kg, a sum of two exponentials."""
     return np.asarray(3.99 * np.exp(-0.144 * minutes) + 4.78 * np.exp(-0.0111 * minutes))

@@ -1,6 +1,6 @@
 """Tofts' models and their fits: tissue uptake, and Ktrans, ve, vp and kep of many voxels.
 
-There is a linear fit and a least-squares fit.
+The module has a linear fit and a least-squares fit.
 """
 
 from dataclasses import dataclass
@@ -19,22 +19,19 @@ _SMALL: Final = 1e-3
 _LEAST_KEP: Final = 1e-3
 _MOST_KEP: Final = 60.0
 _N_KEP: Final = 1201
-"""Number of kep values in the table, from 17 hours to a second in steps of 0.92 %; a parabola
-refines
-between them.
-"""
+"""Number of kep values in the table, in steps of 0.92 %; a parabola refines between them."""
 
 _MOST_KTRANS: Final = 5.0
-"""1/min: no tissue has more. Source: bounds of OSIPI's fits (DCEmodels_data.py at 40984f7c)."""
+"""Largest Ktrans in 1/min. Source: bounds of OSIPI's fits (DCEmodels_data.py at 40984f7c)."""
 
 _VOXELS: Final = 4096
-"""Voxels whose 1,201 trials are compared in one step: 20 MB of float32."""
+"""Number of voxels fitted in one step (20 MB of float32)."""
 
 
 def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
     """Return Cp (x) exp(-kep t) in mM min, ``(time, kep)``, at `minutes` after arrival, ascending.
 
-    The convolution is exact for a plasma curve that is linear between its points, and not a sum at
+    The convolution is exact for a plasma curve that is linear between its points, independent of
     the spacing of images. kep 0 gives the integral of Cp; before arrival it is 0. `minutes` must be
     within the curve.
 
@@ -60,7 +57,8 @@ def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
     for index, time in enumerate(minutes):
         if time <= 0:
             continue
-        # At the very end of the curve no segment begins: the last one is integrated to its end.
+        # No segment begins at the end of the curve, so that the last segment is integrated to its
+        # end.
         whole_steps = min(int(time / step), last)
         while reached < whole_steps:
             state = whole.advance(state, *plasma.values[reached : reached + 2])
@@ -77,7 +75,7 @@ class _Step:
 
     def __init__(self, kep: Curve, length: float) -> None:
         x = kep * length
-        # Both branches below are computed everywhere, and at 0 the second would be 0/0.
+        # both branches below are computed everywhere, and at 0 the second branch would be 0/0
         safe = np.where(x < _SMALL, 1.0, x)
         first = np.where(x < _SMALL, 1 - x / 2 + x * x / 6, -np.expm1(-safe) / safe)
         second = np.where(
@@ -209,7 +207,7 @@ class RefinedFit:
         taken = uptake(plasma, minutes, kep)
         self._tofts = _Table(kep, taken, None)
         vessel = plasma.at(minutes)
-        # If no image shows the vessel, its square is 0, and the table divides by it.
+        # without an image of the vessel its square, the table's divisor, would be 0
         is_extended = model is TissueModel.EXTENDED and vessel.any()
         self._extended = _Table(kep, taken, vessel) if is_extended else None
 
@@ -347,7 +345,7 @@ def _interpolate_columns(taken: Curve, places: NDArray[Any], shift: NDArray[Any]
 
 
 def _judge_fit(ktrans: NDArray[Any], kep: NDArray[Any], vp: NDArray[Any]) -> TissueFit:
-    """Return valid parameters; for other voxels only the reason."""
+    """Return the parameters of valid fits, and the status of all voxels."""
     with np.errstate(invalid="ignore", divide="ignore"):
         ve = ktrans / kep
         status = np.full(ktrans.shape, FitStatus.UNRESOLVED, np.uint8)
@@ -355,7 +353,7 @@ def _judge_fit(ktrans: NDArray[Any], kep: NDArray[Any], vp: NDArray[Any]) -> Tis
         in_range &= ktrans <= _MOST_KTRANS
         status[in_range] = FitStatus.FITTED
         status[~(ktrans > 0)] = FitStatus.NO_UPTAKE
-    # Last, because nan is not above 0 either.
+    # last, because NaN is not above 0 either
     status[~np.isfinite(ktrans)] = FitStatus.NO_CONCENTRATION
     failed = status != FitStatus.FITTED
     values_of = [np.where(failed, np.nan, values) for values in (ktrans, ve, vp, kep)]

@@ -1,4 +1,4 @@
-"""Requirements on exams for a tissue model: enough close phases, one before contrast."""
+"""Check whether an exam allows a tissue model: enough close phases, and a pre-contrast phase."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,8 +9,11 @@ from napari_mamamia.kinetics.time_axis import MOST_SPACING_S, known_times
 
 LEAST_POINTS: Final = 8
 FIRST_S: Final = 120.0
-"""At 15 s a fit with a known input is correct to 0.2 %, at 60 s it may be off by 76 %, with a
-population curve by more. Source: noise-free fits of the QIBA object, docs/methods/perfusion.md.
+"""Seconds after arrival in which 8 phases are needed.
+
+With a spacing of 15 s a fit with a known input is correct to 0.2 %. At 60 s the error may be 76 %,
+and more with a population curve. Source: noise-free fits of the QIBA
+object, docs/methods/perfusion.md.
 """
 
 _OTHER_ARRIVAL: Final = Remedy("arrival", ("SECONDS",))
@@ -18,7 +21,7 @@ _MEASURE_CURVE: Final = Remedy(command="kinetics")
 
 
 def require_spacing(times_s: Sequence[float | None]) -> tuple[float, ...]:
-    """Return the phases' seconds since phase 0, after a check that they are close enough.
+    """Check that phases are close enough, and return their seconds since phase 0.
 
     The step from phase 0 to phase 1 may be longer, if contrast arrived after it (`require_points`).
 
@@ -66,8 +69,8 @@ def require_points(times: Sequence[float], arrival_s: float) -> int:
     Raises
     ------
     CaseError
-        If there is none, the phases around arrival are more than 15 s apart, or fewer than 8 phases
-        are in the 2 minutes after it.
+        If no phase is before arrival, the phases around arrival are more than 15 s apart, or fewer
+        than 8 phases are in the 2 minutes after arrival.
     """
     before = sum(time <= arrival_s for time in times)
     if not before:

@@ -15,9 +15,10 @@ MOST_T1_S: Final = 6.0
 
 LEAST_FLIP_DEGREES: Final = 1.0
 LEAST_DYNAMIC_DEGREES: Final = 2.0
-"""The largest angle in radians is pi / 2: a value below 2 may be in radians. Angles of a T1 map
-start
-at 1 degree, and one of them is larger; a dynamic series below 2 degrees shows no T1. Our choice.
+"""The largest angle in radians is pi / 2: a value below 2 may be in radians.
+
+Angles of a T1 map start at 1 degree, and one of them is larger; a dynamic series below 2 degrees
+shows no T1. Our choice.
 """
 
 
@@ -63,12 +64,12 @@ class SpoiledEcho:
 
 
 def require_dynamic_flip(flip_degrees: float) -> None:
-    """Refuse a flip angle that no dynamic series has, such as one in radians.
+    """Refuse an implausible flip angle of a dynamic series, such as an angle in radians.
 
     Raises
     ------
     CaseError
-        If it is below 2 degrees.
+        If the angle is below 2 degrees.
     """
     if flip_degrees < LEAST_DYNAMIC_DEGREES:
         raise CaseError(
@@ -83,7 +84,7 @@ def require_t1(t1_s: float) -> float:
     Raises
     ------
     CaseError
-        If it is not a T1 in seconds.
+        If the value is not a T1 in seconds.
     """
     if not LEAST_T1_S <= t1_s <= MOST_T1_S:
         raise CaseError(

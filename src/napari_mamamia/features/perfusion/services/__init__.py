@@ -1,5 +1,5 @@
-"""`mamamia perfusion`: Ktrans, ve, vp and kep of a data set's cases whose phases allow it.
+"""`mamamia perfusion`: fit Ktrans, ve, vp and kep for cases whose phases allow the fit.
 
-`settings` holds the settings, `inputs` each case's files, `fit_case` fits one case, `row` is its
-row, `fit_cases` reads T1, runs the batch and writes the results.
+`settings` holds the settings, `fit_case` fits one case, and `row` defines its row. `fit_cases`
+reads T1, runs the batch and writes the results.
 """

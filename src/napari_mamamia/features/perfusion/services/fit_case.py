@@ -1,4 +1,4 @@
-"""Ktrans, ve, vp and kep of one case: linear fit in every voxel, least squares inside the mask."""
+"""Fit a case: a linear fit in every voxel, and least squares inside the mask."""
 
 import math
 from collections.abc import Iterator
@@ -35,13 +35,14 @@ from napari_mamamia.kinetics.time_axis import odd_span
 from napari_mamamia.services.kinetics.injection import vessel_arrival_s
 
 _VOXELS: Final = 1 << 14
-"""Voxels in one step: 60 phases of them are 4 MB of float32, whatever the size of the volume."""
+"""Number of voxels in one step (4 MB of float32 with 60 phases)."""
 
 _REFINED_VOXELS: Final = 2048
 _SHORT_S: Final = 180.0
 _ODD_RESIDUAL_PERCENT: Final = 5.0
-"""Residual above which the model does not describe the curve: motion, another arrival or input. Our
-choice.
+"""Residual above which the model does not describe the curve: motion, another arrival or input.
+
+Our choice.
 """
 
 
@@ -49,7 +50,7 @@ choice.
 class FittedCase:
     """The row of a case and its maps by name, float32 ``(z, y, x)``, NaN without a fit.
 
-    There is no ``vp`` in Tofts' model, which does not fit it.
+    There is no map ``vp`` with Tofts' model, which has no vp.
     """
 
     row: PerfusionRow
@@ -58,7 +59,7 @@ class FittedCase:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Exam:
-    """The data with which every voxel of a case is fitted; `t10` is one value, or one per voxel."""
+    """The data for the fit of a case's voxels; `t10` is one value, or one for each voxel."""
 
     signal: NDArray[Any]
     t10: NDArray[np.float32] | float
@@ -68,7 +69,7 @@ class _Exam:
     plasma: PlasmaCurve
 
     def concentration(self, at: Any, number: type[Any]) -> NDArray[Any]:
-        """Return mM of the voxels `at` (a slice or indices), ``(phase, voxel)``."""
+        """Return concentrations in mM of voxels `at` (a slice or indices), ``(phase, voxel)``."""
         part = self.signal[:, at].astype(number)
         baseline = part[: self.before].mean(axis=0)
         t10 = self.t10 if isinstance(self.t10, float) else self.t10[at]
@@ -158,7 +159,7 @@ def _median_t10(t10: NDArray[np.float32] | float, inside: NDArray[np.intp], case
 
 
 def _t10_remark(t10: NDArray[np.float32] | float, inside: NDArray[np.intp]) -> str:
-    """Return a warning on a T1 map in the mask, "" for none."""
+    """Return a warning about the T1 map in the mask, "" for none."""
     if isinstance(t10, float) or not inside.size:
         return ""
     values = t10[inside]

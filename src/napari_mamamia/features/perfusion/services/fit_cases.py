@@ -1,4 +1,4 @@
-"""Perfusion of many cases: maps, a table, definitions; a refused case is a row."""
+"""Perfusion of many cases: maps, a table with a row for each case, and definitions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -46,7 +46,7 @@ from napari_mamamia.services.kinetics.case_kinetics import with_times
 
 @dataclass(frozen=True, slots=True)
 class PerfusionInputs(MaskedInputs):
-    """One case: phases and mask as in `MaskedInputs`, and the sources of T1 and the echo.
+    """Inputs of a case: phases, mask, and the sources of T1 and of the echo parameters.
 
     Parameters
     ----------
@@ -147,10 +147,10 @@ def _read_number(record: CaseRecord | None, column: str) -> float | None:
         return None
 
 
-# T1 before contrast of one case: a value, a map, or volumes of several flip angles.
+# Reading of a case's T1 before contrast: a value, a map, or volumes of several flip angles.
 
 _MOST_MEDIAN_S: Final = 20.0
-"""A map with a higher median has another unit: T1 of water is 4 s."""
+"""Largest plausible median of a T1 map in s; T1 of water is 4 s."""
 
 
 def read_t1_map(path: Path, case: Case) -> NDArray[np.float32]:
@@ -159,7 +159,7 @@ def read_t1_map(path: Path, case: Case) -> NDArray[np.float32]:
     Raises
     ------
     CaseError
-        If it holds several volumes, or its values are not seconds.
+        If the file holds several volumes, or its values are not seconds.
     FormatError, GridMismatchError
         If it is damaged, or on another grid than the case.
     """
@@ -315,7 +315,7 @@ def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> PerfusionRow:
 
 
 def _find_echo(inputs: PerfusionInputs, settings: PerfusionSettings) -> tuple[SpoiledEcho, str]:
-    """Return the echo of the dynamic series, and its source."""
+    """Return the echo parameters of the dynamic series, and their source."""
     typed = (settings.repetition_ms is not None, settings.flip_degrees is not None)
     repetition = settings.repetition_ms if typed[0] else inputs.repetition_ms
     flip = settings.flip_degrees if typed[1] else inputs.flip_degrees
@@ -361,7 +361,7 @@ def _write_maps(
     inputs: PerfusionInputs,
     settings: PerfusionSettings,
 ) -> list[str]:
-    """Write the maps; files of other origin are never replaced."""
+    """Write the maps; never replace files of other origin."""
     paths = {name: _map_path(settings, inputs.case_id, name) for name in maps}
     for name, path in paths.items():
         if not inputs.may_replace:
@@ -379,7 +379,7 @@ def _map_path(settings: PerfusionSettings, case_id: str, name: str) -> Path:
 
 
 def _require_own(path: Path, values: NDArray[np.float32], own: tuple[str, ...]) -> None:
-    """Refuse to replace a map that is neither recorded as this run's nor equal to the new one."""
+    """Refuse to replace a map that is neither recorded by this run nor equal to the new map."""
     if not path.exists() or sha256_of(path) in own or _is_equal(path, values):
         return
     raise SaveConflictError(

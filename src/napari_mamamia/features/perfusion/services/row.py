@@ -1,4 +1,4 @@
-"""One case's perfusion as a flat row of a table, with unit and definition of every column."""
+"""A case's perfusion as a flat table row, with unit and definition of every column."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from napari_mamamia.services.batch.row_table import OK, number, text
 
 @dataclass(frozen=True, slots=True)
 class PerfusionRow:
-    """The row of `perfusion.csv`; an undefined number is nan, and an empty cell."""
+    """A row of `perfusion.csv`; an undefined number is NaN and written as an empty cell."""
 
     case_id: str
     status: str = text("ok, or failed with the reason", OK)

@@ -1,4 +1,4 @@
-"""The settings of a perfusion run besides its files."""
+"""The settings of a perfusion run."""
 
 import math
 from dataclasses import dataclass, field
@@ -97,7 +97,7 @@ class PerfusionSettings:
 
     @property
     def t10_source(self) -> str:
-        """The source of T1 in a few words."""
+        """A short description of the source of T1."""
         if self.t10_s is not None:
             return f"one value for all, {self.t10_s:g} s"
         if self.flip_angles is None:
@@ -107,7 +107,7 @@ class PerfusionSettings:
 
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """All settings of a run, for its record; folders by name only."""
+        """All settings of a run for ``run.json``; folders by name only."""
         flips = self.flip_angles
         return (
             ("model", str(self.model)),

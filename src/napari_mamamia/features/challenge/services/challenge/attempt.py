@@ -76,10 +76,10 @@ _SECRETS: Final = tuple(
         r"\b(?=[A-Za-z0-9+/_\-]*[0-9])[A-Za-z0-9+/_\-]{32,}={0,2}",
     )
 )
-"""Patterns removed from a log: keys, URLs with or without a password, headers of requests,
-assignments
-to names of secrets, tokens of known services, e-mail addresses, paths of the computer, and any long
-word with digits.
+"""Patterns removed from a log.
+
+Keys, URLs with or without a password, headers of requests, assignments to names of secrets, tokens
+of known services, e-mail addresses, paths of the computer, and any long word with digits.
 """
 
 

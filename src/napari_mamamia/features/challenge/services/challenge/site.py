@@ -55,8 +55,7 @@ _UNCOUNTED: Final = (
     ScoreStatus.REFERENCE_EMPTY,
     ScoreStatus.BOTH_EMPTY,
 )
-"""Statuses of cases without a tumour in the reference, for which Dice is undefined.
-"""
+"""Statuses of cases without a tumour in the reference, for which Dice is undefined."""
 _HEX: Final = frozenset("0123456789abcdef")
 
 

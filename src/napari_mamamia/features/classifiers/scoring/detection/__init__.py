@@ -1,5 +1,5 @@
-"""Score detection: lesions and predicted boxes to FROC, raFROC, precision and patient level.
+"""Score lesion detection: FROC, raFROC, average precision and patient-level metrics.
 
-`detection` combines the other modules. Nothing here reads a file; boxes are in mm along the
-patient's axes.
+`detection` combines the other modules. No module reads a file; boxes are in mm along the patient's
+axes.
 """

@@ -16,10 +16,7 @@ EDGES: Final = ("x1", "x2", "y1", "y2", "z1", "z2")
 """Columns of a box: x left to right, y front to back, z along the body; mm."""
 
 LARGEST_RISK: Final = 0.641
-"""The divisor of the polynomial of 2018. It is not the polynomial's maximum: the polynomial reaches
-1
-at 145.56 mm and rises further, so the quotient is limited to 1.
-"""
+"""Divisor of the polynomial of 2018; quotients above 1 are set to 1."""
 
 _SOPIK: Final = (2.28e-7, -8.75e-5, 1.23e-2, 1.37e-3)
 _PAIRS: Final = 1 << 20
@@ -30,7 +27,7 @@ class Lesions:
     """The lesions of all cases.
 
     `cases` (n,) is the index of each lesion's case in the list of cases, `edges_mm` (n, 6) its box
-    as `EDGES`. `risks` (n,) are given risks from 0 to 1; nan takes the risk of the size.
+    as `EDGES`. `risks` (n,) are from 0 to 1; NaN takes the risk of the size.
     """
 
     cases: Places
@@ -47,8 +44,8 @@ class Lesions:
 class PredictedBoxes:
     """The predicted boxes of all cases; fields as in `Lesions`.
 
-    `scores` (n,) are any numbers; higher is more certain. A box that could not be read has edges of
-    nan and the score inf: it is a false positive at every threshold.
+    `scores` (n,) are any numbers; higher is more certain. An unreadable box has NaN edges and the
+    score inf, so that it is a false positive at every threshold.
     """
 
     cases: Places
@@ -58,13 +55,13 @@ class PredictedBoxes:
 
     @property
     def sizes_mm(self) -> Numbers:
-        """Return the longest in-plane side of each box on the axial plane; nan if unknown."""
+        """Return the longest in-plane side of each box on the axial plane; NaN if unknown."""
         return axial_box_side_mm(self.edges_mm)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Overlaps:
-    """Overlaps (0 to 1) of predicted boxes and lesions of one case that share volume.
+    """Overlaps (0 to 1) of predicted boxes and lesions in the same case.
 
     `predictions` and `lesions` (k,) are rows of `PredictedBoxes` and `Lesions`.
     """
@@ -90,7 +87,7 @@ def axial_box_side_mm(edges_mm: Numbers) -> Numbers:
 
 
 def risk_of_size(sizes_mm: Numbers, model: RiskModel = RiskModel.SOPIK_2018) -> Numbers:
-    """Return the risk, from 0 to 1, of lesions by their size in mm; nan for nan.
+    """Return the risk, from 0 to 1, of lesions by size in mm; NaN for NaN.
 
     `SOPIK_2018` is p/0.641 limited to 1 with p = 2.28e-7 s^3 - 8.75e-5 s^2 + 1.23e-2 s + 1.37e-3
     (Bounias et al., Eq. 6); `VERSCHRAEGEN_2005` is exp(-exp(-(s - 15)/10)).
@@ -116,9 +113,9 @@ def risk_of_size(sizes_mm: Numbers, model: RiskModel = RiskModel.SOPIK_2018) -> 
 
 
 def box_overlaps(lesions: Lesions, predictions: PredictedBoxes) -> Overlaps:
-    """Return intersection over union of every pair of one case that shares volume.
+    """Return the intersection over union of every overlapping pair in a case.
 
-    Both volumes are products of the sides; boxes that only touch share nothing.
+    Volumes are products of the sides; boxes that only touch do not overlap.
 
     Parameters
     ----------
@@ -154,7 +151,7 @@ def _overlap_blocks(
         within = np.arange(boxes.size) - np.repeat(np.cumsum(counts) - counts, counts)
         met = order[np.repeat(first[start:stop], counts) + within]
         shared = _shared_mm3(predictions.edges_mm[boxes], lesions.edges_mm[met])
-        hit = np.flatnonzero(shared > 0)  # False for the nan of a box that cannot be read.
+        hit = np.flatnonzero(shared > 0)  # False for the NaN edges of an unreadable box
         boxes, met, shared = boxes[hit], met[hit], shared[hit]
         yield boxes, met, shared / (box_volumes[boxes] + volumes[met] - shared)
         start = stop

@@ -19,34 +19,33 @@ from napari_mamamia.features.classifiers.scoring.detection.boxes import (
 from napari_mamamia.features.classifiers.scoring.detection.matching import Matches
 
 RATES: Final = (1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0, 8.0)
-"""False positives per case at which the score takes the sensitivity. Source: LUNA16, nnDetection,
-RA.
+"""False positives per case at which the score averages sensitivity.
+
+Source: LUNA16, nnDetection, raFROC.
 """
 
 _RECALLS: Final = np.linspace(0, 1, 101)
 
 
 class CurveKind(StrEnum):
-    """FROC, and the three readings of raFROC, which are not comparable with each other."""
+    """FROC, and the three variants of raFROC, which are not comparable with each other."""
 
     FROC = "froc"
-    """Numbers of found lesions and false boxes."""
+    """Unweighted numbers of found lesions and false boxes."""
     STRICT = "strict"
-    """Lesions weigh their risk, false boxes 1 - risk, on a scale that is the same for all models.
-    """
+    """A lesion weighs its risk, a false box 1 - risk, on the same scale for all models."""
     REFERENCE_CODE = "reference-code"
-    """As strict, but all risks first divided by the largest one of the data set and its boxes."""
+    """As strict, but with all risks divided by the largest risk of lesions and boxes."""
     PAPER_EQ3 = "paper-eq3"
-    """As strict, but the found risk is divided by the number of lesions: at most their mean risk.
-    """
+    """As strict, but the found risk is divided by the number of lesions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """Points of a FROC curve by falling threshold, the first at (0, 0) with the threshold inf.
+    """Points of a FROC curve by descending threshold; the first is (0, 0) at threshold inf.
 
     A point includes all boxes with a score of at least its threshold. `fp_per_case` and
-    `sensitivity` are weighted by the curve's kind; nan if there is no lesion.
+    `sensitivity` are weighted by the curve's kind, and NaN without a lesion.
     """
 
     thresholds: Numbers
@@ -56,14 +55,14 @@ class Curve:
     def at(self, rates: Numbers, reading: CurveReading = CurveReading.LINEAR) -> Numbers:
         """Return the sensitivity at some rates of false positives per case.
 
-        At a jump it is the upper one; beyond the last point it is that of the last point.
+        At a jump the upper value is used; beyond the last point its sensitivity is used.
 
         Parameters
         ----------
         rates
             False positives per case.
         reading
-            How to read between two points.
+            Interpolation between two points.
         """
         return _read_curve(self.fp_per_case, self.sensitivity, rates, reading)
 
@@ -79,7 +78,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Events:
-    """The events of a curve, by falling score: found lesions and false boxes.
+    """The events of a curve by descending score: found lesions and false boxes.
 
     `cases`, `scores`, `hits` (1 for a found lesion, 0 for a false box) and `risks` (of the lesion,
     or of the false box itself) have one entry for each; `ends` are the last indices of each score.
@@ -104,10 +103,10 @@ class Events:
         n_cases: int,
         sought: NDArray[np.bool_] | None = None,
     ) -> Self:
-        """Return the events of matched lesions; a false box of unknown risk weighs 1.
+        """Return the events of matched lesions; a false box with unknown risk weighs 1.
 
-        Only the lesions in `sought` (None: all) count. Lesions and boxes must have their risks;
-        boxes without scores share one threshold.
+        Only the lesions in `sought` (None: all) count. Lesions and boxes must have risks; boxes
+        without scores share one threshold.
 
         Parameters
         ----------
@@ -118,7 +117,7 @@ class Events:
         n_cases
             Number of cases.
         sought
-            Which lesions count; None for all.
+            Whether each lesion counts; None for all.
         """
         sought = np.ones(lesions.cases.size, dtype=np.bool_) if sought is None else sought
         places = np.flatnonzero(matches.found_by >= 0)
@@ -154,9 +153,9 @@ class Events:
         weights: Numbers,
         reading: CurveReading = CurveReading.LINEAR,
     ) -> Numbers:
-        """Return the scores of some kinds for each row of `weights` (b, cases): (b, kinds).
+        """Return the scores of several curve kinds for each row of weights, (b, kinds).
 
-        Weights are how often each case counts.
+        A weight is how often a case counts, as in a resample.
 
         Parameters
         ----------
@@ -165,15 +164,15 @@ class Events:
         weights
             How often each case counts, (b, cases).
         reading
-            How to read between two points.
+            Interpolation between two points.
         """
         return self.sums(self.bends).scores(kinds, weights, reading)
 
     @property
     def bends(self) -> Places:
-        """Return the `ends` at which a curve can turn: at found lesions, and just before.
+        """Return the `ends` at which a curve can bend: at found lesions, and just before.
 
-        Between them it is horizontal for any weights of the cases.
+        Between these ends the curve is horizontal for any case weights.
         """
         hits = np.diff(np.cumsum(self.hits)[self.ends], prepend=0) > 0
         turns = hits | np.append(hits[1:], False)
@@ -182,7 +181,7 @@ class Events:
         return places
 
     def sums(self, ends: Places) -> "CurveSums":
-        """Return the sums of each case up to each of some ends."""
+        """Return the cumulative sums of each case at the given ends."""
         columns = np.searchsorted(ends, np.arange(self.cases.size))
         shape = ends.size, self.lesions.size
 
@@ -201,9 +200,9 @@ class Events:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveSums:
-    """The increments of each case between one end and the next, (ends, cases) each.
+    """The increments of each case between consecutive ends, (ends, cases) each.
 
-    They are the numbers of found lesions and of false boxes, and their risks.
+    The increments are numbers of found lesions and of false boxes, and their risks.
     """
 
     found: csr_array
@@ -256,7 +255,7 @@ def _add_up(parts: csr_array, weights: Numbers) -> Numbers:
 
 
 def _divide_by(values: Numbers, by: Numbers) -> Numbers:
-    """Return a quotient, nan for a divisor of 0."""
+    """Return a quotient, NaN for a divisor of 0."""
     quotient: Numbers = np.full(np.broadcast_shapes(values.shape, by.shape), np.nan)
     np.divide(values, by, out=quotient, where=by > 0)
     return quotient
@@ -277,10 +276,10 @@ def _read_curve(x: Numbers, y: Numbers, rates: Numbers, reading: CurveReading) -
 
 
 def average_precision_of_lesions(events: Events) -> float:
-    """Return the mean precision at 101 recalls, 0 to 1 by 0.01; nan without a lesion.
+    """Return the mean precision at 101 recalls, 0 to 1 by 0.01; NaN without a lesion.
 
-    Precision is the highest at that recall or above, 0 beyond the last recall; equal scores are one
-    threshold. Source: COCO's evaluation, as nnDetection.
+    At each recall, the highest precision at this recall or above counts, 0 beyond the last recall.
+    Equal scores are one threshold. Source: COCO's evaluation, as nnDetection.
     """
     n_lesions = events.lesions.sum()
     if not n_lesions:

@@ -1,4 +1,4 @@
-"""Compute all detection numbers from the lesions and predicted boxes of all cases."""
+"""Compute all detection metrics from the lesions and predicted boxes of all cases."""
 
 from dataclasses import replace
 from typing import Final
@@ -42,9 +42,9 @@ NO_SCORES: Final = "the boxes have no scores: one operating point, and no curve 
 NO_LESION: Final = "there is no lesion to find"
 
 _CELLS: Final = 1 << 21
-"""Numbers held at a time while cases are resampled, 16 MB an array."""
+"""Maximum number of array elements while cases are resampled (16 MB)."""
 _LEFT_OUT: Final = 1_000_000_000
-"""Cases times events above which the jackknife is skipped; BCa then has no acceleration."""
+"""Cases times events above which the jackknife is skipped and BCa has no acceleration."""
 
 _TEXT: Final = "Scoring the detection"
 
@@ -52,10 +52,10 @@ _TEXT: Final = "Scoring the detection"
 def score_detection(
     data: DetectionInput, settings: DetectionSettings | None = None
 ) -> DetectionResult:
-    """Return every number of detection.
+    """Compute every detection metric.
 
-    A lesion or box without a given risk has that of its size. Scores are nan, with a reason, if
-    boxes have no scores or there is no lesion; without a true positive they are 0.
+    A lesion or box without a given risk gets the risk of its size. Scores are NaN, with a reason,
+    if boxes have no scores or there is no lesion. Without a true positive the scores are 0.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def _average_precisions(
 ) -> tuple[tuple[str, float], ...]:
     """Return average precision at overlaps 0.1 and 0.5, and its mean from 0.1 to 0.5 by 0.05.
 
-    Under `any-overlap`, which has no threshold, there is one value for all.
+    The rule `any-overlap` has no threshold, so that there is only one value.
     """
     values = []
     for iou in OVERLAP_THRESHOLDS:
@@ -178,7 +178,7 @@ def _score_stratum(
 ) -> Stratum:
     in_range = _is_within(data.lesions.sizes_mm, low_mm, high_mm)
     sizes = data.boxes.sizes_mm
-    # A box that could not be read counts in every stratum.
+    # an unreadable box counts in every stratum
     within = _is_within(sizes, low_mm, high_mm) | np.isnan(sizes)
     overlaps = data.overlaps
     if reading == DISCARD:
@@ -215,10 +215,11 @@ def _is_within(sizes_mm: Numbers, low_mm: float, high_mm: float) -> NDArray[np.b
 
 
 def case_scores(data: DetectionInput, rule: CaseScoreRule, label: Numbers) -> Numbers:
-    """Return the score of each case from its boxes; a case without boxes has the lowest.
+    """Return the score of each case from its boxes; a case without boxes has the lowest score.
 
-    The lowest is 0, or below all scores if some are negative. A box that could not be read counts
-    against the prediction: the highest score for a case without a lesion, none with one.
+    The lowest score is 0, or below all scores if some are negative. An unreadable box counts
+    against the prediction: it gives a case without a lesion the highest score, and is ignored in a
+    case with a lesion.
 
     Parameters
     ----------
@@ -227,7 +228,7 @@ def case_scores(data: DetectionInput, rule: CaseScoreRule, label: Numbers) -> Nu
     rule
         How the scores of boxes are combined.
     label
-        1 for a case with a lesion, else 0.
+        1 for a case with a lesion, otherwise 0.
     """
     boxes = data.boxes
     usable = np.isfinite(boxes.scores)
@@ -281,7 +282,7 @@ def _patient_level(data: DetectionInput, settings: DetectionSettings) -> Patient
 def _score_centres(
     data: DetectionInput, settings: DetectionSettings, matches: Matches, events: Events
 ) -> tuple[Centre, ...]:
-    """Return the numbers of each centre, except reference-code, whose scale would differ."""
+    """Return the metrics of each centre, except reference-code, whose scale would differ."""
     centres = np.array(data.centres, dtype=np.str_)
     rows = []
     for name in sorted(set(data.centres)):
@@ -312,9 +313,9 @@ def _score_centres(
 def _make_intervals(
     events: Events, settings: DetectionSettings, scores: dict[CurveKind, float]
 ) -> tuple[Interval, ...]:
-    """Return percentile and BCa intervals of FROC and the three readings, from resampled cases.
+    """Return percentile and BCa intervals of FROC and raFROC from resampled cases.
 
-    In a resample without a lesion all are undefined; such resamples are counted.
+    All scores are undefined in a resample without a lesion; such resamples are counted.
     """
     n_cases, n_events = events.lesions.size, max(1, events.cases.size)
     if not settings.n_resamples:
@@ -352,7 +353,7 @@ def _make_intervals(
 
 
 def _without_each(n_cases: int, first: int, n_rows: int) -> Numbers:
-    """Return weights in which each row leaves out one case."""
+    """Return weights whose rows each leave out one case."""
     stop = min(first + n_rows, n_cases)
     weights = np.ones((stop - first, n_cases))
     weights[np.arange(stop - first), np.arange(first, stop)] = 0

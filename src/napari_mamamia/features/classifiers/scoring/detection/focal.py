@@ -25,15 +25,16 @@ class FocalReading(StrEnum):
     PAPER = "paper"
     """Bounias et al. 2025, Eq. 4 and 5: one alpha for all boxes; their sum."""
     REFERENCE_CODE = "reference-code"
-    """1 - alpha for background, risks limited at 0.641 (not 1), weights in half precision, and the
-    sum
-    divided by the number of boxes assigned to a lesion, at least 1.
+    """The published code, which differs from the paper.
+
+    Background has the factor 1 - alpha, risks are limited at 0.641 (not 1), and weights have half
+    precision. The sum is divided by the number of boxes assigned to a lesion, at least 1.
     """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FocalLoss:
-    """The loss of some boxes: `terms` (n,) without risk, `weights` (n,), and the total `loss`.
+    """The loss of boxes: `terms` (n,) without risk, `weights` (n,), and the total `loss`.
 
     The total is the sum of their products, under `reference-code` divided by the number of boxes
     that are assigned to a lesion.
@@ -59,20 +60,20 @@ def risk_adjusted_focal(
     alpha: float = _ALPHA,
     gamma: float = _GAMMA,
 ) -> FocalLoss:
-    """Return the risk-adjusted focal loss of boxes: one on a lesion weighs 1 + risk, else 2 - risk.
+    """Return the focal loss of boxes, weighted by 1 + risk, or by 2 - risk in background.
 
     Parameters
     ----------
     logits
         The logit of "lesion" for each box.
     is_lesion
-        Which boxes are assigned to a lesion; the others are background.
+        Whether each box is assigned to a lesion; other boxes are background.
     sizes_mm
-        The axial box side of that lesion, or of the box itself if it is background.
+        Axial box side of the assigned lesion, or of the box itself if it is background, in mm.
     reading
         "paper" or "reference-code", see `FocalReading`.
     alpha, gamma
-        Those of the focal loss.
+        Parameters of the focal loss.
 
     Raises
     ------

@@ -15,12 +15,12 @@ from napari_mamamia.features.classifiers.scoring.detection.boxes import Numbers,
 
 _ALMOST_ONE: Final = 1 - 1e-10
 _CELLS: Final = 20_000_000
-"""Pairs that the hungarian rule weighs at once, 160 MB."""
+"""Maximum number of pairs that the hungarian rule processes at once (160 MB)."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatchingRule:
-    """How lesions are matched; `iou` is the least overlap, which `any-overlap` does not use."""
+    """A matching rule; `iou` is the minimum overlap, which `any-overlap` does not use."""
 
     matching: LesionMatching = LesionMatching.GREEDY_SCORE
     iou: float = 0.1
@@ -35,7 +35,8 @@ class Matches:
     """The result of matching.
 
     `found_by` (lesions,) is the box that found each lesion, -1 for none, and `overlap` their
-    overlap. `is_false` (boxes,) are false positives; a box that is neither does not count.
+    overlap. `is_false` (boxes,) marks false positives. A box that found no lesion and is not false
+    does not count.
     """
 
     found_by: Places
@@ -64,8 +65,8 @@ def match_lesions(
     rule
         The matching rule.
     sought
-        Lesions (lesions,) that count; None for all. They are matched first, and a box that finds
-        another lesion does not count: it is neither found nor false.
+        Whether each lesion counts, (lesions,); None for all. Counted lesions are matched first. A
+        box that finds another lesion does not count.
     """
     sought = np.ones(n_lesions, dtype=np.bool_) if sought is None else sought
     least = min(rule.iou, _ALMOST_ONE)
@@ -102,7 +103,7 @@ def _order_pairs(
     scores: Numbers,
     sought: NDArray[np.bool_],
 ) -> Places:
-    """Return pairs by falling score; the pairs of one box in its order of preference."""
+    """Return pairs by descending score; the pairs of a box are in its order of preference."""
     rank = np.empty(scores.size, dtype=np.intp)
     rank[np.argsort(-scores, kind="stable")] = np.arange(scores.size)
     keys = (-lesions, -values, ~sought[lesions], rank[boxes])
@@ -162,7 +163,7 @@ def _assign_component(
             f"hungarian, but found {shape[0]:,} boxes on {shape[1]:,} lesions: match by "
             "greedy-score, or leave out boxes of low score"
         )
-    # One more pair outweighs all overlaps together, and one pair of a sought lesion all pairs.
+    # one more pair outweighs all overlaps, and one pair of a counted lesion outweighs all pairs
     one_more = min(shape) + 1.0
     gain = np.zeros(shape)
     gain[rows, columns] = values[pairs] + one_more + one_more**2 * is_wanted[pairs]

@@ -24,7 +24,7 @@ from napari_mamamia.scoring.case.profiles import CLINICAL
 
 @dataclass(frozen=True, slots=True)
 class PartRules:
-    """How components of masks become boxes; `label` is the tumour's value, None any above 0."""
+    """Rules for boxes of mask components; `label` is the tumour's value, None any above 0."""
 
     overlap: LesionOverlap = LesionOverlap.BOX_IOU
     box: BoxRule = BoxRule.TIGHT
@@ -33,7 +33,7 @@ class PartRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseParts:
-    """The components of one case's two masks; `overlaps` refer to them from 0, `scores` may be nan.
+    """The components of a case's two masks, numbered from 0 in `overlaps`; `scores` may be NaN.
 
     `is_reordered` means that the prediction's axes were in another order than the reference's.
     """
@@ -54,21 +54,21 @@ def parts_of_case(
     """Return the components of a reference and a prediction, each 26-connected.
 
     A mask on the reference's grid with its axes in another order is reordered, not resampled. The
-    score of a predicted component is the largest value of `probability` in it, nan without one.
+    score of a predicted component is the largest value of `probability` in it, NaN without a map.
 
     Parameters
     ----------
     reference, prediction
         The masks.
     probability
-        A map of probability; None if there is none.
+        A probability map, or None.
     rules
-        How components become boxes; None for the defaults.
+        Rules for boxes of components; None for the defaults.
 
     Raises
     ------
     GridMismatchError
-        If the masks and the map are not on one grid.
+        If the masks and the map are not on the same grid.
     """
     rules = rules or PartRules()
     original = prediction

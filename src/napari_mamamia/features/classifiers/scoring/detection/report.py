@@ -68,7 +68,7 @@ def write_detection_page(
     overwrite
         Whether to replace existing files.
     draw
-        Draws the figures; for tests.
+        Function that draws the figures; set by tests.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def write_detection_page(
 
 
 def rule_text(result: DetectionResult) -> str:
-    """Return how lesions and boxes were matched, in one line."""
+    """Describe the matching of lesions and boxes in one line."""
     rule, data = result.settings.rule, result.data
     matching = f"Matching {rule.matching.value}"
     if rule.matching is not LesionMatching.ANY_OVERLAP:

@@ -25,9 +25,9 @@ from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
 COCO_IGNORE: Final = "coco-ignore"
 DISCARD: Final = "discard-then-match"
-"""The two treatments of lesions outside a stratum: they stay and their boxes do not count, or they
-are
-removed before matching.
+"""The two treatments of lesions outside a stratum.
+
+They stay and their boxes do not count, or they are removed before matching.
 """
 
 GIVEN: Final = "given"
@@ -40,13 +40,13 @@ class DetectionSettings:
     Parameters
     ----------
     rule
-        How lesions and boxes are matched.
+        The matching rule.
     reading
-        Sensitivity between two points of a curve.
+        Interpolation between two points of a curve.
     case_score
-        The score of a case from those of its boxes.
+        Rule that combines the scores of a case's boxes.
     risk
-        The risk by size, if the tables give none.
+        Model of the risk by size, if the tables have no risk.
     cut_mm
         Size between small and large lesions; a lesion of exactly this size is in both groups.
     n_resamples, seed
@@ -80,7 +80,7 @@ class DetectionSettings:
 
     @property
     def parameters(self) -> tuple[tuple[str, Setting], ...]:
-        """Return name and value of each setting, for ``run.json``."""
+        """Return the name and value of each setting, for ``run.json``."""
         return (
             ("matching", self.rule.matching.value),
             ("iou", self.rule.iou),
@@ -96,10 +96,10 @@ class DetectionSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DetectionInput:
-    """All cases with their lesions and predicted boxes, and the overlaps between these.
+    """All cases with their lesions and predicted boxes, and the overlaps.
 
-    `centres` are those of the cases, "" if one is unknown; () if none is known. `has_scores` is
-    False if boxes have none: then there is one operating point, and no curve.
+    `centres` are the cases' centres, "" if unknown; () if all are unknown. Without scores
+    (`has_scores` False) there is one operating point and no curve.
     """
 
     case_ids: tuple[str, ...]
@@ -117,7 +117,7 @@ class DetectionInput:
 
 @dataclass(frozen=True, slots=True)
 class RiskAdjusted:
-    """The scores of the three readings of raFROC; `ceiling` is the largest of `paper-eq3`."""
+    """The scores of the three variants of raFROC; `ceiling` is the maximum of `paper-eq3`."""
 
     strict: float
     reference_code: float
@@ -141,10 +141,10 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class PatientLevel:
-    """Cases with a lesion against cases without; nan with the `reason`.
+    """Patient-level metrics: cases with against cases without a lesion; NaN with a `reason`.
 
-    `specificity` is the share of cases without a lesion that have no box, `sensitivity` that of
-    cases with one that have a box.
+    `specificity` is the share of cases without a box among cases without a lesion. `sensitivity` is
+    the share of cases with a box among cases with a lesion.
     """
 
     rule: CaseScoreRule
@@ -160,7 +160,7 @@ class PatientLevel:
 
 @dataclass(frozen=True, slots=True)
 class Centre:
-    """The numbers of one centre's cases."""
+    """The metrics of a centre's cases."""
 
     name: str
     n_cases: int
@@ -173,7 +173,7 @@ class Centre:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DetectionResult:
-    """The numbers of a detection run.
+    """The metrics of a detection run.
 
     `lesions` and `boxes` of `data` have their risks here; `risk` names their source. `curves` has
     one entry for each kind. Scores are nan with the `reason` if there are none.

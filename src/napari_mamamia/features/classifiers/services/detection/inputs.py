@@ -38,7 +38,7 @@ from napari_mamamia.io.files.file_names import case_key
 
 @dataclass(frozen=True, slots=True)
 class DetectionTables:
-    """Three tables: the list of cases, the lesions of the reference, the predicted boxes."""
+    """Three tables: the cases, the lesions of the reference, and the predicted boxes."""
 
     cases: Path
     lesions: Path
@@ -56,7 +56,8 @@ class DetectionTables:
 class DetectionMasks:
     """Folders of masks, optionally of probability maps, and optionally a list of cases.
 
-    `rules.overlap` is replaced by `mask-iou` if the matching is `any-overlap`: a shared voxel.
+    If the matching is `any-overlap`, a shared voxel counts, so that `rules.overlap` becomes
+    `mask-iou`.
     """
 
     reference: Path
@@ -87,7 +88,7 @@ class DetectionMasks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadDetection:
-    """All cases, those that could not be read, and warnings."""
+    """All readable cases, the failures, and warnings."""
 
     data: DetectionInput
     failures: tuple[CaseFailure, ...] = ()
@@ -95,7 +96,7 @@ class ReadDetection:
 
 
 def read_tables(tables: DetectionTables) -> ReadDetection:
-    """Return the content of the three tables.
+    """Read the three tables.
 
     Raises
     ------
@@ -132,7 +133,7 @@ def read_tables(tables: DetectionTables) -> ReadDetection:
 
 
 def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection:
-    """Return the components of all masks, case by case.
+    """Read the components of all masks, case by case.
 
     The cases are those of the list, otherwise those with a reference; if a reference cannot be
     read, its case is left out. A prediction that is missing, cannot be read or is on another grid
@@ -207,8 +208,9 @@ class _ReadCase:
 
 
 _Files = dict[str, tuple[str, Path | str]]
-"""By `case_key`: a case's id as spelled in its file name, and the file or the reason for its
-absence.
+"""By `case_key`.
+
+A case's id as spelled in its file name, and the file or the reason for its absence.
 """
 
 
