@@ -57,7 +57,9 @@ def test_who_sees_no_list_is_told_why_the_model_is_unsure_and_where_the_candidat
     assert save_prediction(sure, case, tmp_path / "sure.nii.gz").notes == made.notes
     doubtful = replace(made, unsure="candidate 1: muscle?")
     *_, said = save_prediction(doubtful, case, tmp_path / "doubt.nii.gz").notes
-    assert said.startswith("unsure which region is the tumour (candidate 1: muscle?): look at 1 (")
+    assert said.startswith(
+        "it is unsure which region is the tumour (candidate 1: muscle?); look at 1 ("
+    )
     z, y, x = made.candidates[0].box.centre
     assert f" ml at z {z:.0f}, y {y:.0f}, x {x:.0f})" in said
 
@@ -109,7 +111,7 @@ def test_a_second_run_into_the_same_folder_is_refused(opened, tmp_path):
 def test_unknown_names_are_refused_before_anything_is_written(opened, tmp_path):
     with pytest.raises(CaseError, match="no case 'C_9'"):
         predict_data_set(opened, segmenter_named("kinetic"), tmp_path / "out", ["C_9"])
-    with pytest.raises(ModelError, match="choose one of kinetic"):
+    with pytest.raises(ModelError, match="the models kinetic, but got 'resnet'"):
         segmenter_named("resnet")
     assert not (tmp_path / "out").exists()
 
@@ -340,5 +342,5 @@ def test_a_mask_on_another_grid_is_not_exported(opened, tmp_path):
     nib.save(nib.Nifti1Image(np.ones((4, 4, 4), np.uint8), np.eye(4)), masks / "A_1.nii.gz")
     summary = export_masks(opened.data_set, masks, tmp_path / "out")
     assert summary.exported == ()
-    assert "on one grid" in summary.failures[0].reason
+    assert "they must share one grid" in summary.failures[0].reason
     assert not (tmp_path / "out" / "A_1.nii.gz").exists()
