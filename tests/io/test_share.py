@@ -158,7 +158,7 @@ def list_openings(path):
 
 
 def test_no_module_beside_the_store_reaches_into_a_study_but_by_the_door():
-    inside = SOURCE / "io" / "review"
+    inside = SOURCE / "features" / "review" / "io"
     users = [
         path
         for path in SOURCE.rglob("*.py")
@@ -173,7 +173,7 @@ def test_no_module_beside_the_store_reaches_into_a_study_but_by_the_door():
 
 
 def test_the_store_itself_holds_no_path_of_the_study_and_hands_each_step_to_the_door():
-    path = SOURCE / "io" / "review" / "store.py"
+    path = SOURCE / "features" / "review" / "io" / "store.py"
     tree = ast.parse(path.read_text("utf-8"))
     here = ("home", "_copy")  # this computer's own
     assert [

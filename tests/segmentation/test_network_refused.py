@@ -259,7 +259,7 @@ def test_a_network_that_unpacks_to_much_more_than_it_is_is_not_opened(name, prog
     with zipfile.ZipFile(folder / name, "a", zipfile.ZIP_DEFLATED) as archive:
         top = archive.namelist()[0].partition("/")[0]
         archive.writestr(f"{top}/code/bomb.py", bytes(80 * 2**20))
-    with pytest.raises(ModelError, match=r"but would unpack to 0\.08 GB"):
+    with pytest.raises(ModelError, match=r"but it would unpack to 0\.08 GB"):
         load(folder)
 
 
@@ -288,9 +288,9 @@ def test_onnx_weights_that_promise_more_than_the_file_has_are_refused(graph, tmp
 
 @pytest.mark.parametrize(
     ("location", "reason"),
-    [("../weights.data", "leads out of its folder"), ("/etc/passwd", "leads out of its folder"),
-     ("C:\\weights", "leads out of its folder"), ("absent.data", "is not there; copy it too"),
-     ("link.data", "is a link that leads out of the folder")],
+    [("../weights.data", "is outside its folder"), ("/etc/passwd", "is outside its folder"),
+     ("C:\\weights", "is outside its folder"), ("absent.data", "is not there; copy it too"),
+     ("link.data", "link that points outside the folder")],
 )  # fmt: skip
 def test_weights_of_onnx_that_do_not_lie_beside_it_are_refused(location, reason, graph, tmp_path):
     outside = tmp_path / "weights.data"
@@ -314,7 +314,7 @@ def test_operators_of_another_program_in_onnx_are_refused_by_their_domain(graph,
     model = onnx.load(folder / "net.onnx")
     model.graph.node[0].domain = "evil.ops"
     (folder / "net.onnx").write_bytes(model.SerializeToString())
-    assert "some are of evil.ops" in recognise_model(folder).missing[0]
+    assert "uses operators of evil.ops" in recognise_model(folder).missing[0]
 
 
 @pytest.mark.parity
@@ -560,7 +560,7 @@ def test_a_device_that_is_not_there_is_refused(device_name, graph, tmp_path):
     folder = placed(graph, tmp_path / "m")
     with pytest.raises(ModelError, match=f"device {device_name} was chosen"):
         load(folder, replace(ONE, device=device_name))
-    with pytest.raises(ModelError, match="OpenVINO runs on the processor here"):
+    with pytest.raises(ModelError, match="OpenVINO runs on the CPU here"):
         load(folder, replace(ONE, device=device_name, backend="openvino"))
 
 

@@ -241,7 +241,7 @@ def test_a_checkpoint_that_unpacks_to_much_more_than_it_is_is_not_opened(made, t
     with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data/bomb", bytes(80 * 2**20))
     assert file.stat().st_size < 2**20
-    with pytest.raises(ModelError, match=r"but would unpack to 0\.08 GB"):
+    with pytest.raises(ModelError, match=r"but it would unpack to 0\.08 GB"):
         load_checkpoint(file)
 
 

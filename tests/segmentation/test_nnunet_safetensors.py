@@ -148,7 +148,7 @@ def test_a_cut_off_file_is_refused(made, tmp_path):
     ("change", "said"),
     [
         ({"format": "pt"}, "in its header is 'pt'"),
-        ({"mirror_axes": "[0, 7]"}, r"among 0, 1, 2, but are \[0, 7\]"),
+        ({"mirror_axes": "[0, 7]"}, r"among 0, 1, 2, but they are \[0, 7\]"),
         ({"mirror_axes": "[true]"}, "among 0, 1, 2"),
         ({"same": json.dumps({"x": "not there"})}, "expected x to equal not there"),
         ({"same": "[" * 100_000}, "same of its header cannot be read"),

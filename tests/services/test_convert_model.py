@@ -391,7 +391,7 @@ def test_without_a_closed_room_it_is_refused_with_the_reason(evil, tmp_path, mon
         convert_model(evil, tmp_path / "new", isolated=True, as_root=True)
     assert not (tmp_path / "new").exists()
     file = evil / "fold_0" / "checkpoint_final.pth"
-    with pytest.raises(ModelError, match="in a sandbox only"):
+    with pytest.raises(ModelError, match="only be opened in a sandbox"):
         taken_out(file, Isolation(IsolationKind.NONE), tmp_path)
 
 

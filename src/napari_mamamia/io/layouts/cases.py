@@ -39,6 +39,7 @@ from napari_mamamia.io.tables.cells import is_missing
 from napari_mamamia.io.tables.headers import Column
 from napari_mamamia.io.tables.spreadsheets import TABLES
 from napari_mamamia.io.tables.table import read_table
+from napari_mamamia.io.tables.text_rows import read_text
 from napari_mamamia.io.volumes.formats import mask_stem
 from napari_mamamia.io.volumes.segments import read_segment_names
 
@@ -649,7 +650,7 @@ def _read_split(path: Path, name: str) -> Iterator[tuple[str, str]]:
         for part in ("train", "val"):
             yield from ((case_id, f"fold 0 {part}") for case_id in fold[part])
     else:
-        for line in path.read_text("utf-8-sig").splitlines():
+        for line in read_text(path)[0].splitlines():
             if line.strip():
                 yield line.strip(), name
 

@@ -10,7 +10,13 @@ from typing import Final
 from napari_mamamia.core.errors import FormatError, LayoutChoiceError, Remedy
 from napari_mamamia.core.names import name_some
 from napari_mamamia.io.layouts.case_list import match_list
-from napari_mamamia.io.layouts.layout import ImageKind, Layout, parse_layouts, read_layouts
+from napari_mamamia.io.layouts.layout import (
+    ImageKind,
+    Layout,
+    parse_layouts,
+    read_layout_text,
+    read_layouts,
+)
 from napari_mamamia.io.layouts.matching import Matches, match_tree
 from napari_mamamia.io.layouts.tree import Tree
 
@@ -73,7 +79,7 @@ def read_own_layout(path: Path) -> tuple[Layout, ...]:
     FormatError
         If the file cannot be read, or names no known layout.
     """
-    return parse_own_layout(path.read_text("utf-8-sig"), str(path))
+    return parse_own_layout(read_layout_text(path), str(path))
 
 
 def parse_own_layout(text: str, source: str) -> tuple[Layout, ...]:
@@ -93,7 +99,7 @@ def layout_text(name_or_path: str) -> str:
     find_layout(name_or_path)
     path = Path(name_or_path)
     is_file = path.suffix.lower() == ".toml"
-    return path.read_text("utf-8-sig") if is_file else f'layout = "{name_or_path}"\n'
+    return read_layout_text(path) if is_file else f'layout = "{name_or_path}"\n'
 
 
 def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:

@@ -186,11 +186,17 @@ def read_layouts(path: Path) -> tuple[Layout, ...]:
     FormatError
         If it is no TOML, has a key that no layout has, or a pattern that cannot be understood.
     """
+    return parse_layouts(read_layout_text(path), str(path))
+
+
+@reads("a layout file", "see the form in the documentation (Open your data set)")
+def read_layout_text(path: Path) -> str:
+    """Return the text of a layout file; raise `FormatError` if it cannot be read."""
     with open_plain(path) as file:
         content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         raise FormatError(f"expected a layout file of at most 1 MB at {path}, but it is larger")
-    return parse_layouts(content.decode("utf-8-sig"), str(path))
+    return content.decode("utf-8-sig")
 
 
 def parse_layouts(text: str, source: str) -> tuple[Layout, ...]:

@@ -11,6 +11,7 @@ from napari_mamamia.io.files.sources import DataSet
 from napari_mamamia.io.layouts.cases import build_data_set
 from napari_mamamia.io.layouts.find import own_layout_file
 from napari_mamamia.io.layouts.known import choose_matches, layout_text, parse_own_layout
+from napari_mamamia.io.layouts.layout import read_layout_text
 from napari_mamamia.io.layouts.propose import propose_layout
 from napari_mamamia.io.layouts.tree import list_tree
 
@@ -111,7 +112,7 @@ def keep_named_layout(root: Path, layout: str) -> Path:
 def keep_layout_text(root: Path, text: str, *, overwrite: bool = False) -> Path:
     """Write a layout text into a data set's folder; return the file's path."""
     path = own_layout_file(root.absolute())
-    if path.exists() and path.read_text("utf-8") == text:
+    if path.exists() and read_layout_text(path) == text:
         return path
     if path.exists() and not overwrite:
         raise SaveConflictError(f"expected no other layout at {path}, but it is there: remove it")
