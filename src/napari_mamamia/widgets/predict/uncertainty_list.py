@@ -134,7 +134,7 @@ class UncertaintyList(QWidget):
     def previous(self) -> None:
         """Go to the previous region; the last precedes the first."""
         if self.is_shown:
-            self.list.setCurrentRow((self.list.currentRow() - 1) % self.list.count())
+            self.list.setCurrentRow((max(self.list.currentRow(), 0) - 1) % self.list.count())
 
     def _choose_kind(self, _index: int) -> None:
         if self.kinds.currentData() is not None:
