@@ -5,10 +5,9 @@ A click imports only this module; the modules of the panel are imported in a thr
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
-from napari_mamamia.core.features import RESULTS, Page
+from napari_mamamia.core.features import RESULTS
 
 if TYPE_CHECKING:
     from qtpy.QtWidgets import QWidget
@@ -23,14 +22,15 @@ def __getattr__(name: str) -> Callable[[], "QWidget"]:
     page = next((page for page in list_pages() if f"show_{page.short}" == name), None)
     if page is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return partial(_show_page, page)
 
+    # napari asks a plain function for its signature and its name.
+    def show_page() -> "QWidget":
+        """Show the viewer's dock on a page; see `guest_for_menu`."""
+        if page.step == RESULTS:
+            return _guest_on("Batch scoring", lambda panel: panel.show_results(page.name))
+        return _guest_on(page.name)
 
-def _show_page(page: Page) -> "QWidget":
-    """Show the viewer's dock on a page; see `guest_for_menu`."""
-    if page.step == RESULTS:
-        return _guest_on("Batch scoring", lambda panel: panel.show_results(page.name))
-    return _guest_on(page.name)
+    return show_page
 
 
 def import_page() -> None:
