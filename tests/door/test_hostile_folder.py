@@ -114,6 +114,7 @@ TOFTS = "--model tofts --aif parker --t10 1.4 --relaxivity 4.5"  # refused: 90 s
 # in this order: some need what an earlier one wrote; relative paths start in the folder
 SWEEP = (
     ("cases", ".", 0),
+    ("layouts", "--propose .", 0),
     ("predict", ". --model kinetic --out masks --time-limit 60", 0),
     ("score", f"{PAIR} --out scores --time-limit 60 --images . {QUICK}", 0),
     ("challenge init", f"challenge --reference segmentations/expert --images . {QUICK}", 0),

@@ -205,7 +205,7 @@ def test_both_breasts_in_one_window_show_the_mask_in_the_views_of_its_side(qtbot
 
 def test_only_a_hand_changes_the_share_of_the_main_view(qtbot, hung):
     """A step left while its views were made kept 90 % for the right breast, for good."""
-    planes, wishes = hung.planes, lambda: hung.hanging._wishes.shares
+    planes, wishes = hung.planes, lambda: hung.hanging._hanging_settings.shares
     go(qtbot, hung, MIP)
     hung.hanging.show(SIDES)
     for step in (LATE, BOTH, SIDES, MIP):
