@@ -55,8 +55,10 @@ def test_the_core_alone_does_its_work(core, tmp_path):
     masks = data / "segmentations" / "expert"
     run(core, *PROGRAM, "predict", data, "--out", "masks", "--case", "PHANTOM_001", cwd=tmp_path)
     assert run(core, sys.executable, "-c", REFINE, data, cwd=tmp_path).strip() == "True"
-    (tmp_path / "cases.txt").write_text("PHANTOM_001\n")
-    scored = ["--reference", masks, "--prediction", "masks", "--cases", "cases.txt"]
+    reference = tmp_path / "reference"  # of the one predicted case: a missing one is exit code 3
+    reference.mkdir()
+    shutil.copy(masks / "PHANTOM_001.nii.gz", reference)
+    scored = ["--reference", reference, "--prediction", "masks"]
     run(core, *PROGRAM, "score", *scored, "--out", "scores", cwd=tmp_path)
     run(core, *PROGRAM, "export", data, "--masks", masks, "--out", "bundle", cwd=tmp_path)
 

@@ -252,7 +252,8 @@ def test_from_the_menu_to_the_error_of_a_team(
     index = view.cases_model.index(row, 3)
     where = view.cases.visualRect(index).center()
     QTest.mouseClick(view.cases.viewport(), Qt.MouseButton.LeftButton, pos=where)
-    qtbot.waitUntil(lambda: "Where the masks of shifted" in view.masks_text.text(), timeout=15_000)
+    qtbot.waitUntil(view.decline_masks.isVisible, timeout=15_000)
+    assert "shifted" in view.masks_text.text()
     assert docked.session.case_id == "A_2"
     view.masks_chosen.emit("shifted", tmp_path / "teams" / "shifted")
     qtbot.waitUntil(lambda: docked.scene.layer(Role.AGREEMENT) is not None, timeout=15_000)

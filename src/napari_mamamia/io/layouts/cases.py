@@ -41,7 +41,6 @@ from napari_mamamia.io.tables.spreadsheets import TABLES
 from napari_mamamia.io.tables.table import read_table
 from napari_mamamia.io.tables.text_rows import read_text
 from napari_mamamia.io.volumes.formats import mask_stem
-from napari_mamamia.io.volumes.segments import read_segment_names
 
 _CLOCK: Final = re.compile(r"(\d{1,2}):(\d{2}):(\d{2}(?:\.\d+)?)")
 _HALF_DAY_S: Final = 12 * 3600.0
@@ -177,6 +176,9 @@ def _name_masks(path: Path, mask: MaskPath) -> list[NamedMask]:
     """Return a mask under its name, or each segment of a file under its own name."""
     rule = mask.rule
     if not rule.name and not mask.name and path.name.lower().endswith(".seg.nrrd"):
+        # napari asks in its window's thread whether a folder is ours: nrrd is imported when needed
+        from napari_mamamia.io.volumes.segments import read_segment_names
+
         try:
             segments = read_segment_names(path)
         except MamamiaError:

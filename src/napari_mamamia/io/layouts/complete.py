@@ -14,7 +14,6 @@ from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.files.sources import CaseFiles, NamedMask, PhaseSource
 from napari_mamamia.io.layouts.case_list import order_phases
 from napari_mamamia.io.volumes.formats import file_stem
-from napari_mamamia.io.volumes.segments import read_segment_names
 
 _FOLDERS = ExitStack()
 atexit.register(_FOLDERS.close)
@@ -51,6 +50,8 @@ def _unpack_scene(archive: Path) -> Path:
 
 
 def _with_scene(files: CaseFiles, folder: Path) -> CaseFiles:
+    from napari_mamamia.io.volumes.segments import read_segment_names  # it imports nrrd
+
     images, segmentations = [], []
     for path in sorted(folder.rglob("*"), key=lambda path: natural_key(path.name)):
         if path.name.lower().endswith(".seg.nrrd"):

@@ -150,8 +150,6 @@ class WaitingPanel(QWidget):
     def finish(self) -> None:
         """Complete the panel at once, and run all requests."""
         self._imported = self._imported or outcome_of(_import_panel)
-        """Complete the panel at once, and run all requests."""
-        self._imported = self._imported or outcome_of(lambda: import_module(_PLACE))
         outcome = outcome_of(self._take_turns)
         if isinstance(outcome, Failed):
             self._drop_panel()

@@ -222,9 +222,13 @@ _MAKERS: Final = (
         tr("from the provenance"),
         tr("As stated in the provenance file of each mask."),
     ),
-    (SegmentMaker.MANUAL, "manual", tr("Drawn by hand.")),
-    (SegmentMaker.SEMIAUTOMATIC, "semiautomatic", tr("Drawn with tools that analyse the image.")),
-    (SegmentMaker.AUTOMATIC, "automatic", tr("Made by a model.")),
+    (SegmentMaker.MANUAL, tr("manual"), tr("Drawn by hand.")),
+    (
+        SegmentMaker.SEMIAUTOMATIC,
+        tr("semiautomatic"),
+        tr("Drawn with tools that analyse the image."),
+    ),
+    (SegmentMaker.AUTOMATIC, tr("automatic"), tr("Made by a model.")),
 )
 
 
