@@ -92,7 +92,7 @@ class _RowsAround:
 
     @classmethod
     def of(cls, metrics: Sequence[Metric]) -> Self:
-        """Return the rows for units whose axes are at right angles."""
+        """Return the rows of offsets for distance metrics whose axes are at right angles."""
         reach = np.max([metric.reach for metric in metrics], axis=0)
         n_z, n_y = int(reach[0]) + 1, int(reach[1]) + 1
         dz, dy = np.repeat(np.arange(n_z), n_y), np.tile(np.arange(n_y), n_z)

@@ -273,7 +273,7 @@ class _Shares:
         return self.found[key]
 
     def has_independent(self, kept: Sequence[int]) -> bool:
-        """Return whether `kept` contains an independent scan that can judge others."""
+        """Return whether `kept` contains a scan whose noise is its own, to compare others with."""
         return any(self.find(k, kept) >= _INDEPENDENT for k in kept)
 
 

@@ -144,7 +144,7 @@ def _is_counted(row: CaseScore) -> bool:
 
 
 def every_case(scores: SegmentationScores) -> CountedCases:
-    """Return scored cases as counted cases, none of them unusable."""
+    """Wrap scored cases as `CountedCases`, treating every case as usable."""
     nobody = np.zeros(len(scores.case_ids), dtype=np.bool_)
     columns = scores.dsc, scores.norm_hd
     return CountedCases(scores.case_ids, *columns, nobody, nobody, nobody)

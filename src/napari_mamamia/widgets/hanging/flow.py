@@ -131,7 +131,10 @@ class Hanging(WindowPart):
         to = index + by
         if not plan.steps:
             self._notifier.hint(
-                tr("No step of the hanging: {join_reasons}", join_reasons=_join_reasons(plan))
+                tr(
+                    "No step of the hanging protocol can be shown: {join_reasons}",
+                    join_reasons=_join_reasons(plan),
+                )
             )
         elif to >= len(plan.steps):
             self._notifier.hint(tr("This is the last step of the hanging"))
@@ -362,7 +365,10 @@ class Hanging(WindowPart):
             self.show(plan.steps[0])
         else:
             self._notifier.hint(
-                tr("No step of the hanging: {join_reasons}", join_reasons=_join_reasons(plan))
+                tr(
+                    "No step of the hanging protocol can be shown: {join_reasons}",
+                    join_reasons=_join_reasons(plan),
+                )
             )
             self.leave()
 

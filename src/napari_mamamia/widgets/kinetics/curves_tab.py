@@ -278,7 +278,7 @@ class CurvesTab(QWidget):
         self.pin_cursor = button(
             "curves_pin_cursor",
             tr("Pin pointer"),
-            tr("Keeps the last curve under the pointer."),
+            tr("Pins the curve of the voxel last pointed at."),
             lambda: self.pin_wanted.emit("cursor"),
         )
         self.patch: CheckBox = named(

@@ -224,7 +224,7 @@ class MotionFlow(WindowPart):
         """Register the phases of the open case; the mask does not affect the result."""
         case, timed = self._session.case, self._state.case
         if case is None or timed is None:
-            self._controls.say(tr("Open a case first, and wait until it is read."), warns=True)
+            self._controls.say(tr("Open a case first, and wait until it has loaded."), warns=True)
             return
         self.use(False)
         mask = self._state.shown_mask()

@@ -81,7 +81,7 @@ class FtvLive(WindowPart):
         """Compute FTV with a UCSF SEG, show both volumes, and keep using the regions of the SEG."""
         case = self._state.own_case
         if case is None:
-            self.seg_failed.emit(tr("Open a case first, and wait until it is read."))
+            self.seg_failed.emit(tr("Open a case first, and wait until it has loaded."))
             return
 
         def take(seg: FtvUnderSeg) -> None:

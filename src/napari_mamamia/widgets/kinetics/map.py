@@ -80,7 +80,7 @@ class KineticMapControl(WindowPart):
         self.kind = kind
         case = self._state.case
         if case is None:
-            self._notifier.hint(tr("No kinetic map: open a case first, and wait until it is read."))
+            self._notifier.hint(tr("No kinetic map: open a case and wait until it has loaded."))
             self.shown_changed.emit(None)
             return
         self._jobs.cancel(_FILL)

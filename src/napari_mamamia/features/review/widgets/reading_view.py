@@ -76,7 +76,9 @@ class ReadingView(QWidget):
         self.put_back = button(
             "review_put_back",
             tr("Return to queue"),
-            tr("Release this case. Your drawing stays on this computer until you open it again."),
+            tr(
+                "Release this case. Your drawing is kept on this computer and restored when you open the case again."
+            ),
             self.put_back_wanted.emit,
         )
         self.first = label("review_first_look", tip=tr("The first reading of this case"))
