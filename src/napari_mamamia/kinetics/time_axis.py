@@ -99,14 +99,14 @@ class TimingRule:
             )
         if (self.timing is Timing.INJECTION) != (self.injection_s is not None):
             raise CaseError(
-                f"a time of the injection is required with timing {Timing.INJECTION} and not allowed "
-                f"otherwise, but got timing {self.timing} and {self.injection_s}: give both or "
-                "neither"
+                f"a time of the injection is required with timing {Timing.INJECTION} and not "
+                f"allowed otherwise, but got timing {self.timing} and {self.injection_s}: give "
+                "both or neither"
             )
         if (self.timing is Timing.MANUAL) != (self.phases is not None):
             raise CaseError(
-                f"two phases are required with timing {Timing.MANUAL} and not allowed otherwise, but "
-                f"got timing {self.timing} and phases {self.phases}: give both or neither"
+                f"two phases are required with timing {Timing.MANUAL} and not allowed otherwise, "
+                f"but got timing {self.timing} and phases {self.phases}: give both or neither"
             )
         if self.injection_s is not None and not math.isfinite(self.injection_s):
             raise CaseError(

@@ -154,8 +154,8 @@ class ReviewSession:
         public = read_public_key(self.key_file)
         if not any(key.key == public and key.counts for key in self._list_keys()):
             raise CaseError(
-                f"the key on this computer is not the valid key of {name}: ask a lead to countersign "
-                "it, or work on the computer that has the valid key"
+                f"the key on this computer is not the valid key of {name}: ask a lead to "
+                "countersign it, or work on the computer that has the valid key"
             )
         return public
 
