@@ -77,7 +77,7 @@ class ReadingView(QWidget):
             "review_put_back",
             tr("Return to queue"),
             tr(
-                "Release this case. Your drawing is kept on this computer and restored when you open the case again."
+                "Release this case. Your drawing is kept and restored when you open the case again."
             ),
             self.put_back_wanted.emit,
         )
