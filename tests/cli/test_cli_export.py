@@ -120,7 +120,7 @@ def test_masks_whose_names_differ_in_letter_case_alone_are_refused(tmp_path):
     write_case(tmp_path / "set", "A1")
     write_case(tmp_path / "set", "a1")
     refusal = export_of(tmp_path / "set", "--out", tmp_path / "out").exception
-    assert "found A1.nii.gz and a1.nii.gz (ignoring letter case)" in str(refusal)
+    assert "several masks (ignoring letter case): A1.nii.gz and a1.nii.gz" in str(refusal)
 
 
 def test_cases_of_one_bids_name_are_refused_by_their_own_names(tmp_path):

@@ -112,7 +112,7 @@ def test_a_pre_that_was_taken_twice_is_no_early_phase_and_may_be_averaged(tmp_pa
     phases = {how: (row["early_phase"], row["late_phase"]) for how, row in rows.items()}
     assert phases == {"leave-out": ("2", "3"), "average": ("2", "3"), "keep": ("1", "3")}
     assert (rows["leave-out"]["phases_before"], rows["keep"]["phases_before"]) == ("2", "1")
-    assert "between phase 1 and phase 2: 5" in rows["leave-out"]["contrast"]  # half of the body
+    assert "between phase 1 and phase 2: the signal rises in 50%" in rows["leave-out"]["contrast"]
     means = {how: row["mean_signal"].split() for how, row in rows.items()}
     pre, again = (float(number) for number in means["keep"][:2])
     assert pre != again
@@ -159,7 +159,7 @@ def test_headers_that_count_the_images_make_ucsf_choose_again(tmp_path, small_da
     times = ("--times", "0,314,668,778")
     first = ("kinetics", small_data_set, "--case", "A_1", *times)
     done = typed(*first, "--out", tmp_path / "table")
-    assert "would choose again here on GE and Siemens" in " ".join(done.output.split())
+    assert "would choose again on GE and Siemens" in " ".join(done.output.split())
     info = {"import": {"timing": {"positions": 3}}}
     (small_data_set / "patient_info_files").mkdir(exist_ok=True)
     (small_data_set / "patient_info_files" / "a_1.json").write_text(json.dumps(info))

@@ -52,7 +52,8 @@ def test_missing_phase_ends_with_3_and_two_layouts_with_2(p0_pn):
     missing = run("cases", p0_pn)
     assert missing.returncode == 3
     assert "phase 1 of GD_2 is missing" in " ".join(missing.stdout.split())
-    save(p0_pn / "UKA/data_unilateral/U_left/Pre.nii.gz", np.zeros((2, 2, 2), np.int16))
+    for name in ("Pre", "Post_1"):
+        save(p0_pn / f"UKA/data_unilateral/U_left/{name}.nii.gz", np.zeros((2, 2, 2), np.int16))
     both = run("cases", p0_pn)
     assert both.returncode == 2
     assert "--layout odelia" in both.stderr

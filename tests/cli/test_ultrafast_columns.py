@@ -60,7 +60,7 @@ def test_a_voxel_that_is_no_signal_is_named_by_its_place_and_phase(tmp_path, odd
     assert done.exit_code == code
     (row,) = rows_of(out / "kinetics.csv")
     voxel = ", ".join(map(str, place))
-    told = f"1 voxel(s) {said}, the first in phase 3 at (z, y, x) {voxel}"
+    told = f"1 voxel {said}, the first in phase 3 at (z, y, x) {voxel}"
     assert told in row["warning" if code == 0 else "reason"]
     assert (row["maximum_slope_percent_per_s"] != "") == (code == 0)
 

@@ -209,7 +209,7 @@ def test_ids_of_any_letters_are_cases_and_of_two_that_are_one_on_other_computers
     words = trials._words[way.name]
     assert trials.run(world, words)["code"] == 1
     assert "a_1 and A_1 in" in trials.said
-    assert "share one id" in trials.said
+    assert "have the same id" in trials.said
     assert not (world / "study").exists()
     answer = trials.run(world, [*words, "--without-broken"])
     assert answer["code"] == 0, trials.said

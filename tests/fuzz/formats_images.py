@@ -107,9 +107,10 @@ def _layered_seg(folder: Path) -> Path:
 def _read_segments(path: Path) -> object:
     from napari_mamamia.io.data_set.volumes import files_of_volume, read_labels
     from napari_mamamia.io.volumes.nrrd import read_layers
-    from napari_mamamia.io.volumes.segments import read_segment_labels
+    from napari_mamamia.io.volumes.segments import read_segment_labels, read_segment_names
 
     files_of_volume(path)
+    read_segment_names(path)
     read_labels(path, "b")
     read_layers(path)
     return read_segment_labels(path, 2)
@@ -198,7 +199,11 @@ VOLUMES = (
         "slicer-segments",
         _layered_seg,
         _read_segments,
-        ("io.volumes.nrrd.read_layers", "io.volumes.segments.read_segment_labels"),
+        (
+            "io.volumes.nrrd.read_layers",
+            "io.volumes.segments.read_segment_labels",
+            "io.volumes.segments.read_segment_names",
+        ),
     ),
     Format("mask-folder", _folder_of_masks, _list_masks, (), share=0.3),
     Format(

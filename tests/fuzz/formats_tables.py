@@ -694,6 +694,81 @@ def _open(folder: Path) -> object:
     return opened
 
 
+LAYOUT = """
+[mine]
+title = "Mine"
+image = [{path = "{patient}/{visit:%Y-%m-%d}/dce_{phase:n}"}]
+mask = [{path = "masks/{patient}", name = "m", label = 3, reference = true}]
+other = [{path = "**/*T2*", role = "T2"}]
+table = {path = "t.csv", key = "id", times = "times"}
+split = [{path = "train.txt", name = "train"}]
+rename = {patient = ["-", "_"]}
+"""
+_LAYOUT_FILES = {
+    "bids": {
+        "sub-1/ses-A/anat/sub-1_ses-A_run-1_T1w.json": '{"AcquisitionTime": "10:00:00"}',
+        "sub-1/ses-A/anat/sub-1_ses-A_run-2_T1w.json": '{"AcquisitionTime": "10:01:30"}',
+        "sub-1/sub-1_sessions.tsv": "session_id\tacq_time\nses-A\t2001-01-01\n",
+        "participants.tsv": "participant_id\tage\nsub-1\t50\n",
+    },
+    "monai": {"dataset.json": {"training": [{"image": ["v/a/pre.nrrd", "v/a/post1.nrrd"]}]}},
+    "grand-challenge": {"input/inputs.json": [{"image": {"name": "CASE_1.mha"}}]},
+    "nnunet": {
+        "D1/dataset.json": {"channel_names": {"0": "pre", "1": "post1"}},
+        "D1/splits_final.json": [{"train": ["c"], "val": ["d"]}],
+    },
+    "p0-pn": {"train.txt": "a\nb\n", "metadata.csv": "File Location\n.\\C\\P\\S\n"},
+}
+_LAYOUT_IMAGES = {
+    "bids": [f"sub-1/ses-A/anat/sub-1_ses-A_run-{k}_T1w.nii.gz" for k in (1, 2)],
+    "monai": ["v/a/pre.nrrd", "v/a/post1.nrrd"],
+    "grand-challenge": [f"input/images/{k}-contrast-mri/x.mha" for k in ("pre", "post")],
+    "nnunet": ["D1/imagesTr/c_0000.nrrd", "D1/imagesTr/c_0001.nrrd"],
+    "p0-pn": ["a/P0.nrrd", "a/P1.nrrd"],
+}
+
+
+def _checked_lines(folder: Path) -> Path:
+    from napari_mamamia.io.files.checked_lines import CheckedLines
+
+    with CheckedLines(folder / "results.jsonl", keep=False) as lines:
+        for k in range(3):
+            lines.add({"case_id": "A", "n": k})
+    return folder / "results.jsonl"
+
+
+def _read_checked_lines(path: Path) -> object:
+    from napari_mamamia.io.files.checked_lines import read_checked_lines
+
+    return list(read_checked_lines(path))
+
+
+def _layouts(folder: Path) -> Path:
+    for name, contents in _LAYOUT_FILES.items():
+        for path, content in contents.items():
+            (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
+            _texts(Path(path).name, content)((folder / name / path).parent)
+        for path in _LAYOUT_IMAGES[name]:  # names alone matter: no image is opened
+            (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name / path).touch()
+    return folder
+
+
+def _find_layouts(folder: Path) -> object:
+    from napari_mamamia.core.errors import MamamiaError
+    from napari_mamamia.io.layouts.find import find_data_set
+
+    refused = None
+    for name in _LAYOUT_FILES:
+        try:
+            find_data_set(folder / name, name)
+        except MamamiaError as error:
+            refused = error
+    if refused is not None:
+        raise refused
+    return folder
+
+
 _RUN = {
     "command": "score",
     "parameters": {"profile": "clinical", "n": 3},
@@ -1022,6 +1097,20 @@ RECORDS = (
         _verify,
         ("io.data_set.bundle.read_manifest", "services.export.verify.verify_bundle"),
         share=2,
+    ),
+    Format("checked-lines", _checked_lines, _read_checked_lines, ()),
+    Format(
+        "layout-file",
+        _texts("mine.toml", LAYOUT),
+        _calls("io.layouts.layout", "read_layouts"),
+        ("io.layouts.layout.read_layouts", "io.layouts.layout.read_layout_text"),
+    ),
+    Format(
+        "layouts",
+        _layouts,
+        _find_layouts,
+        ("io.layouts.find.find_data_set",),
+        touched=(".json", ".tsv", ".txt", ".csv"),
     ),
     Format(
         "data-set",

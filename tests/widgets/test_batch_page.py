@@ -439,7 +439,7 @@ def test_a_rule_that_the_profile_has_no_worst_value_for_starts_nothing(panel, sc
         options.fields["unusable"].findData(UnusableRule.WORST_SCORE)
     )
     click(panel, "batch_start")
-    assert "expected the rule reject or leave-out" in panel.batch_page.state.text()
+    assert "choose the rule reject or leave-out" in panel.batch_page.state.text()
     assert scoring.asked == []
 
 

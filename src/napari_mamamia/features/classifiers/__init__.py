@@ -36,8 +36,7 @@ FEATURE: Final = Feature(
         Command(
             "split",
             "napari_mamamia.features.classifiers.cli.classifier:split",
-            "Split the patients of a table into parts, every stratum within one patient of its "
-            "share.",
+            "Split the patients of a table into parts with balanced strata.",
             "Scores",
         ),
     ),
