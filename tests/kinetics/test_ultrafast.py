@@ -94,7 +94,7 @@ def test_a_stated_time_in_a_long_gap_has_no_enhancement_and_says_so():
     times = (*TIMES[:11], 47.0, 50.5)  # 41 s lies between 35 and 47 s
     found = ultrafast_numbers(times, worked(times))
     assert math.isnan(found.pe_at_percent)
-    assert found.reason == "no phases within 10 s around 41.0 s: no PE there"
+    assert found.reason == "no PE: there are no phases within 10 s around 41.0 s"
     assert found.arrival_s == pytest.approx(21.0, abs=1e-4)
 
 

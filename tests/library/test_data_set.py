@@ -85,7 +85,7 @@ def test_what_is_no_path_is_refused_as_such(wrong):
 
 
 def test_a_folder_that_is_missing_empty_or_without_cases_is_named(tmp_path):
-    with pytest.raises(mm.FormatError, match="nothing is there: check the path"):
+    with pytest.raises(mm.FormatError, match=r"there is no data set at .*; check the path"):
         mm.open_data_set(tmp_path / "gone")
     with pytest.raises(mm.FormatError, match="found no case"):
         mm.open_data_set(tmp_path)

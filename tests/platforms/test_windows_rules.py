@@ -149,7 +149,7 @@ def test_a_file_that_another_has_open_is_replaced_when_it_is_closed_and_else_tol
         assert said == []
     else:
         assert target.read_text() == "old"
-        assert "another program may have it open: close it there" in said[0]
+        assert "another program may have it open (close it there)" in said[0]
         assert "nothing was written" in said[0]
 
 

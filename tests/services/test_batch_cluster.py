@@ -247,7 +247,7 @@ def test_when_the_scheduler_dies_the_rest_fails_and_a_resumed_run_does_only_that
     batch = finish(job)
     assert [row.case_id for row in batch.results] == ["a", "b"]
     assert [failure.case_id for failure in batch.failures] == ["gate_1", "c"]
-    assert all(f"{address} went away" in failure.reason for failure in batch.failures)
+    assert all(f"the scheduler {address} was lost" in failure.reason for failure in batch.failures)
     (notes / "open").touch()
     again = run_batch(cases, work, store=store, existing=Existing.RESUME)
     assert (len(again.results), again.n_reused) == (4, 2)

@@ -131,7 +131,7 @@ def test_an_existing_store_is_refused_or_replaced_as_asked(work, cases_of, notes
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such lock")
 def test_two_runs_do_not_write_one_store(work, cases_of, store):
-    with CheckedLines(store, keep=True), pytest.raises(SaveConflictError, match="another one"):
+    with CheckedLines(store, keep=True), pytest.raises(SaveConflictError, match="another run"):
         run(cases_of("a"), work, store)
     assert len(run(cases_of("a"), work, store).results) == 1
 

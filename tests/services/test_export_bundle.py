@@ -230,11 +230,11 @@ def test_a_value_without_a_rule_is_refused_by_name(opened, tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("no json", "cannot be read"),
+        ("no json", "cannot read label rules"),
         ("[]", "expected"),
         ('{"rules": []}', "expected"),
         ('{"rules": [3]}', "an object as rule 1"),
-        ('{"rules": [{"source": 1, "targt": 1, "name": "x"}]}', "'targt' too"),
+        ('{"rules": [{"source": 1, "targt": 1, "name": "x"}]}', "unknown key 'targt'"),
         ('{"rules": [{"source": "1", "target": 1, "name": "x"}]}', "a number as source"),
         ('{"rules": [{"source": 1, "target": 1.5, "name": "x"}]}', "whole number as target"),
         ('{"rules": [{"source": 1, "target": 1}]}', "a name such as"),

@@ -159,6 +159,6 @@ def test_a_new_format_is_on_the_command_line_and_is_written_and_verified(
 def test_a_new_format_is_on_the_page_export_and_in_the_docs(printed):
     shown, docs = printed(WINDOW + 'print("=====")' + DOCS).split("=====")
     name, text, tip, what = shown.split("|")
-    assert (name, text, tip) == ("export_count_ofs", "voxel counts", "counts/ID.txt")
-    assert "counts/ID.txt of 7 mask(s)" in what
+    assert (name, text, tip) == ("export_format_counts", "voxel counts", "counts/ID.txt")
+    assert "counts/ID.txt of 7 mask" in what
     assert "| `counts` | voxel counts | who counts voxels |" in docs

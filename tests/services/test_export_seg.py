@@ -273,7 +273,7 @@ def test_a_study_that_is_spread_between_others_is_not_guessed(labels, tmp_path):
         )
     summary = export(tmp_path / "data", tmp_path / "out", masks, study=exams)
     assert [failure.case_id for failure in summary.failures] == ["A"]
-    assert "which it was imported from" in summary.failures[0].reason
+    assert "the study it was imported from" in summary.failures[0].reason
 
 
 def test_a_case_that_was_not_imported_from_any_of_the_studies_is_named(labels, tmp_path):
@@ -287,7 +287,7 @@ def test_a_case_that_was_not_imported_from_any_of_the_studies_is_named(labels, t
     (tmp_path / "exams" / "monday").rename(tmp_path / "elsewhere")
     summary = export(tmp_path / "data", tmp_path / "out", masks, study=tmp_path / "exams")
     assert [failure.case_id for failure in summary.failures] == ["STUDY_001"]
-    assert "which it was imported from" in summary.failures[0].reason
+    assert "the study it was imported from" in summary.failures[0].reason
 
 
 def test_a_study_of_another_place_is_refused(study, grid, labels, tmp_path):

@@ -272,7 +272,7 @@ def test_patient_info_that_somebody_else_wrote_is_not_overwritten_unasked(tmp_pa
     info = tmp_path / "out" / "patient_info_files" / "P1.json"
     info.parent.mkdir(parents=True)
     info.write_text('{"patient_id": "P1", "primary_lesion": {}}')
-    with pytest.raises(SaveConflictError, match="that no import made"):
+    with pytest.raises(SaveConflictError, match="was not made by an import"):
         imported(tmp_path / "in", tmp_path / "out")
     assert files_below(tmp_path / "out") == ["patient_info_files/P1.json"]
     assert "primary_lesion" in info.read_text()

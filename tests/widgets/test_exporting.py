@@ -379,7 +379,7 @@ def test_a_broken_label_file_is_named_and_blocks_the_button_until_it_is_left_out
     go_to(qtbot, page, tmp_path / "out")
     labels.take(label_file)
     assert not page.start.isEnabled()  # not before it was looked at
-    qtbot.waitUntil(lambda: "'nam' too" in labels.note.text())
+    qtbot.waitUntil(lambda: "unknown key 'nam'" in labels.note.text())
     assert labels.note.property("level") == "error"
     assert f"rule 1 of {label_file}" in labels.note.text()
     assert not labels.preview.isVisible()

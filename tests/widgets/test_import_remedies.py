@@ -75,7 +75,7 @@ REFUSED = {
     },
     "last phase was cut": {"--leave-out series=5,phase=6": "Leave out phase 6 of series 5"},
     "fMRI only": {"--use series=14": "Use series 14"},
-    "two slices": {"--allow-thin": "Accept so few slices"},
+    "two slices": {"--allow-thin": "Accept the low number of slices"},
     "an unreadable file": {"--leave-out role=unreadable": "Leave out unreadable files"},
 }
 """For each kind of refusal its remedies: as they are typed, and on which control they stand."""

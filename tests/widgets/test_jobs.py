@@ -352,7 +352,7 @@ def test_who_stops_a_job_that_writes_reads_that_it_is_too_late(qtbot, runner, sa
     worker = next(iter(runner._workers.values()))
     qtbot.waitUntil(lambda: worker._is_bound)
     runner.stop("lane")
-    assert said[0][1].startswith("Export: its files are being written")
+    assert said[0][1].startswith("Export: the files are being written")
     gate.set()
     qtbot.waitUntil(lambda: outcomes == [Finished("saved")])
 

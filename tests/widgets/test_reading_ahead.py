@@ -84,7 +84,7 @@ def test_a_damaged_next_case_says_nothing_until_it_is_opened(
     ended = []
     panel.jobs.ended.connect(lambda ticket, _outcome: ended.append(ticket.title))
     open_next(qtbot, panel, "A_2")
-    qtbot.waitUntil(lambda: "Reading B_1 ahead" in ended)
+    qtbot.waitUntil(lambda: "Prefetching B_1" in ended)
     assert panel.header.message.text() == ""
     assert panel.opening.ahead.take() is None
     panel.cases_flow.open_neighbour(1)
@@ -127,7 +127,7 @@ def test_little_memory_reads_nothing_ahead_and_opens_as_ever(qtbot, panel, monke
     ended = []
     panel.jobs.ended.connect(lambda ticket, _outcome: ended.append(ticket.title))
     open_next(qtbot, panel, "A_2")
-    qtbot.waitUntil(lambda: "Reading B_1 ahead" in ended)
+    qtbot.waitUntil(lambda: "Prefetching B_1" in ended)
     assert panel.opening.ahead.take() is None
     open_next(qtbot, panel, "B_1")
 

@@ -17,7 +17,7 @@ def looks(monkeypatch):
     """Return the list of texts that vispy looks through; programs are vispy's own at first."""
     real = vispy_program.Program._parse_variables_from_code
     monkeypatch.setattr(vispy_program.Program, "_parse_variables_from_code", real)
-    read_shaders_once.cache_clear()
+    read_shaders_once.__wrapped__.cache_clear()
     texts = []
     find = re.finditer
 
@@ -27,7 +27,7 @@ def looks(monkeypatch):
 
     monkeypatch.setattr(vispy_program.re, "finditer", note)
     yield texts
-    read_shaders_once.cache_clear()
+    read_shaders_once.__wrapped__.cache_clear()
 
 
 def test_equal_shaders_are_read_once_and_each_program_has_its_own_variables(looks):

@@ -50,6 +50,8 @@ _EXTRAS: Final = (
     ("fast", ("numba",)),
     ("dicom", ("pydicom", "highdicom")),
     ("register", ("SimpleITK",)),
+    ("parquet", ("pyarrow",)),
+    ("libraries", ("SimpleITK", "torchio", "monai", "xarray")),
     ("cluster", ("dask", "distributed")),
 )
 

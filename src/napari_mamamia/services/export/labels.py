@@ -39,7 +39,7 @@ def look_at_labels(path: Path) -> LabelFile:
     Examples
     --------
     >>> look_at_labels(Path("absent.json")).problem[:40]
-    'expected label rules as JSON in absent.j'
+    'cannot read label rules as JSON from abs'
     """
     try:
         rules = read_label_rules(path)
