@@ -233,7 +233,7 @@ def _read_words(
     draws: Path | None,
     clinical: Path | None,
     columns: Path | None,
-    profile: ProfileName,
+    profile: str,
 ) -> "RankInputs":
     from napari_mamamia.features.challenge.services.rank.inputs import RankInputs, algorithm_table
     from napari_mamamia.scoring.case.profiles import profile_named
