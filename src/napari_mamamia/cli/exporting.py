@@ -75,7 +75,7 @@ def _build_condition(name: ExportFormat) -> Where:
     return Where(
         f"with --format {name.value}",
         lambda given: name in (given["formats"] or ()),
-        lambda given: "without",
+        lambda given: "without it",
     )
 
 

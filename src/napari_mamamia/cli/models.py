@@ -60,7 +60,7 @@ _GIGABYTE: Final = 10**9
 _IN_ROOM: Final = Where(
     "with --isolated, for the sandbox",
     lambda given: bool(given["isolated"]),
-    lambda given: "without",
+    lambda given: "without it",
 )
 OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     ("model", "out", "isolated", "registry"), ALWAYS
