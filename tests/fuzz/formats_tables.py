@@ -397,7 +397,7 @@ def _move_info(path: Path) -> object:
 
 
 def _challenge_facts(path: Path) -> object:
-    from napari_mamamia.features.challenge.io.challenge_info import challenge_facts
+    from napari_mamamia.features.challenge.io.handed_in import challenge_facts
 
     return challenge_facts(path, "X")
 
@@ -851,7 +851,7 @@ def _read_ledger(folder: Path) -> object:
 
 def _sealed(folder: Path) -> Path:
     from napari_mamamia.features.challenge.io.challenge_file import FrozenFile
-    from napari_mamamia.features.challenge.io.manifest import (
+    from napari_mamamia.features.challenge.io.handed_in import (
         Manifest,
         SubmissionKind,
         write_manifest,
@@ -933,9 +933,9 @@ def _take(folder: Path) -> object:
     from napari_mamamia.features.challenge.io.handed_in import (
         digest_of,
         find_submissions,
+        look_inside,
         seal_submission,
     )
-    from napari_mamamia.features.challenge.io.manifest import look_inside
     from napari_mamamia.io.files.own_paths import own_folder
 
     limits = ChallengeLimits(submission_bytes=1 << 20)

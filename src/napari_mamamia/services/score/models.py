@@ -18,9 +18,8 @@ from napari_mamamia.services.batch.store import STORE_NAME
 from napari_mamamia.services.batch.work import Place
 from napari_mamamia.services.score.clinical_table import read_table
 from napari_mamamia.services.score.output import COMPARISON, write_comparison, write_scores
-from napari_mamamia.services.score.pairs import find_cases
 from napari_mamamia.services.score.report import write_score_report
-from napari_mamamia.services.score.score import ScoreSummary, score_pairs
+from napari_mamamia.services.score.score import ScoreSummary, find_cases, score_pairs
 from napari_mamamia.services.score.settings import ScoreSettings
 
 

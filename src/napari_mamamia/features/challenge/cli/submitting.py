@@ -30,9 +30,9 @@ from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
     from napari_mamamia.features.challenge.services.submission.run_submission import (
+        SubmissionSettings,
         SubmissionSummary,
     )
-    from napari_mamamia.features.challenge.services.submission.settings import SubmissionSettings
     from napari_mamamia.segmentation.sandbox.limits import RunLimits
 
 
@@ -100,7 +100,9 @@ def run_submission(
 ) -> None:
     """Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv."""
     from napari_mamamia.features.challenge.services.submission import run_submission as service
-    from napari_mamamia.features.challenge.services.submission.settings import SubmissionSettings
+    from napari_mamamia.features.challenge.services.submission.run_submission import (
+        SubmissionSettings,
+    )
     from napari_mamamia.segmentation.sandbox.isolation import CHALLENGE_IMAGE
 
     settings = SubmissionSettings(
