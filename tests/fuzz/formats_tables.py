@@ -444,7 +444,7 @@ NOTE = {"mamamia_workspace": 1, "data_sets": [{"path": "../d", "cases": {"A_1": 
 
 def _read_note(path: Path) -> object:
     from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
-    from napari_mamamia.io.workspace.mark import WorkspaceMark, points_to, relation_to
+    from napari_mamamia.io.workspace.place import WorkspaceMark, points_to, relation_to
 
     case = CaseFiles("A_1", (PhaseSource((path,)),))
     found = relation_to(path.parent, DataSet(path.parent, LayoutKind.MAMA_MIA, (case,)))
@@ -581,7 +581,7 @@ def _journal(folder: Path) -> Path:
     tests = from_tests("io/test_journal")
     path = folder / "A.journal"
     from napari_mamamia.core.edits import Turn
-    from napari_mamamia.io.workspace.journal_records import Saved
+    from napari_mamamia.io.workspace.journal import Saved
 
     tests.written(
         path, tests.opened(), tests.step(1), Turn.UNDO, Turn.REDO, tests.step(2), Saved("ab", 3)
@@ -729,7 +729,7 @@ _LAYOUT_IMAGES = {
 
 
 def _checked_lines(folder: Path) -> Path:
-    from napari_mamamia.io.files.checked_lines import CheckedLines
+    from napari_mamamia.io.files.append_file import CheckedLines
 
     with CheckedLines(folder / "results.jsonl", keep=False) as lines:
         for k in range(3):
@@ -738,7 +738,7 @@ def _checked_lines(folder: Path) -> Path:
 
 
 def _read_checked_lines(path: Path) -> object:
-    from napari_mamamia.io.files.checked_lines import read_checked_lines
+    from napari_mamamia.io.files.append_file import read_checked_lines
 
     return list(read_checked_lines(path))
 

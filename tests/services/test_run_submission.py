@@ -24,7 +24,7 @@ from napari_mamamia.features.challenge.services.submission.run_submission import
     run_submission,
 )
 from napari_mamamia.io.workspace.provenance import read_provenance
-from napari_mamamia.segmentation.sandbox.limits import RunLimits
+from napari_mamamia.segmentation.sandbox.sandbox import RunLimits
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import open_data_set
 

@@ -51,8 +51,7 @@ from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
 from napari_mamamia.services.batch.batch import BatchResult, run_batch
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
-from napari_mamamia.services.batch.store import STORE_NAME
-from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
+from napari_mamamia.services.batch.work import STORE_NAME, CaseInputs, CaseWork, Place
 from napari_mamamia.services.score.case_tags import joined_tags, split_tags, tags_of
 from napari_mamamia.services.score.clinical_table import described, matched, read_table
 from napari_mamamia.services.score.inspections import (

@@ -34,12 +34,12 @@ from napari_mamamia.services.case.show_case import (
 )
 from napari_mamamia.services.case.show_contrast import contrast_limits, project_case
 from napari_mamamia.services.dicom.check import check_import, default_target
+from napari_mamamia.services.dicom.dicom import import_studies
 from napari_mamamia.services.dicom.inspection import judge_again, look_at_source
 from napari_mamamia.services.dicom.preview import (
     part_picture,
     preview_study,
 )
-from napari_mamamia.services.dicom.studies import import_studies
 from napari_mamamia.services.export.export import export_bundle, look_at_target
 from napari_mamamia.services.export.plan import look_at_labels
 from napari_mamamia.services.findings.case_facts import fill_hidden, find_breasts, measure_lesions
@@ -53,7 +53,7 @@ from napari_mamamia.services.findings.case_findings import (
 )
 from napari_mamamia.services.kinetics.case_kinetics import times_source, with_times
 from napari_mamamia.services.kinetics.ftv_from import ftv_under_seg
-from napari_mamamia.services.kinetics.phase_text import timing_text
+from napari_mamamia.services.kinetics.row import timing_text
 from napari_mamamia.services.kinetics.show_kinetics import (
     auto_limits,
     begin_map,

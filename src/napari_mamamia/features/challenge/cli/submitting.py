@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         SubmissionSettings,
         SubmissionSummary,
     )
-    from napari_mamamia.segmentation.sandbox.limits import RunLimits
+    from napari_mamamia.segmentation.sandbox.sandbox import RunLimits
 
 
 _GIGABYTE = 10**9
@@ -125,7 +125,7 @@ def run_submission(
 
 
 def _make_limits(seconds: float, gigabytes: float | None) -> "RunLimits":
-    from napari_mamamia.segmentation.sandbox.limits import RunLimits
+    from napari_mamamia.segmentation.sandbox.sandbox import RunLimits
 
     try:
         # 0 would be read as the default; the quantity refuses smaller numbers.

@@ -50,11 +50,10 @@ from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.scoring.case.profiles import profile_named
 from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.segmentation.sandbox.external import printable
-from napari_mamamia.segmentation.sandbox.limits import RunLimits
 from napari_mamamia.segmentation.sandbox.outputs import MASKS
+from napari_mamamia.segmentation.sandbox.sandbox import RunLimits
 from napari_mamamia.services.batch.output_folder import Existing
-from napari_mamamia.services.batch.store import STORE_NAME
-from napari_mamamia.services.batch.work import Place
+from napari_mamamia.services.batch.work import STORE_NAME, Place
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.score.clinical_table import read_table
 from napari_mamamia.services.score.output import SCORE_TABLE, write_scores

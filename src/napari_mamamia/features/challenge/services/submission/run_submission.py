@@ -51,10 +51,16 @@ from napari_mamamia.segmentation.sandbox.isolation import (
     has_graphics_card,
     require_no_root,
 )
-from napari_mamamia.segmentation.sandbox.limits import Ending, RunLimits, RunOfSubmission
 from napari_mamamia.segmentation.sandbox.outputs import MASKS, CheckedMask, take_mask
 from napari_mamamia.segmentation.sandbox.run import run_submission_once
-from napari_mamamia.segmentation.sandbox.sandbox import Interpreter, Patient, find_interpreter
+from napari_mamamia.segmentation.sandbox.sandbox import (
+    Ending,
+    Interpreter,
+    Patient,
+    RunLimits,
+    RunOfSubmission,
+    find_interpreter,
+)
 from napari_mamamia.segmentation.sandbox.watch import can_watch
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.case.data_set import OpenDataSet
