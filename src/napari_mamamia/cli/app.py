@@ -9,6 +9,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from io import TextIOWrapper
 from types import FrameType
@@ -53,7 +54,12 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "view",
             "napari_mamamia.cli.viewing:view",
-            "Open the window on a data set, or on a review study.",
+            "Open the window on exams, a data set or a review study, or on its start page.",
+        ),
+        Command(
+            "desktop",
+            "napari_mamamia.cli.viewing:desktop",
+            "Add the window to the desktop's menu of programs (Linux), for this account.",
         ),
         Command(
             "check-computer",
@@ -256,8 +262,15 @@ def main() -> None:
     sweep_temporary()
     for problem in list_problems():
         print(f"warning: {problem.text}", file=sys.stderr)
-    try:
+    with report_errors():
         app()
+
+
+@contextmanager
+def report_errors() -> Iterator[None]:
+    """End the program with one line on the error stream if an error is one that a user can fix."""
+    try:
+        yield
     except MamamiaError as error:
         from napari_mamamia.cli.remedies import name_remedies
 
