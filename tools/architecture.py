@@ -47,7 +47,7 @@ LIMITS = {
     "lines of code: metrics": 1_050,
     "lines of code: findings": 850,
     "lines of code: annotations": 450,
-    "lines of code: features/review": 13_800,
+    "lines of code: features/review": 13_500,
     "lines of code: features/challenge": 8_500,
     "lines of code: features/classifiers": 3_950,
     "lines of code: features/perfusion": 1_550,
