@@ -29,5 +29,5 @@ def _complete_application(app: QApplication) -> None:
         from napari._qt.qt_event_filters import QtToolTipEventFilter
         from napari._qt.qt_event_loop import NAPARI_APP_ID, set_app_id
 
-        set_app_id(NAPARI_APP_ID)
+        set_app_id(NAPARI_APP_ID)  # type: ignore[no-untyped-call]
         app.installEventFilter(QtToolTipEventFilter(app))
