@@ -15,6 +15,7 @@ from napari_mamamia.core.errors import (
 from napari_mamamia.core.names import count_of, name_some
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.data_set import layout as own_finders
+from napari_mamamia.io.files.folders import list_names
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind
 from napari_mamamia.io.layouts.cases import build_data_set, case_order
@@ -55,7 +56,10 @@ def recognise(path: Path) -> LayoutKind | None:
         is_known = bool(choose_matches(_layouts_for(path, tree), tree) or _find_part(path, tree))
     except (MamamiaError, OSError):
         is_known = own_layout_file(path).is_file()
-    return LayoutKind.PATTERN if is_known else None
+    if is_known:
+        return LayoutKind.PATTERN
+    inner = _find_only_folder(path)
+    return None if inner is None else recognise(inner)
 
 
 @reads("a data set", "check the folder that the message names")
@@ -101,9 +105,12 @@ def find_data_set(path: Path, layout: str = "") -> DataSet:
             f"{path}, but none fits: correct the layout, or open the folder without it"
         )
     data_set = _find_part(path, tree)
-    if data_set is None:
-        raise _unknown(path, tree)
-    return _report_empty(complete_studies(data_set))
+    if data_set is not None:
+        return _report_empty(complete_studies(data_set))
+    inner = _find_only_folder(path)
+    if inner is not None and recognise(inner) is not None:
+        return find_data_set(inner)
+    raise _unknown(path, tree)
 
 
 def _find_part(path: Path, tree: Tree) -> DataSet | None:
@@ -184,6 +191,16 @@ def _with_empty(case: CaseFiles) -> CaseFiles:
         return case
     problem = f"{name_some(empty, 3)} of {case.case_id} has 0 bytes: copy or export it again"
     return replace(case, problems=(problem,))
+
+
+def _find_only_folder(path: Path) -> Path | None:
+    """Return the only folder in a folder, such as the study in a patient's folder."""
+    try:
+        entries = [path / name for name in list_names(path)]
+        folders = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
+    except (FormatError, OSError):
+        return None
+    return folders[0] if len(folders) == 1 else None
 
 
 def complete_studies(data_set: DataSet) -> DataSet:
