@@ -404,9 +404,10 @@ def _has_mark(part: str) -> bool:
 
 def _name_ids(columns: Sequence[Sequence[str]], ids: Sequence[int]) -> dict[int, str]:
     """Return which column is the patient: the last one, unless its names repeat in others."""
-    *_, outer, inner = (None, *ids)
-    if outer is None or inner is None:
-        return {ids[-1]: "patient"}
+    inner = ids[-1]
+    if len(ids) == 1:
+        return {inner: "patient"}
+    outer = ids[-2]
     pairs = set(zip(columns[outer], columns[inner], strict=True))
     is_longer = all(_holds(visit.casefold(), patient.casefold()) for patient, visit in pairs)
     if is_longer or len(pairs) > len(set(columns[inner])):  # the same names in several folders
