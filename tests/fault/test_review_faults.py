@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from trials import Trials
 from worlds import AFFINE, Way, environment, ran, review_init, reviewed
 
-from napari_mamamia.features.review.io.client_files import Draft
+from napari_mamamia.features.review.io.study_file import Draft
 from napari_mamamia.features.review.services.client import StudyClient
 from napari_mamamia.io.files import append_file
 

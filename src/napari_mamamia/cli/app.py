@@ -9,6 +9,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from io import TextIOWrapper
 from types import FrameType
@@ -49,7 +50,12 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "view",
             "napari_mamamia.cli.viewing:view",
-            "Open the window on a data set, or on a review study.",
+            "Open the window on exams, a data set or a review study, or on its start page.",
+        ),
+        Command(
+            "desktop",
+            "napari_mamamia.cli.viewing:desktop",
+            "Add the window to the desktop's menu of programs (Linux), for this account.",
         ),
         Command(
             "check-computer",
@@ -252,8 +258,15 @@ def main() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         _stop_at(name)
     sweep_temporary()
-    try:
+    with report_errors():
         app()
+
+
+@contextmanager
+def report_errors() -> Iterator[None]:
+    """End the program with one line on the error stream if an error is one that a user can fix."""
+    try:
+        yield
     except MamamiaError as error:
         from napari_mamamia.cli.remedies import name_remedies
 

@@ -26,7 +26,7 @@ from napari_mamamia.cli.app import app
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.features.review.core.review import ConsensusRule
-from napari_mamamia.features.review.io.client_files import Draft
+from napari_mamamia.features.review.io.study_file import Draft
 from napari_mamamia.features.review.services.client import open_client
 from napari_mamamia.features.review.services.judging import (
     decide_dispute,

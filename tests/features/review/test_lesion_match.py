@@ -14,7 +14,7 @@ from napari_mamamia.core.answers import LesionAnchors
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.features.review.services.lesion_match import (
+from napari_mamamia.features.review.services.compare import (
     LEAST_IOU,
     MOST_LESIONS,
     group_lesions,

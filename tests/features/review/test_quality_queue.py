@@ -11,13 +11,13 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
 from napari_mamamia.features.review.io.quality_files import read_marks, read_queue, read_signs
-from napari_mamamia.features.review.services.make_study import (
+from napari_mamamia.features.review.services.look import load_study_queue
+from napari_mamamia.features.review.services.plan_study import (
     StudyPeople,
     draft_study,
     freeze_study,
 )
 from napari_mamamia.features.review.services.quality_queue import make_capture, make_queue
-from napari_mamamia.features.review.services.study_form import load_study_queue
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.tables.tables import write_case_scores
 from napari_mamamia.services.case.data_set import open_data_set

@@ -19,10 +19,9 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.features.review.cli.commands import app as review
 from napari_mamamia.features.review.core.review import Honeypots, ReadingMode, Task, Triggers
 from napari_mamamia.features.review.io.store import FolderStore
-from napari_mamamia.features.review.rules.questions import Question, QuestionKind
-from napari_mamamia.features.review.rules.ratings import compare_numbers
-from napari_mamamia.features.review.rules.views import ReadingView
-from napari_mamamia.features.review.services.agreement import mask_pairs
+from napari_mamamia.features.review.rules.ratings import Question, QuestionKind, compare_numbers
+from napari_mamamia.features.review.rules.states import ReadingView
+from napari_mamamia.features.review.services.agreement import agree
 from napari_mamamia.features.review.services.agreement.agree import (
     Truth,
     list_orders,
@@ -32,12 +31,14 @@ from napari_mamamia.features.review.services.agreement.agreement_output import (
     agreement_lines,
     save_agreement,
 )
-from napari_mamamia.features.review.services.audit import save_audit
-from napari_mamamia.features.review.services.check_study import find_status, verify_study
+from napari_mamamia.features.review.services.check_study import (
+    find_status,
+    save_audit,
+    verify_study,
+)
 from napari_mamamia.features.review.services.compare import compare_readings
 from napari_mamamia.features.review.services.look import load_state
-from napari_mamamia.features.review.services.session import ReviewSession
-from napari_mamamia.features.review.services.unblinding import require_unblinding
+from napari_mamamia.features.review.services.session import ReviewSession, require_unblinding
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.files.chained_lines import canonical
 from napari_mamamia.io.forms.form_file import parse_form
@@ -346,7 +347,7 @@ def test_masks_of_one_case_alone_are_held(masks, monkeypatch):
         for reader in ("ana", "ben"):
             read(store, reader, number, masks(1 + number % 4))
     crops, n_alive = [], []
-    load = mask_pairs.load_stored_labels
+    load = agree.load_stored_labels
 
     class Watched(np.ndarray):
         """An array that can be referred to weakly."""
@@ -358,7 +359,7 @@ def test_masks_of_one_case_alone_are_held(masks, monkeypatch):
         n_alive.append(sum(one() is not None for one in crops))
         return replace(labels, crop=crop)
 
-    monkeypatch.setattr(mask_pairs, "load_stored_labels", watched)
+    monkeypatch.setattr(agree, "load_stored_labels", watched)
     assert measure_agreement(store).n_compared == 12
     assert len(n_alive) == 12, "two readers gave the same file"
     assert max(n_alive) <= 2

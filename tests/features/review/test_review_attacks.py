@@ -20,7 +20,7 @@ from napari_mamamia.features.review.core.review import LeadKey, Meaning, Role, S
 from napari_mamamia.features.review.io import keys
 from napari_mamamia.features.review.io.store import FolderStore
 from napari_mamamia.features.review.io.study_file import write_study
-from napari_mamamia.features.review.services import countersigning
+from napari_mamamia.features.review.services import signing
 from napari_mamamia.features.review.services.check_study import find_status, verify_study
 from napari_mamamia.features.review.services.client import StudyClient
 from napari_mamamia.features.review.services.look import load_state
@@ -76,7 +76,7 @@ def make_study(folder, home, *, binds=True, name="s1"):
         one.claim(task)
         one.start(task)
         one.finish(task, path.read_bytes(), {"bpe": "mild"})
-        countersigning.countersign(lea, who, one.make_key(WORDS), WORDS)
+        signing.countersign(lea, who, one.make_key(WORDS), WORDS)
         one.sign("c0001", Meaning.AUTHOR, WORDS)
     lea.refresh()
     lea.accept("c0001")
@@ -580,7 +580,7 @@ def test_what_a_thief_signs_after_the_key_was_ended_does_not_count_whatever_his_
     shutil.copytree(clean[1] / "lea", tmp_path / "lea")
     lea = at_work(share, tmp_path, "lea", "5")
     (key,) = [one.key for one in lea.state.keys if one.reader == "ana"]
-    ending = countersigning.revoke(lea, "ana", key, "laptop stolen", WORDS)
+    ending = signing.revoke(lea, "ana", key, "laptop stolen", WORDS)
     assert (ending.is_ended, ending.n_standing, ending.n_lost) == (True, 1, 0)
     lea.close()
     assert asker.problems(share) == []
@@ -614,16 +614,16 @@ def test_from_a_time_on_stands_only_what_others_had_seen_by_then(share, clean, t
         one for one in events if one.reader != "ana" and ana.hash in list_past(by_hash, [one.hash])
     ]
     # at the very time of the signature nobody had seen it
-    assert countersigning._list_standing(lea.state, lea.state.keys[2], events, ana.at) == ()
-    assert countersigning._list_standing(lea.state, lea.state.keys[2], events, witnesses[0].at) == (
+    assert signing._list_standing(lea.state, lea.state.keys[2], events, ana.at) == ()
+    assert signing._list_standing(lea.state, lea.state.keys[2], events, witnesses[0].at) == (
         ana.hash,
     )
     for since, why in (("last week", "such as 2026"), ("2999-01-01", "a time in the past")):
         with pytest.raises(CaseError, match=why):
-            countersigning.revoke(lea, "ana", key, "stolen", WORDS, since)
+            signing.revoke(lea, "ana", key, "stolen", WORDS, since)
     with pytest.raises(CaseError, match="a reason"):
-        countersigning.revoke(lea, "ana", key, " ", WORDS)
-    ending = countersigning.revoke(lea, "ana", key, "stolen", WORDS, "2001-01-01")
+        signing.revoke(lea, "ana", key, " ", WORDS)
+    ending = signing.revoke(lea, "ana", key, "stolen", WORDS, "2001-01-01")
     assert (ending.n_standing, ending.n_lost) == (0, 1)
 
 
@@ -632,7 +632,7 @@ def test_a_reader_without_the_key_cannot_end_it_and_is_sent_to_a_lead(share, cle
     (old,) = [one.key for one in ana.state.keys if one.reader == "ana"]
     ana.make_key(WORDS)
     with pytest.raises(CaseError, match="ask a lead to revoke it"):
-        countersigning.revoke(ana, "ana", old, "lost", WORDS)
+        signing.revoke(ana, "ana", old, "lost", WORDS)
 
 
 def test_of_two_leads_the_one_who_is_struck_first_can_answer_and_the_site_is_told(
@@ -644,18 +644,18 @@ def test_of_two_leads_the_one_who_is_struck_first_can_answer_and_the_site_is_tol
     mine, theirs = (
         next(one.key for one in jo.state.keys if one.reader == who) for who in ("jo", "lea")
     )
-    assert countersigning.revoke(thief, "jo", mine, "harm", WORDS).is_ended
+    assert signing.revoke(thief, "jo", mine, "harm", WORDS).is_ended
     thief.close()
     jo.refresh()
     with pytest.raises(CaseError, match="yours does not"):
-        countersigning.countersign(jo, "ana", jo.state.keys[2].key, WORDS)
-    ending = countersigning.revoke(jo, "lea", theirs, "laptop stolen", WORDS)
+        signing.countersign(jo, "ana", jo.state.keys[2].key, WORDS)
+    ending = signing.revoke(jo, "lea", theirs, "laptop stolen", WORDS)
     assert not ending.is_ended
-    assert "neither counts" in countersigning.describe_revocation(jo.refresh(), theirs, ending)
+    assert "neither counts" in signing.describe_revocation(jo.refresh(), theirs, ending)
     jo.close()
     assert sum(one.startswith("conflict") for one in asker.problems(share)) == 2
     assert len(find_status(FolderStore(share, tmp_path / "s")).conflicts) == 2
-    countersigning.countersign(jo, "ana", jo.state.keys[2].key, WORDS)
+    signing.countersign(jo, "ana", jo.state.keys[2].key, WORDS)
 
 
 def test_a_revocation_that_is_removed_is_missed_by_who_had_read_it_and_by_later_signatures(
@@ -665,7 +665,7 @@ def test_a_revocation_that_is_removed_is_missed_by_who_had_read_it_and_by_later_
         shutil.copytree(clean[1] / who, tmp_path / who)
     lea = at_work(share, tmp_path, "lea", "5")
     (key,) = [one.key for one in lea.state.keys if one.reader == "ana"]
-    countersigning.revoke(lea, "ana", key, "stolen", WORDS)
+    signing.revoke(lea, "ana", key, "stolen", WORDS)
     lea.close()
     jo = at_work(share, tmp_path, "jo", "5")
     jo.sign("c0001", Meaning.APPROVER, WORDS)

@@ -9,8 +9,8 @@ from tests.review_study import made, opened
 from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.features.review.core.review import ConsensusRule as Rule
-from napari_mamamia.features.review.rules.views import ReadingView
-from napari_mamamia.features.review.services.consensus import make_consensus
+from napari_mamamia.features.review.rules.states import ReadingView
+from napari_mamamia.features.review.services.compare import make_consensus
 from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.io.data_set.volumes import read_labels_dense, write_volume
 

@@ -23,16 +23,13 @@ from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.features.review.core.review import FilePrint, Meaning, ReadingMode, StudyCase
-from napari_mamamia.features.review.io import background_tasks, client_files, share, store
-from napari_mamamia.features.review.io.background_tasks import stat_study
-from napari_mamamia.features.review.io.client_files import ClientFiles, Draft
+from napari_mamamia.features.review.io import share, store, study_file
 from napari_mamamia.features.review.io.keys import WrongPassphraseError
-from napari_mamamia.features.review.io.store import FolderStore
-from napari_mamamia.features.review.io.study_file import write_study
+from napari_mamamia.features.review.io.store import FolderStore, stat_study
+from napari_mamamia.features.review.io.study_file import ClientFiles, Draft, write_study
 from napari_mamamia.features.review.rules.states import CaseState
 from napari_mamamia.features.review.services.check_study import verify_study
-from napari_mamamia.features.review.services.client import StudyClient
-from napari_mamamia.features.review.services.client_records import describe_age
+from napari_mamamia.features.review.services.client import StudyClient, describe_age
 from napari_mamamia.features.review.services.judging import load_first_snapshot
 from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.io.data_set.volumes import write_mask
@@ -216,7 +213,7 @@ def test_a_draft_that_comes_late_is_not_laid_over_a_newer_one(folder, home, monk
     client = StudyClient(folder, "Ana", home)
     taken = client.take_next()
     older, newer, newest = (Draft({"note": text}, 3) for text in ("", "small", "small, round"))
-    write, begun, late = client_files.write_json, threading.Event(), threading.Event()
+    write, begun, late = study_file.write_json, threading.Event(), threading.Event()
 
     def write_slowly(content, *words, **more):
         if not begun.is_set():
@@ -224,7 +221,7 @@ def test_a_draft_that_comes_late_is_not_laid_over_a_newer_one(folder, home, monk
             late.wait(0.2)
         write(content, *words, **more)
 
-    monkeypatch.setattr(client_files, "write_json", write_slowly)
+    monkeypatch.setattr(study_file, "write_json", write_slowly)
     thread = threading.Thread(target=client.keep_draft, args=(taken, older, 4))
     thread.start()
     assert begun.wait(20)
@@ -340,7 +337,7 @@ def test_a_share_that_takes_nothing_is_no_loss(folder, home, tmp_path, monkeypat
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(store, "take_claim", refuse)
-    monkeypatch.setattr(background_tasks, "_send_lines", refuse)
+    monkeypatch.setattr(store, "_send_lines", refuse)
     taken = client.take_next()
     client.hand_in(taken, saved(tmp_path), Draft())
     look = client.look()
@@ -569,9 +566,9 @@ def test_a_share_that_takes_nothing_at_the_start_is_read_and_work_is_kept(
     with monkeypatch.context() as there:
         for name in ("take_claim", "renew_claim"):
             there.setattr(store, name, refuse)
-        there.setattr(background_tasks, "_send_lines", refuse)
+        there.setattr(store, "_send_lines", refuse)
         there.setattr(store, "write_mask_once", refuse_in_share)
-        there.setattr(background_tasks, "send_masks", refuse)
+        there.setattr(store, "send_masks", refuse)
         client = StudyClient(folder, "Ana", home)
         client.hand_in(client.take_next(), saved(tmp_path, B), Draft())
         look = client.look()
@@ -587,7 +584,7 @@ WINDOW = """
 import sys
 from pathlib import Path
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.features.review.io.client_files import Draft
+from napari_mamamia.features.review.io.study_file import Draft
 from napari_mamamia.features.review.services.client import StudyClient
 desk = StudyClient(Path(sys.argv[1]), "Ana", Path(sys.argv[2]))
 taken = None

@@ -19,13 +19,13 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.features.review.core.review import ReadingMode, ReviewFormat
 from napari_mamamia.features.review.io.store import FolderStore
 from napari_mamamia.features.review.rules.states import CaseState
-from napari_mamamia.features.review.services.consensus import make_consensus
+from napari_mamamia.features.review.services.compare import make_consensus
 from napari_mamamia.features.review.services.export.answer_tables import (
     MrmcRow,
     list_answers,
+    save_grand_challenge,
     save_mrmc,
 )
-from napari_mamamia.features.review.services.export.other_tools import save_grand_challenge
 from napari_mamamia.features.review.services.export.study_export import ExportChoice, export_study
 from napari_mamamia.features.review.services.look import load_state
 from napari_mamamia.features.review.services.session import ReviewSession

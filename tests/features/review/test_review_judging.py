@@ -15,21 +15,21 @@ from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form, Term
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.features.review.core.review import ConsensusRule
-from napari_mamamia.features.review.io.client_files import Draft
-from napari_mamamia.features.review.rules.states import CaseState
-from napari_mamamia.features.review.rules.views import ReadingView
+from napari_mamamia.features.review.io.study_file import Draft
+from napari_mamamia.features.review.rules.states import CaseState, ReadingView
 from napari_mamamia.features.review.services.check_study import verify_study
 from napari_mamamia.features.review.services.client import StudyClient
 from napari_mamamia.features.review.services.judging import (
+    PairedAnswer,
     ShownReading,
     decide_dispute,
     fuse_dispute,
     leave_out,
     list_differences,
+    list_lesions,
     open_dispute,
     set_down,
 )
-from napari_mamamia.features.review.services.lesion_rows import PairedAnswer, list_lesions
 from napari_mamamia.io.data_set.volumes import write_mask
 
 GRID = Grid.of_spacing((3, 6, 20), (2.0, 1.0, 1.0))

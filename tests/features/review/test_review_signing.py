@@ -12,8 +12,8 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.features.review.core.review import ReadingMode
-from napari_mamamia.features.review.io.client_files import Draft
 from napari_mamamia.features.review.io.keys import WrongPassphraseError
+from napari_mamamia.features.review.io.study_file import Draft
 from napari_mamamia.features.review.rules.states import CaseState
 from napari_mamamia.features.review.services.check_study import verify_study
 from napari_mamamia.features.review.services.client import StudyClient

@@ -16,21 +16,19 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.features.review.cli.commands import app as review
 from napari_mamamia.features.review.core.quality import QualityCase
 from napari_mamamia.features.review.core.review import Meaning, ReadingMode, StudyPlan
-from napari_mamamia.features.review.io.client_files import Draft
 from napari_mamamia.features.review.io.store import FolderStore
-from napari_mamamia.features.review.io.study_file import read_study
+from napari_mamamia.features.review.io.study_file import Draft, read_study
 from napari_mamamia.features.review.rules.quality import find_volume_outliers
 from napari_mamamia.features.review.services.check_study import find_status, verify_study
 from napari_mamamia.features.review.services.client import StudyClient
-from napari_mamamia.features.review.services.make_study import (
+from napari_mamamia.features.review.services.look import Pseudonymizer, make_pseudonymizer
+from napari_mamamia.features.review.services.plan_study import (
     StudyPeople,
+    describe_draft,
     draft_study,
     freeze_study,
 )
-from napari_mamamia.features.review.services.plan_study import describe_draft
-from napari_mamamia.features.review.services.pseudonymizer import Pseudonymizer, make_pseudonymizer
-from napari_mamamia.features.review.services.session import ReviewSession
-from napari_mamamia.features.review.services.unblinding import require_unblinding
+from napari_mamamia.features.review.services.session import ReviewSession, require_unblinding
 from napari_mamamia.services.case.data_set import open_data_set
 
 IDS = ("DUKE_001", "DUKE_002", "ISPY2_9", "NACT_3", "own_4")

@@ -17,13 +17,13 @@ from tests.review_study import MASK, SHA, TableStore, made, new_tables, opened, 
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError, SaveError
 from napari_mamamia.features.review.io import keys
 from napari_mamamia.features.review.io import store as store_module
-from napari_mamamia.features.review.io.mask_files import list_changed_masks
+from napari_mamamia.features.review.io.store import list_changed_masks
 from napari_mamamia.features.review.io.study_file import read_study, write_study
 from napari_mamamia.features.review.rules.replay import replay_events
 from napari_mamamia.features.review.rules.signatures import countersign_message, short_key
 from napari_mamamia.features.review.rules.states import CaseState
 from napari_mamamia.features.review.services.look import read_whole
-from napari_mamamia.features.review.services.make_study import StudyPeople, name_people
+from napari_mamamia.features.review.services.plan_study import StudyPeople, name_people
 from napari_mamamia.io.files import append_file
 
 

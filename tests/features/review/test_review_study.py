@@ -14,11 +14,11 @@ from napari_mamamia.features.review.core.review import Meaning, ReadingMode, Stu
 from napari_mamamia.features.review.io.keys import WrongPassphraseError
 from napari_mamamia.features.review.io.store import FolderStore
 from napari_mamamia.features.review.rules.states import CaseState
-from napari_mamamia.features.review.services import check_study, countersigning, study_form
-from napari_mamamia.features.review.services.audit import save_audit
+from napari_mamamia.features.review.services import check_study, look, signing
+from napari_mamamia.features.review.services.check_study import save_audit
 from napari_mamamia.features.review.services.compare import compare_readings
 from napari_mamamia.features.review.services.look import find_key, load_state
-from napari_mamamia.features.review.services.make_study import (
+from napari_mamamia.features.review.services.plan_study import (
     StudyPeople,
     draft_study,
     freeze_study,
@@ -99,7 +99,7 @@ def test_two_read_blind_a_third_judges_all_sign_and_nothing_is_wrong(tmp_path):
     assert jo.refresh().case(first).state is CaseState.ACCEPTED
     for who in ("ana", "jo"):
         (key,) = [one.key for one in lea.refresh().keys if one.reader == who]
-        countersigning.countersign(lea, who, key, PASS)
+        signing.countersign(lea, who, key, PASS)
     jo.sign(second, Meaning.REVIEWER, PASS)
     state = jo.refresh()
     assert {view.state for view in state.cases} == {CaseState.SIGNED}
@@ -232,14 +232,14 @@ def test_a_forgotten_passphrase_is_said_plainly_and_a_new_key_goes_on(tmp_path):
     case = read(ana, mask_file(tmp_path, 4))
     lea.make_key(PASS)
     old = ana.make_key(PASS)
-    countersigning.countersign(lea, "ana", old, PASS)
+    signing.countersign(lea, "ana", old, PASS)
     ana.sign(case, Meaning.AUTHOR, PASS)
     with pytest.raises(WrongPassphraseError, match="cannot be recovered"):
         ana.sign(case, Meaning.AUTHOR, "what was it")
     ana.key_file.rename(ana.key_file.with_suffix(".old"))
     new = ana.make_key("battery staple")
-    countersigning.revoke(lea, "ana", old, "passphrase forgotten", PASS)
-    countersigning.countersign(lea, "ana", new, PASS)
+    signing.revoke(lea, "ana", old, "passphrase forgotten", PASS)
+    signing.countersign(lea, "ana", new, PASS)
     ana.sign(case, Meaning.AUTHOR, "battery staple")
     assert [one.counts for one in ana.refresh().case(case).signatures] == [True, True]
     assert verified(ana) == []
@@ -259,7 +259,7 @@ def test_somebody_else_s_key_under_one_s_name_does_not_count(tmp_path):
     )
     eve.make_key("eve eve eve")
     with pytest.raises(CaseError, match="another lead has to countersign it first"):
-        countersigning.countersign(eve, "ana", "0" * 64, "eve eve eve")
+        signing.countersign(eve, "ana", "0" * 64, "eve eve eve")
     del case, jo
 
 
@@ -268,7 +268,7 @@ def test_somebody_else_s_key_under_one_s_name_does_not_count(tmp_path):
 
 def views_of(session, *masks):
     """Readings of masks that were put into the store."""
-    from napari_mamamia.features.review.rules.views import ReadingView
+    from napari_mamamia.features.review.rules.states import ReadingView
 
     return [
         ReadingView(f"r{at}", mask=session.store.put_mask(one) if one else "")
@@ -357,15 +357,15 @@ def test_protocol_and_form_are_frozen_with_the_study(tmp_path, data_set):
     freeze_study(draft_study(data_set, StudyPlan("t"), people, protocol=path), folder)
     path.write_text("{}")  # the original may go its own way
     store = FolderStore(folder, tmp_path / "home")
-    form = study_form.load_study_form(folder, store.study)
+    form = look.load_study_form(folder, store.study)
     assert form.fields == read_shipped_lexicon("breast-mri-2013").fields
     assert form.field("mass.shape").terms[0].codes[0].text == "SCT:84360004"
-    assert study_form.load_study_protocol(folder, store.study).name == "Größe"
+    assert look.load_study_protocol(folder, store.study).name == "Größe"
     assert check_study.verify_study(store).problems == ()
-    form_file = folder / study_form.FORM
+    form_file = folder / look.FORM
     form_file.write_text(form_file.read_text("utf-8").replace("oval", "ovaI"), "utf-8")
     with pytest.raises(FormatError, match="as it was frozen"):
-        study_form.load_study_form(folder, store.study)
+        look.load_study_form(folder, store.study)
     (problem,) = check_study.verify_study(store).problems
     assert (problem.kind, problem.where) == ("file", "form.json")
     form_file.unlink()
@@ -376,8 +376,8 @@ def test_protocol_and_form_are_frozen_with_the_study(tmp_path, data_set):
 def test_a_study_without_a_protocol_asks_nothing(tmp_path, data_set):
     draft = draft_study(data_set, StudyPlan("t"), StudyPeople(("Lea",), ("Ana", "Ben")))
     freeze_study(draft, tmp_path / "STUDY")
-    assert study_form.load_study_form(tmp_path / "STUDY", draft.study) is None
-    assert study_form.load_study_protocol(tmp_path / "STUDY", draft.study) is None
+    assert look.load_study_form(tmp_path / "STUDY", draft.study) is None
+    assert look.load_study_protocol(tmp_path / "STUDY", draft.study) is None
 
 
 def test_a_study_is_shown_then_frozen_with_the_hashes_of_its_images(tmp_path, data_set):

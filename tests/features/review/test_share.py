@@ -110,8 +110,8 @@ HANDS |= {"list_changed_masks", "list_masks_of_study"}
 """What reads and writes there."""
 ERRANDS = {
     "features/review/services/export/study_export.py": {"_copy_files"},
-    "features/review/services/make_study.py": {"_write_frozen"},
-    "features/review/services/study_form.py": {
+    "features/review/services/plan_study.py": {"_write_frozen"},
+    "features/review/services/look.py": {
         "load_study_form",
         "load_study_protocol",
         "load_study_queue",

@@ -23,14 +23,14 @@ from napari_mamamia.features.review.io.quality_files import queue_text
 from napari_mamamia.features.review.io.store import FolderStore
 from napari_mamamia.features.review.services.agreement.agree import measure_agreement
 from napari_mamamia.features.review.services.agreement.agreement_output import save_agreement
-from napari_mamamia.features.review.services.client import StudyClient
-from napari_mamamia.features.review.services.look import load_state
-from napari_mamamia.features.review.services.overseeing import (
+from napari_mamamia.features.review.services.client import (
+    StudyClient,
     describe_agreement,
     load_quality_status,
 )
+from napari_mamamia.features.review.services.look import ORDER, hash_text, load_state
 from napari_mamamia.features.review.services.report import study_report
-from napari_mamamia.features.review.services.report.reader_codes import make_labels
+from napari_mamamia.features.review.services.report.study_figures import make_labels
 from napari_mamamia.features.review.services.report.study_report import (
     DEFAULT,
     ReportChoice,
@@ -39,7 +39,6 @@ from napari_mamamia.features.review.services.report.study_report import (
     write_study_report,
 )
 from napari_mamamia.features.review.services.session import ReviewSession
-from napari_mamamia.features.review.services.study_form import ORDER, hash_text
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.forms.form_file import read_shipped_lexicon
 from napari_mamamia.scoring.report.page import PageSection, render_page
