@@ -8,6 +8,7 @@ from typing import Final
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.data_set import layout as own_finders
+from napari_mamamia.io.files.folders import list_names
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.sources import DataSet, LayoutKind
 from napari_mamamia.io.layouts.cases import build_data_set
@@ -40,9 +41,13 @@ def recognise(path: Path) -> LayoutKind | None:
         return kind
     try:
         tree = list_tree(path, _GLANCE)
-        return LayoutKind.PATTERN if choose_matches(_layouts_for(path), tree) else None
+        if choose_matches(_layouts_for(path), tree):
+            return LayoutKind.PATTERN
     except (FormatError, OSError):
-        return LayoutKind.PATTERN if own_layout_file(path).is_file() else None
+        if own_layout_file(path).is_file():
+            return LayoutKind.PATTERN
+    inner = _find_only_folder(path)
+    return None if inner is None else recognise(inner)
 
 
 @reads("a data set", "check the folder that the message names")
@@ -84,9 +89,22 @@ def find_data_set(path: Path, layout: str = "") -> DataSet:
             f"expected files as the layout {layout or own_layout_file(path)} describes them in "
             f"{path}, but none fits: correct the layout, or open the folder without it"
         )
+    inner = _find_only_folder(path) if matches is None else None
+    if inner is not None and recognise(inner) is not None:
+        return find_data_set(inner)
     if matches is None:
         return own_finders.find_data_set(path)  # which says what was looked for
     return complete_studies(build_data_set(matches, tree))
+
+
+def _find_only_folder(path: Path) -> Path | None:
+    """Return the only folder in a folder, such as the study in a patient's folder."""
+    try:
+        entries = [path / name for name in list_names(path)]
+        folders = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
+    except (FormatError, OSError):
+        return None
+    return folders[0] if len(folders) == 1 else None
 
 
 def complete_studies(data_set: DataSet) -> DataSet:

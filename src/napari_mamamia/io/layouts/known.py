@@ -1,14 +1,14 @@
-"""The known layouts: those of this package, and those of plugins."""
+"""The known layouts: those of this package, and those of installed packages."""
 
 import re
 from functools import cache
-from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError, LayoutChoiceError, Remedy
 from napari_mamamia.core.names import name_some
+from napari_mamamia.core.plugins import leave_out, load_group
 from napari_mamamia.io.layouts.case_list import match_list
 from napari_mamamia.io.layouts.layout import (
     ImageKind,
@@ -21,33 +21,30 @@ from napari_mamamia.io.layouts.matching import Matches, match_tree
 from napari_mamamia.io.layouts.tree import Tree
 
 GROUP: Final = "napari_mamamia.layouts"
-"""Entry points of plugins: each is TOML text, or a function that returns it."""
+"""The entry-point group of layouts; each is TOML text."""
 _NAMED: Final = re.compile(r'layout\s*=\s*"([a-z0-9_-]+)"')
 _SAMPLE: Final = 400
 
 
 @cache
 def list_layouts() -> tuple[Layout, ...]:
-    """Return the layouts of the package and of installed plugins, in search order.
+    """Return the layouts of this software, then those of installed packages, in search order.
 
-    Raises
-    ------
-    FormatError
-        If a plug-in's layout cannot be read, or takes a name that is taken.
+    A plug-in with a layout that cannot be read, or whose name is taken, is left out.
     """
     text = files("napari_mamamia.io.layouts").joinpath("known.toml").read_text("utf-8")
     layouts = list(parse_layouts(text, "known.toml"))
-    for entry in entry_points(group=GROUP):
-        source = entry.load()
-        added = parse_layouts(source() if callable(source) else source, f"plug-in {entry.name}")
+    for plugin, toml in load_group(GROUP, str).items():
+        try:
+            added = parse_layouts(toml, f"plug-in {plugin}")
+        except FormatError as error:
+            leave_out(GROUP, plugin, str(error))
+            continue
         names = {layout.name for layout in layouts}
-        taken = [layout.name for layout in added if layout.name in names]
-        if taken:
-            raise FormatError(
-                f"expected new names in the layouts of plug-in {entry.name}, but {taken[0]} is "
-                "taken: rename it"
-            )
-        layouts += added
+        if taken := [layout.name for layout in added if layout.name in names]:
+            leave_out(GROUP, plugin, f"the name of the layout {taken[0]} is taken")
+        else:
+            layouts += added
     return tuple(layouts)
 
 
