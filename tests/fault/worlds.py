@@ -642,7 +642,7 @@ ELSEWHERE = {
     "view": "tests/door/test_killed_window.py",
     # what they write is an event, whose store is struck step by step there
     **{
-        f"review {name}": "tests/io/test_review_store.py"
+        f"review {name}": "tests/features/review/test_review_store.py"
         for name in ("lead-key", "key", "countersign", "revoke", "sign")
     },
 }

@@ -19,9 +19,15 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from napari_mamamia.cli.given import Program
-from napari_mamamia.core.errors import LayoutChoiceError, MamamiaError, list_remedies, refusal_text
+from napari_mamamia.core.errors import (
+    LayoutChoiceError,
+    MamamiaError,
+    ProposedLayoutError,
+    list_remedies,
+    refusal_text,
+)
 from napari_mamamia.core.features import Command, add_named, list_features, load_attribute
-from napari_mamamia.core.names import readable_name
+from napari_mamamia.core.names import printable, readable_name
 from napari_mamamia.core.plugins import PluginWarning
 from napari_mamamia.core.program.child_environment import leave_out_current_folder
 from napari_mamamia.core.provenance import software_version
@@ -270,7 +276,7 @@ def report_errors() -> Iterator[None]:
     except MamamiaError as error:
         from napari_mamamia.cli.remedies import name_remedies
 
-        code = 2 if isinstance(error, LayoutChoiceError) else 1
+        code = 2 if isinstance(error, LayoutChoiceError | ProposedLayoutError) else 1
         _exit_with_message(f"error: {error}{name_remedies(list_remedies(error))}", code)
     except OSError as error:
         _exit_with_message(f"error: {refusal_text(error)}", 1)
@@ -315,5 +321,5 @@ def _print_version(
 
 
 def _exit_with_message(message: str, code: int) -> NoReturn:
-    print(message, file=sys.stderr)
+    print("\n".join(map(printable, message.split("\n"))), file=sys.stderr)
     sys.exit(code)
