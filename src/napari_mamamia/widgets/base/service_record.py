@@ -33,6 +33,8 @@ from napari_mamamia.services.case.show_case import (
     uint8_mask,
 )
 from napari_mamamia.services.case.show_contrast import contrast_limits, project_case
+from napari_mamamia.services.case.sources import find_source, link_volumes
+from napari_mamamia.services.demo import demo_data_set
 from napari_mamamia.services.dicom.check import check_import, default_target
 from napari_mamamia.services.dicom.inspection import judge_again, look_at_source
 from napari_mamamia.services.dicom.preview import (
@@ -271,6 +273,9 @@ class Services(ServiceSet):
         return cast("S", self.__dict__[name])
 
     recognise = staticmethod(recognise)
+    find_source = staticmethod(find_source)
+    link_volumes = staticmethod(link_volumes)
+    demo_data_set = staticmethod(demo_data_set)
     open_data_set = staticmethod(open_data_set)
     case_rows = staticmethod(case_rows)
     case_row = staticmethod(case_row)

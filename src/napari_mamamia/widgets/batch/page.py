@@ -11,7 +11,7 @@ from qtpy.QtWidgets import QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
-from napari_mamamia.scoring.case.profiles import PROFILES, Profile
+from napari_mamamia.scoring.case.profiles import CLINICAL, PROFILES, Profile
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import Place
 from napari_mamamia.services.score.clinical_summary import ClinicalSummary
@@ -123,11 +123,11 @@ class BatchFolders:
         ),
     )
     profile: Profile = option(
-        PROFILES[0],
+        CLINICAL,
         tr("Profile"),
         "batch_profile",
         tr("Definitions of all numbers."),
-        choices=tuple((profile, profile.name, "") for profile in PROFILES),
+        choices=tuple((profile, profile.name, "") for profile in PROFILES.values()),
     )
     out: Path | None = option(
         None,
