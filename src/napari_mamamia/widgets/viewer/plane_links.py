@@ -254,7 +254,9 @@ class PlaneLinks(QObject):
         before, self._is_moving = self._is_moving, True
         view, planes = self._scene.view, self._list_planes()
         facing = [pane for pane in planes if pane.kind.plane is None] if view.half else []
-        scale = min(x.half_zoom for x in (view, *facing)) if facing else None
+        scale = None
+        if facing:
+            scale = min(view.half_zoom, *(pane.half_zoom for pane in facing))
         try:
             if not view.is_zoomed_in:
                 view.fit(scale)

@@ -328,8 +328,9 @@ class Planes(WindowPart):
         added or removed in the meantime.
         """
         make = self._make_prior
-        is_prior = kind.is_prior and make is not None
-        pane = partial(make, kind) if is_prior else partial(Pane, self._scene, kind, filled=False)
+        pane: Callable[[], Pane] = partial(Pane, self._scene, kind, filled=False)
+        if kind.is_prior and make is not None:
+            pane = partial(make, kind)
         copies = [self._copy_layer] * len(self._scene.stack.find())
         return [
             partial(self._begin_pane, pane, place),
