@@ -154,7 +154,8 @@ def test_check_of_a_case_without_a_mask_leads_to_predict(qtbot, opened):
 
 def test_leaving_a_prediction_that_is_not_accepted_is_reported(qtbot, predicted):
     predicted.show_page("Score")
-    press(predicted, "step_next_case")
+    assert not predicted.pages._next_buttons[-1].isVisible()
+    predicted.header.next_wanted.emit()
     qtbot.waitUntil(lambda: predicted.session.case_id == "A_2")
     assert "A_1" in predicted.header.message.text()
 

@@ -342,8 +342,10 @@ class Steps(QObject):
 
     def set_case(self, *, is_open: bool, has_mask: bool = False) -> None:
         """Offer the next step of an open case; with a mask, the Mask step opens on Refine."""
+        self._is_open = is_open
         for control in (*self._next_buttons, self._accept_row):
             control.setVisible(is_open)
+        self._next_buttons[-1].setVisible(is_open and self.panels[-1].may_lead)
         mask = next(panel for panel in self.panels if "Refine" in panel.areas)
         begins_with = "Refine" if has_mask else "Predict"
         if self.step != mask.step.name and mask.section != begins_with:
@@ -352,10 +354,14 @@ class Steps(QObject):
         self._panel_of(self._page).mark_next()
 
     def set_accepted(self, *, is_accepted: bool, has_mask: bool) -> None:
-        """Do not lead on from Mask, or to the next case, past a mask that is not accepted."""
+        """Do not lead on from Mask, or to the next case, past a mask that is not accepted.
+
+        The header and the keys still open the next case.
+        """
         _read, mask, check = self.panels
         mask.may_lead = is_accepted
         check.may_lead = is_accepted or not has_mask
+        self._next_buttons[-1].setVisible(self._is_open and check.may_lead)
         self._panel_of(self._page).mark_next()
 
     def set_keys(self, keys: Sequence[Key]) -> None:
@@ -379,7 +385,12 @@ class Steps(QObject):
 
     def _make_next(self, at: int) -> QPushButton:
         if at + 1 == len(STEPS):
-            return button("step_next_case", "", tr("Opens the next case"), self.go_on_wanted.emit)
+            tip = tr("Opens the next case")
+            control = button("step_next_case", "", tip, self.go_on_wanted.emit)
+            policy = control.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)  # the rows above it stay where they are
+            control.setSizePolicy(policy)
+            return control
         after = STEPS[at + 1]
         tip = with_key(after.tip, after.action)
         return button(f"step_next_{after.short}", "", tip, lambda: self._click_step(after))

@@ -56,6 +56,7 @@ class AcceptRow(QWidget):
         self.accept.setToolTip(with_key(_ACCEPT_TIP if is_own else _USE_TIP, "accept"))
         self.accept.setEnabled(can_accept)
         self.edit.setEnabled(can_edit)
+        self.edit.setVisible(not is_own)
         set_primary(self.accept, is_next)
 
 
