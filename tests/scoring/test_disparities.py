@@ -340,15 +340,16 @@ def test_what_an_interval_leaves_out_stands_beside_it():
 def test_a_number_outside_its_interval_has_no_interval():
     # two groups of 30 around .8 and .7, and one case of .05 that is scored but not counted
     dsc = np.concatenate([values_of(30, 0.8, 0.05), values_of(30, 0.7, 0.05), [0.05]])
+    norm_hd = np.concatenate([values_of(30, 0.3, 0.05), values_of(30, 0.3, 0.05), [0.3]])
     of_all = Grouping("age", ("a", "b", "old"), np.repeat([0, 1, 2], [30, 30, 1]))
-    found = uncertainty_of(scores_of(dsc), of_all)
+    found = uncertainty_of(scores_of(dsc, norm_hd), of_all)
     assert found.of("age", "dsc").value == pytest.approx(0.75)
     (of_age,) = found.by_variable
     for interval in (found.fairness, found.mean_disparity, of_age, found.ranking_score):
         assert not interval.is_defined
         assert "outside" in interval.reason
     assert found.of("age", "dsc").interval.is_defined  # of the groups that it counts
-    counted = uncertainty_of(scores_of(dsc[:60]), replace(of_all, codes=of_all.codes[:60]))
+    counted = uncertainty_of(scores_of(dsc[:60], norm_hd[:60]), replace(of_all, codes=of_all.codes[:60]))
     # gaps .1 and 0 of Dice and NormHD: a fairness of .95
     assert counted.fairness.low < 0.95 < counted.fairness.high
 
