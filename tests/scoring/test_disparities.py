@@ -349,7 +349,9 @@ def test_a_number_outside_its_interval_has_no_interval():
         assert not interval.is_defined
         assert "outside" in interval.reason
     assert found.of("age", "dsc").interval.is_defined  # of the groups that it counts
-    counted = uncertainty_of(scores_of(dsc[:60], norm_hd[:60]), replace(of_all, codes=of_all.codes[:60]))
+    counted = uncertainty_of(
+        scores_of(dsc[:60], norm_hd[:60]), replace(of_all, codes=of_all.codes[:60])
+    )
     # gaps .1 and 0 of Dice and NormHD: a fairness of .95
     assert counted.fairness.low < 0.95 < counted.fairness.high
 
