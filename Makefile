@@ -16,7 +16,7 @@ LISTED := $(CLEAN_ENV) $(BIN)/python -m pytest --collect-only -q
 SHARED := -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test night fuzz check lint types contracts bench docs pictures texts lock lock-check release licences sbom clean
+.PHONY: help demo test night fuzz check lint types contracts bench docs pictures texts manifest lock lock-check release licences sbom clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -58,6 +58,9 @@ docs: $(VENV)/test.done ## build the documentation site, to be read from site/in
 
 texts: $(VENV)/test.done ## list the window's texts anew for translators, and compile what they wrote
 	$(BIN)/python tools/texts.py
+
+manifest: $(VENV)/test.done ## write the pages of the window into napari.yaml anew
+	$(BIN)/python tools/manifest.py
 
 pictures: $(VENV)/test.done ## take the pictures of the documentation again, under Xvfb
 	$(CLEAN_ENV) xvfb-run -a -s "-screen 0 1400x900x24" $(BIN)/python docs/take_pictures.py

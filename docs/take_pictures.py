@@ -196,9 +196,9 @@ def _read_study(data_set: Path, folder: Path) -> Path:
 
     from napari_mamamia.core.blinding import ALL_HIDDEN
     from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
-    from napari_mamamia.features.review.io.client_files import Draft
+    from napari_mamamia.features.review.io.study_file import Draft
     from napari_mamamia.features.review.services.client import StudyClient
-    from napari_mamamia.features.review.services.make_study import (
+    from napari_mamamia.features.review.services.plan_study import (
         StudyPeople,
         draft_study,
         freeze_study,

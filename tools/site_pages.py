@@ -250,12 +250,12 @@ def metrics_table() -> str:
 
 def maps_table() -> str:
     """Return a row for each kinetic map, from the list that maps are computed from."""
-    from napari_mamamia.kinetics.map_kinds import MAPS
+    from napari_mamamia.kinetics.map_kinds import MAPS, library_name
 
     rows = ["| map | in `mm.kinetics.maps` | formula | unit | colours | source |", f"|{'---|' * 6}"]
     for kind, spec in MAPS.items():
         colours = spec.ranges[0].name if spec.ranges else "classes"
-        texts = (str(kind), f"`{kind.name.lower()}`", spec.formula, spec.unit or "–", colours)
+        texts = (str(kind), f"`{library_name(kind)}`", spec.formula, spec.unit or "–", colours)
         rows.append(f"| {' | '.join(map(_cell, (*texts, spec.source)))} |")
     return "\n".join(rows)
 

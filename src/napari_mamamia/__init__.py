@@ -139,15 +139,11 @@ else:
             return version("napari-mamamia")
         if name in _NAMES or (name.startswith("_") and name != "__all__"):
             return _find(name)
-        from napari_mamamia.core.features import (
-            find_library_name,
-            list_library_names,
-            load_attribute,
-        )
+        from napari_mamamia.core.features import list_library_names, load_attribute
 
         if name == "__all__":
             return sorted({*_NAMES, *list_library_names()})
-        attribute = find_library_name(name)
+        attribute = list_library_names().get(name)
         return _find(name) if attribute is None else load_attribute(attribute)
 
     def __dir__() -> list[str]:

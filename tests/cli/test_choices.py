@@ -57,7 +57,7 @@ def test_choices_cost_the_start_of_the_program_nothing():
 
 def test_choices_that_are_names_of_something_else_are_all_of_its_names():
     assert set(IsolationChoice) - {IsolationChoice.AUTO} == set(IsolationKind)
-    assert values(ProfileName) == sorted(profile.name for profile in PROFILES)
+    assert values(ProfileName) == sorted(PROFILES)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,16 @@
-"""The core alone: installed without the features' entry points and folders, it does its work."""
+"""The core alone: a wheel without the features is built, installed, and does its work."""
 
 import os
 import shutil
 import subprocess
 import sys
-from importlib.metadata import distribution
+import zipfile
 from pathlib import Path
 
 import pytest
 
-import napari_mamamia
-
+ROOT = Path(__file__).parents[2]
+PIP = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check"]
 PROGRAM = [sys.executable, "-c", "from napari_mamamia.cli import main; main()"]
 REFINE = """
 import sys
@@ -21,20 +21,38 @@ print(mm.grow(case, click=(z, y, x)).mask.array.sum() > 0)
 """
 
 
+def strip_features(wheel, target):
+    """Write a wheel without the package and the entry points of the features."""
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if name.startswith("napari_mamamia/features/"):
+                continue
+            if name.endswith(".dist-info/entry_points.txt"):
+                groups = text.decode().split("[napari_mamamia.features]\n")
+                assert len(groups) == 2
+                text = (groups[0] + "".join(groups[1].partition("\n[")[1:])).encode()
+            if name.endswith(".dist-info/RECORD"):
+                lines = text.decode().splitlines(keepends=True)
+                left = ("napari_mamamia/features/", "entry_points.txt")
+                text = "".join(line for line in lines if not any(n in line for n in left)).encode()
+            new.writestr(name, text)
+
+
 @pytest.fixture(scope="module")
 def core(tmp_path_factory):
-    """Return the environment of a program that finds an installation of the core alone."""
+    """Return the environment of a program that finds an installed wheel of the core alone."""
     folder = tmp_path_factory.mktemp("core")
-    package = Path(napari_mamamia.__file__).parent
-    left_out = shutil.ignore_patterns("features", "__pycache__")
-    shutil.copytree(package, folder / package.name, ignore=left_out)
-    installed = distribution("napari-mamamia")
-    info = folder / f"napari_mamamia-{installed.version}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(installed.read_text("METADATA"), "utf-8")
-    points = installed.read_text("entry_points.txt").split("[napari_mamamia.features]")[0]
-    (info / "entry_points.txt").write_text(points, "utf-8")
-    return os.environ | {"PYTHONPATH": str(folder)}
+    options = ["--no-deps", "--no-index"]
+    wheels = [*options, "--no-build-isolation", "--wheel-dir", folder / "built"]
+    subprocess.run([*PIP, "wheel", *wheels, ROOT], check=True)
+    (wheel,) = (folder / "built").iterdir()
+    strip_features(wheel, folder / wheel.name)
+    target = folder / "site"
+    command = [*PIP, "install", *options, "--target", target, folder / wheel.name]
+    subprocess.run(command, check=True)
+    assert not (target / "napari_mamamia" / "features").exists()
+    return os.environ | {"PYTHONPATH": str(target)}
 
 
 def run(core, *command, cwd):

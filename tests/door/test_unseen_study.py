@@ -7,7 +7,7 @@ from test_screens import faults
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
-from napari_mamamia.features.review.services.make_study import (
+from napari_mamamia.features.review.services.plan_study import (
     StudyPeople,
     draft_study,
     freeze_study,

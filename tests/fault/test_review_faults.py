@@ -1,8 +1,9 @@
 """What can be wrong with a review study, through the real commands, each a process of its own.
 
-Beside it: a kill between mask and event (`tests/io/test_review_store.py`), a full disk and a
-damaged read under each command (`test_faults.py`), a share that is away or hangs
-(`test_silence.py`, `tests/services/test_review_desk.py`, `tests/window/test_window_review.py`).
+Beside it: a kill between mask and event (`tests/features/review/test_review_store.py`), a full disk
+and a damaged read under each command (`test_faults.py`), a share that is away or hangs
+(`test_silence.py`, `tests/features/review/test_review_desk.py`,
+`tests/window/test_window_review.py`).
 """
 
 import errno
@@ -22,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from trials import Trials
 from worlds import AFFINE, Way, environment, ran, review_init, reviewed
 
-from napari_mamamia.features.review.io.client_files import Draft
+from napari_mamamia.features.review.io.study_file import Draft
 from napari_mamamia.features.review.services.client import StudyClient
 from napari_mamamia.io.files import append_file
 

@@ -174,7 +174,7 @@ def test_a_type_without_a_form_is_told_at_the_first_reading():
     class Odd:
         values: set[int]
 
-    with pytest.raises(TypeError, match="give it a Form"):
+    with pytest.raises(TypeError, match="a Form for it"):
         RecordCodec(Odd, "x").record({"values": [1]}, "x.json")
     codec = RecordCodec(Odd, "x", [Layout(Odd, {"values": Form(list, set)})])
     assert codec.record({"values": [1]}, "x.json") == Odd({1})

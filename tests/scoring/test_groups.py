@@ -16,7 +16,7 @@ def label_of(profile: str, **fields) -> list[str | None]:
 
 
 def test_there_are_rules_for_every_profile_in_its_order():
-    assert [rules.profile for rules in GROUP_RULES] == [profile.name for profile in PROFILES]
+    assert list(GROUP_RULES) == list(PROFILES)
 
 
 def test_an_unknown_profile_is_refused_with_the_known_ones():

@@ -42,14 +42,14 @@ FULL = labels(np.ones(SHAPE, dtype=np.uint8))
         (OFFICIAL_CODE, EMPTY, EMPTY, "both_empty", 0, 0),
         (PAPER, EMPTY, EMPTY, "both_empty", 0, 1),
         (CLINICAL, EMPTY, EMPTY, "both_empty", NAN, NAN),
-        *[(p, cube(), EMPTY, "prediction_empty", 0, 1) for p in PROFILES],
-        *[(p, EMPTY, cube(), "reference_empty", 0, 1) for p in PROFILES],
+        *[(p, cube(), EMPTY, "prediction_empty", 0, 1) for p in PROFILES.values()],
+        *[(p, EMPTY, cube(), "reference_empty", 0, 1) for p in PROFILES.values()],
         (OFFICIAL_CODE, cube(), None, "prediction_missing", NAN, NAN),
         (PAPER, cube(), None, "prediction_missing", 0, 1),
         (CLINICAL, cube(), None, "prediction_missing", 0, 1),
         (PAPER, EMPTY, None, "prediction_missing", 0, 1),
         (CLINICAL, EMPTY, None, "prediction_missing", NAN, NAN),
-        *[(p, None, cube(), "reference_missing", NAN, NAN) for p in PROFILES],
+        *[(p, None, cube(), "reference_missing", NAN, NAN) for p in PROFILES.values()],
         # the value 255: no Dice foreground under official-code, but distance foreground
         (OFFICIAL_CODE, cube(255), cube(255), "ok", 0, 0),
         (PAPER, cube(255), cube(255), "ok", 1, 0),
@@ -77,7 +77,9 @@ def test_moved_masks_are_compared_by_official_code_alone_and_warned_of():
     moved[0, 3] = 30
     array = np.zeros(SHAPE, dtype=np.uint8)
     array[2:6, 2:6, 2:6] = 1
-    found = {p.name: score_label_maps("A", cube(), labels(array, moved), p) for p in PROFILES}
+    found = {
+        p.name: score_label_maps("A", cube(), labels(array, moved), p) for p in PROFILES.values()
+    }
     assert (found["official-code"].dsc, found["official-code"].norm_hd) == (1, 0)
     assert "affine_differs" in found["official-code"].warning
     for name in ("paper", "clinical"):
@@ -90,13 +92,13 @@ def test_norm_hd_is_cut_to_one_except_under_official_code():
     near, far = wide.copy(), wide.copy()
     near[..., 0:2], far[..., 398:] = 1, 1
     pair = labels(near), labels(far)
-    values = {p.name: score_label_maps("A", *pair, p).norm_hd for p in PROFILES}
+    values = {p.name: score_label_maps("A", *pair, p).norm_hd for p in PROFILES.values()}
     # one contour voxel each inside the image (x = 1 and 398) for official-code
     assert values == {"official-code": 397 / 150, "paper": 1, "clinical": 1}
 
 
 @pytest.mark.parametrize("n_pairs", [60, pytest.param(200, marks=pytest.mark.night)])
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", PROFILES.values())
 def test_the_column_is_the_function_on_random_masks(profile, n_pairs):
     rng = np.random.default_rng(3)
     for _ in range(n_pairs):

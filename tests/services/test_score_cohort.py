@@ -118,7 +118,7 @@ def test_the_paper_has_no_group_for_age_40_and_says_so(folders):
 
 def test_groups_under_ten_cases_are_flagged_in_the_clinical_profile_only(folders):
     flags = {}
-    for profile in PROFILES:
+    for profile in PROFILES.values():
         _, found = scored(folders, profile.name, profile=profile, n_resamples=0)
         groups = found["task1"]["variables"][2]["groups"]
         flags[profile.name] = [group["is_small"] for group in groups]

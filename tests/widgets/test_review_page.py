@@ -38,16 +38,19 @@ from napari_mamamia.features.review.core.review import (
     Triggers,
 )
 from napari_mamamia.features.review.io import keys
-from napari_mamamia.features.review.io.client_files import Draft
 from napari_mamamia.features.review.io.store import FolderStore
-from napari_mamamia.features.review.io.study_file import read_study
+from napari_mamamia.features.review.io.study_file import Draft, read_study
 from napari_mamamia.features.review.rules.signatures import short_key
 from napari_mamamia.features.review.rules.states import CaseState
 from napari_mamamia.features.review.services import plan_study
-from napari_mamamia.features.review.services.client import StudyClient, open_client
-from napari_mamamia.features.review.services.client_records import StudySnapshot, leave_out_unseen
-from napari_mamamia.features.review.services.lesion_rows import LesionRow, LesionTable, PairedAnswer
-from napari_mamamia.features.review.services.make_study import StudyPeople
+from napari_mamamia.features.review.services.client import (
+    StudyClient,
+    StudySnapshot,
+    leave_out_unseen,
+    open_client,
+)
+from napari_mamamia.features.review.services.judging import LesionRow, LesionTable, PairedAnswer
+from napari_mamamia.features.review.services.plan_study import StudyPeople
 from napari_mamamia.features.review.services.session import ReviewSession
 from napari_mamamia.features.review.services.signing import (
     Signable,

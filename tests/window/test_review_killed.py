@@ -14,7 +14,7 @@ from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
 from napari_mamamia.features.review.io.store import FolderStore
 from napari_mamamia.features.review.services.compare import load_stored_labels
 from napari_mamamia.features.review.services.look import load_state
-from napari_mamamia.features.review.services.make_study import (
+from napari_mamamia.features.review.services.plan_study import (
     StudyPeople,
     draft_study,
     freeze_study,

@@ -16,7 +16,7 @@ from napari_mamamia.features.review.io.store import FolderStore
 from napari_mamamia.features.review.rules.states import CaseState
 from napari_mamamia.features.review.services.check_study import verify_study
 from napari_mamamia.features.review.services.look import load_state
-from napari_mamamia.features.review.services.make_study import (
+from napari_mamamia.features.review.services.plan_study import (
     StudyPeople,
     draft_study,
     freeze_study,

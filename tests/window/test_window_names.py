@@ -5,7 +5,7 @@ from tests.window.test_window_review import paint_blob
 
 from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
 from napari_mamamia.features.review.io import keys
-from napari_mamamia.features.review.services.make_study import (
+from napari_mamamia.features.review.services.plan_study import (
     StudyPeople,
     draft_study,
     freeze_study,

@@ -28,13 +28,13 @@ from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.features.review.core.review import ReadingMode, StudyPlan
 from napari_mamamia.features.review.io import share
-from napari_mamamia.features.review.io.client_files import Draft
 from napari_mamamia.features.review.io.store import FolderStore
+from napari_mamamia.features.review.io.study_file import Draft
 from napari_mamamia.features.review.rules.states import CaseState
 from napari_mamamia.features.review.services.check_study import verify_study
 from napari_mamamia.features.review.services.client import StudyClient
 from napari_mamamia.features.review.services.look import load_state
-from napari_mamamia.features.review.services.make_study import (
+from napari_mamamia.features.review.services.plan_study import (
     StudyPeople,
     draft_study,
     freeze_study,
@@ -408,7 +408,7 @@ def siteless(tmp_path):
     return tmp_path / "STUDY", root
 
 
-@pytest.mark.night  # by day tests/services/test_review_site.py: a desk knows no id and no site
+@pytest.mark.night  # by day features/review/test_review_site.py: a desk knows no id and no site
 def test_a_reader_is_told_no_site_in_any_text_of_the_window(
     qtbot, docked, siteless, control, picture, window
 ):

@@ -9,6 +9,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from io import TextIOWrapper
 from types import FrameType
@@ -18,14 +19,16 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from napari_mamamia.cli.given import Program
-from napari_mamamia.core.errors import LayoutChoiceError, MamamiaError, list_remedies, refusal_text
-from napari_mamamia.core.features import (
-    Command,
-    list_features,
-    list_problems,
-    load_attribute,
+from napari_mamamia.core.errors import (
+    LayoutChoiceError,
+    MamamiaError,
+    ProposedLayoutError,
+    list_remedies,
+    refusal_text,
 )
-from napari_mamamia.core.names import readable_name
+from napari_mamamia.core.features import Command, add_named, list_features, load_attribute
+from napari_mamamia.core.names import printable, readable_name
+from napari_mamamia.core.plugins import PluginWarning
 from napari_mamamia.core.program.child_environment import leave_out_current_folder
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.io.files.own_paths import sweep_temporary
@@ -53,7 +56,12 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "view",
             "napari_mamamia.cli.viewing:view",
-            "Open the window on a data set, or on a review study.",
+            "Open the window on exams, a data set or a review study, or on its start page.",
+        ),
+        Command(
+            "desktop",
+            "napari_mamamia.cli.viewing:desktop",
+            "Add the window to the desktop's menu of programs (Linux), for this account.",
         ),
         Command(
             "check-computer",
@@ -169,14 +177,14 @@ def list_commands() -> Mapping[str, tuple[Command, ...]]:
 
     A feature's command never replaces an existing one.
     """
-    groups = {heading: list(commands) for heading, commands in ENTRIES.items()}
-    names = {command.name for commands in groups.values() for command in commands}
+    commands = {command.name: command for group in ENTRIES.values() for command in group}
+    n_own = len(commands)
     for feature in list_features():
-        for command in feature.commands:
-            if command.name not in names:
-                names.add(command.name)
-                groups.setdefault(command.heading, []).append(command)
-    return {heading: tuple(commands) for heading, commands in groups.items()}
+        add_named(commands, feature, feature.commands, "command")
+    groups = {heading: list(group) for heading, group in ENTRIES.items()}
+    for command in list(commands.values())[n_own:]:
+        groups.setdefault(command.heading, []).append(command)
+    return {heading: tuple(group) for heading, group in groups.items()}
 
 
 class _Commands(Mapping[str, Any]):
@@ -232,6 +240,7 @@ app = Program(
 
 
 _SHOWN = "napari_mamamia.shown"
+_format_with_place = warnings.formatwarning
 
 
 def _replace_characters(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -251,20 +260,39 @@ def main() -> None:
     warnings.filterwarnings(
         "ignore", module=r"pydicom(\.|$)"
     )  # important warnings are printed by our own code
+    warnings.formatwarning = _format_warning
     for name in ("SIGTERM", "SIGHUP"):
         _stop_at(name)
     sweep_temporary()
-    for problem in list_problems():
-        print(f"warning: {problem.text}", file=sys.stderr)
-    try:
+    with report_errors():
         app()
+
+
+@contextmanager
+def report_errors() -> Iterator[None]:
+    """End the program with one line on the error stream if an error is one that a user can fix."""
+    try:
+        yield
     except MamamiaError as error:
         from napari_mamamia.cli.remedies import name_remedies
 
-        code = 2 if isinstance(error, LayoutChoiceError) else 1
+        code = 2 if isinstance(error, LayoutChoiceError | ProposedLayoutError) else 1
         _exit_with_message(f"error: {error}{name_remedies(list_remedies(error))}", code)
     except OSError as error:
         _exit_with_message(f"error: {refusal_text(error)}", 1)
+
+
+def _format_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """Return a warning as Python prints it; the warning about a plug-in has no line of code."""
+    if issubclass(category, PluginWarning):
+        return f"warning: {message}\n"
+    return _format_with_place(message, category, filename, lineno, line)
 
 
 def _stop_at(name: str) -> None:
@@ -293,5 +321,5 @@ def _print_version(
 
 
 def _exit_with_message(message: str, code: int) -> NoReturn:
-    print(message, file=sys.stderr)
+    print("\n".join(map(printable, message.split("\n"))), file=sys.stderr)
     sys.exit(code)

@@ -17,6 +17,7 @@ from napari_mamamia.cli.options import (
     OverwriteOption,
     SegmentOption,
     existing_policy,
+    open_option,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
 from napari_mamamia.cli.quantities import Quantity
@@ -27,8 +28,8 @@ from napari_mamamia.core.choices import (
     SegmentMaker,
     TieRule,
 )
-from napari_mamamia.core.export_names import find_export_format, list_export_formats
 from napari_mamamia.core.names import count_of
+from napari_mamamia.core.open_choices import EXPORT_FORMATS
 
 if TYPE_CHECKING:
     from napari_mamamia.services.export.export import ExportSummary
@@ -50,22 +51,8 @@ MasksOption = Annotated[
 ]
 
 
-def _parse_format(name: str) -> str:
-    try:
-        return find_export_format(name)
-    except ValueError:
-        names = ", ".join(repr(known) for known in list_export_formats())
-        raise typer.BadParameter(f"{name!r} is not one of {names}.") from None
-
-
 FormatOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--format",
-        metavar=f"[{'|'.join(list_export_formats())}]",
-        parser=_parse_format,
-        help="Format to write; repeatable.",
-    ),
+    list[str] | None, open_option(EXPORT_FORMATS, "--format", "Format to write; repeatable.")
 ]
 HarmoniseOption = Annotated[
     OrientationProfile,
@@ -88,7 +75,7 @@ def _build_condition(name: ExportFormat) -> Where:
     return Where(
         f"with --format {name.value}",
         lambda given: name in (given["formats"] or ()),
-        lambda given: "without",
+        lambda given: "without it",
     )
 
 

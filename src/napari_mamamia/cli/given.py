@@ -44,8 +44,8 @@ def refuse_idle(context: typer.Context, table: Mapping[str, Where]) -> None:
     for name, where in table.items():
         if is_given(context, name) and not where.holds(context.params):
             raise typer.BadParameter(
-                f"expected {options[name]} {where.text}, got it {where.but(context.params)}: "
-                "leave it out, or change the other"
+                f"{options[name]} has an effect only {where.text}, but it was given "
+                f"{where.but(context.params)}: leave it out, or change the other option"
             )
 
 

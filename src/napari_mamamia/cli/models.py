@@ -60,7 +60,7 @@ _GIGABYTE: Final = 10**9
 _IN_ROOM: Final = Where(
     "with --isolated, for the sandbox",
     lambda given: bool(given["isolated"]),
-    lambda given: "without",
+    lambda given: "without it",
 )
 OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     ("model", "out", "isolated", "registry"), ALWAYS
@@ -193,7 +193,7 @@ def verify(model: NameArgument, registry: RegistryOption = None) -> None:
 
 def _in_a_line(card: "ModelCard") -> str:
     """Return a one-line description of a model, without items that its kind does not have."""
-    parts = [card.kind.value]
+    parts = [card.kind]
     if card.channels:
         parts.append(count_of(len(card.channels), "channel"))
     if card.folds:
@@ -213,7 +213,7 @@ def _print_entry(entry: "ModelEntry") -> None:
 def _list_facts(entry: "ModelEntry") -> "Iterator[tuple[str, str]]":
     """Yield the items of a model's description that its kind has."""
     card = entry.card
-    yield from (("name", entry.name), ("kind", card.kind.value), ("place", str(card.path)))
+    yield from (("name", entry.name), ("kind", card.kind), ("place", str(card.path)))
     for number, name in enumerate(card.channels):
         yield "channel", f"{number}: {name}"
     for name, values in card.labels:

@@ -11,9 +11,9 @@ from napari_mamamia.core.choices import (
     CompositeName,
     IsolationChoice,
     IsolationKind,
-    ProfileName,
     UnusableRule,
 )
+from napari_mamamia.core.open_choices import PROFILES, OpenChoice
 
 if TYPE_CHECKING:
     from napari_mamamia.io.clinical.columns import ColumnChoice
@@ -49,6 +49,32 @@ LayoutOption = Annotated[
         help="How the files lie: a known layout by its name, or a .toml file that describes one.",
     ),
 ]
+
+
+def open_option(choice: OpenChoice, flag: str, text: str) -> Any:
+    """Return an option with the names of a choice, the names of plug-ins included.
+
+    Parameters
+    ----------
+    choice
+        The choice.
+    flag
+        The option, such as ``--format``.
+    text
+        Its help text.
+    """
+
+    def parse_name(name: str) -> str:
+        try:
+            return choice.find(name)
+        except ValueError:
+            names = ", ".join(map(repr, choice.names))
+            raise typer.BadParameter(f"{name!r} is not one of {names}.") from None
+
+    metavar = f"[{'|'.join(choice.names)}]"
+    return typer.Option(flag, metavar=metavar, parser=parse_name, help=text)
+
+
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
 CaseOption = Annotated[
     list[str] | None, typer.Option("--case", metavar="ID", help="Only this case; repeatable.")
@@ -194,7 +220,7 @@ CompositeOption = Annotated[
 
 
 ProfileOption = Annotated[
-    ProfileName, typer.Option("--profile", help="The profile: definitions of all numbers.")
+    str, open_option(PROFILES, "--profile", "The profile: definitions of all numbers.")
 ]
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name it was added by, or path.")]

@@ -252,7 +252,7 @@ def score_pcr(
 
 
 def _score_settings(
-    profile: ProfileName,
+    profile: str,
     clinical: Path | None,
     columns: Path | None,
     label: float | str | None,

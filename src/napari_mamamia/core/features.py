@@ -5,16 +5,18 @@ A package names its record in the entry-point group `napari_mamamia.features`; t
 feature are imported when they are first used.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.core.plugins import Problem, load_group
+from napari_mamamia.core.plugins import describe_error, leave_out, load_group
+
+T = TypeVar("T")
 
 GROUP: Final = "napari_mamamia.features"
 
@@ -174,36 +176,51 @@ class Feature:
 @cache
 def list_features() -> tuple[Feature, ...]:
     """Return the installed features, by name; those that cannot be loaded are left out."""
-    return tuple(load_group(GROUP, Feature).members.values())
-
-
-def list_problems() -> tuple[Problem, ...]:
-    """Return the problems of features, and of parts of features, that were left out."""
-    return (*load_group(GROUP, Feature).problems, *_broken_parts.values())
-
-
-_broken_parts: dict[str, Problem] = {}
+    return tuple(load_group(GROUP, Feature).values())
 
 
 def load_part(feature: Feature, attribute: str) -> Any:
-    """Return a part of a feature; None if it cannot be imported, which `list_problems` reports."""
+    """Return a part of a feature; if it cannot be imported, leave it out and return None."""
     try:
         return load_attribute(attribute)
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything
-        reason = f"{type(error).__name__}: {error}"
-        _broken_parts[attribute] = Problem(GROUP, attribute, feature.name, reason)
+        leave_out(GROUP, attribute, describe_error(error), feature.name)
         return None
 
 
-def find_library_name(name: str) -> str | None:
-    """Return the location of a library name as ``module:attribute``; None if no feature has it."""
-    homes = (feature.library[name] for feature in list_features() if name in feature.library)
-    return next(homes, None)
+def add_named(members: dict[str, T], feature: Feature, additions: Iterable[T], noun: str) -> None:
+    """Add a feature's records by their `name`; leave out those whose name is taken.
+
+    Parameters
+    ----------
+    members
+        The records by name, which are added to.
+    feature
+        The feature.
+    additions
+        Its records.
+    noun
+        What the records are, such as ``page``.
+    """
+    for record in additions:
+        name: str = record.name  # type: ignore[attr-defined]
+        if name in members:
+            leave_out(GROUP, f"the {noun} {name}", "the name is taken", feature.name)
+        else:
+            members[name] = record
 
 
-def list_library_names() -> tuple[str, ...]:
-    """Return the names that the installed features add to the library."""
-    return tuple(name for feature in list_features() for name in feature.library)
+@cache
+def list_library_names() -> Mapping[str, str]:
+    """Return the names that features add to the library, each with its ``module:attribute``."""
+    names: dict[str, str] = {}
+    for feature in list_features():
+        for name, attribute in feature.library.items():
+            if name in names:
+                leave_out(GROUP, f"the library name {name}", "the name is taken", feature.name)
+            else:
+                names[name] = attribute
+    return names
 
 
 def find_opener(path: Path, *, is_listed: bool = False) -> Opener | None:
@@ -218,7 +235,8 @@ def find_opener(path: Path, *, is_listed: bool = False) -> Opener | None:
     """
     for feature in list_features():
         for opener in feature.openers:
-            if opener.is_listed >= is_listed and load_attribute(opener.recognises)(path):
+            recognises = load_part(feature, opener.recognises)
+            if opener.is_listed >= is_listed and recognises is not None and recognises(path):
                 return opener
     return None
 

@@ -1,11 +1,16 @@
 """Plug-ins: objects that installed packages name in their entry points, found by group."""
 
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Generic, TypeVar
+from typing import Final, TypeVar
 
 T = TypeVar("T")
+
+
+class PluginWarning(UserWarning):
+    """The warning about a plug-in that was left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +28,48 @@ class Problem:
         return f"{self.name} of {self.package} ({self.group}) was left out: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class Plugins(Generic[T]):
-    """The plug-ins of a group by name, and those that were left out."""
+_problems: Final[list[Problem]] = []
 
-    members: Mapping[str, T]
-    problems: tuple[Problem, ...]
+
+def list_problems() -> tuple[Problem, ...]:
+    """Return the problems of all plug-ins that have been left out in this process."""
+    return tuple(_problems)
+
+
+def leave_out(group: str, name: str, reason: str, package: str = "") -> None:
+    """Warn that a plug-in is left out, and add it to `list_problems`.
+
+    Parameters
+    ----------
+    group
+        The entry-point group.
+    name
+        The name of the plug-in.
+    reason
+        Why it is left out.
+    package
+        The package of the plug-in; by default the package whose entry point has this name.
+    """
+    from importlib.metadata import entry_points
+
+    points = entry_points(group=group)
+    packages = (point.dist.name for point in points if point.name == name and point.dist)
+    problem = Problem(group, name, package or next(packages, "an unknown package"), reason)
+    if problem not in _problems:
+        _problems.append(problem)
+        warnings.warn(problem.text, PluginWarning, stacklevel=2)
+
+
+def describe_error(error: Exception) -> str:
+    """Return the reason to leave out a plug-in that raised an error."""
+    return f"{type(error).__name__}: {error}"
 
 
 @cache
-def load_group(group: str, kind: type[T], taken: frozenset[str] = frozenset()) -> Plugins[T]:
-    """Load the plug-ins of an entry-point group once; a broken plug-in does not affect the others.
+def load_group(group: str, kind: type[T], taken: frozenset[str] = frozenset()) -> Mapping[str, T]:
+    """Return the plug-ins of an entry-point group by name, loaded once.
+
+    A broken plug-in is left out with a warning, and does not affect the others.
 
     Parameters
     ----------
@@ -47,9 +83,7 @@ def load_group(group: str, kind: type[T], taken: frozenset[str] = frozenset()) -
     from importlib.metadata import entry_points  # 15 ms of the program's start
 
     members: dict[str, T] = {}
-    problems: list[Problem] = []
     for point in sorted(entry_points(group=group), key=lambda point: point.name):
-        package = point.dist.name if point.dist is not None else "an unknown package"
         reason = ""
         if point.name in taken or point.name in members:
             reason = "the name is taken"
@@ -57,17 +91,17 @@ def load_group(group: str, kind: type[T], taken: frozenset[str] = frozenset()) -
             try:
                 loaded = point.load()
             except Exception as error:  # noqa: BLE001 - foreign code may raise anything
-                reason = f"{type(error).__name__}: {error}"
+                reason = describe_error(error)
             else:
-                if isinstance(loaded, kind) and getattr(loaded, "name", point.name) != point.name:
-                    reason = f"its entry point should be called {loaded.name}"  # type: ignore[attr-defined]
-                elif isinstance(loaded, kind):
-                    members[point.name] = loaded
-                else:
+                if not isinstance(loaded, kind):
                     reason = f"expected a {kind.__name__}, but found a {type(loaded).__name__}"
+                elif getattr(loaded, "name", point.name) != point.name:
+                    reason = f"its entry point should be called {loaded.name}"  # type: ignore[attr-defined]
+                else:
+                    members[point.name] = loaded
         if reason:
-            problems.append(Problem(group, point.name, package, reason))
-    return Plugins(members, tuple(problems))
+            leave_out(group, point.name, reason, point.dist.name if point.dist else "")
+    return members
 
 
 @cache
@@ -82,7 +116,7 @@ class Registry(Mapping[str, T]):
     """Members by name: the built-in members, then those of installed packages.
 
     Plug-ins are loaded once, on first use. A plug-in that is broken, or whose name is taken, is
-    left out (`problems`).
+    left out with a warning.
 
     Parameters
     ----------
@@ -92,38 +126,38 @@ class Registry(Mapping[str, T]):
         The class of the members.
     built_in
         The members of this software by name.
+    reserved
+        Further names that no plug-in may have.
 
     Examples
     --------
     >>> colours = Registry("napari_mamamia.no_such_group", str, {"sky": "blue"})
-    >>> list(colours), colours["sky"], colours.problems
-    (['sky'], 'blue', ())
+    >>> list(colours), colours["sky"]
+    (['sky'], 'blue')
     """
 
-    def __init__(self, group: str, kind: type[T], built_in: Mapping[str, T]) -> None:
-        self._group = group
+    def __init__(
+        self, group: str, kind: type[T], built_in: Mapping[str, T], reserved: Iterable[str] = ()
+    ) -> None:
+        self.group = group
         self._kind = kind
         self._built_in = built_in
+        self._taken = frozenset(map(str, (*built_in, *reserved)))
 
     @property
-    def _plugins(self) -> Plugins[T]:
-        taken = frozenset(map(str, self._built_in))
-        return load_group(self._group, self._kind, taken)  # type: ignore[arg-type]
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """The problems of the plug-ins that were left out."""
-        return self._plugins.problems
+    def plugins(self) -> Mapping[str, T]:
+        """The members of installed packages by name."""
+        return load_group(self.group, self._kind, self._taken)  # type: ignore[arg-type]
 
     def __getitem__(self, name: str) -> T:
         """Return a member by name."""
-        return self._built_in[name] if name in self._built_in else self._plugins.members[name]
+        return self._built_in[name] if name in self._built_in else self.plugins[name]
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names, the built-in names first."""
         yield from self._built_in
-        yield from self._plugins.members
+        yield from self.plugins
 
     def __len__(self) -> int:
         """Return the number of members."""
-        return len(self._built_in) + len(self._plugins.members)
+        return len(self._built_in) + len(self.plugins)

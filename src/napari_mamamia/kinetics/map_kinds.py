@@ -1,16 +1,18 @@
 """The table of maps (`MAPS`) that can be overlaid on an image: formula, colours, ranges and texts.
 
 A new map is a formula and an entry in `MAPS`: the window's list, colours, ranges and texts,
-`mm.kinetics.maps` and the table in docs/methods/kinetics.md use it.
+`mm.kinetics.maps` and the table in docs/methods/kinetics.md use it. A package adds a map by an
+entry point.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Final
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.plugins import Registry
 from napari_mamamia.kinetics import map_formulas
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.map_formulas import Formula
@@ -154,7 +156,7 @@ def _told_tte(needs: MapNeeds) -> str:
     return f"arrival minus {needs.rule.injection_s or 0:g} s, the entered time of injection"
 
 
-MAPS: Final = {
+_MAPS: Final[Mapping[str, MapSpec]] = {
     MapKind.PE: MapSpec(
         _of_early,
         _told_early,
@@ -241,10 +243,22 @@ MAPS: Final = {
         "%",
     ),
 }
-"""All maps except FTV, which the Kinetics page computes."""
+
+MAPS: Final = Registry(
+    "napari_mamamia.maps",
+    MapSpec,
+    _MAPS,
+    reserved=(*MapKind, *(kind.name.lower() for kind in MapKind)),
+)
+"""The built-in maps except FTV, which the Kinetics page computes; then those of packages."""
 
 
-def map_recipe(kind: MapKind, needs: MapNeeds) -> MapRecipe:
+def library_name(kind: str) -> str:
+    """Return the name of a map in `mm.kinetics.maps`."""
+    return kind.name.lower() if isinstance(kind, MapKind) else kind
+
+
+def map_recipe(kind: str, needs: MapNeeds) -> MapRecipe:
     """Return the recipe of a map, for a whole volume or a part of it.
 
     Values are float32, curve types uint8.
@@ -252,7 +266,7 @@ def map_recipe(kind: MapKind, needs: MapNeeds) -> MapRecipe:
     Parameters
     ----------
     kind
-        The map.
+        The map: a `MapKind`, or the name of a plug-in.
     needs
         The phases, times and clock for the map.
 

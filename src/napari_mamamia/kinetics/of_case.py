@@ -21,7 +21,7 @@ from napari_mamamia.kinetics.contrast_curve import (
     patch_curve,
     region_contrast_curve,
 )
-from napari_mamamia.kinetics.map_kinds import MAPS, MapNeeds, map_recipe
+from napari_mamamia.kinetics.map_kinds import MAPS, MapNeeds, library_name, map_recipe
 from napari_mamamia.kinetics.repeated_pre import RepeatedPre, with_pre
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule, rule_of
 from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
@@ -35,7 +35,6 @@ from napari_mamamia.kinetics.tumour_volume import (
     prepare_ftv,
 )
 
-_NAMES: Final = {kind.name.lower(): kind for kind in MAPS}
 _USUAL: Final = ("pe", "ser", "wash_in", "wash_out", "peak", "type")
 
 
@@ -135,8 +134,9 @@ def maps(
     161.4
     """
     names = _USUAL if kinds is None else (kinds,) if isinstance(kinds, str) else tuple(kinds)
-    if unknown := [name for name in names if name not in _NAMES]:
-        choices = ", ".join(f'"{name}"' for name in _NAMES)
+    kind_of_name = {library_name(kind): kind for kind in MAPS}
+    if unknown := [name for name in names if name not in kind_of_name]:
+        choices = ", ".join(f'"{name}"' for name in kind_of_name)
         raise ArgumentError(f"expected maps from {choices}, but got {unknown[0]!r}")
     read = _prepare_case(case, repeated_pre)
     rule = rule_of(read, timing_rule(timing, injection_s, phases))
@@ -145,11 +145,11 @@ def maps(
     basis: dict[str, str] = {}
     missing: dict[str, str] = {}
     for name in names:
-        spec = MAPS[_NAMES[name]]
+        spec = MAPS[kind_of_name[name]]
         try:
             choose = choose_curve_phases if spec.of_curve else choose_phases
             needs = MapNeeds(choose(read.times_s, rule), read.times_s, rule)
-            arrays[name] = map_recipe(_NAMES[name], needs).compute(read.signal)
+            arrays[name] = map_recipe(kind_of_name[name], needs).compute(read.signal)
         except CaseError as error:
             if kinds is not None:
                 raise

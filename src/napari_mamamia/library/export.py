@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from napari_mamamia.core.choices import FormatName, FuseRule, OrientationProfile
 from napari_mamamia.core.errors import ArgumentError
-from napari_mamamia.core.export_names import find_export_format, list_export_formats
 from napari_mamamia.core.mask_arrays import MaskLike, mask_in
+from napari_mamamia.core.open_choices import EXPORT_FORMATS
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.label_map import read_label_rules
 from napari_mamamia.io.files.own_paths import own_folder
@@ -288,9 +288,9 @@ def _mask_folders(
 
 def _find_format(name: str) -> str:
     try:
-        return find_export_format(name)
+        return EXPORT_FORMATS.find(name)
     except ValueError:
-        names = ", ".join(f'"{known}"' for known in list_export_formats())
+        names = ", ".join(f'"{known}"' for known in EXPORT_FORMATS.names)
         raise ArgumentError(
             f"expected one of {names} for formats, got {name!r}: name one"
         ) from None

@@ -17,7 +17,8 @@ from typing import Final
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, MamamiaError
-from napari_mamamia.core.features import list_features, list_problems
+from napari_mamamia.core.features import list_features
+from napari_mamamia.core.plugins import list_problems
 from napari_mamamia.core.program.child_environment import find_program
 from napari_mamamia.core.program.child_process import answer_of
 from napari_mamamia.core.program.system import free_memory_bytes, is_root, total_memory_bytes
@@ -26,11 +27,16 @@ from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.io.files.own_paths import temporary_places
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.layouts.find import find_data_set
+from napari_mamamia.io.layouts.known import list_layouts
+from napari_mamamia.kinetics.map_kinds import MAPS
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.metrics.registry import METRIC_REGISTRY
 from napari_mamamia.phantom import Phantom, PhantomSpec, TumourSpec, make_phantom_job
+from napari_mamamia.scoring.case.profiles import PROFILES
+from napari_mamamia.scoring.cohort.group_rules import GROUP_RULES
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
 from napari_mamamia.segmentation.model.device import choose_device
+from napari_mamamia.segmentation.run.engines import MODEL_KINDS
 from napari_mamamia.segmentation.sandbox.isolation import find_isolation
 from napari_mamamia.services.case.open_case import load_case, load_mask
 from napari_mamamia.services.export.formats import EXPORT_FORMATS
@@ -155,7 +161,10 @@ def plugins() -> Iterator[Finding]:
     """Yield the installed features and the plug-ins that could not be loaded."""
     names = ", ".join(feature.name for feature in list_features())
     yield Finding("features", names or "none installed")
-    for problem in (*list_problems(), *METRIC_REGISTRY.problems, *EXPORT_FORMATS.problems):
+    for registry in (METRIC_REGISTRY, MAPS, PROFILES, GROUP_RULES, MODEL_KINDS, EXPORT_FORMATS):
+        len(registry)  # loads its plug-ins
+    list_layouts()
+    for problem in list_problems():
         yield Finding(f"plug-in {problem.name}", problem.text, State.FAILED)
 
 

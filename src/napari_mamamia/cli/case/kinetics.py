@@ -76,7 +76,7 @@ _INJECTION: Final = Quantity("a time after phase 0 started", -3600, 86400, "s", 
 
 
 _OWN_REGION: Final = Where(
-    "without --ftv-from: a SEG defines its region, thresholds and phases",
+    "without --ftv-from, because a SEG defines its own region, thresholds and phases",
     lambda given: given["ftv_from"] is None,
     lambda given: f"with --ftv-from {given['ftv_from']}",
 )

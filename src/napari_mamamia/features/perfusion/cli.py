@@ -46,17 +46,17 @@ ARRIVAL_S: Final = Quantity("an arrival", 0, 3600, "s", "type seconds after phas
 _WHOLE_BLOOD: Final = Where(
     "with --aif parker or georgiou, curves of whole blood",
     lambda given: given["aif"] is not InputName.WEINMANN,
-    lambda given: f"with --aif {given['aif'].value}, of plasma",
+    lambda given: f"with --aif {given['aif'].value}, which is a curve of plasma",
 )
 _BY_DOSE: Final = Where(
     "with --aif weinmann, whose curve grows with the dose",
     lambda given: given["aif"] is InputName.WEINMANN,
-    lambda given: f"with --aif {given['aif'].value}, of the dose of its patients",
+    lambda given: f"with --aif {given['aif'].value}, whose curve belongs to a fixed dose",
 )
 _FLIPS: Final = Where(
     "with --vfa, the folder of those volumes",
     lambda given: given["vfa"] is not None,
-    lambda given: "without",
+    lambda given: "without it",
 )
 OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     (

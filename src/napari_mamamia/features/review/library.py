@@ -15,7 +15,7 @@ from napari_mamamia.features.review.services.agreement.agree import (
 from napari_mamamia.features.review.services.check_study import StudyStatus
 from napari_mamamia.features.review.services.compare import load_stored_labels
 from napari_mamamia.features.review.services.look import read_whole, replay_reading
-from napari_mamamia.features.review.services.unblinding import require_unblinding
+from napari_mamamia.features.review.services.session import require_unblinding
 from napari_mamamia.io.files.user_folders import review_folder
 from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import PathLike, path_of

@@ -27,6 +27,8 @@ PHILIPS_DYNAMIC_TIME: Final = PrivateElement(0x2005, "philips mr imaging dd 001"
 it counts 0, 2, 4 s at TR 2 s."""
 NAMELESS_SCALE_SLOPE: Final = PrivateElement(0x2005, "", 0x0E, "FL")
 """Philips' Scale Slope (2005,100E) in a block whose creator element was removed."""
+PRIVATE_ELEMENTS: Final = (PHILIPS_SCALE_SLOPE, PHILIPS_DYNAMIC_TIME, NAMELESS_SCALE_SLOPE)
+"""The private elements of values and times, which `quick` reads too."""
 OVERLAY_TAGS: Final = tuple((group, 0x0102) for group in range(0x6000, 0x6020, 2))
 """OverlayBitPosition of each overlay. Source: DICOM PS3.3, C.9.2."""
 _MOST_ROWS: Final = 65535

@@ -9,11 +9,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Final
 
-from napari_mamamia.io.dicom.elements import (
-    NAMELESS_SCALE_SLOPE,
-    PHILIPS_DYNAMIC_TIME,
-    PHILIPS_SCALE_SLOPE,
-)
+from napari_mamamia.io.dicom.elements import PRIVATE_ELEMENTS
 from napari_mamamia.io.dicom.kinds import KIND_ELEMENTS
 from napari_mamamia.io.dicom.private import READERS, decode_text, decode_texts, fold_creator
 
@@ -105,9 +101,7 @@ _PRIVATE: Final[Mapping[tuple[int, str, int], tuple[Any, bytes, Callable[[bytes]
     (element.group, element.creator, element.number): (
         element, element.form.encode(), READERS[element.form],
     )
-    for element in (
-        PHILIPS_SCALE_SLOPE, NAMELESS_SCALE_SLOPE, PHILIPS_DYNAMIC_TIME, *KIND_ELEMENTS,
-    )
+    for element in (*PRIVATE_ELEMENTS, *KIND_ELEMENTS)
 }  # fmt: skip
 _PRIVATE_GROUPS: Final = frozenset(group for group, *_ in _PRIVATE)
 _CREATORS: Final = range(0x10, 0x100)

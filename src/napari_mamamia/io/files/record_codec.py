@@ -279,7 +279,7 @@ class RecordCodec(Generic[R]):
             return _make_items_reader(self._make_reader(parts[0]), origin)
         if isinstance(origin, type) and issubclass(origin, Mapping) and parts[0] is str:
             return _make_mapping_reader(self._make_reader(parts[1]))
-        raise TypeError(f"expected a type that can be stored as JSON, got {hint}: give it a Form")
+        raise TypeError(f"cannot store the type {hint} as JSON: give the codec a Form for it")
 
     def _make_union_reader(self, parts: tuple[Any, ...]) -> Reader:
         has_none = type(None) in parts

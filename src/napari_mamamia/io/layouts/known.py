@@ -1,14 +1,14 @@
-"""The known layouts: those of this package, and those of plugins."""
+"""The known layouts: those of this package, and those of installed packages."""
 
 import re
 from functools import cache
-from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError, LayoutChoiceError, Remedy
 from napari_mamamia.core.names import name_some
+from napari_mamamia.core.plugins import leave_out, load_group
 from napari_mamamia.io.layouts.case_list import match_list
 from napari_mamamia.io.layouts.layout import (
     ImageKind,
@@ -18,36 +18,36 @@ from napari_mamamia.io.layouts.layout import (
     read_layouts,
 )
 from napari_mamamia.io.layouts.matching import Matches, match_tree
+from napari_mamamia.io.layouts.propose import is_no_patient
 from napari_mamamia.io.layouts.tree import Tree
 
 GROUP: Final = "napari_mamamia.layouts"
-"""Entry points of plugins: each is TOML text, or a function that returns it."""
+"""The entry-point group of layouts; each is TOML text."""
+PROPOSED: Final = "proposed"
+"""The name under which the layout that a folder's file names suggest is used."""
 _NAMED: Final = re.compile(r'layout\s*=\s*"([a-z0-9_-]+)"')
 _SAMPLE: Final = 400
 
 
 @cache
 def list_layouts() -> tuple[Layout, ...]:
-    """Return the layouts of the package and of installed plugins, in search order.
+    """Return the layouts of this software, then those of installed packages, in search order.
 
-    Raises
-    ------
-    FormatError
-        If a plug-in's layout cannot be read, or takes a name that is taken.
+    A plug-in with a layout that cannot be read, or whose name is taken, is left out.
     """
     text = files("napari_mamamia.io.layouts").joinpath("known.toml").read_text("utf-8")
     layouts = list(parse_layouts(text, "known.toml"))
-    for entry in entry_points(group=GROUP):
-        source = entry.load()
-        added = parse_layouts(source() if callable(source) else source, f"plug-in {entry.name}")
+    for plugin, toml in load_group(GROUP, str).items():
+        try:
+            added = parse_layouts(toml, f"plug-in {plugin}")
+        except FormatError as error:
+            leave_out(GROUP, plugin, str(error))
+            continue
         names = {layout.name for layout in layouts}
-        taken = [layout.name for layout in added if layout.name in names]
-        if taken:
-            raise FormatError(
-                f"expected new names in the layouts of plug-in {entry.name}, but {taken[0]} is "
-                "taken: rename it"
-            )
-        layouts += added
+        if taken := [layout.name for layout in added if layout.name in names]:
+            leave_out(GROUP, plugin, f"the name of the layout {taken[0]} is taken")
+        else:
+            layouts += added
     return tuple(layouts)
 
 
@@ -60,8 +60,8 @@ def find_layout(name_or_path: str) -> tuple[Layout, ...]:
         If there is no such layout, or the file cannot be read.
     """
     by_name = {layout.name: layout for layout in list_layouts()}
-    if name_or_path in by_name:
-        return (by_name[name_or_path],)
+    if name_or_path.lower() in by_name:
+        return (by_name[name_or_path.lower()],)
     path = Path(name_or_path)
     if path.suffix.lower() == ".toml" or path.is_file():
         return read_layouts(path)
@@ -99,7 +99,7 @@ def layout_text(name_or_path: str) -> str:
     find_layout(name_or_path)
     path = Path(name_or_path)
     is_file = path.suffix.lower() == ".toml"
-    return read_layout_text(path) if is_file else f'layout = "{name_or_path}"\n'
+    return read_layout_text(path) if is_file else f'layout = "{name_or_path.lower()}"\n'
 
 
 def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
@@ -118,7 +118,7 @@ def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
         for layout in layouts
         if _fits_sample(layout, tree)
         and (matches := _match(layout, tree)).exams
-        and (len(layouts) == 1 or _has_series(matches))
+        and (len(layouts) == 1 or (_has_series(matches) and _has_patients(matches)))
     ]
     best = [
         matches
@@ -150,6 +150,13 @@ def _has_series(matches: Matches) -> bool:
     return any(
         len(exam.phases) > 1 or exam.phases[0].kind is not ImageKind.VOLUME
         for exam in matches.exams.values()
+    )
+
+
+def _has_patients(matches: Matches) -> bool:
+    """Whether no folder that a layout takes for a patient is a visit, a side or a general word."""
+    return not any(
+        is_no_patient(exam.fields.get("patient") or "patient") for exam in matches.exams.values()
     )
 
 

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isnan
+from types import MappingProxyType
 from typing import Final
 
+from napari_mamamia.core import open_choices
 from napari_mamamia.core.choices import UnusableRule
+from napari_mamamia.core.plugins import Registry
 
 
 class Foreground(StrEnum):
@@ -219,8 +222,12 @@ CLINICAL: Final = Profile(
     missing_prediction=MissingPrediction.SCORED_AS_EMPTY,
 )
 
-PROFILES: Final = (CLINICAL, OFFICIAL_CODE, PAPER)
-"""All profiles, the default first."""
+PROFILES: Final = Registry(
+    open_choices.PROFILES.group,
+    Profile,
+    MappingProxyType({profile.name: profile for profile in (CLINICAL, OFFICIAL_CODE, PAPER)}),
+)
+"""All profiles by name: the default, the other built-in ones, then those of installed packages."""
 
 
 def profile_named(name: str) -> Profile:
@@ -231,10 +238,9 @@ def profile_named(name: str) -> Profile:
     ValueError
         If there is no such profile; the message lists all names.
     """
-    for profile in PROFILES:
-        if profile.name == name:
-            return profile
-    names = ", ".join(profile.name for profile in PROFILES)
+    if name in PROFILES:
+        return PROFILES[name]
+    names = ", ".join(PROFILES)
     raise ValueError(f"expected one of the profiles {names}, got {name!r}: choose one of them")
 
 

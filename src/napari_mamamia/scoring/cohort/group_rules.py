@@ -1,11 +1,14 @@
 """Rules of each profile for groups of cases, including small, empty and undefined groups."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
+from types import MappingProxyType
 from typing import Final
 
 from napari_mamamia.core.cohort import MenopausalStatus
+from napari_mamamia.core.plugins import Registry
+from napari_mamamia.scoring.case.profiles import profile_named
 
 
 class EmptyGroups(StrEnum):
@@ -109,7 +112,7 @@ _AGES_OF_PAPER: Final = (
     AgeGroup(">71", 71, inf, has_low=False, has_high=False),
 )
 
-GROUP_RULES: Final = (
+_GROUP_RULES: Final = (
     GroupRules(
         profile="clinical",
         version=1,
@@ -154,19 +157,25 @@ GROUP_RULES: Final = (
         min_group_size=0,
     ),
 )
-"""The rules of all profiles, the default first."""
+
+GROUP_RULES: Final = Registry(
+    "napari_mamamia.group_rules",
+    GroupRules,
+    MappingProxyType({rules.profile: rules for rules in _GROUP_RULES}),
+)
+"""The rules by the name of their profile: the built-in ones, then those of installed packages."""
 
 
 def rules_of(profile: str) -> GroupRules:
     """Return the rules of the profile with a name.
+
+    A profile of an installed package that has no rules of its own uses those of `clinical`.
 
     Raises
     ------
     ValueError
         If there is no such profile; the message lists all names.
     """
-    for rules in GROUP_RULES:
-        if rules.profile == profile:
-            return rules
-    names = ", ".join(rules.profile for rules in GROUP_RULES)
-    raise ValueError(f"expected one of the profiles {names}, got {profile!r}: choose one of them")
+    if profile in GROUP_RULES:
+        return GROUP_RULES[profile]
+    return replace(GROUP_RULES["clinical"], profile=profile_named(profile).name)

@@ -23,7 +23,6 @@ from napari_mamamia.segmentation.bundle.files import (
     read_metadata,
 )
 from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, licence_text, summed
-from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 
 _SHOWN: Final = (
@@ -138,7 +137,7 @@ def _choose_name(metadata: Mapping[str, Any], usual: str) -> str:
     return name.strip() if isinstance(name, str) and name.strip() else usual
 
 
-def bundle_card(files: ModelFiles, kind: ModelKind, checksums: bool) -> ModelCard:
+def bundle_card(files: ModelFiles, kind: str, checksums: bool) -> ModelCard:
     """Return the card of a MONAI bundle; its checksum includes the configs."""
     bundle = describe_bundle(files)
     deciding = [item for item in files.sizes if item[0] in bundle.files]

@@ -362,10 +362,7 @@ def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> Bund
     """
     settings = settings or EngineSettings()
     if card.kind is not ModelKind.MONAI_BUNDLE or card.missing:
-        kind = (
-            f"expected {card.path} to be a MONAI bundle, but it is {card.kind.value}; choose "
-            "another"
-        )
+        kind = f"expected {card.path} to be a MONAI bundle, but it is {card.kind}; choose another"
         raise ModelError("; ".join(card.missing) or kind)
     require_meant(settings, card.name)
     device = choose_device(settings.device)

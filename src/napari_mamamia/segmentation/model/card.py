@@ -8,7 +8,6 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.network_spec import NetworkSpec
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 
@@ -59,7 +58,7 @@ class ModelCard:
     """
 
     path: Path
-    kind: ModelKind
+    kind: str
     name: str
     is_zip: bool = False
     inner: str = ""

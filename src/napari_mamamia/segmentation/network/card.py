@@ -5,7 +5,7 @@ from dataclasses import replace
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, licence_text, summed
-from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS, ModelKind
+from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS
 from napari_mamamia.segmentation.model.network_spec import NetworkSpec
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 from napari_mamamia.segmentation.model.recipe import recipe_from
@@ -18,7 +18,7 @@ from napari_mamamia.segmentation.network.files import (
 from napari_mamamia.segmentation.network.shapes import own_spec
 
 
-def network_card(files: ModelFiles, kind: ModelKind, checksums: bool) -> ModelCard:
+def network_card(files: ModelFiles, kind: str, checksums: bool) -> ModelCard:
     """Return the card of a single-file network, completed by the recipe next to it.
 
     Parameters
@@ -73,7 +73,7 @@ def with_network(card: ModelCard, spec: NetworkSpec | None) -> ModelCard:
         return card
     if card.kind not in NETWORK_KINDS:
         raise ModelError(
-            f"{card.path} is of the kind {card.kind.value}, which states its input and output "
+            f"{card.path} is of the kind {card.kind}, which states its input and output "
             'itself; leave the section "network" out of its recipe'
         )
     missing = tuple(

@@ -34,7 +34,7 @@ def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
     choices = ", ".join(name for name, is_asked in asked.items() if is_asked)
     if choices:
         raise ModelError(
-            f"{card.name} is one network in a file ({card.kind.value}), which has no folds, "
+            f"{card.name} is one network in a file ({card.kind}), which has no folds, "
             f"checkpoints or trainers, but got {choices}; leave it out"
         )
     if settings.precision == "bf16" and not _has_bf16(card, settings):

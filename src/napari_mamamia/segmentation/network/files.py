@@ -35,7 +35,7 @@ class NetworkFiles:
     has_recipe: bool = False
 
 
-def find_network(files: ModelFiles, kind: ModelKind) -> NetworkFiles:
+def find_network(files: ModelFiles, kind: str) -> NetworkFiles:
     """Return the files of a network of `kind` at a path.
 
     Parameters
@@ -46,9 +46,7 @@ def find_network(files: ModelFiles, kind: ModelKind) -> NetworkFiles:
         The kind of model.
     """
     if files.is_zip:
-        message = (
-            f"{files.path} holds a network ({kind.value}); unpack the zip and choose its folder"
-        )
+        message = f"{files.path} holds a network ({kind}); unpack the zip and choose its folder"
         return NetworkFiles((), (message,))
     names = network_names(files)
     folder = files.path if files.path.is_dir() else files.path.parent
@@ -85,7 +83,7 @@ def network_path(path: Path, name: str) -> Path:
     return path / name if path.is_dir() else path.parent / name
 
 
-def fitted_spec(spec: NetworkSpec, path: Path, kind: ModelKind) -> NetworkSpec:
+def fitted_spec(spec: NetworkSpec, path: Path, kind: str) -> NetworkSpec:
     """Return the spec of a recipe, completed by the file itself.
 
     Parameters
@@ -133,7 +131,7 @@ def fitted_spec(spec: NetworkSpec, path: Path, kind: ModelKind) -> NetworkSpec:
     return spec
 
 
-def without_recipe(path: Path, kind: ModelKind) -> str:
+def without_recipe(path: Path, kind: str) -> str:
     """Return a sentence on the information that a recipe must provide.
 
     Parameters
@@ -145,14 +143,14 @@ def without_recipe(path: Path, kind: ModelKind) -> str:
     """
     built = ', and "architecture" as in nnU-Net\'s plans' if _is_bare(kind) else ""
     return (
-        f"{path} is a network ({kind.value}) that does not state its input and output; write a "
+        f"{path} is a network ({kind}) that does not state its input and output; write a "
         f'recipe ({_RECIPE}) next to it with the section "network": names of the channels, '
         f"labels with their values, voxels of a tile, and the meaning of the outputs{built}, for "
         f"example {_EXAMPLE}"
     )
 
 
-def _is_bare(kind: ModelKind) -> bool:
+def _is_bare(kind: str) -> bool:
     return kind is ModelKind.SAFETENSORS
 
 
@@ -174,7 +172,7 @@ def _has_recipe(files: ModelFiles, folder: Path) -> bool:
     return True
 
 
-def _list_weight_files(path: Path, kind: ModelKind) -> list[str]:
+def _list_weight_files(path: Path, kind: str) -> list[str]:
     """Return the names of the files next to a network that hold its weights."""
     if kind is ModelKind.OPENVINO:
         weights = path.with_suffix(".bin")

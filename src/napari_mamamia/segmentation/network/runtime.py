@@ -44,7 +44,7 @@ class NetworkRuntime:
 
 
 def open_network(
-    kind: ModelKind, path: Path, spec: NetworkSpec, settings: EngineSettings
+    kind: str, path: Path, spec: NetworkSpec, settings: EngineSettings
 ) -> NetworkRuntime:
     """Return a network ready to run.
 
@@ -83,7 +83,7 @@ def open_network(
     )
 
 
-def _torch_module(kind: ModelKind, path: Path, spec: NetworkSpec, device: str) -> nn.Module:
+def _torch_module(kind: str, path: Path, spec: NetworkSpec, device: str) -> nn.Module:
     from napari_mamamia.segmentation.network.exported import read_exported
     from napari_mamamia.segmentation.network.script import read_script
 
@@ -204,7 +204,7 @@ def _onnx_device(wanted: str, providers: list[str]) -> str:
 
 
 def _with_openvino(
-    kind: ModelKind, path: Path, spec: NetworkSpec, settings: EngineSettings
+    kind: str, path: Path, spec: NetworkSpec, settings: EngineSettings
 ) -> NetworkRuntime:
     """Run a file with OpenVINO on the CPU; networks of torch are translated first."""
     from napari_mamamia.segmentation.model.device import require_openvino

@@ -23,7 +23,7 @@ _PARAMETER: Final = re.compile(r'<layer\b[^>]*type="Parameter"[^>]*>\s*<data\b[^
 
 
 @reads("a readable network", "copy it again from its source", ModelError)
-def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
+def shapes_of(path: Path, kind: str) -> tuple[Shape, Shape]:
     """Return the shapes of a network's input and output, () if its file does not state them.
 
     Parameters
@@ -58,7 +58,7 @@ def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
 
 
 @reads("a readable network", "copy it again from its source", ModelError)
-def own_spec(path: Path, kind: ModelKind) -> NetworkSpec | None:
+def own_spec(path: Path, kind: str) -> NetworkSpec | None:
     """Return the spec in the header of a safetensors file, None if it has none.
 
     Parameters

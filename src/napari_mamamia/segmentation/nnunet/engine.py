@@ -367,7 +367,7 @@ def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUN
     """
     settings = settings or EngineSettings()
     if card.kind is not ModelKind.NNUNET or card.missing:
-        kind = f"expected {card.path} to be an nnU-Net v2 model, but it is {card.kind.value}"
+        kind = f"expected {card.path} to be an nnU-Net v2 model, but it is {card.kind}"
         raise ModelError("; ".join(card.missing) or f"{kind}: choose another")
     device = choose_device("cpu" if settings.backend == "openvino" else settings.device)
     folder = card.path

@@ -1,17 +1,18 @@
 """The table of model kinds: how each kind is described, planned and loaded.
 
 A new kind is its name and how it is recognised in `model/kinds.py`, a module with its card and
-engine, and its entry in `MODEL_KINDS`. torch or MONAI are imported only by kinds that need them.
+engine, and its entry in `MODEL_KINDS`. A package adds a kind by an entry
+point. torch or MONAI are imported only by kinds that need them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 
 from napari_mamamia.core.choices import Backend
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.plugins import Registry
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.segmentation.bundle.card import bundle_card
@@ -57,6 +58,9 @@ class KindSpec:
         The reductions with which it can meet a time limit.
     backends
         The backends that may be chosen by name, in addition to "auto".
+    recognise
+        A function that returns whether files are a model of this kind; None for the built-in
+        kinds, which `model/kinds.py` recognises.
     """
 
     extras: tuple[str, ...]
@@ -65,10 +69,11 @@ class KindSpec:
     require: Callable[[EngineSettings], None]
     tiles: Callable[[ModelCard, EngineSettings, Grid], TilePlan | None]
     load: Callable[[ModelCard, EngineSettings], Engine]
-    card: Callable[[ModelFiles, ModelKind, bool], ModelCard] | None = None
+    card: Callable[[ModelFiles, str, bool], ModelCard] | None = None
     is_folder: bool = False
     rungs: tuple[Rung, ...] = LADDER
     backends: tuple[str, ...] = (Backend.TORCH, Backend.OPENVINO)
+    recognise: Callable[[ModelFiles], bool] | None = None
 
 
 def _require_network(settings: EngineSettings) -> None:
@@ -140,7 +145,9 @@ _NETWORK: Final = KindSpec(
     load=_load_network,
     card=network_card,
 )
-MODEL_KINDS: Final[Mapping[ModelKind, KindSpec]] = MappingProxyType(
+MODEL_KINDS: Final = Registry(
+    "napari_mamamia.model_kinds",
+    KindSpec,
     {
         ModelKind.NNUNET: KindSpec(
             extras=("segment",),
@@ -179,8 +186,10 @@ MODEL_KINDS: Final[Mapping[ModelKind, KindSpec]] = MappingProxyType(
             backends=(Backend.OPENVINO,),
         ),
         ModelKind.SAFETENSORS: replace(_NETWORK, suffixes=(".safetensors",)),
-    }
+    },
+    reserved=tuple(ModelKind),
 )
+"""The built-in kinds, then those of installed packages."""
 
 
 def require_installed(card: ModelCard, settings: EngineSettings) -> None:
@@ -206,7 +215,7 @@ def load_engine(card: ModelCard, settings: EngineSettings) -> Engine:
     spec = MODEL_KINDS.get(card.kind)
     if spec is None:
         raise ModelError(
-            f"expected {card.path} to be a model that can be run, but it is {card.kind.value}; "
+            f"expected {card.path} to be a model that can be run, but it is {card.kind}; "
             "choose another"
         )
     spec.require(settings)

@@ -149,7 +149,7 @@ def require_runnable(card: ModelCard) -> None:
     if card.kind not in MODEL_KINDS:
         raise ModelError(
             f"expected {card.path} to be a model that can be run here, but it is a "
-            f"{card.kind.value}; choose another"
+            f"{card.kind}; choose another"
         )
 
 

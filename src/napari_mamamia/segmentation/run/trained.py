@@ -81,8 +81,7 @@ class TrainedSegmenter:
         """The caveat that is shown with every result."""
         licence = "its licence is in the model's folder" if self.card.licence else "licence unknown"
         return (
-            f"{self.card.kind.value} model {self.card.name}, weights {self.card.sha256[:12]}, "
-            f"{licence}"
+            f"{self.card.kind} model {self.card.name}, weights {self.card.sha256[:12]}, {licence}"
         )
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:

@@ -1,9 +1,11 @@
 """Recognise and describe a model on the disk by names and small texts; no code is executed."""
 
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.plugins import describe_error, leave_out
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, licence_text, summed
 from napari_mamamia.segmentation.model.kinds import ModelKind, kind_of
@@ -11,7 +13,7 @@ from napari_mamamia.segmentation.model.nnunet_files import ModelFiles, open_file
 from napari_mamamia.segmentation.nnunet.card import find_nnunet
 from napari_mamamia.segmentation.run.engines import MODEL_KINDS
 
-_WHY_NOT: Final = {
+_WHY_NOT: Final[Mapping[str, str]] = {
     ModelKind.NNUNET_V1: (
         "{path} is a model of nnU-Net v1 (plans.pkl): a pickle can run any program, and the "
         "networks of v1 differ. Train or convert it with nnU-Net v2"
@@ -54,7 +56,7 @@ def recognise_model(path: Path, *, inner: str | None = None, checksums: bool = T
 
 
 def _describe_other(files: ModelFiles, checksums: bool) -> ModelCard:
-    kind = kind_of(files)
+    kind = _find_kind(files)
     spec = MODEL_KINDS.get(kind)
     if spec is not None and spec.card is not None:
         return spec.card(files, kind, checksums)
@@ -69,6 +71,20 @@ def _describe_other(files: ModelFiles, checksums: bool) -> ModelCard:
         missing=(_WHY_NOT[kind].format(path=files.path),) if kind in _WHY_NOT else (),
         has_recipe=any(PurePosixPath(name).name == RECIPE_NAME for name in files.names),
     )
+
+
+def _find_kind(files: ModelFiles) -> str:
+    """Return the built-in kind of a model; if it cannot be run, the kind of a plug-in."""
+    kind = kind_of(files)
+    if kind in MODEL_KINDS:
+        return kind
+    for name, spec in MODEL_KINDS.plugins.items():
+        try:
+            if spec.recognise is not None and spec.recognise(files):
+                return name
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything
+            leave_out(MODEL_KINDS.group, name, describe_error(error))
+    return kind
 
 
 def _is_weight(name: str) -> bool:

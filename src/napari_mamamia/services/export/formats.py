@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.annotations.harmonise import harmonised
+from napari_mamamia.core import open_choices
 from napari_mamamia.core.choices import ExportFormat, FuseRule
 from napari_mamamia.core.errors import CaseError, Remedy
-from napari_mamamia.core.export_names import EXPORT_GROUP
 from napari_mamamia.core.plugins import Registry
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import software_version
@@ -273,7 +273,7 @@ BIDS: Final = FormatSpec(
 )
 
 EXPORT_FORMATS: Final = Registry(
-    EXPORT_GROUP,
+    open_choices.EXPORT_FORMATS.group,
     FormatSpec,
     MappingProxyType(
         {

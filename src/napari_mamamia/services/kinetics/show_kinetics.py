@@ -61,7 +61,7 @@ class ShownMap:
     values at both ends of the colour scale, in `unit`. `text` names the phases.
     """
 
-    kind: MapKind
+    kind: str
     array: NDArray[Any]
     limits: tuple[float, float]
     unit: str
@@ -84,7 +84,7 @@ class FtvAnswer:
 
 def begin_map(
     case: Case,
-    kind: MapKind,
+    kind: str,
     floor_percent: float | None = None,
     rule: TimingRule | None = None,
 ) -> ShownMap:
@@ -331,7 +331,7 @@ def save_curve_figure(plot: CurvePlot, path: Path) -> Path:
     return path
 
 
-def map_ranges(kind: MapKind) -> tuple[MapRange, ...]:
+def map_ranges(kind: str) -> tuple[MapRange, ...]:
     """Return the fixed colour ranges of a map, the default first; none for a map of classes."""
     return MAPS[kind].ranges if kind in MAPS else ()
 

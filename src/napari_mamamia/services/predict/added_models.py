@@ -87,7 +87,7 @@ def facts_of(entry: ModelEntry, segmenter: PlannedSegmenter) -> ModelFacts:
     """
     card = entry.card
     facts = dict(card.facts)
-    parts = [f"{card.kind.value} {card.configuration}".strip()]
+    parts = [f"{card.kind} {card.configuration}".strip()]
     if card.folds:
         parts.append(f"fold{'' if len(card.folds) == 1 else 's'} {', '.join(card.folds)}")
     if facts.get("patch"):

@@ -256,7 +256,7 @@ def convertible(model: ModelCard | Path) -> str:
     if card.kind is not ModelKind.NNUNET:
         return (
             f"only the pickles of an nnU-Net v2 model can be converted, but {card.path} is of the "
-            f"kind {card.kind.value}; it stays unchanged"
+            f"kind {card.kind}; it stays unchanged"
         )
     if card.missing:
         return "; ".join(card.missing)

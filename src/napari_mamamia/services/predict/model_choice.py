@@ -268,7 +268,7 @@ def _require_fits(card: ModelCard, settings: EngineSettings, choices: RunChoices
     spec = MODEL_KINDS.get(card.kind)
     if spec is not None and choices.backend not in ("auto", *spec.backends):
         raise ModelError(
-            f"{card.name} is a file of {card.kind.value}, which {choices.backend} does not run; "
+            f"{card.name} is a file of {card.kind}, which {choices.backend} does not run; "
             f"choose the backend {' or '.join(('auto', *spec.backends))}"
         )
 

@@ -4,7 +4,13 @@ from functools import cache
 from typing import Final
 
 from napari_mamamia.core.blinding import Hidden
-from napari_mamamia.core.features import RESULTS, Page, list_features, load_part
+from napari_mamamia.core.features import (
+    RESULTS,
+    Page,
+    add_named,
+    list_features,
+    load_part,
+)
 
 _COMPARISON: Final = frozenset({Hidden.REFERENCE, Hidden.MODEL, Hidden.OTHER_READERS})
 _REFERENCE: Final = frozenset({Hidden.REFERENCE})
@@ -59,8 +65,7 @@ def list_pages() -> tuple[Page, ...]:
     """Return all pages; a feature's page cannot take the name of another page."""
     pages = {page.name: page for page in BUILT_IN}
     for feature in list_features():
-        for page in feature.pages:
-            pages.setdefault(page.name, page)
+        add_named(pages, feature, feature.pages, "page")
     return tuple(pages.values())
 
 

@@ -277,6 +277,8 @@ class MamamiaDock(ReadingOrder, DockParts):
 
     def _connect_import(self) -> None:
         self.cases_page.import_wanted.connect(self.pages.show_import)
+        self.cases_page.folder_chosen.connect(lambda path: self.dropping.open_sources([path]))
+        self.listing.dicom_refused.connect(self.import_dicom)
         self.cases_page.protocol_wanted.connect(self.protocols.ask)
         self.dropping.cases_wanted.connect(lambda: self.show_page("Cases"))
         self.dropping.dicom_dropped.connect(self.import_dicom)

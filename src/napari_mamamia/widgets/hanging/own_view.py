@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from napari_mamamia.kinetics.map_kinds import MapKind
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.kinetics.map import KineticMapControl
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -26,8 +25,8 @@ class _Taken:
     phase: int
     minus: int
     slab_mm: float
-    map_kind: MapKind
-    shown_map: MapKind | None
+    map_kind: str
+    shown_map: str | None
     names: dict[str, str]
     limits: dict[Role, Limits]
     camera: Any | None

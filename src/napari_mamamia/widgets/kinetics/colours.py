@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.kinetics.map_kinds import MAPS, Colours, MapKind
+from napari_mamamia.kinetics.map_kinds import MAPS, Colours
 
 TYPE_COLOURS: Final = {
     1: ("P", "persistent", "#3B8BEB"),
@@ -58,7 +58,7 @@ _RAMPS: Final = {
 }
 
 
-def ramp_of(kind: MapKind) -> Ramp:
+def ramp_of(kind: str) -> Ramp:
     """Return the colours of a map from its entry in `MAPS`."""
     name, steps = _RAMPS[MAPS[kind].colours]
     return Ramp(name, tuple(map(_parse_colour, steps)))

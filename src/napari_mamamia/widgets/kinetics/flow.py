@@ -92,7 +92,7 @@ class KineticsFlow(WindowPart):
 
     # -------------------------------------------------------------------- inner
 
-    def _choose_map(self, kind: MapKind | None) -> None:
+    def _choose_map(self, kind: str | None) -> None:
         if kind is None:
             self._maps.hide()
         else:

@@ -41,10 +41,10 @@ class KineticMapControl(WindowPart):
     def __init__(self, context: WindowContext, state: KineticCase) -> None:
         super().__init__(context)
         self._state = state
-        self.kind = MapKind.PE
+        self.kind: str = MapKind.PE
         self.floor_percent: float | None = None
         self.covers = False
-        self._ranges: dict[MapKind, MapRange] = {}
+        self._ranges: dict[str, MapRange] = {}
         self._shown: ShownMap | None = None
         self._is_full = False
         self._telling = EventLoopSteps(self)
@@ -75,7 +75,7 @@ class KineticMapControl(WindowPart):
         else:
             self.show(self.kind)
 
-    def show(self, kind: MapKind) -> None:
+    def show(self, kind: str) -> None:
         """Show a map, replacing the previous one."""
         self.kind = kind
         case = self._state.case

@@ -16,7 +16,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.kinetics.map_kinds import MapKind, MapRange
+from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapRange
 from napari_mamamia.services.kinetics.row import KineticRow
 from napari_mamamia.services.kinetics.show_kinetics import ShownMap
 from napari_mamamia.widgets.base.keys import with_key
@@ -156,8 +156,8 @@ _NUMBERS: Final = (
 class KineticsPage(Page):
     """The Kinetics page.
 
-    The signal `map_wanted` carries a `MapKind`, or None for no map; `floor_changed` a percentage or
-    None. `range_changed` carries a `MapRange` for the displayed map.
+    The signal `map_wanted` carries the name of a map, or None for no map; `floor_changed` a
+    percentage or None. `range_changed` carries a `MapRange` for the displayed map.
     """
 
     map_wanted = Signal(object)
@@ -238,7 +238,7 @@ class KineticsPage(Page):
             QComboBox(), "kinetics_map", with_key(tr("Map on the image"), "kinetic_map")
         )
         self.maps.addItem(tr("no map"), None)
-        for kind in MapKind:
+        for kind in (*MAPS, MapKind.FTV):
             self.maps.addItem(tr(str(kind)), kind)
         self.maps.currentIndexChanged.connect(
             lambda at: self.map_wanted.emit(self.maps.itemData(at))

@@ -215,7 +215,7 @@ class PredictModels(WindowPart):
 def _line_of(entry: ModelEntry) -> ModelLine:
     card = entry.card
     count = len(card.channels)
-    text = tr_n("{value}, {n} channel", "{value}, {n} channels", count, value=card.kind.value)
+    text = tr_n("{value}, {n} channel", "{value}, {n} channels", count, value=card.kind)
     if card.folds:
         text += tr_n(
             ", fold {names}", ", folds {names}", len(card.folds), names=", ".join(card.folds)

@@ -39,7 +39,7 @@ _SITE: Final = Quantity("a number of cases", 0, 100_000, "", "give 10, or 0 for 
 
 
 _WITH_TABLE: Final = Where(
-    "with --table", lambda given: bool(given["table"]), lambda given: "without"
+    "with --table", lambda given: bool(given["table"]), lambda given: "without it"
 )
 _WITHOUT_TABLE: Final = Where(
     "with a table for each algorithm",
@@ -49,7 +49,7 @@ _WITHOUT_TABLE: Final = Where(
 _WITH_CLINICAL: Final = Where(
     "with --clinical, for the composite",
     lambda given: bool(given["clinical"]),
-    lambda given: "without",
+    lambda given: "without it",
 )
 _WITHOUT_DRAWS: Final = Where(
     "without --draws, which names the resamples",
@@ -59,7 +59,7 @@ _WITHOUT_DRAWS: Final = Where(
 _WITH_TESTS: Final = Where(
     "with the method test-then-rank",
     lambda given: not given["method"] or RankMethod.TEST in given["method"],
-    lambda given: "without",
+    lambda given: "without it",
 )
 OPTIONS: Final[dict[str, Where]] = {
     **dict.fromkeys(
@@ -233,7 +233,7 @@ def _read_words(
     draws: Path | None,
     clinical: Path | None,
     columns: Path | None,
-    profile: ProfileName,
+    profile: str,
 ) -> "RankInputs":
     from napari_mamamia.features.challenge.services.rank.inputs import RankInputs, algorithm_table
     from napari_mamamia.scoring.case.profiles import profile_named

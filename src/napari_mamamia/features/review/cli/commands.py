@@ -1,38 +1,22 @@
 """Commands of `mamamia review`, from planning a study to its report."""
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
 from napari_mamamia.cli.given import Program
-from napari_mamamia.cli.options import (
-    BootstrapOption,
-    OverwriteOption,
-    SeedOption,
-)
+from napari_mamamia.cli.options import BootstrapOption, OverwriteOption, SeedOption
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run
 from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.core.blinding import NOT_BLIND, STUDY_HIDDEN, Blinding, Hidden
 from napari_mamamia.core.names import count_of
-from napari_mamamia.features.review.cli.keys import countersign, key, lead_key, revoke, sign
-from napari_mamamia.features.review.cli.options import (
-    AskerOption,
-    DataSetArgument,
-    PassphraseOption,
-    StudyArgument,
-    UnblindOption,
-    make_images_option,
-    make_out_option,
-    open_study,
-    read_passphrase,
-    save_there,
-)
-from napari_mamamia.features.review.cli.quality import capture, queue
 from napari_mamamia.features.review.core.review import (
     ConsensusRule,
+    Meaning,
     ReadingMode,
     ReviewFormat,
     StudyPlan,
@@ -42,7 +26,319 @@ from napari_mamamia.features.review.core.review import (
 if TYPE_CHECKING:
     from napari_mamamia.features.review.io.store import FolderStore
     from napari_mamamia.features.review.services.check_study import Problem
-    from napari_mamamia.features.review.services.pseudonymizer import Pseudonymizer
+    from napari_mamamia.features.review.services.look import Pseudonymizer
+    from napari_mamamia.features.review.services.session import ReviewSession
+
+T = TypeVar("T")
+
+# A string instead of a path, because typer would check a path and the share may not answer.
+StudyArgument = Annotated[
+    Path, typer.Argument(metavar="STUDY", parser=Path, help="Folder of the study.")
+]
+DataSetArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATASET", parser=Path, help="Data-set folder, case folder or 4-D file."
+    ),
+]
+AskerOption = Annotated[
+    str,
+    typer.Option("--reader", metavar="NAME", help="Your name; needed if readers are hidden."),
+]
+UnblindOption = Annotated[
+    str,
+    typer.Option("--unblind", metavar="REASON", help="Reason to see all readings; recorded."),
+]
+PassphraseOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--passphrase-file", metavar="FILE", help="File with the passphrase, instead of a prompt."
+    ),
+]
+
+
+def make_out_option(text: str) -> Any:
+    """Return the option for an output folder, as a string; see `StudyArgument`."""
+    return typer.Option("--out", metavar="DIR", parser=Path, help=text)
+
+
+def make_images_option(text: str) -> Any:
+    """Return the option for the data set of a study's images, as a string; see `StudyArgument`."""
+    return typer.Option("--images", metavar="DATASET", parser=Path, help=text)
+
+
+def open_study(study: Path, out: Path | None = None) -> "FolderStore":
+    """Return the store of the study in a folder.
+
+    Raises
+    ------
+    SaveConflictError
+        If the output folder `out` is inside the study.
+    """
+    from napari_mamamia.features.review.io.store import FolderStore
+    from napari_mamamia.features.review.services.look import require_outside
+    from napari_mamamia.io.files.user_folders import review_folder
+
+    store = FolderStore(study, review_folder())
+    if out is not None:
+        require_outside(store, out)
+    return store
+
+
+def save_there(out: Path, save: Callable[[Path], T]) -> T:
+    """Call `save` for the output folder `out`, which may be on a share; return its result.
+
+    Raises
+    ------
+    SilentShareError
+        If the share stops answering.
+    """
+    from napari_mamamia.features.review.io.share import Share
+
+    return Share(out).run(save)
+
+
+def read_passphrase(path: Path | None, *, is_new: bool = True) -> str:
+    """Read the passphrase from a file, otherwise prompt for it; twice if `is_new`."""
+    if path is not None:
+        from napari_mamamia.features.review.io import keys
+
+        return keys.read_passphrase(path)
+    try:
+        answer: str = typer.prompt(
+            "Passphrase", hide_input=True, confirmation_prompt=is_new, err=True
+        )
+    except typer.Abort as error:
+        from napari_mamamia.core.errors import CaseError
+
+        raise CaseError(
+            "expected the passphrase of a key, but found no input: write it into a file and add "
+            "--passphrase-file FILE"
+        ) from error
+    return answer
+
+
+ReaderOption = Annotated[str, typer.Option("--reader", metavar="NAME", help="Your name or id.")]
+OfOption = Annotated[str, typer.Option("--of", metavar="NAME", help="Owner of the key.")]
+
+
+def lead_key(passphrase_file: PassphraseOption = None) -> None:
+    """Make a lead's key before the study exists; `init --lead-key` puts it into study.json."""
+    from napari_mamamia.features.review.io.keys import make_lead_key
+    from napari_mamamia.features.review.rules.signatures import short_key
+    from napari_mamamia.io.files.user_folders import review_folder
+
+    print("A forgotten passphrase cannot be recovered: write it down in a private place.")
+    public = make_lead_key(review_folder(), read_passphrase(passphrase_file))
+    print(f"Key: {short_key(public)}\n{public}")
+    print(
+        "Give the 64 digits to the person who makes the study, and compare the 16 digits in "
+        "person or by telephone."
+    )
+
+
+def key(
+    study: StudyArgument,
+    reader: ReaderOption,
+    new: Annotated[
+        bool, typer.Option("--new", help="Make a new key, keeping the lost one's file.")
+    ] = False,
+    passphrase_file: PassphraseOption = None,
+) -> None:
+    """Make your signing key on this computer, or show its digits."""
+    from napari_mamamia.features.review.io.keys import read_public_key, set_key_aside
+    from napari_mamamia.features.review.rules.signatures import short_key
+
+    session = _begin_session(study, reader)
+    if session.key_file.exists() and new:
+        print(f"Kept as {set_key_aside(session.key_file)}")
+    if session.key_file.exists():
+        public = read_public_key(session.key_file)
+    else:
+        print("A forgotten passphrase cannot be recovered: write it down in a private place.")
+        public = session.make_key(read_passphrase(passphrase_file))
+        _end_session(session)
+    print(f"Key of {reader}: {short_key(public)}\n{public}")
+    mine = next((key for key in session.refresh().keys if key.key == public), None)
+    if mine is not None and mine.ended:
+        print(f"It was revoked {mine.ended}. Make a new one with --new.")
+    elif mine is not None and mine.counts:
+        print("It counts.")
+    else:
+        print("It counts once a lead countersigns it: compare the 16 digits.")
+
+
+def countersign(
+    study: StudyArgument,
+    reader: Annotated[str, typer.Option("--reader", metavar="NAME", help="Your name, as a lead.")],
+    of: OfOption,
+    digits: Annotated[
+        str, typer.Option("--digits", help="The 16 digits that the owner read to you.")
+    ],
+    passphrase_file: PassphraseOption = None,
+) -> None:
+    """Countersign a reader's key as a lead; signatures by the key count from then on."""
+    from napari_mamamia.features.review.services import signing
+    from napari_mamamia.features.review.services.look import find_key, find_person
+
+    session = _begin_session(study, reader)
+    person = find_person(session.state, of)
+    public = find_key(session.state, person.reader_id, digits)
+    passphrase = read_passphrase(passphrase_file, is_new=False)
+    signing.countersign(session, person.reader_id, public, passphrase)
+    _end_session(session)
+    print(signing.describe_countersignature(session.refresh(), public))
+
+
+def revoke(
+    study: StudyArgument,
+    reader: Annotated[
+        str, typer.Option("--reader", metavar="NAME", help="Your name, as owner or lead.")
+    ],
+    reason: Annotated[str, typer.Option("--reason", help="The reason, visible to everybody.")],
+    of: Annotated[
+        str, typer.Option("--of", metavar="NAME", help="Owner of the key (default: you).")
+    ] = "",
+    digits: Annotated[
+        str, typer.Option("--digits", help="16 digits of the key, if there are several.")
+    ] = "",
+    since: Annotated[
+        str,
+        typer.Option(
+            "--since", metavar="TIME", help="Time of the loss, as 2026-11-20T14:30 (default: now)."
+        ),
+    ] = "",
+    passphrase_file: PassphraseOption = None,
+) -> None:
+    """Revoke a lost or stolen key; signatures proven to be earlier remain valid."""
+    from napari_mamamia.features.review.services import signing
+    from napari_mamamia.features.review.services.look import find_key_to_revoke, find_person
+
+    session = _begin_session(study, reader)
+    person = find_person(session.state, of or reader)
+    public = find_key_to_revoke(session.state, person.reader_id, digits)
+    passphrase = read_passphrase(passphrase_file, is_new=False)
+    about = (person.reader_id, public, reason, passphrase, since)
+    ending = signing.revoke(session, *about)
+    _end_session(session)
+    print(signing.describe_revocation(session.state, public, ending))
+
+
+def sign(
+    study: StudyArgument,
+    reader: ReaderOption,
+    case: Annotated[list[str], typer.Option("--case", metavar="ID", help="Case; repeatable.")],
+    meaning: Annotated[Meaning, typer.Option("--meaning", help="Meaning of the signature.")],
+    passphrase_file: PassphraseOption = None,
+) -> None:
+    """Sign your reading of a case (author), or a decided case (reviewer, approver)."""
+    session = _begin_session(study, reader)
+    keys = [session.store.study.case_of_id(one).key for one in case]
+    passphrase = read_passphrase(passphrase_file, is_new=False)
+    for case_id, one in zip(case, keys, strict=True):
+        session.sign(one, meaning, passphrase)
+        print(f"{case_id}: signed as {meaning}")
+    _end_session(session)
+
+
+def _begin_session(study: Path, reader: str) -> "ReviewSession":
+    from napari_mamamia.features.review.services.look import require_known
+    from napari_mamamia.features.review.services.session import begin_pseudonymized
+    from napari_mamamia.io.files.user_folders import review_folder
+
+    store = open_study(study)
+    session = begin_pseudonymized(store, reader, review_folder())
+    require_known(store)
+    return session
+
+
+def _end_session(session: "ReviewSession") -> None:
+    session.close()
+    if session.n_unsent:
+        print(
+            f"{count_of(session.n_unsent, 'event')} waiting on this computer: the study cannot "
+            "be reached"
+        )
+
+
+_RANDOM_SHARE: Final = Quantity("a proportion of random cases", 0, 1, "", "give 0.1 for 1 in 10")
+_TARGET: Final = Quantity("a proportion of errors", 0.01, 1, "", "give 0.95")
+_SHOWN: Final = 10
+
+FolderOption = Annotated[Path, make_out_option("Folder for the files.")]
+
+
+def queue(
+    scores: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SCORES", parser=Path, help="Folder or case_scores.csv of `mamamia score`."
+        ),
+    ],
+    out: FolderOption,
+    signs: Annotated[
+        Path | None,
+        typer.Option(
+            "--signs",
+            metavar="TABLE",
+            parser=Path,
+            help="Table with further criteria by case_id.",
+        ),
+    ] = None,
+    random: Annotated[
+        float,
+        typer.Option(
+            "--random", parser=_RANDOM_SHARE, help="Proportion drawn at random, read first."
+        ),
+    ] = 0.1,
+    seed: SeedOption = 42,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Sort cases by disagreement of model and reference: OUT/queue.csv, .json, .txt."""
+    from napari_mamamia.features.review.services.quality_queue import make_queue
+
+    result = run(partial(make_queue, scores, out, signs, seed, random, overwrite=overwrite))
+    n_random = result.queue.n_random
+    print(
+        f"{count_of(len(result.queue.places), 'case')}, the first {n_random} drawn at random, then:"
+    )
+    for place in result.queue.places[n_random : n_random + _SHOWN]:
+        print(f"  {place.case_id}: {place.why or 'nothing known'}")
+    for note in result.notes:
+        print(f"note: {note}")
+    for path in result.files:
+        print(f"Queue: {path}")
+
+
+def capture(
+    queue_file: Annotated[
+        Path,
+        typer.Argument(metavar="QUEUE", parser=Path, help="queue.json of `mamamia review queue`."),
+    ],
+    found: Annotated[
+        Path,
+        typer.Option(
+            "--found",
+            metavar="TABLE",
+            parser=Path,
+            help="Results in reading order: case_id and error.",
+        ),
+    ],
+    out: FolderOption,
+    target: Annotated[
+        float, typer.Option("--target", parser=_TARGET, help="Proportion of errors to be found.")
+    ] = 0.95,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Show the errors found and whether reading may stop: OUT/capture.csv, .json, .txt."""
+    from napari_mamamia.features.review.services.quality_queue import describe_capture, make_capture
+
+    result = run(partial(make_capture, queue_file, found, out, target, overwrite=overwrite))
+    for line in describe_capture(result.capture):
+        print(line)
+    for path in result.files:
+        print(f"Capture: {path}")
+
 
 app = Program(
     help="A study that several people read on one shared folder, without a server.",
@@ -158,16 +454,14 @@ def init(
 ) -> None:
     """Plan a study and show the assigned readings; with --freeze write STUDY/study.json."""
     from napari_mamamia.features.review.io.keys import make_lead_key
-    from napari_mamamia.features.review.services.make_study import (
-        StudyPeople,
-        describe_bound,
-        freeze_study,
-        read_lead_keys,
-    )
     from napari_mamamia.features.review.services.plan_study import (
+        StudyPeople,
         StudySetup,
+        describe_bound,
         describe_draft,
+        freeze_study,
         plan_study,
+        read_lead_keys,
     )
     from napari_mamamia.io.files.user_folders import review_folder
 
@@ -290,9 +584,8 @@ def audit(
     passphrase_file: PassphraseOption = None,
 ) -> None:
     """Write the audit trail: every event in order, OUT/audit.csv and OUT/audit.html."""
-    from napari_mamamia.features.review.services.audit import save_audit
-    from napari_mamamia.features.review.services.pseudonymizer import NO_PSEUDONYMS
-    from napari_mamamia.features.review.services.study_form import load_study_form
+    from napari_mamamia.features.review.services.check_study import save_audit
+    from napari_mamamia.features.review.services.look import NO_PSEUDONYMS, load_study_form
 
     store = open_study(study, out)
     pseudonymizer = NO_PSEUDONYMS
@@ -337,7 +630,7 @@ def agreement(
         agreement_lines,
         save_agreement,
     )
-    from napari_mamamia.features.review.services.study_form import load_study_form
+    from napari_mamamia.features.review.services.look import load_study_form
 
     if (honeypots is None) is not (truth is None):
         raise typer.BadParameter(
@@ -463,7 +756,7 @@ app.command("capture")(capture)
 def _require_sight(
     store: "FolderStore", reader: str, reason: str, passphrase_file: Path | None, what: str
 ) -> None:
-    from napari_mamamia.features.review.services.unblinding import require_unblinding
+    from napari_mamamia.features.review.services.session import require_unblinding
     from napari_mamamia.io.files.user_folders import review_folder
 
     ask = partial(read_passphrase, passphrase_file, is_new=False)
@@ -474,7 +767,7 @@ def _find_pseudonymizer(
     store: "FolderStore", reader: str, reason: str, passphrase_file: Path | None, what: str
 ) -> "Pseudonymizer":
     """Return the pseudonymizer of a study whose site is hidden from this person."""
-    from napari_mamamia.features.review.services.pseudonymizer import (
+    from napari_mamamia.features.review.services.look import (
         NO_PSEUDONYMS,
         make_pseudonymizer,
     )

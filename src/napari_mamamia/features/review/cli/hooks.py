@@ -15,7 +15,7 @@ from napari_mamamia.core.names import count_of
 def study_reference(study: Path) -> Iterator[Path]:
     """Yield a folder with the accepted masks of a review study; exit 3 if a mask is broken."""
     from napari_mamamia.features.review.io.store import FolderStore
-    from napari_mamamia.features.review.services.reference import accepted_reference
+    from napari_mamamia.features.review.services.accepted import accepted_reference
     from napari_mamamia.io.files.user_folders import review_folder
 
     with accepted_reference(FolderStore(study, review_folder())) as accepted:

@@ -29,6 +29,10 @@ class Role(StrEnum):
     ADJUDICATOR = "adjudicator"
 
 
+JUDGES: Final = frozenset({Role.ADJUDICATOR, Role.LEAD})
+"""Roles of people who may adjudicate."""
+
+
 class ReadingMode(StrEnum):
     """The number and order of a case's readings; see `docs/methods/review.md`.
 
@@ -106,6 +110,11 @@ class StudyReader:
     reader_id: str
     name: str
     roles: tuple[Role, ...] = (Role.READER,)
+
+    @property
+    def is_judge(self) -> bool:
+        """Return whether this person may adjudicate."""
+        return not JUDGES.isdisjoint(self.roles)
 
 
 @dataclass(frozen=True, slots=True)

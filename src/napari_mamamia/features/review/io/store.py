@@ -7,52 +7,46 @@ computer. A file that was sent completely moves to this computer's copy of the s
 
 All access to the shared folder is a background task of `share`, so that a hanging share is treated
 as unreachable.
+
+A task that was abandoned because the share did not answer may still finish later. Therefore running
+a task twice has the same result.
 """
 
 import hashlib
+import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from napari_mamamia.core.errors import FormatError, SaveError
-from napari_mamamia.core.progress import listening
+from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
+from napari_mamamia.core.progress import listening, paced, report_progress
 from napari_mamamia.features.review.core.review import Study
-from napari_mamamia.features.review.io.background_tasks import (
-    MASKS,
-    find_mask,
-    list_masks_in,
-    list_masks_of_study,
-    read_study_events,
-    read_waiting,
-    require_same_study,
-    send_all,
-    stat_study,
-)
-from napari_mamamia.features.review.io.claims import (
-    CLAIMS,
-    Claim,
-    newest_claims,
-    renew_claim,
-    take_claim,
-)
-from napari_mamamia.features.review.io.client_files import (
+from napari_mamamia.features.review.io.share import Share, SilentShareError
+from napari_mamamia.features.review.io.study_file import (
     COPY,
     EVENTS,
+    STUDY_NAME,
     find_copy,
+    hash_study,
     keep_copy,
     known_masks,
     list_missing,
     note_known,
+    read_study,
 )
-from napari_mamamia.features.review.io.mask_files import write_mask_once
-from napari_mamamia.features.review.io.share import Share, SilentShareError
-from napari_mamamia.features.review.io.study_file import read_study
 from napari_mamamia.io.files.append_file import AppendFile
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.own_paths import new_path_in
+from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.io.workspace.event_store import (
     EventLog,
@@ -62,6 +56,315 @@ from napari_mamamia.io.workspace.event_store import (
     read_events,
 )
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX, file_name
+
+CLAIMS: Final = "claims"
+_MOST_BYTES: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A visible claim and its holder, without a guarantee of exclusivity.
+
+    `age_s` is the time since the last renewal, by the clock of the share.
+    """
+
+    place: str
+    number: int
+    reader: str
+    host: str
+    session: str
+    age_s: float = 0.0
+    is_released: bool = False
+
+
+def take_claim(folder: Path, claim: Claim, lease_s: float) -> Claim:
+    """Create a claim, or return another holder's claim whose lease has not expired.
+
+    Raises
+    ------
+    SaveError, FormatError
+        If the folder cannot be read or written.
+    """
+    latest = _find_newest(folder, claim.place)
+    if latest is not None:
+        if _is_same_holder(latest, claim):
+            mine = replace(claim, number=latest.number)
+            _write_claim(folder, mine, overwrite=True)
+            return mine
+        # A claim left by a crash of the same session on this computer is taken over.
+        is_earlier_self = (latest.reader, latest.host) == (claim.reader, claim.host)
+        if not (latest.is_released or is_earlier_self) and latest.age_s <= lease_s:
+            return latest
+        claim = replace(claim, number=latest.number + 1)
+    try:
+        _write_claim(folder, claim, overwrite=False)
+    except SaveConflictError:
+        return _find_newest(folder, claim.place) or claim
+    return claim
+
+
+def renew_claim(folder: Path, claim: Claim) -> bool:
+    """Renew a claim of this session; return False if somebody else has taken it meanwhile.
+
+    Raises
+    ------
+    SaveError, FormatError
+        If the folder cannot be read or written.
+    """
+    latest = _find_newest(folder, claim.place)
+    if latest is not None and not _is_same_holder(latest, claim):
+        return False
+    _write_claim(folder, claim, overwrite=True)
+    return True
+
+
+def newest_claims(folder: Path) -> tuple[Claim, ...]:
+    """Return the newest unreleased claim of each case or reading."""
+    newest: dict[str, Path] = {}
+    for path in sorted(folder.glob("*"), key=_number_of):
+        if _number_of(path):
+            newest[path.name.rpartition(".")[0]] = path
+    now = _read_clock_of(folder) if newest else 0.0
+    claims = (_read_claim(path, now) for _, path in sorted(newest.items()))
+    return tuple(claim for claim in claims if not claim.is_released)
+
+
+def _number_of(path: Path) -> int:
+    number = path.name.rpartition(".")[2]
+    return int(number) if number.isdecimal() and len(number) < 10 else 0
+
+
+def _find_newest(folder: Path, place: str) -> Claim | None:
+    paths = folder.glob(f"{file_name(place)}.*")
+    path = max(paths, key=_number_of, default=None)
+    if path is None or not _number_of(path):
+        return None
+    return _read_claim(path, _read_clock_of(folder))
+
+
+def _write_claim(folder: Path, claim: Claim, *, overwrite: bool) -> None:
+    content = {
+        "reader": claim.reader,
+        "host": claim.host,
+        "session": claim.session,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "is_released": claim.is_released,
+    }
+    path = folder / f"{file_name(claim.place)}.{claim.number}"
+    write_text_atomically(path, json.dumps(content), overwrite=overwrite)
+
+
+def _read_clock_of(folder: Path) -> float:
+    """Return the current time by the share's clock, which also dates the claims.
+
+    This computer's clock is used if the share accepts no file.
+    """
+    probe = new_path_in(folder)
+    try:
+        with probe.open("xb"):
+            return probe.stat().st_mtime
+    except OSError:
+        return time.time()
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+
+
+@reads("a claim of a review study", "delete the file: it only shows who is at work")
+def _read_claim(path: Path, now: float) -> Claim:
+    place, _, number = path.name.rpartition(".")
+    age_s = now - path.stat().st_mtime
+    try:
+        content = read_json(path, _MOST_BYTES)
+    except ValueError:
+        content = {}  # left empty by a crash; such a claim counts until its lease expires
+    if not isinstance(content, dict):
+        content = {}
+    reader, host, session = (str(content.get(one, "")) for one in ("reader", "host", "session"))
+    is_released = content.get("is_released") is True
+    return Claim(place, int(number), reader, host, session, age_s, is_released)
+
+
+def _is_same_holder(a: Claim, b: Claim) -> bool:
+    return (a.reader, a.host, a.session) == (b.reader, b.host, b.session)
+
+
+def write_mask_once(path: Path, content: bytes) -> None:
+    """Write a file named by its hash, unless it already exists."""
+    if path.exists() and path.stat().st_size == len(content):
+        with suppress(FormatError):
+            read_mask(path, path.name.removesuffix(MASK_SUFFIX))
+            return
+    # A damaged file is not replaced: `verify` reports it.
+    with suppress(SaveConflictError), saving(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def send_masks(source: Path, target: Path) -> str:
+    """Move the masks of a folder to another; return the name of a damaged mask, which stays.
+
+    Raises
+    ------
+    OSError
+        If the target folder refuses to write.
+    """
+    damage = ""
+    for path in paced(sorted(source.glob(f"*{MASK_SUFFIX}")), "Sending masks"):
+        try:
+            content = read_mask(path, path.name.removesuffix(MASK_SUFFIX))
+        except FormatError as error:
+            damage = str(error)
+            continue
+        write_mask_once(target / path.name, content)
+        path.unlink()
+    return damage
+
+
+def list_changed_masks(folder: Path) -> tuple[str, ...]:
+    """Read all files of a folder; return the names that do not match the SHA-256 of the bytes."""
+    return tuple(
+        path.name
+        for path in paced(sorted(folder.glob("*")), "Reading masks")
+        if not path.name.startswith(".")
+        and (not path.is_file() or sha256_of(path) != path.name.removesuffix(MASK_SUFFIX))
+    )
+
+
+@reads("a mask of a review study", "restore the file from a backup, or read the case again")
+def read_mask(path: Path, sha256: str) -> bytes:
+    """Return the bytes of a mask file.
+
+    Raises
+    ------
+    FormatError
+        If the SHA-256 differs from the name.
+    """
+    with open_plain(path) as stream:
+        content = stream.read()
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise FormatError(
+            f"expected the SHA-256 of {path} to match its name, but the mask was changed: restore "
+            "it from a backup, or read the case again"
+        )
+    return content
+
+
+MASKS: Final = "masks"
+
+
+def stat_study(folder: Path) -> os.stat_result:
+    """Return the file status of the study file; OSError if the share is unreachable."""
+    return (folder / STUDY_NAME).stat()
+
+
+def read_study_events(folder: Path, origin: str, before: EventLog) -> tuple[bool, EventLog]:
+    """Return all events with their problems, and whether the study file has the hash `origin`."""
+    is_same = hash_study(folder) == origin
+    log = read_events(folder / EVENTS, origin, before)
+    if is_same:
+        return True, log
+    text = "the study file was changed after this program opened it"
+    return False, replace(log, problems=(EventProblem(STUDY_NAME, text), *log.problems))
+
+
+def require_same_study(
+    folder: Path, origin: str, before: tuple[int, int, int] | None
+) -> tuple[int, int, int]:
+    """Return inode, size and time of the study file, to detect a change without reading it.
+
+    Raises
+    ------
+    OSError
+        If the folder holds a different study than before.
+    """
+    status = stat_study(folder)
+    stamp = (status.st_size, status.st_mtime_ns, status.st_ino)
+    if stamp != before and hash_study(folder) != origin:
+        raise SaveError(
+            f"{folder / STUDY_NAME} was changed after this program opened it: nothing is sent "
+            "there; your work stays on this computer"
+        )
+    return stamp
+
+
+def read_waiting(folder: Path) -> dict[str, bytes]:
+    """Return the complete lines of each unsent event file on this computer, by file name."""
+    lines = {}
+    for path in sorted(folder.rglob("*.jsonl")):
+        with suppress(FileNotFoundError):  # another window has sent and removed the file
+            whole = path.read_bytes()
+            lines[path.relative_to(folder).as_posix()] = whole[: whole.rfind(b"\n") + 1]
+    return lines
+
+
+def send_all(
+    home: Path, outbox: Mapping[str, bytes], sent: Mapping[str, int], folder: Path
+) -> tuple[dict[str, int], str]:
+    """Send waiting masks to the study, then waiting events.
+
+    Returns
+    -------
+    tuple
+        Number of bytes of each file that the study has, and the error message, "" for none.
+    """
+    trouble = send_masks(home / MASKS, folder / MASKS)
+    lengths: dict[str, int] = {}
+    for name, whole in outbox.items():
+        report_progress(len(lengths), len(outbox), "Sending")
+        try:
+            is_known = sent.get(name) == len(whole) and (folder / EVENTS / name).exists()
+            if whole and not is_known:
+                _send_lines(folder / EVENTS / name, whole)
+            lengths[name] = len(whole)
+        except OSError as error:
+            trouble = str(error)
+    return lengths, trouble
+
+
+def _send_lines(path: Path, whole: bytes) -> None:
+    """Append the missing lines to the study's copy of an event file of this computer.
+
+    Raises
+    ------
+    OSError
+        If the share refuses, or its copy differs from the local file; then nothing is written.
+    """
+    with AppendFile(path, keep=True) as there:
+        with open_plain(there.path) as stream:
+            before = stream.read()
+        if not whole.startswith(before):
+            raise SaveError(
+                f"expected {there.path} to hold what this computer sent, but it differs: somebody "
+                "copied the study or changed the file; keep both"
+            )
+        if len(whole) > len(before):
+            there.append(whole[len(before) :])
+            there.sync(every_s=0.0)
+
+
+def find_mask(path: Path, sha256: str) -> bytes | None:
+    """Return the bytes of a mask file, None if missing; raise `FormatError` if it was changed."""
+    return read_mask(path, sha256) if path.exists() else None
+
+
+def list_masks_in(folder: Path) -> frozenset[str]:
+    """Return the SHA-256 of the masks in a folder by file name; none if the folder is missing.
+
+    `glob` is not used because it returns nothing for an unreadable folder (Python 3.13): all
+    readings would then seem to lack their mask.
+    """
+    try:
+        names = os.listdir(folder)  # noqa: PTH208
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(name.removesuffix(MASK_SUFFIX) for name in names if name.endswith(MASK_SUFFIX))
+
+
+def list_masks_of_study(folder: Path) -> frozenset[str]:
+    """Return the SHA-256 of a study's masks; raise OSError if its folder cannot be read."""
+    stat_study(folder)
+    return list_masks_in(folder / MASKS)
+
 
 T = TypeVar("T")
 _WAITS: Final = "on this computer"

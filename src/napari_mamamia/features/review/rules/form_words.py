@@ -7,7 +7,7 @@ translated. Ids that the form does not contain stay unchanged.
 from collections.abc import Iterator
 
 from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form
-from napari_mamamia.features.review.rules.views import CaseView
+from napari_mamamia.features.review.rules.states import CaseView
 from napari_mamamia.findings.form_values import (
     name_question,
     parse_answers_text,

@@ -4,6 +4,7 @@ Clocks are not used. A step counts if the table of `states` allows it from the s
 had seen, or if no other event contradicts it. Refused events are kept and reported.
 """
 
+import hashlib
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,14 +13,483 @@ from operator import attrgetter, itemgetter
 from typing import Final, TypeAlias
 
 from napari_mamamia.core.program.garbage import uncollected
-from napari_mamamia.features.review.core.review import Role, Study
+from napari_mamamia.features.review.core.review import (
+    JUDGES,
+    Meaning,
+    ReadingMode,
+    Role,
+    Study,
+    StudyCase,
+)
 from napari_mamamia.features.review.rules.assignment import list_reading_order
-from napari_mamamia.features.review.rules.case_replay import CaseReplay
-from napari_mamamia.features.review.rules.key_replay import KEY_ACTS, KeyReplay, KeyTable, KeyView
-from napari_mamamia.features.review.rules.signatures import Check
-from napari_mamamia.features.review.rules.states import STEPS, Act, CaseState
-from napari_mamamia.features.review.rules.views import CaseView, read_text
+from napari_mamamia.features.review.rules.signatures import (
+    KEY_ACTS,
+    Check,
+    KeyReplay,
+    KeyTable,
+    KeyView,
+    SignedThing,
+    seal_of,
+)
+from napari_mamamia.features.review.rules.states import (
+    DECISIONS,
+    STEPS,
+    Act,
+    CaseState,
+    CaseView,
+    Comparison,
+    Decision,
+    ReadingView,
+    Scope,
+    Signature,
+    Step,
+    read_list,
+    read_pairs,
+    read_text,
+    read_whole,
+    steps_of,
+)
 from napari_mamamia.io.workspace.event_order import Event, list_past, merge_events
+
+_READING_ACTS: Final = ("claim", "start", "release", "read", "read-again")
+_MOVES: Final[Mapping[str, Mapping[CaseState, Step]]] = {
+    act: {source: step for step in steps_of(Act(act), Scope.READING) for source in step.sources}
+    for act in _READING_ACTS
+}
+_CASE_STEPS: Final[Mapping[str, Step]] = {
+    step.act.value: step for step in STEPS if step.scope is Scope.CASE
+}
+_PLAIN_ACTS: Final = frozenset({"start", "release"})
+"""Acts restricted only by the table of steps; claims too, except in second-look mode."""
+_REMARKS: Final = frozenset({Act.NOTE.value, Act.UNBLIND.value})
+"""Acts that change no state."""
+_S = CaseState
+
+
+class CaseReplay:
+    """The state of a case while its events are replayed in order.
+
+    Parameters
+    ----------
+    study
+        The study.
+    origin
+        SHA-256 of the study file.
+    case
+        The case of the events.
+    looks
+        Ids of the readers of each (case, occasion), in reading order.
+    roles
+        Roles of each reader.
+    keys
+        Public keys of the study.
+    has_mask
+        Whether a mask is in the store, by its SHA-256.
+    check
+        Function that verifies a signature.
+    """
+
+    WAITS: Final = "the mask is not in the store yet"
+
+    def __init__(
+        self,
+        study: Study,
+        origin: str,
+        case: StudyCase,
+        looks: Mapping[tuple[str, int], Sequence[str]],
+        roles: Mapping[str, frozenset[Role]],
+        keys: Sequence[KeyView],
+        has_mask: Callable[[str], bool],
+        check: Check,
+    ) -> None:
+        self._study, self._origin, self._case = study, origin, case
+        self._roles, self._keys = roles, keys
+        self._has_mask, self._check = has_mask, check
+        waits = study.plan.mode is ReadingMode.SECOND_LOOK
+        self._plain_acts = _PLAIN_ACTS if waits else _PLAIN_ACTS | {"claim"}
+        self._slots = {
+            (reader, occasion): _make_tuple(ReadingView, (reader, occasion, *_UNTOUCHED))
+            for occasion in (0, 1)
+            for reader in looks.get((case.key, occasion), ())
+        }
+        self._round = 1
+        self._decided: CaseState | None = None
+        self._comparison: Comparison | None = None
+        self._decision: Decision | None = None
+        self._adjudicator = ""
+        self._signatures: list[Signature] = []
+        self._conflicts: list[tuple[str, frozenset[str]]] = []
+        self._earlier: list[ReadingView] = []
+        self._history: list[Decision] = []
+        self._events: list[Event] = []
+
+    # ---------------------------------------------------------------- taking in
+
+    def take_in(self, events: Sequence[Event]) -> list[tuple[Event, str]]:
+        """Replay the case's events in order; return refused events with reasons.
+
+        The most frequent events, steps of readings and notes, are handled first for speed.
+        """
+        left: list[tuple[Event, str]] = []
+        roles_of, on_reading, keep = self._roles, self._on_reading, self._events.append
+        for event in events:
+            act = event.body.get("act")
+            roles = roles_of.get(event.reader)
+            why = ""
+            if roles is None:
+                why = f"the study has no reader {event.reader!r}"
+            elif not isinstance(act, str):
+                why = "the event has no action"
+            elif act in _MOVES:
+                why = on_reading(event, act, roles)
+            elif act not in _REMARKS:
+                why = self._on_seldom(event, act, roles)
+            keep(event)
+            if why:
+                left.append((event, why))
+        return left
+
+    def _on_seldom(self, event: Event, act: str, roles: frozenset[Role]) -> str:
+        if act == Act.SIGN:
+            return self._on_signature(event)
+        if act == Act.REASSIGN:
+            return self._on_reassign(event, roles)
+        if act not in _CASE_STEPS:
+            return f"unknown action {act!r}"
+        return self._on_case(event, act, roles)
+
+    def _on_reading(self, event: Event, act: str, roles: frozenset[Role]) -> str:
+        reader, host, session, _, at, body, _, digest, _ = event
+        occasion, round_ = body.get("occasion", 0), body.get("round", 1)
+        place = (reader, occasion if type(occasion) is int else -1)
+        slot = self._slots.get(place)
+        if slot is None:
+            return "the case is not assigned to this reader"
+        if type(round_) is not int or round_ != self._round:
+            return self._why_other_round(event)
+        if self._decided is not None and not occasion and self._decided is not _S.REOPENED:
+            return f"the case already has the state {self._decided}"
+        if act not in self._plain_acts and (why := self._why_not_now(event, act, slot, place)):
+            return "" if why == _SAME else why
+        step = _MOVES[act].get(slot.state)
+        if step is None or step.roles.isdisjoint(roles):
+            return f"the reading is {slot.state}: {act} is not possible"
+        if slot.hash:
+            self._earlier.append(slot)
+            self._comparison = self._comparison if occasion else None
+        if step.target is _S.READ:
+            mask, answers = read_text(event, "mask"), read_text(event, "answers", "{}")
+            given = (digest, mask, answers, read_whole(event, "active_s"))
+            fresh = (reader, occasion, round_, _S.READ, at, host, session, *given)
+        else:
+            fresh = (reader, occasion, round_, step.target, at, host, session, *_NOTHING)
+        self._slots[place] = _make_tuple(ReadingView, fresh)
+        return ""
+
+    def _why_other_round(self, event: Event) -> str:
+        return (
+            f"the event belongs to round {read_whole(event, 'round', 1)}, but the case is in round "
+            f"{self._round}"
+        )
+
+    def _why_not_now(
+        self, event: Event, act: str, slot: ReadingView, place: tuple[str, int]
+    ) -> str:
+        """Return why further conditions forbid an allowed step, or `_SAME` to ignore it."""
+        if act == "read":
+            return self._why_no_reading(event, slot)
+        if act == "claim":
+            return self._why_no_claim(place)
+        if act == "read-again":
+            if not read_text(event, "reason").strip():
+                return "the event gives no reason"
+            self._clear_conflicts(event)
+        return ""
+
+    def _why_no_reading(self, event: Event, slot: ReadingView) -> str:
+        mask = read_text(event, "mask")
+        if mask and not self._has_mask(mask):
+            return self.WAITS
+        if slot.state is not _S.READ:
+            return ""
+        if (slot.mask, slot.answers) == (mask, read_text(event, "answers", "{}")):
+            return _SAME
+        if not self._has_seen(event, slot.hash):
+            text = "the same reader read the case twice on computers that were not synchronised"
+            self._conflicts.append((text, frozenset({slot.hash, event.hash})))
+            return _SAME
+        return ""
+
+    def _why_no_claim(self, place: tuple[str, int]) -> str:
+        """Return why a claim must wait for the first reading in second-look mode, "" if not."""
+        for other, slot in self._slots.items():
+            if other == place:
+                return ""
+            if other[1] == place[1] and slot.state is not _S.READ:
+                return f"{other[0]} is the first reader and has not read the case yet"
+        return ""
+
+    def _on_reassign(self, event: Event, roles: frozenset[Role]) -> str:
+        old, new = read_text(event, "of"), read_text(event, "to")
+        place = (old, read_whole(event, "occasion"))
+        if Role.LEAD not in roles:
+            return "only a lead may reassign a reading"
+        if place not in self._slots or self._slots[place].state is _S.READ:
+            return f"{old} has no open reading of this case"
+        if Role.READER not in self._roles.get(new, ()) or (new, place[1]) in self._slots:
+            return f"{new!r} is not a reader of the study, or is already assigned to this case"
+        # keeps the position, so that a second reading stays second
+        self._slots = {
+            (new, at) if (who, at) == place else (who, at): (
+                ReadingView(new, at, self._round) if (who, at) == place else slot
+            )
+            for (who, at), slot in self._slots.items()
+        }
+        return ""
+
+    def _on_case(self, event: Event, act: str, roles: frozenset[Role]) -> str:
+        if read_whole(event, "round", 1) != self._round:
+            if act in DECISIONS and self._is_unknown_decision(event):
+                return self._note_conflict(event)
+            return self._why_other_round(event)
+        if not _CASE_STEPS[act].roles & roles:
+            return f"the role {' and '.join(sorted(roles))} does not allow this"
+        if act in DECISIONS and self._is_unknown_decision(event):
+            return self._note_conflict(event)
+        if act == Act.COMPARE:
+            return self._on_compare(event)
+        if self._current_state not in _CASE_STEPS[act].sources:
+            return f"the case has the state {self._current_state}: {act} is not possible"
+        if act in (Act.ADJUDICATE, Act.SET_DOWN):
+            is_up = act == Act.ADJUDICATE
+            self._decided = _S.IN_ADJUDICATION if is_up else _S.DISAGREES
+            self._adjudicator = event.reader if is_up else ""
+            return ""
+        return self._on_decision(event, Act(act), roles)
+
+    def _on_compare(self, event: Event) -> str:
+        body = event.body
+        fresh = Comparison(
+            tuple(sorted(read_list(event, "of"))),
+            body.get("agrees") is True,
+            read_list(event, "because"),
+            read_pairs(event, "values"),
+            event.reader,
+            event.at,
+        )
+        before = self._comparison
+        if before is not None and (before.of, before.agrees) == (fresh.of, fresh.agrees):
+            return ""
+        standing = tuple(
+            sorted(
+                first_reading.hash for first_reading in self._first_readings if first_reading.hash
+            )
+        )
+        if self._current_state is not _S.READ or fresh.of != standing:
+            return "the comparison is not of the current readings"
+        self._comparison = fresh
+        if not fresh.agrees or self._study.plan.mode is ReadingMode.PANEL:
+            self._decided = _S.DISAGREES
+        return ""
+
+    def _on_decision(self, event: Event, act: Act, roles: frozenset[Role]) -> str:
+        mask, reason = read_text(event, "mask"), read_text(event, "reason")
+        if act is Act.ACCEPT and not self._may_accept(event.reader, roles):
+            return "only a lead, an adjudicator or the second reader in second-look may accept"
+        if act is not Act.ACCEPT and not reason.strip():
+            return "the event gives no reason"
+        if mask and not self._has_mask(mask):
+            return self.WAITS
+        answers, choice = read_text(event, "answers", "{}"), read_text(event, "choice")
+        made_of = (read_list(event, "parents"), read_pairs(event, "how"))
+        who = (act, event.reader, event.at, event.hash)
+        decision = Decision(*who, mask, answers, choice, reason, *made_of)
+        self._clear_conflicts(event)
+        self._history.append(decision)
+        self._decision, self._adjudicator = decision, ""
+        self._decided = _CASE_STEPS[act.value].target
+        if act is Act.REOPEN:
+            self._begin_round()
+        return ""
+
+    def _may_accept(self, reader: str, roles: frozenset[Role]) -> bool:
+        if roles & JUDGES:
+            return True
+        is_look = self._study.plan.mode is ReadingMode.SECOND_LOOK
+        return is_look and bool(self._first_readings) and reader == self._first_readings[-1].reader
+
+    def _begin_round(self) -> None:
+        self._earlier += [slot for slot in self._slots.values() if slot.hash]
+        self._round += 1
+        self._slots = {
+            slot: ReadingView(*slot, self._round) for slot in self._slots if slot[1] == 0
+        }
+        self._comparison = None
+        self._signatures = []
+
+    # ------------------------------------------------------------------ conflicts
+
+    def _is_unknown_decision(self, event: Event) -> bool:
+        return self._decision is not None and not self._has_seen(event, self._decision.hash)
+
+    def _note_conflict(self, event: Event) -> str:
+        """Record two independent decisions as a conflict, unless they are equal."""
+        before = self._decision
+        if before is None:
+            return ""
+        other = (event.body.get("act"), read_text(event, "mask"), read_text(event, "answers", "{}"))
+        if (before.act, before.mask, before.answers) != other:
+            act = event.body.get("act")
+            # without names, because this text is also shown where reader names are hidden
+            text = f"{before.act} and {act} were decided independently of each other"
+            self._conflicts.append((text, frozenset({before.hash, event.hash})))
+            self._decided = _S.DISAGREES
+        return ""
+
+    def _clear_conflicts(self, event: Event) -> None:
+        self._conflicts = [
+            (text, of)
+            for text, of in self._conflicts
+            if not all(self._has_seen(event, digest) for digest in of)
+        ]
+
+    def _has_seen(self, event: Event, digest: str) -> bool:
+        """Return whether an event's writer had seen another event of this case."""
+        by_hash = {event.hash: event for event in self._events}
+        chain = event[:3]
+        left = list(event.seen)
+        left += [one.hash for one in self._events if one[:3] == chain and one.seq < event.seq]
+        visited: set[str] = set()
+        while left:
+            one = by_hash.get(left.pop())
+            if one is None or one.hash in visited:
+                continue
+            if one.hash == digest:
+                return True
+            visited.add(one.hash)
+            left += one.seen
+            left += [
+                other.hash
+                for other in self._events
+                if other[:3] == one[:3] and other.seq < one.seq and other.hash not in visited
+            ]
+        return False
+
+    # ----------------------------------------------------------------- signatures
+
+    def _on_signature(self, event: Event) -> str:
+        meaning = read_text(event, "meaning")
+        if meaning not in tuple(Meaning):
+            return f"unknown meaning of a signature {meaning!r}"
+        subject: ReadingView | Decision | None
+        if meaning == Meaning.AUTHOR:
+            subject = self._slots.get((event.reader, read_whole(event, "occasion")))
+        else:
+            subject = self._decision
+            if self._decided not in _CASE_STEPS["sign"].sources:
+                return f"the case has the state {self._current_state}: there is nothing to sign"
+            if not self._may_accept(event.reader, self._roles[event.reader]):
+                return (
+                    "only a lead, an adjudicator or the second reader in second-look may sign "
+                    "a case"
+                )
+        thing = self._describe_signed(event, Meaning(meaning), subject)
+        if thing is None:
+            return "the signature is not of the current result"
+        key, signature = read_text(event, "key"), read_text(event, "signature")
+        if not self._check(key, signature, thing.message):
+            return "the signature is invalid"
+        return self._add_signature(event, thing, key)
+
+    def _add_signature(self, event: Event, thing: SignedThing, key: str) -> str:
+        owner = next((one for one in self._keys if one.key == key), None)
+        if owner is None or owner.reader != event.reader:
+            return "the key does not belong to this reader"
+        about = (key, thing.meaning, thing.subject, thing.at)
+        if any(
+            (signature.key, signature.meaning, signature.subject, signature.at) == about
+            for signature in self._signatures
+        ):
+            return "the signature is a copy of an earlier one"
+        why_not = ""
+        if not owner.covers(event):
+            why_not = (
+                "the key was revoked" if owner.ended else "no lead has countersigned the key yet"
+            )
+        who = (event.reader, thing.name, thing.meaning, thing.at, event.hash, thing.subject)
+        rest = (thing.mask, key, thing.software, why_not)
+        self._signatures.append(Signature(*who, *rest))
+        if thing.meaning is not Meaning.AUTHOR and not why_not:
+            self._decided = _S.SIGNED
+        return ""
+
+    def _describe_signed(
+        self, event: Event, meaning: Meaning, subject: ReadingView | Decision | None
+    ) -> SignedThing | None:
+        """Return the content to be signed; None if the event is not about the current result."""
+        if subject is None or not subject.hash or read_text(event, "subject") != subject.hash:
+            return None
+        answers = hashlib.sha256(subject.answers.encode()).hexdigest()
+        return SignedThing(
+            study=self._origin,
+            reader=event.reader,
+            name=read_text(event, "name"),
+            case=self._case.key,
+            case_id=self._study.signed_id(self._case.key),
+            round=self._round,
+            meaning=meaning,
+            mask=subject.mask,
+            answers=answers,
+            subject=subject.hash,
+            software=read_text(event, "software"),
+            at=read_text(event, "signed_at"),
+            seal=seal_of(event.prev, event.seen),
+        )
+
+    # --------------------------------------------------------------------- result
+
+    @property
+    def _first_readings(self) -> list[ReadingView]:
+        """Return the readings that count for the case, without hidden repeats."""
+        return [slot for (_, occasion), slot in self._slots.items() if occasion == 0]
+
+    @property
+    def _current_state(self) -> CaseState:
+        if self._decided is not None and self._decided is not _S.REOPENED:
+            return self._decided
+        states = {slot.state for slot in self._first_readings}
+        if states == {_S.READ}:
+            return _S.READ
+        if _S.READ in states:
+            return _S.SECOND_READING
+        for state in (_S.IN_WORK, _S.CLAIMED):
+            if state in states:
+                return state
+        return _S.REOPENED if self._round > 1 or _S.REOPENED in states else _S.NEW
+
+    def view(self) -> CaseView:
+        """Return the current state of the case."""
+        return CaseView(
+            self._case.key,
+            self._current_state,
+            self._round,
+            tuple(self._slots.values()),
+            self._comparison,
+            self._decision,
+            self._adjudicator,
+            tuple(self._signatures),
+            tuple(text for text, _ in self._conflicts),
+            tuple(self._earlier),
+            tuple(self._history),
+            tuple(self._events),
+        )
+
+
+_SAME: Final = "same"
+_UNTOUCHED: Final = ReadingView("")[2:]
+_NOTHING: Final = ReadingView("")[7:]
+_make_tuple: Final = tuple.__new__
+
 
 # Access by index is faster than by name, and there are hundreds of thousands of events.
 _HASH: Final = itemgetter(Event._fields.index("hash"))

@@ -1,5 +1,7 @@
 """The accepted masks of a study, also as a folder of reference masks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,17 +9,19 @@ import numpy as np
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
-from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, SaveError
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, SaveError, is_refused
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
 from napari_mamamia.features.review.io.store import EventStore
 from napari_mamamia.features.review.rules.replay import ReviewState
-from napari_mamamia.features.review.rules.states import CaseState
-from napari_mamamia.features.review.rules.views import CaseView, Decision
-from napari_mamamia.features.review.services.agreement.mask_pairs import LeftOut
+from napari_mamamia.features.review.rules.states import CaseState, CaseView, Decision
+from napari_mamamia.features.review.services.agreement.agree import LeftOut
 from napari_mamamia.features.review.services.compare import load_stored_labels
+from napari_mamamia.features.review.services.look import read_whole, replay_reading
 from napari_mamamia.io.data_set.volumes import read_labels, write_labels
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX, file_name
@@ -174,3 +178,65 @@ def _describe_mask(case: AcceptedCase, state: ReviewState, origin: str) -> Prove
         note="accepted in a review study; its parents are identified by their SHA-256",
         created=decision.at,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedReference:
+    """A folder with ``ID.nii.gz`` for each accepted case, and the other cases with reasons.
+
+    `broken` are the other cases with an error: a conflict, or a missing or changed mask. `unsigned`
+    are the ids of accepted cases that are not yet signed.
+    """
+
+    folder: Path
+    n_cases: int
+    unsigned: tuple[str, ...]
+    others: tuple[LeftOut, ...]
+    broken: tuple[LeftOut, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return a line for each case without a mask, with the reason."""
+        left_out = (*self.broken, *self.others)
+        return tuple(f"{one.case_id} has no accepted mask: {one.why}" for one in left_out)
+
+
+@contextmanager
+def accepted_reference(store: EventStore) -> Iterator[AcceptedReference]:
+    """Yield the accepted masks of a study as a folder, which is deleted afterwards.
+
+    Raises
+    ------
+    FormatError
+        If no case was accepted, or the study cannot be read to the end.
+    SaveError
+        If the system refuses to write.
+    """
+    state = replay_reading(store, read_whole(store))
+    accepted = list_accepted(state)
+    broken = list(accepted.conflicts)
+    with own_folder() as place:
+        folder = place / f"accepted-{store.study.study_id}"
+        n_cases = 0
+        for number, one in enumerate(accepted.cases):
+            report_progress(number, len(accepted.cases), f"Writing the mask: {one.case_id}")
+            try:
+                write_accepted(store, one, folder, state)
+                n_cases += 1
+            except FormatError as error:
+                if is_refused(error):
+                    raise
+                (folder / f"{one.stem}.nii.gz").unlink(missing_ok=True)
+                broken.append(LeftOut(one.case_id, "the accepted mask", str(error)))
+        if not n_cases:
+            raise FormatError(
+                f"expected a study with accepted cases, but {store.study.plan.name} has none that "
+                f"can be read of {len(state.cases)}: see `mamamia review status`"
+            )
+        lost = {one.case_id for one in broken}
+        unsigned = tuple(
+            case.case_id
+            for case in accepted.cases
+            if case.view.state is not CaseState.SIGNED and case.case_id not in lost
+        )
+        yield AcceptedReference(folder, n_cases, unsigned, accepted.others, tuple(broken))

@@ -1,53 +1,289 @@
-"""The client of a review study for the window: atomic steps that may run in any thread."""
+"""The client of a study for the window: atomic steps that may run in any thread; its records."""
 
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.blinding import Blinding, BlindReading, Hidden
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
 from napari_mamamia.core.form import Form
+from napari_mamamia.core.progress import report_progress, saying
 from napari_mamamia.core.provenance import Maker, Provenance
-from napari_mamamia.features.review.core.review import Meaning, ReadingMode, Role, StudyReader, Task
-from napari_mamamia.features.review.io.claims import Claim
-from napari_mamamia.features.review.io.client_files import ClientFiles, Draft
-from napari_mamamia.features.review.io.mask_files import read_mask, write_mask_once
-from napari_mamamia.features.review.io.share import Share
-from napari_mamamia.features.review.io.store import FolderStore
-from napari_mamamia.features.review.io.study_file import STUDY_NAME
-from napari_mamamia.features.review.rules.states import CaseState
-from napari_mamamia.features.review.rules.views import ReadingView
-from napari_mamamia.features.review.services.client_records import (
-    StudySnapshot,
-    StudyTask,
-    TaskRow,
-    describe_age,
-    leave_out_unseen,
-    list_dispute_rows,
-    list_reader_rows,
+from napari_mamamia.features.review.core.review import (
+    Meaning,
+    ReadingMode,
+    Role,
+    Study,
+    StudyCase,
+    StudyReader,
+    Task,
 )
-from napari_mamamia.features.review.services.images import find_images, require_images
-from napari_mamamia.features.review.services.look import is_possible, list_possible, list_refused
-from napari_mamamia.features.review.services.pseudonymizer import pseudonymize_store
-from napari_mamamia.features.review.services.session import ReviewSession
-from napari_mamamia.features.review.services.study_form import load_study_form, load_study_protocol
+from napari_mamamia.features.review.io.share import Share
+from napari_mamamia.features.review.io.store import Claim, FolderStore, read_mask, write_mask_once
+from napari_mamamia.features.review.io.study_file import NO_DRAFT, STUDY_NAME, ClientFiles, Draft
+from napari_mamamia.features.review.rules.form_words import describe_reasons
+from napari_mamamia.features.review.rules.replay import ReviewState
+from napari_mamamia.features.review.rules.states import CaseState, CaseView, ReadingView
+from napari_mamamia.features.review.services.look import (
+    NO_PSEUDONYMS,
+    Pseudonymizer,
+    is_possible,
+    list_possible,
+    list_refused,
+    load_study_form,
+    load_study_protocol,
+    load_study_queue,
+    pseudonymize_store,
+)
+from napari_mamamia.features.review.services.session import ReviewSession, note_unblinding
 from napari_mamamia.findings.form_values import read_record
+from napari_mamamia.io.files.checksums import sha256_of_large
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.user_folders import review_folder
 from napari_mamamia.io.workspace.protocol import Protocol
 from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
 from napari_mamamia.io.workspace.workspace import Workspace
 
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """A row for a person's own reading, either submitted or current."""
+
+    task: Task
+    case_id: str
+    state: CaseState
+
+
+@dataclass(frozen=True, slots=True)
+class DisputeRow:
+    """A case that waits for adjudication: its disagreement and current holder ("" for none)."""
+
+    case: str
+    case_id: str
+    state: CaseState
+    because: tuple[str, ...]
+    judge: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderRow:
+    """Progress of a reader."""
+
+    name: str
+    roles: tuple[Role, ...]
+    n_read: int
+    n_tasks: int
+    active_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class StudySnapshot:
+    """A person's view of a study at one time.
+
+    Parameters
+    ----------
+    n_ready
+        Number of this person's readings that can be started or continued now.
+    n_unsent, trouble
+        Number of events that wait on this computer, and the reason.
+    lost
+        Claims that somebody else has taken over.
+    problems
+        Sentences on problems of the folder.
+    states
+        Number of cases in each state.
+    origin
+        SHA-256 of the study file, 64 digits.
+    is_seen
+        Whether the study's events were ever read on this computer; until then the states of cases
+        are unknown.
+    """
+
+    study: str
+    person: str
+    roles: tuple[Role, ...]
+    blinding: Blinding
+    n_tasks: int
+    n_read: int
+    n_ready: int
+    rows: tuple[TaskRow, ...]
+    disputes: tuple[DisputeRow, ...] = ()
+    readers: tuple[ReaderRow, ...] = ()
+    states: Mapping[str, int] | None = None
+    n_unsent: int = 0
+    trouble: str = ""
+    lost: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    origin: str = ""
+    is_seen: bool = True
+
+    @property
+    def n_left(self) -> int:
+        """Return the number of open readings."""
+        return self.n_tasks - self.n_read
+
+
+@dataclass(frozen=True, slots=True)
+class StudyTask:
+    """A claimed reading: its workspace, images and saved draft.
+
+    If `held` describes another holder, nothing is opened. `veil` pseudonymizes the cases for the
+    window.
+    """
+
+    task: Task
+    case_id: str
+    round: int
+    state: CaseState
+    blinding: Blinding
+    data_set: Path
+    workspace: Path
+    draft: Draft = NO_DRAFT
+    held: str = ""
+    pseudonymizer: Pseudonymizer = NO_PSEUDONYMS
+
+
+def leave_out_unseen(look: StudySnapshot) -> StudySnapshot:
+    """Return a snapshot without the states of cases, which would all seem unread."""
+    return replace(
+        look,
+        n_read=0,
+        n_ready=0,
+        rows=(),
+        disputes=(),
+        readers=(),
+        states=None,
+        is_seen=False,
+    )
+
+
+def describe_age(seconds: float) -> str:
+    """Return a duration in a suitable unit.
+
+    Examples
+    --------
+    >>> describe_age(40), describe_age(200), describe_age(7300)
+    ('40 s', '3 min', '2 h')
+    """
+    if seconds < 60:
+        return f"{max(seconds, 0):.0f} s"
+    return f"{seconds // 60:.0f} min" if seconds < 3600 else f"{seconds // 3600:.0f} h"
+
+
+def list_reader_rows(state: ReviewState) -> tuple[ReaderRow, ...]:
+    """Return the progress of every reader, in the order of the study."""
+    by_reader: dict[str, list[ReadingView]] = {}
+    for view in state.cases:
+        for reading in view.readings:
+            by_reader.setdefault(reading.reader, []).append(reading)
+    return tuple(
+        ReaderRow(
+            state.name(reader.reader_id),
+            reader.roles,
+            sum(reading.state is CaseState.READ for reading in by_reader[reader.reader_id]),
+            len(by_reader[reader.reader_id]),
+            sum(reading.active_s for reading in by_reader[reader.reader_id]),
+        )
+        for reader in state.study.readers
+        if reader.reader_id in by_reader
+    )
+
+
+def list_dispute_rows(
+    disputes: Iterable[CaseView], state: ReviewState, form: Form | None
+) -> tuple[DisputeRow, ...]:
+    """Return each case for an adjudicator once: disputes, then agreements, then cases to sign."""
+    views = list(disputes)
+    for place in (CaseState.READ, CaseState.ACCEPTED):
+        views += [case for case in state.cases if case.state is place]
+    return tuple(
+        DisputeRow(
+            view.key,
+            state.study.case(view.key).case_id,
+            view.state,
+            describe_reasons(form, view),
+            state.name(view.adjudicator) if view.adjudicator else "",
+        )
+        for view in {view.key: view for view in views}.values()
+    )
+
+
+def find_images(study: Study, files: ClientFiles) -> Path:
+    """Return the image folder set on this computer, otherwise the folder in the study."""
+    return files.read_images() or Path(study.data_set)
+
+
+def require_images(
+    case: StudyCase,
+    data_set: Path,
+    known: set[tuple[Path, int, int]],
+    pseudonymizer: Pseudonymizer = NO_PSEUDONYMS,
+) -> None:
+    """Refuse a case whose images differ from those of the study.
+
+    Parameters
+    ----------
+    case
+        The case.
+    data_set
+        The data set with the images.
+    known
+        Verified files with size and modification time; newly verified files are added.
+    pseudonymizer
+        Applied to messages about the case.
+
+    Raises
+    ------
+    CaseError
+        If a file is missing, or its content differs.
+    SilentShareError
+        If the images are on a share that does not answer.
+    """
+    name = pseudonymizer.cover(case.case_id)
+    try:
+        known.update(Share(data_set).run(partial(_hold_images, case, name, frozenset(known))))
+    except CaseError as error:
+        raise CaseError(pseudonymizer.cover(str(error))) from error
+
+
+def _hold_images(
+    case: StudyCase, name: str, known: frozenset[tuple[Path, int, int]], data_set: Path
+) -> set[tuple[Path, int, int]]:
+    stamps = set()
+    for number, image in enumerate(case.images):
+        text = f"Checking images: {name}"
+        report_progress(number, len(case.images), text)
+        path = data_set / image.name
+        try:
+            status = path.stat()
+            stamp = (path, status.st_size, status.st_mtime_ns)
+            with saying(text):  # the file name may reveal the site
+                is_same = stamp in known or sha256_of_large(path) == image.sha256
+        except (OSError, MamamiaError) as error:
+            raise CaseError(
+                f"expected the images of {name} at {data_set}, but {image.name} cannot be "
+                "read there: if they lie elsewhere on this computer, say where (Images… on page "
+                "Review)"
+            ) from error
+        if not is_same:
+            raise CaseError(
+                f"expected the images of {name} as they were when the study began, but "
+                f"{path} was changed since: nothing was opened; tell the lead, or say where the "
+                "right ones lie (Images… on page Review)"
+            )
+        stamps.add(stamp)
+    return stamps
+
+
 _KEEP_EVERY_S: Final = 60.0
 """Seconds between renewals of a claim during work; each renewal writes a file on the share."""
 _DROPPED_S: Final = 1.0
-JUDGES: Final = frozenset({Role.ADJUDICATOR, Role.LEAD})
 
 
 class StudyClient:
@@ -110,7 +346,7 @@ class StudyClient:
     @property
     def is_judge(self) -> bool:
         """Return whether this person is an adjudicator."""
-        return not JUDGES.isdisjoint(self.reader.roles)
+        return self.reader.is_judge
 
     @property
     def turn(self) -> AbstractContextManager[bool]:
@@ -458,3 +694,94 @@ def is_study(folder: Path) -> bool:
         If the share does not answer within this time.
     """
     return Share(folder, answer_s=_DROPPED_S).look(lambda place: (place / STUDY_NAME).is_file())
+
+
+_STILL_READS: Final = (
+    "Hidden while you have open readings of your own: you would no longer be blind."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QualityRow:
+    """A case of the queue: why it is there, and whether it has an error (None if unread)."""
+
+    case_id: str
+    why: str
+    has_error: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class QualityStatus:
+    """The queue of quality control and its results.
+
+    `points` are (cases read, errors found), starting at zero cases; `says` describes the stopping
+    rule.
+    """
+
+    rows: tuple[QualityRow, ...]
+    points: tuple[tuple[int, int], ...]
+    says: tuple[str, ...]
+
+
+def why_blind(client: StudyClient) -> str:
+    """Return why all readings are hidden from this person, "" if they are not."""
+    with client.turn:
+        if not client.blinding.hides(Hidden.OTHER_READERS):
+            return ""
+        if not client.is_judge:
+            return "Shown only to leads and adjudicators, because this study is blind."
+        is_over = all(one.state is CaseState.READ for _, one in client.session.queue())
+        return "" if is_over else _STILL_READS
+
+
+def load_quality_status(client: StudyClient) -> QualityStatus | None:
+    """Return the queue's status; None without a queue, or if the status would unblind the person.
+
+    A missing or changed queue file is reported in `says`.
+    """
+    try:
+        queue = client.store.read_frozen(load_study_queue)
+    except (FormatError, OSError) as error:
+        return QualityStatus((), (), (str(error),))
+    if queue is None or why_blind(client):
+        return None
+    queue = client.pseudonymizer.cover_queue(queue)
+    # Imported here, because they load plotting and statistics.
+    from napari_mamamia.features.review.rules.quality import follow_capture
+    from napari_mamamia.features.review.services.quality_queue import describe_capture
+    from napari_mamamia.features.review.services.report.study_report import list_marks
+
+    with client.turn:
+        marks = list_marks(client.session.state, queue)
+    capture = follow_capture(queue, marks)
+    rows = tuple(QualityRow(one.case_id, one.why, marks.get(one.case_id)) for one in queue.places)
+    points = tuple((point.n_read, point.n_errors) for point in capture.points)
+    return QualityStatus(rows, points, describe_capture(capture))
+
+
+def describe_agreement(client: StudyClient) -> tuple[str, ...]:
+    """Return the readers' current agreement as lines of text; this takes seconds.
+
+    In a blind study, an event visible to everybody records that the agreement was shown.
+
+    Raises
+    ------
+    FormatError
+        If not all events can be read now.
+    """
+    from napari_mamamia.features.review.services.agreement.agree import (
+        list_orders,
+        measure_agreement,
+    )
+    from napari_mamamia.features.review.services.agreement.agreement_output import agreement_lines
+
+    if why := why_blind(client):
+        return (why,)
+    with client.turn:
+        note_unblinding(client.session, "agreement so far")
+    store = FolderStore(client.folder, review_folder())
+    pseudonymize_store(store)
+    form = store.read_frozen(load_study_form)
+    result = measure_agreement(store, None, list_orders(form, ()))
+    left_out = (f"Left out: {one.case_id}: {one.what}: {one.why}" for one in result.left_out)
+    return (*agreement_lines(result, form), *result.notes, *left_out)

@@ -1,19 +1,41 @@
-"""Query a study: state, people, possible tasks, disputes and keys."""
+"""Read a study: its state, people, tasks, frozen files, and pseudonyms of its cases.
 
-from collections.abc import Iterable, Iterator
+Case ids reveal the site (DUKE_001), and so do clinical tables and file names. A client therefore
+receives the study, and the window the data set, with numbers instead of ids. In other texts, such
+as error messages, ids are replaced word by word.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
-from napari_mamamia.features.review.core.review import Meaning, ReadingMode, StudyReader, Task
+from napari_mamamia.core.form import Form
+from napari_mamamia.features.review.core.quality import Queue
+from napari_mamamia.features.review.core.review import (
+    Meaning,
+    ReadingMode,
+    Study,
+    StudyReader,
+    Task,
+)
 from napari_mamamia.features.review.io.keys import signature_fits
+from napari_mamamia.features.review.io.quality_files import queue_text, read_queue
 from napari_mamamia.features.review.io.share import Share
 from napari_mamamia.features.review.io.store import EventStore, FolderStore, StoreReading
 from napari_mamamia.features.review.rules.replay import ReplayMemory, ReviewState, replay_events
 from napari_mamamia.features.review.rules.signatures import short_key
-from napari_mamamia.features.review.rules.states import CaseState
-from napari_mamamia.features.review.rules.views import CaseView, Decision, ReadingView
+from napari_mamamia.features.review.rules.states import CaseState, CaseView, Decision, ReadingView
+from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.forms.form_file import form_text, read_form
 from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.workspace.protocol import Protocol, read_protocol, read_protocol_text
 
 
 def load_state(store: EventStore, before: ReplayMemory | None = None) -> ReviewState:
@@ -214,3 +236,171 @@ def find_subject(
         reading for reading in view.readings if (reading.reader, reading.occasion) == mine
     ]
     return own_readings[0] if own_readings else None
+
+
+PROTOCOL: Final = "protocol.json"
+FORM: Final = "form.json"
+ORDER: Final = "queue.json"
+
+
+def list_texts(protocol: Path | None, order: Path | None = None) -> tuple[tuple[str, str], ...]:
+    """Return the files to freeze with a study: (name, content).
+
+    The form is written in full, because another release of this software may contain other terms.
+
+    Raises
+    ------
+    FormatError
+        If the protocol or the queue is invalid.
+    """
+    texts = []
+    form = None if protocol is None else read_protocol(protocol).form
+    if protocol is not None:
+        texts.append((PROTOCOL, read_protocol_text(protocol)))
+    if form is not None:
+        texts.append((FORM, form_text(form)))
+    if order is not None:
+        texts.append((ORDER, queue_text(read_queue(order))))
+    return tuple(texts)
+
+
+def order_cases(order: Path, case_ids: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the cases of a queue in order, restricted to `case_ids` unless empty.
+
+    Raises
+    ------
+    CaseError
+        If a case of `case_ids` is not in the queue.
+    """
+    queued = [one.case_id for one in read_queue(order).places]
+    unknown = sorted(set(case_ids) - set(queued))
+    if unknown:
+        raise CaseError(
+            f"expected cases of the queue {order}, but found {unknown[0]!r}: leave it out, or make "
+            "the queue from scores that contain it"
+        )
+    return tuple(one for one in queued if not case_ids or one in set(case_ids))
+
+
+def hash_text(text: str) -> str:
+    """Return the SHA-256 of a text as UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def load_study_form(folder: Path, study: Study) -> Form | None:
+    """Return the form of a study, None if there is none.
+
+    Raises
+    ------
+    FormatError
+        If the file is missing or was changed since the freezing.
+    """
+    return read_form(folder / FORM) if _require_same(folder, study, FORM) else None
+
+
+def load_study_protocol(folder: Path, study: Study) -> Protocol | None:
+    """Return the protocol of a study, None if there is none; errors as in `load_study_form`."""
+    return read_protocol(folder / PROTOCOL) if _require_same(folder, study, PROTOCOL) else None
+
+
+def load_study_queue(folder: Path, study: Study) -> Queue | None:
+    """Return the queue of a study, None if there is none; errors as in `load_study_form`."""
+    return read_queue(folder / ORDER) if _require_same(folder, study, ORDER) else None
+
+
+def list_changed_files(folder: Path, study: Study) -> tuple[tuple[str, str], ...]:
+    """Return the frozen files that were changed: (name, description)."""
+    changed = []
+    for file in study.files:
+        try:
+            _require_same(folder, study, file.name)
+        except FormatError as error:
+            changed.append((file.name, str(error)))
+    return tuple(changed)
+
+
+def _require_same(folder: Path, study: Study, name: str) -> bool:
+    """Return whether the study has a frozen file of this name; raise an error if it was changed."""
+    digits = next((file.sha256 for file in study.files if file.name == name), "")
+    if not digits:
+        return False
+    digest = sha256_of(folder / name)
+    if digest != digits:
+        raise FormatError(
+            f"expected the study's {name} in {folder} as it was frozen (SHA-256 {digits[:16]}), "
+            f"but found {digest[:16]}: restore it from a backup or a colleague"
+        )
+    return True
+
+
+_COVERED: Final = "…"
+
+
+@dataclass(frozen=True)
+class Pseudonymizer:
+    """The pseudonyms of cases by id, and the sites to hide.
+
+    Without names nothing is hidden.
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    sites: tuple[str, ...] = ()
+
+    def cover(self, text: str) -> str:
+        """Replace ids in a text by pseudonyms, and remove the names of sites.
+
+        Examples
+        --------
+        >>> names = Pseudonymizer({"DUKE_001": "case-0007"}, ("DUKE",))
+        >>> names.cover("a/DUKE_001_0000.nii.gz of DUKE")
+        'a/case-0007_0000.nii.gz of …'
+        """
+        if not self.names:
+            return text
+        return self._hidden_words.sub(
+            lambda hit: self._shown_by_id.get(hit[0].casefold(), _COVERED), text
+        )
+
+    def cover_queue(self, queue: Queue) -> Queue:
+        """Return a queue with pseudonyms, without cases that are not in the study."""
+        if not self.names:
+            return queue
+        places = [
+            replace(one, case_id=self.names[one.case_id])
+            for one in queue.places
+            if one.case_id in self.names
+        ]
+        return replace(queue, places=tuple(places))
+
+    @cached_property
+    def _shown_by_id(self) -> Mapping[str, str]:
+        return {case_id.casefold(): name for case_id, name in self.names.items()}
+
+    @cached_property
+    def _hidden_words(self) -> re.Pattern[str]:
+        """Return the ids and sites, the longest first, since an id may begin with a shorter id."""
+        ids = sorted(self.names, key=len, reverse=True)
+        sites = sorted(self.sites, key=len, reverse=True)
+        # an id matches as a whole, a site also as a prefix of other words, such as DUKE_001_0000
+        parts = [rf"(?<![0-9A-Za-z]){re.escape(identifier)}(?![0-9A-Za-z])" for identifier in ids]
+        parts += [rf"(?<![0-9A-Za-z]){re.escape(site)}(?![a-z])" for site in sites]
+        return re.compile("|".join(parts), re.IGNORECASE)
+
+
+NO_PSEUDONYMS: Final = Pseudonymizer()
+
+
+def pseudonymize_store(store: FolderStore) -> Pseudonymizer:
+    """Replace a store's case ids by pseudonyms if the site is hidden; return the pseudonymizer."""
+    whole = store.study
+    if not whole.hides_site:
+        return NO_PSEUDONYMS
+    store.study = whole.pseudonymized
+    return make_pseudonymizer(whole)
+
+
+def make_pseudonymizer(study: Study) -> Pseudonymizer:
+    """Return the pseudonyms of a study."""
+    names = {case.case_id: study.number_of(case.key) for case in study.cases}
+    sites = sorted({case.site for case in study.cases if case.site})
+    return Pseudonymizer(MappingProxyType(names), tuple(sites))

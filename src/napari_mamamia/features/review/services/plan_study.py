@@ -1,34 +1,326 @@
-"""Draft a study from the settings in the window or terminal, and describe the draft."""
+"""Draft a study from settings: cases with hashes, people with roles, tasks; and freeze it."""
 
 import csv
+import hashlib
+import re
+import secrets
+import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.errors import CaseError, MamamiaError
+from napari_mamamia.core.blinding import Hidden
+from napari_mamamia.core.errors import CaseError, MamamiaError, SaveConflictError
 from napari_mamamia.core.names import count_of
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.features.review.core.review import (
+    FilePrint,
+    Honeypots,
+    LeadKey,
+    Role,
+    Study,
+    StudyCase,
     StudyPlan,
+    StudyReader,
     Triggers,
 )
 from napari_mamamia.features.review.io.keys import make_lead_key
 from napari_mamamia.features.review.io.share import Share
-from napari_mamamia.features.review.io.study_file import read_case_list
-from napari_mamamia.features.review.services.make_study import (
-    StudyDraft,
-    StudyPeople,
-    draft_study,
-    freeze_study,
-    name_people,
-    read_lead_keys,
-)
-from napari_mamamia.features.review.services.study_form import list_texts
+from napari_mamamia.features.review.io.study_file import read_case_list, write_study
+from napari_mamamia.features.review.rules.assignment import Deal, deal_cases
+from napari_mamamia.features.review.rules.signatures import short_key
+from napari_mamamia.features.review.services.look import hash_text, list_texts, order_cases
+from napari_mamamia.io.clinical.sites import find_site
+from napari_mamamia.io.files.checksums import sha256_of_large
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.files.user_folders import review_folder
+from napari_mamamia.io.workspace.workspace import file_name
 from napari_mamamia.services.case.data_set import OpenDataSet, open_data_set
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPeople:
+    """Names of people by role; a name may have several roles."""
+
+    leads: tuple[str, ...]
+    readers: tuple[str, ...]
+    adjudicators: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StudyDraft:
+    """A study before it is frozen, for inspection.
+
+    `texts` holds the files to be frozen with the study, by name. `left_out` lists unreadable cases
+    with reasons, because freezing excludes them permanently.
+    """
+
+    study: Study
+    deal: Deal
+    notes: tuple[str, ...] = field(default=())
+    texts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    left_out: tuple[str, ...] = field(default=())
+
+
+def draft_study(
+    opened: OpenDataSet,
+    plan: StudyPlan,
+    people: StudyPeople,
+    case_ids: Sequence[str] = (),
+    honeypots: Sequence[str] = (),
+    protocol: Path | None = None,
+    order: Path | None = None,
+) -> StudyDraft:
+    """Draft a study; the images of every case are read for their hashes.
+
+    Parameters
+    ----------
+    opened
+        The data set.
+    plan
+        Rules of the study.
+    people
+        Names by role.
+    case_ids
+        Ids of the cases; empty for all that can be opened.
+    honeypots
+        Ids of cases with known truth; the study stores only their number and a hash.
+    protocol
+        The reading protocol with the form; frozen with the study.
+    order
+        The queue of quality control (``queue.json``), frozen with the study; every reader reads the
+        cases in this order.
+
+    Raises
+    ------
+    CaseError
+        If a name or case is missing, unknown or occurs twice, or there are too few readers.
+    FormatError
+        If the protocol or the order is invalid.
+    """
+    texts = list_texts(protocol, order)
+    if order is not None:
+        case_ids = order_cases(order, case_ids)
+    data_set = opened.data_set
+    files = [data_set.case(case_identifier) for case_identifier in case_ids] or list(data_set.cases)
+    usable = [file for file in files if not file.problems]
+    left_out = [
+        f"{file.case_id} is left out: {file.problems[0]}" for file in files if file.problems
+    ]
+    notes = []
+    unknown = sorted(set(honeypots) - {one.case_id for one in usable})
+    if unknown:
+        raise CaseError(
+            f"expected honeypots among the cases of the study, but found {unknown[0]!r}: check "
+            "the list"
+        )
+    readers = name_people(people)
+    cases = tuple(_print_cases(opened, usable, plan))
+    ids = [reader.reader_id for reader in readers if Role.READER in reader.roles]
+    keys = [case.key for case in cases]
+    deal = deal_cases(plan, keys, ids, () if order is None else keys)
+    if not deal.is_connected and plan.n_readers > 1:
+        notes.append(
+            "not all readers are connected by shared cases: disagreement between readers cannot "
+            "be separated from the difficulty of their cases; take more cases or fewer readers"
+        )
+    if plan.blinding.hides(Hidden.SITE) and not any(case.site for case in cases):
+        notes.append(
+            "the site is hidden, but the data set gives no site of any case: cases are called by "
+            "numbers anyway"
+        )
+    if sum(Role.LEAD in reader.roles for reader in readers) == 1:
+        notes.append("there is one lead: name a second, who can help if a passphrase is forgotten")
+    study = Study(
+        secrets.token_hex(8),
+        now_utc(),
+        software_version(),
+        str(data_set.root.resolve()),
+        plan,
+        cases,
+        readers,
+        deal.tasks,
+        hash_honeypots(honeypots),
+        tuple(FilePrint(name, hash_text(text)) for name, text in texts),
+    )
+    return StudyDraft(study, deal, tuple(notes), texts, tuple(left_out))
+
+
+def freeze_study(
+    draft: StudyDraft,
+    folder: Path,
+    *,
+    is_complete: bool = True,
+    lead_keys: Iterable[tuple[str, str]] = (),
+) -> str:
+    """Write a study into a new or empty folder; return the SHA-256 of its file.
+
+    Parameters
+    ----------
+    draft
+        The study.
+    folder
+        The folder.
+    is_complete
+        Whether every case must be readable; False leaves out unreadable cases.
+    lead_keys
+        (name, public key) of leads to be listed in the study file. Without keys, anybody who can
+        write to the folder can pose as a lead.
+
+    Raises
+    ------
+    CaseError
+        If a case cannot be read and `is_complete` is on, a key is invalid, or its owner is not a
+        lead.
+    SaveConflictError
+        If the folder is not empty.
+    SaveError
+        If the system refuses to write.
+    """
+    if draft.left_out and is_complete:
+        raise CaseError(
+            f"expected to read every case before the study is frozen, but {len(draft.left_out)} "
+            f"cannot be read ({draft.left_out[0]}): repair the files, or freeze without them"
+        )
+    ids = {case_key(reader.name): reader.reader_id for reader in draft.study.readers}
+    bound = tuple(LeadKey(ids.get(case_key(who.strip()), who), key) for who, key in lead_keys)
+    study = replace(draft.study, lead_keys=bound)
+    return Share(folder).run(partial(_write_frozen, draft.texts, study))
+
+
+def _write_frozen(texts: Sequence[tuple[str, str]], study: Study, folder: Path) -> str:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SaveConflictError(
+            f"expected a new or empty folder for the study, but {folder} is not empty: name "
+            "another folder"
+        )
+    for name, text in texts:
+        write_text_atomically(folder / name, text)
+    return write_study(folder, study)
+
+
+def describe_bound(lead_keys: Sequence[tuple[str, str]]) -> str:
+    """Describe the leads whose keys the study file lists, or the risk without keys."""
+    if lead_keys:
+        bound = "; ".join(f"{who}, {short_key(key)}" for who, key in lead_keys)
+        return f"Keys of leads in study.json: {bound}"
+    return (
+        "study.json lists no key of a lead: anybody who can write to the folder can pass for a "
+        "lead, and the verification will report it. Begin again with keys of leads, preferably of "
+        "three."
+    )
+
+
+def read_lead_keys(text: str) -> tuple[tuple[str, str], ...]:
+    """Parse names and public keys, separated by line ends or semicolons, such as "Lea = 3f…".
+
+    Raises
+    ------
+    CaseError
+        If a part is not a name, an equals sign and the 64 digits of a key.
+    """
+    pairs = []
+    for part in filter(None, (one.strip() for one in re.split(r"[;\n]", text))):
+        name, _, key = (one.strip() for one in part.rpartition("="))
+        if not name or not re.fullmatch(r"[0-9a-f]{64}", key):
+            raise CaseError(
+                f"expected a lead's name, = and the 64 digits of a key, got {part!r}: the lead's "
+                "`mamamia review lead-key` prints them"
+            )
+        pairs.append((name, key))
+    return tuple(pairs)
+
+
+def name_people(people: StudyPeople) -> tuple[StudyReader, ...]:
+    """Return every person once, with all roles and an id derived from the name.
+
+    Names that differ only in letter case or Unicode normalisation denote one person.
+    """
+    roles: dict[str, list[Role]] = {}
+    names: dict[str, str] = {}
+    for role, given in (
+        (Role.LEAD, people.leads),
+        (Role.READER, people.readers),
+        (Role.ADJUDICATOR, people.adjudicators),
+    ):
+        for name in given:
+            shown = unicodedata.normalize("NFC", " ".join(name.split()))
+            key = shown.casefold()
+            if role in roles.setdefault(key, []):
+                raise CaseError(
+                    f"expected each {role} once, but found {name!r} twice: leave one out, or "
+                    "distinguish two people of the same name by an initial"
+                )
+            roles[key].append(role)
+            names.setdefault(key, shown)
+    if any(not name for name in names.values()):
+        raise CaseError("expected a name for everybody, but found an empty one: type names")
+    ids = _make_ids(names.values())
+    return tuple(
+        StudyReader(reader_id, name, tuple(roles[key]))
+        for reader_id, (key, name) in zip(ids, names.items(), strict=True)
+    )
+
+
+def _make_ids(names: Iterable[str]) -> list[str]:
+    """Return a short ASCII id for each name, unique regardless of letter case."""
+    ids: list[str] = []
+    for number, name in enumerate(names, start=1):
+        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+        stem = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:32] or f"reader-{number}"
+        taken = stem in ids
+        ids.append(file_name(f"{stem}-{number}" if taken else stem, "the id of a reader"))
+    return ids
+
+
+def _print_cases(
+    opened: OpenDataSet, files: Sequence[CaseFiles], plan: StudyPlan
+) -> list[StudyCase]:
+    root, cases = opened.data_set.root, []
+    keys = [f"c{number:04d}" for number in range(1, len(files) + 1)]
+    if plan.blinding.hides(Hidden.SITE):
+        # not sorted by id, which would give the cases of a site consecutive numbers
+        by_hash = sorted(
+            files,
+            key=lambda file: hashlib.sha256(f"{plan.seed}:{file.case_id}".encode()).hexdigest(),
+        )
+        numbers = {one.case_id: key for one, key in zip(by_hash, keys, strict=True)}
+        keys = [numbers[file.case_id] for file in files]
+    for number, one in enumerate(files, start=1):
+        report_progress(number - 1, len(files), f"Checksums of {one.case_id}")
+        paths = dict.fromkeys(path for phase in one.phases for path in phase.files)
+        prints = tuple(
+            FilePrint(relative_name(path, root), sha256_of_large(path)) for path in paths
+        )
+        site = find_site(one.case_id, opened.record(one.case_id))
+        cases.append(StudyCase(keys[number - 1], one.case_id, prints, site))
+    report_progress(len(files), len(files), "Checksums")
+    return cases
+
+
+def relative_name(path: Path, root: Path) -> str:
+    """Return a file's path relative to the data set, or the file's name if it is elsewhere."""
+    try:
+        return path.relative_to(root).as_posix()
+    except ValueError:
+        return path.name
+
+
+def hash_honeypots(case_ids: Sequence[str]) -> Honeypots:
+    """Return the number of honeypots and the SHA-256 of their list."""
+    if not case_ids:
+        return Honeypots()
+    text = "\n".join(sorted(case_ids))
+    return Honeypots(len(set(case_ids)), hashlib.sha256(text.encode()).hexdigest())
+
 
 _MOST_PAIRS: Final = 30
 _USUAL: Final = Triggers()

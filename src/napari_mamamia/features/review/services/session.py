@@ -1,20 +1,19 @@
-"""A person's session in a study: claim, read, adjudicate and sign.
+"""A person's session in a study: claim, read, adjudicate, sign, and see all readings.
 
 Every step is an event, and the state of all events determines the allowed steps. A step that is not
 allowed raises an error before anything is written.
 """
 
 import getpass
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from napari_mamamia.core.blinding import NOT_BLIND, Blinding, Hidden
 from napari_mamamia.core.errors import CaseError, Remedy
 from napari_mamamia.core.provenance import now_utc, software_version
-from napari_mamamia.features.review.core.review import Meaning, ReadingMode, Role, Task
-from napari_mamamia.features.review.io.claims import Claim
+from napari_mamamia.features.review.core.review import Meaning, ReadingMode, Task
 from napari_mamamia.features.review.io.keys import (
     adopt_lead_key,
     key_path,
@@ -22,22 +21,28 @@ from napari_mamamia.features.review.io.keys import (
     read_public_key,
     sign_with,
 )
-from napari_mamamia.features.review.io.store import EventStore
-from napari_mamamia.features.review.rules.key_replay import KeyView
+from napari_mamamia.features.review.io.store import Claim, EventStore, FolderStore
 from napari_mamamia.features.review.rules.replay import ReplayMemory, ReviewState
 from napari_mamamia.features.review.rules.signatures import (
+    KeyView,
     SignedThing,
     enter_message,
     key_message,
     seal_of,
 )
-from napari_mamamia.features.review.rules.states import SIGNED_ACTS, Act, CaseState
-from napari_mamamia.features.review.rules.views import CaseView, ReadingView
+from napari_mamamia.features.review.rules.states import (
+    SIGNED_ACTS,
+    Act,
+    CaseState,
+    CaseView,
+    ReadingView,
+)
 from napari_mamamia.features.review.services.compare import compare_readings, list_acceptable
 from napari_mamamia.features.review.services.look import (
     find_person,
     find_subject,
     list_possible,
+    pseudonymize_store,
     rank_dispute,
     replay_reading,
     require_counted,
@@ -47,8 +52,6 @@ from napari_mamamia.features.review.services.look import (
 from napari_mamamia.io.files.chained_lines import canonical
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.io.workspace.event_store import EventProblem
-
-_JUDGES = (Role.ADJUDICATOR, Role.LEAD)
 
 
 class ProofNeededError(CaseError):
@@ -209,8 +212,9 @@ class ReviewSession:
         blinding = self.state.study.plan.blinding
         view = self.state.case(case)
         is_looking = view.state in (CaseState.DISAGREES, CaseState.IN_ADJUDICATION)
-        is_judge = any(role in self.reader.roles for role in _JUDGES)
-        if is_judge and (is_looking or view.decision is not None or not self._is_given(case)):
+        if self.reader.is_judge and (
+            is_looking or view.decision is not None or not self._is_given(case)
+        ):
             return Blinding(blinding.hidden - {Hidden.OTHER_READERS})
         if self.state.study.plan.mode is ReadingMode.SECOND_LOOK and self._is_given(case):
             return Blinding(blinding.hidden - {Hidden.OTHER_READERS})
@@ -548,3 +552,96 @@ class ReviewSession:
 def _make_body(act: Act, view: CaseView, occasion: int) -> dict[str, Any]:
     body = {"act": str(act), "case": view.key, "round": view.round}
     return body | ({"occasion": occasion} if occasion else {})
+
+
+_SHOWN_BY_ALL: Final = frozenset({Hidden.OTHER_READERS, Hidden.SITE})
+"""Items shown by a report, an export or the agreement of all readers."""
+
+
+def may_see_all(session: ReviewSession) -> bool:
+    """Return whether a person is an adjudicator without open readings, who may see all readings."""
+    everything_read = all(reading.state is CaseState.READ for _, reading in session.queue())
+    return session.reader.is_judge and everything_read
+
+
+def begin_pseudonymized(store: FolderStore, who: str, home: Path) -> ReviewSession:
+    """Return a person's session, with pseudonyms if the site is hidden from the person.
+
+    Messages of the session then contain no case ids either.
+    """
+    session = ReviewSession(store, who, home)
+    if not may_see_all(session):
+        pseudonymize_store(store)
+        session.refresh()
+    return session
+
+
+def require_unblinding(
+    store: EventStore,
+    who: str,
+    reason: str,
+    home: Path,
+    ask: Callable[[], str] = str,
+    what: str = "all readings",
+) -> None:
+    """Require permission to see all readings of a study, and record it as an event.
+
+    Nothing is required if the study hides neither readers nor the site. A person with a valid key
+    must prove it. A lead or an adjudicator without open readings needs no reason; any other person
+    must give a reason. This check does not restrict access to the folder, but makes unblinding
+    visible.
+
+    Parameters
+    ----------
+    store
+        The study.
+    who
+        Id or name.
+    reason
+        The reason for unblinding.
+    home
+        This computer's folder of keys.
+    ask
+        Function that returns the passphrase of the person's key; called if the key is valid.
+    what
+        Description of what is shown; recorded if no reason is given.
+
+    Raises
+    ------
+    CaseError
+        If the study is blind and no person is named, a required reason is missing, the key is not
+        on this computer, or the passphrase is wrong.
+    """
+    blinding = Blinding(store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
+    if not blinding.is_blind:
+        return
+    if not who.strip():
+        why = "the site is hidden in this study"
+        if blinding.hides(Hidden.OTHER_READERS):
+            why = "readers of this study do not see each other"
+        raise CaseError(
+            f"expected the name of the person who asks, because {why}, but found none: give it",
+            remedies=(Remedy("reader", ("NAME",)),),
+        )
+    session = ReviewSession(store, who, home)
+    if session.needs_proof:
+        session.read_counting_key()  # checked before the passphrase is requested
+        session.prove(ask())
+    if not reason.strip() and not may_see_all(session):
+        why = "is neither lead nor adjudicator"
+        if session.reader.is_judge:
+            why = "has open readings in this study"
+        raise CaseError(
+            f"expected a reason, because {session.reader.name} {why} and would no longer be "
+            "blind, but found none: let a lead do it, or give a reason, which everybody will see",
+            remedies=(Remedy("unblind", ("REASON",)),),
+        )
+    note_unblinding(session, reason.strip() or what)
+    session.close()
+
+
+def note_unblinding(session: ReviewSession, text: str) -> None:
+    """Record visibly that a person sees all readings of a blind study, and why."""
+    blinding = Blinding(session.store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
+    if blinding.is_blind:
+        session.add_to_study(Act.UNBLIND, text=text, shown=list(blinding.names))

@@ -10,10 +10,13 @@ from qtpy.QtCore import QCoreApplication, QEvent, QTimer, Signal
 from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.texts import tr
 from napari_mamamia.features.review.io.keys import WrongPassphraseError
-from napari_mamamia.features.review.services.client import OpenedClient, StudyClient
-from napari_mamamia.features.review.services.client_records import StudySnapshot
-from napari_mamamia.features.review.services.make_study import StudyDraft
-from napari_mamamia.features.review.services.plan_study import FreezeSetup, SetupError, StudySetup
+from napari_mamamia.features.review.services.client import OpenedClient, StudyClient, StudySnapshot
+from napari_mamamia.features.review.services.plan_study import (
+    FreezeSetup,
+    SetupError,
+    StudyDraft,
+    StudySetup,
+)
 from napari_mamamia.features.review.services.session import ProofNeededError
 from napari_mamamia.features.review.services.signing import RevocableKey, Signable
 from napari_mamamia.features.review.widgets.judging import Judging

@@ -10,14 +10,14 @@ from qtpy.QtCore import Signal
 from napari_mamamia.core.texts import tr
 from napari_mamamia.features.review.core.review import ConsensusRule
 from napari_mamamia.features.review.services.client import StudyClient
-from napari_mamamia.features.review.services.consensus import ConsensusMask
+from napari_mamamia.features.review.services.compare import ConsensusMask
 from napari_mamamia.features.review.services.judging import (
     Decided,
     Difference,
     Dispute,
+    LesionTable,
     ShownReading,
 )
-from napari_mamamia.features.review.services.lesion_rows import LesionTable
 from napari_mamamia.features.review.widgets.judging_texts import NO_MASK, NO_REASON, OTHER_GRID
 from napari_mamamia.features.review.widgets.judging_view import JudgingView
 from napari_mamamia.features.review.widgets.services import review_services

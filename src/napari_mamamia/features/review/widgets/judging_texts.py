@@ -6,8 +6,8 @@ from typing import Final
 
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.features.review.rules.states import CaseState
-from napari_mamamia.features.review.services.client_records import DisputeRow
-from napari_mamamia.features.review.services.lesion_rows import LesionRow, LesionTable
+from napari_mamamia.features.review.services.client import DisputeRow
+from napari_mamamia.features.review.services.judging import LesionRow, LesionTable
 
 ENDS: Final = (CaseState.ACCEPTED, CaseState.SIGNED, CaseState.REJECTED)
 NO_MASK: Final = tr(

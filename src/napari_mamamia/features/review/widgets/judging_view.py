@@ -16,9 +16,14 @@ from qtpy.QtWidgets import (
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.features.review.core.review import ConsensusRule
 from napari_mamamia.features.review.rules.states import CaseState
-from napari_mamamia.features.review.services.client_records import DisputeRow, StudySnapshot
-from napari_mamamia.features.review.services.judging import RULES, Difference, Dispute, ShownReading
-from napari_mamamia.features.review.services.lesion_rows import LesionTable
+from napari_mamamia.features.review.services.client import DisputeRow, StudySnapshot
+from napari_mamamia.features.review.services.judging import (
+    RULES,
+    Difference,
+    Dispute,
+    LesionTable,
+    ShownReading,
+)
 from napari_mamamia.features.review.widgets.judging_texts import (
     ENDS,
     MM3_PER_ML,

@@ -19,11 +19,15 @@ from qtpy.QtWidgets import (
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.features.review.core.review import Role
-from napari_mamamia.features.review.services.client_records import ReaderRow, StudySnapshot
-from napari_mamamia.features.review.services.make_study import StudyDraft
-from napari_mamamia.features.review.services.overseeing import QualityRow, QualityStatus
+from napari_mamamia.features.review.services.client import (
+    QualityRow,
+    QualityStatus,
+    ReaderRow,
+    StudySnapshot,
+)
 from napari_mamamia.features.review.services.plan_study import (
     FreezeSetup,
+    StudyDraft,
     choose_cases,
     describe_draft,
     join_cases,

@@ -18,11 +18,13 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.texts import tr, tr_n
-from napari_mamamia.features.review.core.review import Role
+from napari_mamamia.features.review.core.review import JUDGES, Role
 from napari_mamamia.features.review.rules.states import CaseState
-from napari_mamamia.features.review.services.client import JUDGES
-from napari_mamamia.features.review.services.client_records import DisputeRow, StudySnapshot
-from napari_mamamia.features.review.services.overseeing import QualityStatus
+from napari_mamamia.features.review.services.client import (
+    DisputeRow,
+    QualityStatus,
+    StudySnapshot,
+)
 from napari_mamamia.features.review.services.signing import SigningStatus
 from napari_mamamia.features.review.widgets.judging_view import JudgingView
 from napari_mamamia.features.review.widgets.leading_view import ProgressView

@@ -24,8 +24,7 @@ from napari_mamamia.features.review.core.review import (
     StudyPlan,
     Triggers,
 )
-from napari_mamamia.features.review.services.make_study import StudyDraft, StudyPeople
-from napari_mamamia.features.review.services.plan_study import StudySetup
+from napari_mamamia.features.review.services.plan_study import StudyDraft, StudyPeople, StudySetup
 from napari_mamamia.features.review.widgets.leading_view import CaseChoice, DraftView, make_note
 from napari_mamamia.widgets.controls.controls import (
     FormFold,

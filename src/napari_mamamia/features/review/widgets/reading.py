@@ -15,10 +15,9 @@ from napari_mamamia.core.answers import CaseFacts, Voxel
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.texts import tr
 from napari_mamamia.features.review.core.review import Task
-from napari_mamamia.features.review.io.client_files import Draft
+from napari_mamamia.features.review.io.study_file import Draft
 from napari_mamamia.features.review.rules.states import CaseState
-from napari_mamamia.features.review.services.client import StudyClient
-from napari_mamamia.features.review.services.client_records import StudyTask
+from napari_mamamia.features.review.services.client import StudyClient, StudyTask
 from napari_mamamia.features.review.services.judging import ShownReading
 from napari_mamamia.features.review.widgets.reading_view import ReadingView
 from napari_mamamia.features.review.widgets.services import review_services

@@ -13,7 +13,7 @@ from qtpy.QtWidgets import (
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.features.review.core.review import Task
 from napari_mamamia.features.review.rules.states import CaseState
-from napari_mamamia.features.review.services.client_records import StudySnapshot, StudyTask, TaskRow
+from napari_mamamia.features.review.services.client import StudySnapshot, StudyTask, TaskRow
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import (
     button,

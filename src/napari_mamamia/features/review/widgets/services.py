@@ -1,6 +1,11 @@
 """Services of the Review page; tests replace single functions."""
 
-from napari_mamamia.features.review.services.client import list_people, open_client
+from napari_mamamia.features.review.services.client import (
+    describe_agreement,
+    list_people,
+    load_quality_status,
+    open_client,
+)
 from napari_mamamia.features.review.services.judging import (
     accept_case,
     decide_dispute,
@@ -8,15 +13,11 @@ from napari_mamamia.features.review.services.judging import (
     leave_out,
     list_decided,
     list_differences,
+    list_lesions,
     load_first_snapshot,
     open_dispute,
     reopen_case,
     set_down,
-)
-from napari_mamamia.features.review.services.lesion_rows import list_lesions
-from napari_mamamia.features.review.services.overseeing import (
-    describe_agreement,
-    load_quality_status,
 )
 from napari_mamamia.features.review.services.plan_study import (
     freeze_with_keys,

@@ -9,7 +9,7 @@ from qtpy.QtCore import QElapsedTimer, QObject, QTimer
 from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.core.blinding import Blinding
-from napari_mamamia.features.review.services.pseudonymizer import NO_PSEUDONYMS, Pseudonymizer
+from napari_mamamia.features.review.services.look import NO_PSEUDONYMS, Pseudonymizer
 from napari_mamamia.widgets.cases.listing import Listing
 from napari_mamamia.widgets.controls.inputs import InputWatch
 from napari_mamamia.widgets.refine.editing import Editing

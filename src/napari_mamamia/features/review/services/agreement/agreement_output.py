@@ -14,12 +14,13 @@ from napari_mamamia.features.review.rules.ratings import (
     NumberAgreement,
     PairedValues,
 )
-from napari_mamamia.features.review.services.agreement.agree import CaseAgreement, StudyAgreement
-from napari_mamamia.features.review.services.agreement.mask_pairs import (
+from napari_mamamia.features.review.services.agreement.agree import (
     NSD_TOLERANCE_MM,
+    CaseAgreement,
     LesionAgreement,
     MaskAgreement,
     MaskPair,
+    StudyAgreement,
 )
 from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.save import saving

@@ -22,32 +22,33 @@ from napari_mamamia.core.form import Form
 from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.features.review.core.review import FilePrint, ReviewFormat
-from napari_mamamia.features.review.io.client_files import EVENTS
 from napari_mamamia.features.review.io.store import FolderStore
-from napari_mamamia.features.review.io.study_file import STUDY_NAME
+from napari_mamamia.features.review.io.study_file import EVENTS, STUDY_NAME
 from napari_mamamia.features.review.rules.replay import ReviewState
 from napari_mamamia.features.review.services.accepted import (
     AcceptedCases,
     list_accepted,
     write_accepted,
 )
+from napari_mamamia.features.review.services.agreement.agree import LeftOut, list_waiting
 from napari_mamamia.features.review.services.agreement.agreement_output import save_rows
-from napari_mamamia.features.review.services.agreement.mask_pairs import LeftOut, list_waiting
 from napari_mamamia.features.review.services.export.answer_tables import (
     GivenAnswers,
     list_answers,
     list_ratings,
     number_lesions,
     save_answers,
+    save_grand_challenge,
+    save_monai_label,
     save_mrmc,
     use_study_numbers,
 )
-from napari_mamamia.features.review.services.export.other_tools import (
-    save_grand_challenge,
-    save_monai_label,
+from napari_mamamia.features.review.services.look import (
+    load_study_form,
+    read_whole,
+    replay_reading,
+    require_outside,
 )
-from napari_mamamia.features.review.services.look import read_whole, replay_reading, require_outside
-from napari_mamamia.features.review.services.study_form import load_study_form
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.json_text import read_json

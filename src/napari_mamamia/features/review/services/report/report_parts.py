@@ -21,21 +21,20 @@ from napari_mamamia.features.review.rules.ratings import (
 )
 from napari_mamamia.features.review.rules.replay import ReviewState
 from napari_mamamia.features.review.rules.signatures import short_key
-from napari_mamamia.features.review.rules.states import Act, CaseState
-from napari_mamamia.features.review.rules.views import CaseView, ReadingView
-from napari_mamamia.features.review.services.agreement.mask_pairs import (
+from napari_mamamia.features.review.rules.states import Act, CaseState, CaseView, ReadingView
+from napari_mamamia.features.review.services.agreement.agree import (
     LesionAgreement,
     MaskAgreement,
     MaskPair,
 )
 from napari_mamamia.features.review.services.look import rank_dispute
-from napari_mamamia.features.review.services.report.reader_codes import ReaderLabels
 from napari_mamamia.features.review.services.report.study_figures import (
     FlowBox,
+    Gallery,
+    ReaderLabels,
     flow_diagram,
     time_bars,
 )
-from napari_mamamia.features.review.services.report.study_pictures import Gallery
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.scoring.report.page import PageSection

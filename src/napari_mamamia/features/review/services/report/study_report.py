@@ -22,17 +22,19 @@ from napari_mamamia.features.review.rules.replay import ReviewState
 from napari_mamamia.features.review.rules.states import CaseState
 from napari_mamamia.features.review.services.agreement.agree import (
     CaseAgreement,
+    LesionAgreement,
+    MaskAgreement,
     StudyAgreement,
     measure_agreement,
 )
-from napari_mamamia.features.review.services.agreement.mask_pairs import (
-    LesionAgreement,
-    MaskAgreement,
-)
 from napari_mamamia.features.review.services.check_study import verify_study
-from napari_mamamia.features.review.services.look import read_whole, replay_reading
+from napari_mamamia.features.review.services.look import (
+    load_study_form,
+    load_study_queue,
+    read_whole,
+    replay_reading,
+)
 from napari_mamamia.features.review.services.quality_queue import describe_capture
-from napari_mamamia.features.review.services.report.reader_codes import ReaderLabels, make_labels
 from napari_mamamia.features.review.services.report.report_parts import (
     FEWEST,
     PAIRS_SHOWN,
@@ -51,14 +53,13 @@ from napari_mamamia.features.review.services.report.report_parts import (
     tabulate_questions,
 )
 from napari_mamamia.features.review.services.report.study_figures import (
+    MOST_PICTURES,
+    ReaderLabels,
     capture_curve,
     dice_of_cases,
-)
-from napari_mamamia.features.review.services.report.study_pictures import (
-    MOST_PICTURES,
     make_gallery,
+    make_labels,
 )
-from napari_mamamia.features.review.services.study_form import load_study_form, load_study_queue
 from napari_mamamia.findings.form_rules import why_other_form
 from napari_mamamia.findings.form_values import parse_answers_text
 from napari_mamamia.io.files.save import write_text_atomically
