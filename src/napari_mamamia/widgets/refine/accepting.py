@@ -176,7 +176,7 @@ class Accepting(WindowPart):
         elif find_page(self._current_page()).step == "Work list":
             self._notifier.hint(tr("Open a case first: the key accepts the mask of the open case."))
         elif self._editing.live is not None and not self._is_prediction_newer:
-            self._editing.saving.accept(lambda saved: self._open_next() if saved else None)
+            self._editing.saving.accept(self._go_on)
         elif self._has_prediction:
             self._readers.with_reader(self._use_prediction)
         else:
@@ -231,9 +231,13 @@ class Accepting(WindowPart):
         elif live is not None and live.position == 0 and self._editing.open_is_new:
             self._editing.start(Role.PREDICTION)
             self._is_prediction_newer = False
-            self._editing.saving.accept(lambda saved: self._open_next() if saved else None)
+            self._editing.saving.accept(self._go_on)
         else:
             self._ask_replacing()
+
+    def _go_on(self, is_saved: bool) -> None:
+        if is_saved:
+            self._open_next()
 
     def _start_copy(self) -> None:
         if not self._has_own:
@@ -264,7 +268,7 @@ class Accepting(WindowPart):
         if accepts_copy and self._editing.live is None:
             self._accepts_copy = self._session.case_key == self._case
         elif accepts_copy and self._editing.open_is_new:
-            self._editing.saving.accept(lambda saved: self._open_next() if saved else None)
+            self._editing.saving.accept(self._go_on)
         elif accepts_copy:
             self._ask_replacing()
         self.show()
