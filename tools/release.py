@@ -34,7 +34,7 @@ SOME_TESTS = (
     *(
         "tests/io/test_protocol.py",
         "tests/io/test_dicom_seg.py",
-        "tests/kinetics/test_qiba_objects.py",
+        "tests/features/perfusion/test_qiba_objects.py",
     ),
     *(
         "tests/cli/test_options.py",

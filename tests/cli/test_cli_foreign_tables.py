@@ -2,7 +2,7 @@
 
 import pytest
 from tests.cli.warm_program import mamamia
-from tests.services.challenge_world import write_references, write_team
+from tests.features.challenge.challenge_world import write_references, write_team
 
 REFUSED = {
     "version https://git-lfs.github.com/spec/v1\noid sha256:aa\nsize 12\n": "Git LFS pointer",

@@ -54,6 +54,8 @@ def _serve(path: str) -> None:
 
 
 def _application():
+    if "napari._qt.qt_event_loop" not in sys.modules:  # the splash screen's time
+        return None
     qt = sys.modules.get("qtpy.QtWidgets")
     return getattr(qt, "QApplication", None) and qt.QApplication.instance()
 

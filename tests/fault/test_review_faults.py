@@ -1,8 +1,9 @@
 """What can be wrong with a review study, through the real commands, each a process of its own.
 
-Beside it: a kill between mask and event (`tests/io/test_review_store.py`), a full disk and a
-damaged read under each command (`test_faults.py`), a share that is away or hangs
-(`test_silence.py`, `tests/services/test_review_desk.py`, `tests/window/test_window_review.py`).
+Beside it: a kill between mask and event (`tests/features/review/test_review_store.py`), a full disk
+and a damaged read under each command (`test_faults.py`), a share that is away or hangs
+(`test_silence.py`, `tests/features/review/test_review_desk.py`,
+`tests/window/test_window_review.py`).
 """
 
 import errno

@@ -523,6 +523,10 @@ def models_add(world: Path) -> list[str]:
     return ["models", "add", model(world), "--name", "mine"]
 
 
+def desktop(world: Path) -> list[str]:
+    return ["desktop"]
+
+
 def models_list(world: Path) -> list[str]:
     added(world)
     return ["models", "list"]
@@ -621,6 +625,7 @@ COMMANDS = (
     Way("register", register, RESUME),
     Way("straighten", straighten, OVER),
     Way("findings", findings, OVER),
+    Way("desktop", desktop, out=HOME),
     Way("models add", models_add, out=HOME),
     Way("models list", models_list, out=()),
     Way("models show", models_show, out=()),
@@ -637,7 +642,7 @@ ELSEWHERE = {
     "view": "tests/door/test_killed_window.py",
     # what they write is an event, whose store is struck step by step there
     **{
-        f"review {name}": "tests/io/test_review_store.py"
+        f"review {name}": "tests/features/review/test_review_store.py"
         for name in ("lead-key", "key", "countersign", "revoke", "sign")
     },
 }

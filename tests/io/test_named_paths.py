@@ -2,7 +2,7 @@
 
 import pytest
 from tests.cli.warm_program import mamamia
-from tests.services.challenge_world import write_references, write_team
+from tests.features.challenge.challenge_world import write_references, write_team
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.features.challenge.services.rank.inputs import algorithm_table

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from napari_mamamia.features.review.io import keys
-
 
 @pytest.fixture(autouse=True)
 def importable_functions(monkeypatch):
@@ -16,12 +14,6 @@ def importable_functions(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", folder)
     yield
     sys.modules.pop("batch_functions", None)
-
-
-@pytest.fixture(autouse=True)
-def light_keys(monkeypatch):
-    """What stretches a passphrase is slow on purpose, 0.3 s; tests/io holds it to its strength."""
-    monkeypatch.setattr(keys, "_COST", 1 << 4)
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from qtpy.QtCore import Qt
+from qtpy.QtCore import QRegularExpression, Qt
 from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QPushButton
 
 from napari_mamamia.widgets.cases.page import CasesPage
 from napari_mamamia.widgets.controls.page_area import PageArea
@@ -24,14 +25,28 @@ def filled(page, world):
     return page
 
 
-def test_with_nothing_open_the_next_step_is_to_open_a_data_set(page):
-    assert page.browse.property("primary")
+def test_with_nothing_open_the_next_step_is_to_open_a_folder(page):
+    shown = [button for button in page.findChildren(QPushButton) if button.isVisible()]
+    assert [one.objectName() for one in shown if one.property("primary")] == ["start_folder"]
+    assert {"start_zip", "start_study", "start_demo"} < {one.objectName() for one in shown}
     assert not page.table.isVisible()
-    assert "MAMA-MIA" in page.note.text()
+    assert not page.browse.isVisible()
+
+
+def test_recent_data_sets_are_buttons_of_the_start(page, qtbot):
+    page.set_recent([Path(f"/data/set {number}") for number in range(7)])
+    recent = page.start.findChildren(QPushButton, QRegularExpression("^start_recent_"))
+    assert [one.text() for one in recent] == [f"…/data/set {number}" for number in range(5)]
+    with qtbot.waitSignal(page.folder_chosen) as heard:
+        QTest.mouseClick(recent[2], Qt.MouseButton.LeftButton)
+    assert heard.args == [Path("/data/set 2")]
+    page.set_recent([])
+    assert not page.start.findChildren(QPushButton, QRegularExpression("^start_recent_"))
 
 
 def test_with_a_data_set_open_the_table_stands_in_front(filled):
     assert filled.table.isVisible()
+    assert not filled.start.isVisible()
     assert not filled.browse.property("primary")
     assert filled.queue() == ["A_1", "A_2", "B_1"]
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.features.review.test_form_story import call, init
 from tests.form_story import (
     IDS,
     READERS,
@@ -18,7 +19,6 @@ from tests.form_story import (
     unveil,
     write_both_breasts,
 )
-from tests.services.test_form_story import call, init
 from tests.window.test_review_story import begin, finish
 
 pytestmark = [pytest.mark.window, pytest.mark.night]

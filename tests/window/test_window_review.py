@@ -408,7 +408,7 @@ def siteless(tmp_path):
     return tmp_path / "STUDY", root
 
 
-@pytest.mark.night  # by day tests/services/test_review_site.py: a desk knows no id and no site
+@pytest.mark.night  # by day features/review/test_review_site.py: a desk knows no id and no site
 def test_a_reader_is_told_no_site_in_any_text_of_the_window(
     qtbot, docked, siteless, control, picture, window
 ):

@@ -9,6 +9,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from io import TextIOWrapper
 from types import FrameType
@@ -18,9 +19,15 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from napari_mamamia.cli.given import Program
-from napari_mamamia.core.errors import LayoutChoiceError, MamamiaError, list_remedies, refusal_text
+from napari_mamamia.core.errors import (
+    LayoutChoiceError,
+    MamamiaError,
+    ProposedLayoutError,
+    list_remedies,
+    refusal_text,
+)
 from napari_mamamia.core.features import Command, add_named, list_features, load_attribute
-from napari_mamamia.core.names import readable_name
+from napari_mamamia.core.names import printable, readable_name
 from napari_mamamia.core.plugins import PluginWarning
 from napari_mamamia.core.program.child_environment import leave_out_current_folder
 from napari_mamamia.core.provenance import software_version
@@ -49,7 +56,12 @@ ENTRIES: Final[Mapping[str, tuple[Command, ...]]] = {
         Command(
             "view",
             "napari_mamamia.cli.viewing:view",
-            "Open the window on a data set, or on a review study.",
+            "Open the window on exams, a data set or a review study, or on its start page.",
+        ),
+        Command(
+            "desktop",
+            "napari_mamamia.cli.viewing:desktop",
+            "Add the window to the desktop's menu of programs (Linux), for this account.",
         ),
         Command(
             "check-computer",
@@ -252,12 +264,19 @@ def main() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         _stop_at(name)
     sweep_temporary()
-    try:
+    with report_errors():
         app()
+
+
+@contextmanager
+def report_errors() -> Iterator[None]:
+    """End the program with one line on the error stream if an error is one that a user can fix."""
+    try:
+        yield
     except MamamiaError as error:
         from napari_mamamia.cli.remedies import name_remedies
 
-        code = 2 if isinstance(error, LayoutChoiceError) else 1
+        code = 2 if isinstance(error, LayoutChoiceError | ProposedLayoutError) else 1
         _exit_with_message(f"error: {error}{name_remedies(list_remedies(error))}", code)
     except OSError as error:
         _exit_with_message(f"error: {refusal_text(error)}", 1)
@@ -302,5 +321,5 @@ def _print_version(
 
 
 def _exit_with_message(message: str, code: int) -> NoReturn:
-    print(message, file=sys.stderr)
+    print("\n".join(map(printable, message.split("\n"))), file=sys.stderr)
     sys.exit(code)

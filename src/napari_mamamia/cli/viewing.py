@@ -1,11 +1,13 @@
 """`mamamia demo`, `mamamia cases`, `mamamia view`: make a data set, list it, open the window."""
 
+import json
 import shlex
 import sys
+from collections.abc import Mapping
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,10 +29,19 @@ from napari_mamamia.cli.printing import (
     print_scores,
     run,
 )
-from napari_mamamia.core.errors import MissingExtraError
+from napari_mamamia.core.errors import (
+    FormatError,
+    LayoutChoiceError,
+    MissingExtraError,
+    Remedy,
+    UnknownLayoutError,
+)
 from napari_mamamia.core.features import find_hook
 from napari_mamamia.core.program.child_environment import child_environment
 from napari_mamamia.core.program.child_process import become, python_command
+
+if TYPE_CHECKING:
+    from napari_mamamia.io.files.sources import DataSet
 
 
 def demo(
@@ -119,9 +130,14 @@ def layouts(
 
 
 def view(
-    data_set: Annotated[
-        Path | None,
-        typer.Argument(metavar="DATASET", help="Data-set folder, case folder or 4-D file."),
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[PATH]...",
+            help="Data set, DICOM or patient's folder, zip, or the volumes of one case in order. "
+            "Without a path, the window starts with a page to choose from.",
+            show_default=False,
+        ),
     ] = None,
     case: Annotated[str | None, typer.Option("--case", metavar="ID", help="Case to open.")] = None,
     blind: Annotated[
@@ -153,30 +169,123 @@ def view(
     panels: Annotated[
         bool, typer.Option("--panels", help="Show napari's own menu and panels, too (key F10).")
     ] = False,
+    in_window: Annotated[
+        bool,
+        typer.Option(
+            "--in-window",
+            help="Report a path that cannot be opened in the window, not on the terminal.",
+        ),
+    ] = False,
 ) -> None:
-    """Open the window on a data set, or on a review study."""
-    if (data_set is None) is (study is None) or (study is None and reader is not None):
+    """Open the window on exams, a data set or a review study, or on its start page."""
+    paths = paths or []
+    if (study is not None and paths) or (study is None and reader is not None):
         raise typer.BadParameter(
-            "expected a DATASET or --study STUDY (optionally with --reader NAME): give one"
+            "expected paths, or --study STUDY (optionally with --reader NAME): give one"
         )
     if study is not None and (case is not None or blind or protocol is not None):
         raise typer.BadParameter(
             "expected --study with --reader alone: the study determines the case, what is "
             "hidden and the protocol"
         )
+    if case is not None and len(paths) != 1:
+        raise typer.BadParameter("expected --case ID with the data set that contains it")
+    for path in paths:
+        if not in_window and not path.exists():
+            raise FormatError(f"there is no file or folder {path}: check the path")
     if find_spec("napari") is None or find_spec("qtpy") is None:
         raise MissingExtraError("napari", "pyqt6")
-    asked = (
-        _name_data_set(data_set, case, protocol, blind=blind)
-        if data_set is not None
-        else find_hook("view_study")(study or Path(), reader)
-    )
-    if panels:
-        asked["MAMAMIA_PANELS"] = "1"
-    asked |= _name_settings()
+    opening = study or (paths[0] if paths else None)
+    given = {
+        "MAMAMIA_OPENING": "" if opening is None else opening.absolute().name,
+        "MAMAMIA_SOURCES": json.dumps([str(path.absolute()) for path in paths]) if paths else "",
+        "MAMAMIA_CASE": case or "",
+        "MAMAMIA_BLIND": "1" if blind else "",
+        "MAMAMIA_PROTOCOL": "" if protocol is None else str(protocol.resolve()),
+        "MAMAMIA_STUDY": "" if study is None else str(study.absolute()),
+        "MAMAMIA_READER": reader or "",
+        "MAMAMIA_PANELS": "1" if panels else "",
+        "MAMAMIA_IN_WINDOW": "1" if in_window else "",
+        "MAMAMIA_START": "1",
+    }
+    environment = child_environment(**{name: text for name, text in given.items() if text})
     # The window starts in the home folder: files in the current folder must not affect it.
-    command = python_command("napari", "-w", "napari-mamamia", "Cases")
-    become(command, child_environment(**asked), Path.home())
+    become(python_command("napari_mamamia.window"), environment, Path.home())
+
+
+def desktop(
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove the entry and its icon instead.")
+    ] = False,
+) -> None:
+    """Add the window to the desktop's menu of programs (Linux), for this account."""
+    from napari_mamamia.services.desktop import install_entry, remove_entry
+
+    if remove:
+        removed = remove_entry()
+        print("\n".join(f"Removed: {file}" for file in removed) or "There was no entry.")
+    else:
+        print(f"Entry: {install_entry()}")
+
+
+def check_names(names: Mapping[str, str]) -> dict[str, str]:
+    """Check what the window is to open, before the window is made.
+
+    Parameters
+    ----------
+    names
+        The environment variables that `view` sets.
+
+    Returns
+    -------
+    dict
+        Variables to set: names as the data set or the study writes them, the data set of files.
+
+    Raises
+    ------
+    MamamiaError
+        If there is no such data set, case, study or reader, or the protocol cannot be read.
+    """
+    from napari_mamamia.io.workspace.protocol import read_protocol
+
+    checked = _name_settings()
+    if "MAMAMIA_PROTOCOL" in names:
+        read_protocol(Path(names["MAMAMIA_PROTOCOL"]))
+    if "MAMAMIA_STUDY" in names:
+        checked |= find_hook("view_study")(
+            Path(names["MAMAMIA_STUDY"]), names.get("MAMAMIA_READER")
+        )
+    if "MAMAMIA_SOURCES" in names and "MAMAMIA_IN_WINDOW" not in names:
+        sources = [Path(path) for path in json.loads(names["MAMAMIA_SOURCES"])]
+        checked |= _check_sources(sources, names.get("MAMAMIA_CASE"))
+    return checked
+
+
+def _check_sources(sources: list[Path], case: str | None) -> dict[str, str]:
+    from napari_mamamia.services.case.sources import SourceKind, find_source, link_volumes
+
+    kind, path = find_source(sources)
+    if kind is SourceKind.VOLUMES:
+        path, case = link_volumes(sources)
+    elif kind in (SourceKind.FEATURE, SourceKind.ARCHIVE):
+        return {}
+    # The window reads the headers of DICOM files anyway, and helps if they do not fit.
+    if kind is not SourceKind.DICOM or case is not None:
+        data_set = _find_data_set(path)
+        path = data_set.root
+        case = None if case is None else data_set.case(case).case_id
+    sources_text = json.dumps([str(path.resolve())])
+    return {"MAMAMIA_SOURCES": sources_text} | ({} if case is None else {"MAMAMIA_CASE": case})
+
+
+def _find_data_set(path: Path) -> "DataSet":
+    """Return the data set at `path`; of an unknown layout, the window asks for a description."""
+    from napari_mamamia.io.layouts.find import find_data_set
+
+    try:
+        return find_data_set(path)
+    except (LayoutChoiceError, UnknownLayoutError) as error:
+        raise type(error)(str(error), remedies=(Remedy("in_window"),)) from None
 
 
 def _name_settings() -> dict[str, str]:
@@ -192,22 +301,3 @@ def _name_settings() -> dict[str, str]:
         err=True,
     )
     return {"NAPARI_CONFIG": str(copy)}
-
-
-def _name_data_set(
-    data_set: Path, case: str | None, protocol: Path | None, *, blind: bool
-) -> dict[str, str]:
-    """Return the arguments for opening a data set in the window."""
-    from napari_mamamia.io.layouts.find import find_data_set
-    from napari_mamamia.io.workspace.protocol import read_protocol
-
-    layout = find_data_set(data_set)
-    asked = {"MAMAMIA_DATA_SET": str(layout.root.resolve())}
-    if case is not None:
-        asked["MAMAMIA_CASE"] = layout.case(case).case_id
-    if blind:
-        asked["MAMAMIA_BLIND"] = "1"
-    if protocol is not None:
-        read_protocol(protocol)
-        asked["MAMAMIA_PROTOCOL"] = str(protocol.resolve())
-    return asked

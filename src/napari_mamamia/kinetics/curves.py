@@ -1,4 +1,4 @@
-"""The contrast curve of a region: mean signal of each phase, and its enhancement."""
+"""The contrast curve of a region: mean signal, enhancement, type and lines of its figure."""
 
 import math
 from collections.abc import Sequence

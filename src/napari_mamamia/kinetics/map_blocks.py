@@ -1,4 +1,4 @@
-"""Compute a map block by block, so that blocks stay in the CPU cache and memory use is low.
+"""Compute maps of voxels block by block, so that blocks stay in the CPU cache.
 
 Every function takes the phases as ``(phase, ...)``, usually ``(phase, z, y, x)``, in the file's
 integer type or in floating point, and returns float32 of one phase's shape. Maps are computed in

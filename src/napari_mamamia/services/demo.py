@@ -6,6 +6,7 @@ from typing import Final
 
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.files.user_folders import documents_folder
 from napari_mamamia.phantom import PhantomMix, write_data_set
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.case.data_set import open_data_set
@@ -83,6 +84,20 @@ def make_demo(
     )
     warnings = (*scored.warnings, *red)
     return DemoSummary(data_set, workspace, export, scored, failures, warnings)
+
+
+def demo_data_set() -> Path:
+    """Return the demo's data set in the user's documents; make it if it does not exist.
+
+    Raises
+    ------
+    SaveError
+        If it cannot be written.
+    """
+    root = documents_folder() / "demo" / "dataset"
+    if not (root / "train_test_splits.csv").exists():
+        write_data_set(root, n_cases=_CASES[PhantomMix.MIXED], seed=_SEED)
+    return root
 
 
 def _choose_existing(folder: Path, existing: Existing) -> Existing:

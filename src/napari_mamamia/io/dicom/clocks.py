@@ -1,4 +1,4 @@
-"""Choose the clock (DICOM element) that orders the phases of an exam, with a reason."""
+"""Choose the clock (DICOM element) that orders the phases of an exam, if it is reliable."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

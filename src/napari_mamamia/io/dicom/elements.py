@@ -1,9 +1,9 @@
-"""Read elements of DICOM headers as numbers; errors name the element and the file.
+"""Read elements of DICOM headers: numbers, dates and times, and private elements.
 
-Source: DICOM PS3.5, 7.8: (gggg,00xx) names the creator of the elements (gggg,xx00) to (gggg,xxFF),
-and xx may be any block from 10 to FF. Archives change the case and the spaces of a creator's name.
-
-Source: DICOM PS3.5, 6.2, with its notes on the forms of ACR-NEMA 300 (`09:00:07`, `2020.01.02`).
+Numbers: errors name the element and the file. Private elements: DICOM PS3.5, 7.8: (gggg,00xx) names
+the creator of the elements (gggg,xx00) to (gggg,xxFF), and xx may be any block from 10 to FF.
+Archives change the case and the spaces of a creator's name. Times: DICOM PS3.5, 6.2, with its notes
+on the forms of ACR-NEMA 300 (`09:00:07`, `2020.01.02`).
 """
 
 import math

@@ -1,7 +1,7 @@
-"""Find the elements of DICOM files that identify the patient.
+"""Find the elements of DICOM and other files that identify the patient.
 
-dcm2niix writes name, number and dates into the JSON file beside an image unless told not to; other
-converters write the name into `descrip` or an extension.
+Volumes other than DICOM: dcm2niix writes name, number and dates into the JSON file beside an image
+unless told not to; other converters write the name into `descrip` or an extension.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Find evidence that the volumes of an acquisition are not phases of one dynamic series.
+"""Find evidence that volumes are no dynamic series, missing images, and missing times.
 
 Only certain losses are reported. Image numbers have gaps in complete exams too (Philips numbers
 several images of each place, archives continue from one series to the next).

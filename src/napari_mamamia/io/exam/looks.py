@@ -1,4 +1,4 @@
-"""Compare the pixels of a study's volumes when headers are not sufficient.
+"""Compare the pixels of a study's volumes when headers are not sufficient; find blank planes.
 
 A few planes of each volume are read. Source of the rules and thresholds: measured on phantoms, one
 real slice and one real exam (table in docs/methods/dicom_import.md); they decide which questions

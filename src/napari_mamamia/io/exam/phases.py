@@ -1,4 +1,4 @@
-"""Open a folder of DICOM files as ordered phases with times, and read their voxels.
+"""Open a folder of DICOM files as ordered phases with times, and read voxels and timing.
 
 One series with all phases, or one for each phase; classic or enhanced multi-frame. The clock that
 orders them is chosen in `napari_mamamia.io.dicom.clocks`. Uncertain exams are refused with the

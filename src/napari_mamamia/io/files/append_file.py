@@ -1,4 +1,4 @@
-"""A file to which a single writer only ever appends whole lines.
+"""Append-only files of whole lines by one writer, also as a hash chain or with checksums.
 
 It may be in a folder that others can write to (an output folder, a share): a link is never
 followed, a file with a second hard link is copied first, and nothing is emptied in place.

@@ -43,6 +43,11 @@ def documents_folder() -> Path:
     return Path(platformdirs.user_documents_dir()) / _APP
 
 
+def linked_cases_folder() -> Path:
+    """Return the folder of cases that were opened as separate files; it may not exist."""
+    return documents_folder() / "opened"
+
+
 def napari_settings() -> Path:
     """Return the file of napari's own settings, whether or not it exists.
 

@@ -1,4 +1,4 @@
-"""Find the workspace of a data set, even after both were moved, renamed or copied.
+"""Find the workspace of a data set, even after both were moved, and mark it with its data set.
 
 The first match is used; a sentence says why, and warnings name the folders passed over:
 

@@ -1,4 +1,4 @@
-"""Register the phases of a case onto one of them, where it improves the fit."""
+"""Register the phases of a case onto one of them, where it improves the fit: search and tries."""
 
 import math
 import threading

@@ -1,7 +1,8 @@
-"""`Points`: voxel centres in patient millimetres, stored as three short vectors.
+"""Geometry in patient millimetres: voxel centres, signed distances of shapes, and textures.
 
-The distance of the ellipsoid is exact on its surface and correct to first order near it; blended
-and roughened surfaces are approximate. The inside is exact: the distance is negative.
+`Points` stores voxel centres as three short vectors. The distance of the ellipsoid is exact on its
+surface and correct to first order near it; blended and roughened surfaces are approximate. The
+inside is exact: the distance is negative.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,10 @@
-"""Tissues behind the breasts: muscle, ribs, lungs, heart, great vessels, liver, spine.
+"""Structures of the body: torso, breast tissue, tumours, vessels and lymph nodes.
 
-Positions and sizes are our choice, after what a radiologist expects in a prone breast examination:
-the heart lies on the patient's left, the dome of the liver low on the right.
+Positions and sizes behind the breasts are our choice, after what a radiologist expects in a prone
+breast examination: the heart lies on the patient's left, the dome of the liver low on the right.
 
-The constants below (shares of the longest axis) that shape lobes, spicules, rim and clumps are our
-choice.
+The constants of tumours (shares of the longest axis) that shape lobes, spicules, rim and clumps are
+our choice.
 
 Vessels run through the breasts, along the sternum, and to each tumour; their numbers, radii (0.5 to
 1.7 mm) and curvature are our choice. Nodes are round and enhance early and strongly; their number,

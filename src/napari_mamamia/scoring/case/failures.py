@@ -1,4 +1,4 @@
-"""Find the reasons for failure of a case from its masks and optional images on one grid.
+"""Find the kinds and reasons of failure of a case from its masks and optional images.
 
 All numbers are computed on the joint crop of both masks. Nothing is guessed: a side needs a
 midline, a contrast needs images, and a kind that cannot be judged is not reported.

@@ -1,4 +1,4 @@
-"""Compute the `CaseScore` of one case from two masks and a profile."""
+"""Compute the `CaseScore` of one case from two masks and a profile, on their joint crop."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Compute all numbers of classifiers on one set of cases: points, intervals, comparisons."""
+"""Compute all numbers of classifiers on one set of cases, with comparisons; their records."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

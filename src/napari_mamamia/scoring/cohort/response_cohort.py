@@ -1,4 +1,4 @@
-"""All numbers of one response (pCR) model over a cohort: performance, fairness, intervals."""
+"""All numbers of one response (pCR) model: performance, fairness, chance, calibration."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

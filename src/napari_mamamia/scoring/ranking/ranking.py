@@ -1,4 +1,4 @@
-"""Rank one or several tables by every method, with stability and possible lead changes."""
+"""Rank tables by every method, with stability under resampling and possible lead changes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

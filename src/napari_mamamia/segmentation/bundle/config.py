@@ -1,4 +1,4 @@
-"""Records that describe a MONAI bundle and its run; none of its classes is imported.
+"""Records of a MONAI bundle's configs, steps and run; none of its classes is imported.
 
 In a bundle, a text that begins with ``@`` refers to another value of the same file, and one that
 begins with ``$`` is a Python expression that MONAI would run. References are followed here, the few

@@ -89,7 +89,12 @@ from napari_mamamia.segmentation.model.nnunet_files import model_cache, open_fil
 from napari_mamamia.segmentation.model.nnunet_tiles import require_finite
 from napari_mamamia.segmentation.model.planner import OverLimitError
 from napari_mamamia.segmentation.network.script import read_script
-from napari_mamamia.segmentation.nnunet.checkpoint import DAMAGE, require_plain_zip, unsafe_globals
+from napari_mamamia.segmentation.nnunet.checkpoint import (
+    DAMAGE,
+    require_plain_zip,
+    unsafe_globals,
+    unwrapped,
+)
 
 _IMAGE: Final = "image"
 _PRED: Final = "pred"
@@ -100,8 +105,6 @@ _WHOLE: Final = (-1, -1, -1)
 # The network of a MONAI bundle: TorchScript, or an allowed class with weights read as data.
 
 _INNER: Final = ("model", "state_dict", "network")
-# Prefix of names if torch's DataParallel was used in training.
-_PREFIX: Final = "module."
 _COPY: Final = "copy the bundle again from its source"
 
 
@@ -576,9 +579,7 @@ def _find_weights(path: Path) -> Mapping[str, Any]:
             f"expected {path} to hold a network's weights by name, but it holds other objects; "
             f"{_COPY}"
         )
-    if table and all(str(name).startswith(_PREFIX) for name in table):
-        return {str(name).removeprefix(_PREFIX): value for name, value in table.items()}
-    return table
+    return unwrapped({str(name): value for name, value in table.items()})
 
 
 def _load_file(path: Path) -> Any:

@@ -1,4 +1,4 @@
-"""`KineticSettings`: every threshold of the kinetic segmenter, with unit, range and source."""
+"""Every threshold of the kinetic segmenter and the breast mask, with unit, range and source."""
 
 import math
 from collections.abc import Iterator

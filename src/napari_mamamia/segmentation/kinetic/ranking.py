@@ -1,4 +1,4 @@
-"""Outline and rank candidates from the maps of a search, best first."""
+"""Outline, judge and rank candidates from the maps of a search, best first."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,7 @@
-"""The card of a single-file network before it is loaded, with its recipe.
+"""The card and files of a single-file network before it is loaded, with shapes and recipe.
 
-Everything is read as data: nothing is built or run, and torch is not needed.
-
-The file is read as data: JSON, XML and the bytes of ONNX; nothing is built and nothing is run.
+Everything is read as data (JSON, XML, the bytes of ONNX): nothing is built or run, and torch is not
+needed.
 """
 
 import re

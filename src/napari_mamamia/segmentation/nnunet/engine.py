@@ -1,4 +1,4 @@
-"""The nnU-Net engine: checkpoints, plans and network are loaded once for many cases.
+"""The nnU-Net engine: checkpoints, plans and network are loaded once; input and output of cases.
 
 Weights are read as data. A cascade also loads the engine of its first stage, from the neighbouring
 folder. With torch in single precision on the CPU its labels are those of nnunetv2's own

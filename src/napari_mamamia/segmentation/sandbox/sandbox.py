@@ -1,4 +1,4 @@
-"""The layout of a sandbox: paths of Python, the submission, the images and the output."""
+"""The layout of a sandbox: paths of Python, submission, images and output; and its limits."""
 
 import json
 import os

@@ -1,10 +1,9 @@
-"""Measure the resources of a process and its descendants, and kill them (Linux /proc only).
+"""Measure and limit the resources of a process and its descendants, and kill them (Linux).
 
 The status of a process gives its memory use. Resources held by handles have to be counted one by
-one: pipes, deleted files, anonymous shared memory, locks. Linux only.
-
-The filter (`seccomp`), the counts (`watch`, `held`) and the limits that the runner sets follow this
-list; docs/security.md shows it.
+one: pipes, deleted files, anonymous shared memory, locks.
+The filter (`seccomp`), these counts and the limits that the runner sets follow one list of
+resources; docs/security.md shows it.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Definition of a batch: the work on a case, the case's files, and where the batch runs.
+"""The work of a batch on a case, the case's files, and the store of its results.
 
 The store is one file of lines with checksums, written by the process that starts the batch. A
 result is reused if the work's key and the fingerprints of all its files are the same; failed cases

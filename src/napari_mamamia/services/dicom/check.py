@@ -11,6 +11,7 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.data_set.imported_case import existing_case
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import DataSet, LayoutKind
+from napari_mamamia.io.files.user_folders import linked_cases_folder
 from napari_mamamia.io.layouts.find import recognise
 from napari_mamamia.services.dicom.finding import FoundStudy, require_id, tells_the_patient
 
@@ -61,6 +62,8 @@ def default_target(opened: DataSet | None, recent: Sequence[Path]) -> Path:
     if opened is not None and opened.kind is LayoutKind.MAMA_MIA and _is_writable(opened.root):
         return opened.root
     for root in recent:
+        if root.is_relative_to(linked_cases_folder()):
+            continue
         if recognise(root) is LayoutKind.MAMA_MIA and _is_writable(root):
             return root
     return Path.home() / _OWN_FOLDER

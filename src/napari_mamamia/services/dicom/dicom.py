@@ -1,4 +1,4 @@
-"""Import DICOM as cases in the MAMA-MIA layout: one study, or a folder of many."""
+"""Import DICOM as cases in the MAMA-MIA layout: one study or many, with a record of the import."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Export masks as a bundle with a manifest; every file is read back and its SHA-256 recorded."""
+"""Export masks as a bundle with a manifest into a checked folder; every file is read back."""
 
 import os
 from collections.abc import Iterator, Sequence

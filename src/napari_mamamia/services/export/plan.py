@@ -1,4 +1,4 @@
-"""Settings of an export: mask sets, formats, orientation, labels; ambiguous ones are refused."""
+"""Settings of an export, the masks that it reads, and the label rules."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Create segmenters from the chosen models and settings."""
+"""Create segmenters from the chosen models and the settings of a run."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The table of scored cases for filtering, searching and sorting, with up to 100,000 rows.
+"""The table of scored cases, up to 100,000 rows: filter, search, sort, facets, failure kinds.
 
 Slow functions report their progress; values that the window needs while drawing (a cell, a count)
 are stored.

@@ -1,4 +1,4 @@
-"""Read the clinical table of a list of cases, with ids spelled as in the list."""
+"""Read and summarise the clinical table of a list of cases, with ids spelled as in the list."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Write the report of a scoring run: page, figures, failure kinds, images of the worst cases."""
+"""Write the report of a scoring run, its worst cases, and the stability of models' ranks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

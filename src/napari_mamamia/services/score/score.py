@@ -1,4 +1,4 @@
-"""Score folders of masks and compute the cohort's metrics."""
+"""Score folders of masks, or masks in memory, and compute the cohort's metrics."""
 
 import os
 from collections.abc import Mapping, Sequence

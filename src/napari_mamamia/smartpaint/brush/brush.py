@@ -1,4 +1,4 @@
-"""One stamp of a brush: the dose that it deposits, and the membership that results.
+"""One stamp of a brush along its path: the dose that it deposits, and the membership.
 
 Membership is float32 from 0 to 1, and a voxel belongs to the label from 0.5 on. A stamp deposits a
 dose D in every voxel of its sphere, which depends on distance and on similarity of the image. It

@@ -33,6 +33,8 @@ from napari_mamamia.services.case.show_case import (
     uint8_mask,
 )
 from napari_mamamia.services.case.show_contrast import contrast_limits, project_case
+from napari_mamamia.services.case.sources import find_source, link_volumes
+from napari_mamamia.services.demo import demo_data_set
 from napari_mamamia.services.dicom.check import check_import, default_target
 from napari_mamamia.services.dicom.dicom import import_studies
 from napari_mamamia.services.dicom.inspection import judge_again, look_at_source
@@ -88,6 +90,7 @@ from napari_mamamia.services.predict.added_models import (
 )
 from napari_mamamia.services.predict.cases import predict_data_set
 from napari_mamamia.services.predict.convert_model import isolation_reason
+from napari_mamamia.services.predict.durations import estimate_seconds
 from napari_mamamia.services.predict.input_pictures import (
     input_pictures,
     kinetic_channels,
@@ -270,6 +273,9 @@ class Services(ServiceSet):
         return cast("S", self.__dict__[name])
 
     recognise = staticmethod(recognise)
+    find_source = staticmethod(find_source)
+    link_volumes = staticmethod(link_volumes)
+    demo_data_set = staticmethod(demo_data_set)
     open_data_set = staticmethod(open_data_set)
     case_rows = staticmethod(case_rows)
     case_row = staticmethod(case_row)
@@ -303,6 +309,7 @@ class Services(ServiceSet):
     facts_of = staticmethod(facts_of)
     phases_of = staticmethod(phases_of)
     estimate_case = staticmethod(estimate_case)
+    estimate_seconds = staticmethod(estimate_seconds)
     is_begun = staticmethod(is_begun)
     open_editing = staticmethod(open_editing)
     prepare_saving = staticmethod(prepare_saving)

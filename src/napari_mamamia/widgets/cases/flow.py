@@ -40,8 +40,8 @@ class CasesFlow(WindowPart):
         self._listing = listing
         self._opening = opening
         self._editing = editing
-        page.folder_chosen.connect(self.open_data_set)
         page.case_chosen.connect(self.open_case)
+        page.start.demo_wanted.connect(self._open_demo)
         page.workspace_chosen.connect(self._change_workspace)
         page.queue_changed.connect(lambda: self._session.set_queue(page.queue()))
         self._session.rows_changed.connect(self._show_rows)
@@ -60,6 +60,14 @@ class CasesFlow(WindowPart):
                 self._page.folder.setText(str(self._session.opened.data_set.root))
             return
         self._leave_case(lambda: self._listing.open_data_set(path, case_id))
+
+    def _open_demo(self) -> None:
+        self._jobs.start(
+            "list",
+            tr("Making the demo"),
+            self._services.demo_data_set,
+            self.open_data_set,
+        )
 
     def open_case(self, case_id: str) -> None:
         """Open a case after the current mask is saved."""

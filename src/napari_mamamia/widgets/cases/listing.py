@@ -14,6 +14,7 @@ from napari_mamamia.core.errors import (
     UnknownLayoutError,
 )
 from napari_mamamia.core.texts import tr
+from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.io.workspace.preferences import remember_recent, remember_workspace
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -30,10 +31,12 @@ _ONE_DATA_SET: Final = tr(
 class Listing(WindowPart):
     """Lists a data set, lists it again for another reader, and opens one of its cases.
 
-    The signal `layout_unknown` carries a folder with an unknown or uncertain layout, and the error.
+    The signal `layout_unknown` carries a folder with an unknown or uncertain layout, and the error;
+    `dicom_refused` carries a DICOM folder that cannot be opened without the choices of an import.
     """
 
     layout_unknown = Signal(object, object)
+    dicom_refused = Signal(object)
 
     def __init__(self, context: WindowContext, opening: Opening) -> None:
         super().__init__(context)
@@ -72,8 +75,15 @@ class Listing(WindowPart):
     def _on_failure(self, path: Path, error: Exception) -> None:
         if isinstance(error, LayoutChoiceError | UnknownLayoutError) and not self._session.study:
             self.layout_unknown.emit(path, error)
+        elif self._can_be_imported(path):
+            self.dicom_refused.emit(path)
         else:
             self._notifier.fail(tr("Opening {name}", name=path.name or path), error)
+
+    def _can_be_imported(self, path: Path) -> bool:
+        """Return whether the Import page can show a folder that cannot be opened as it is."""
+        is_free = not self._session.blinding.is_blind and not self._session.study
+        return is_free and self._services.recognise(path) is LayoutKind.DICOM
 
     def change_workspace(self, folder: Path) -> None:
         """Store the masks of this data set in another folder from now on."""

@@ -29,13 +29,13 @@ from napari_mamamia.widgets.cases.model import (
     clinical_columns,
     exam_columns,
 )
+from napari_mamamia.widgets.cases.start import StartPage
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
     label,
     named,
     row,
-    set_primary,
     tool_button,
 )
 from napari_mamamia.widgets.controls.table_fit import TableFit
@@ -47,9 +47,8 @@ _LARGER, _WIDER = 1.2, 1.7
 """Scale of text and columns if the list has the full width of the window; chosen by eye."""
 _IMPORT = tr("Import DICOM…")
 _NOTHING_OPEN = tr(
-    "Open a data set: a folder in the MAMA-MIA or nnU-Net layout, a folder of one case, a DICOM "
-    "folder, or a 4-D file. The data set is never changed; your masks are saved in a separate "
-    "folder."
+    "Choose what to open, or drop it here. Your images are never changed; your masks are saved in "
+    "a separate folder."
 )
 
 
@@ -198,6 +197,7 @@ class CasesPage(QWidget):
         """Fill the menu of recent data sets."""
         menu = self.recent.menu()
         menu.clear()
+        self.start.set_recent(folders)
         for folder in folders:
             action = menu.addAction(str(folder))
             action.triggered.connect(
@@ -239,7 +239,7 @@ class CasesPage(QWidget):
         self.folder: QLineEdit = named(
             QLineEdit(), "cases_folder", tr("Folder or file of the data set; Enter opens it")
         )
-        self.folder.setPlaceholderText(tr("data-set folder"))
+        self.folder.setPlaceholderText(tr("path of a folder, zip or volume"))
         self.folder.returnPressed.connect(self._enter_folder)
         self.recent = tool_button("cases_recent", "▾", tr("Data sets opened before"), lambda: None)
         self.recent.setMenu(QMenu(self.recent))
@@ -247,10 +247,9 @@ class CasesPage(QWidget):
         self.recent.setEnabled(False)
         self.browse = button(
             "cases_browse",
-            tr("Open data set…"),
-            tr("Choose a data-set folder"),
+            tr("Open folder…"),
+            tr("Opens a DICOM exam, a patient's folder or a data set."),
             self._browse_folder,
-            primary=True,
         )
         self.to_import = button(
             "cases_import",
@@ -306,11 +305,14 @@ class CasesPage(QWidget):
         self._work_line = row(self.workspace, self.change)
         self._work_line.layout().setStretch(0, 1)
         self._many = self._make_many()
+        self.start = StartPage()
+        self.start.path_chosen.connect(self.folder_chosen.emit)
         opening = column(row(self.folder, self.recent), opens)
         finding = column(self.note, self._finder)
         self._pairs = ((opening, (1, 0)), (finding, (1, 1)), (self._many, (0, 1)))
         layout.addWidget(opening)
         layout.addWidget(finding)
+        layout.addWidget(self.start)
         layout.addWidget(self.table, stretch=1)
         layout.addWidget(self._many)
         layout.addWidget(self._work_line)
@@ -373,7 +375,8 @@ class CasesPage(QWidget):
         self._finder.setVisible(is_open)
         self._work_line.setVisible(is_open)
         self.table.setVisible(is_open)
-        set_primary(self.browse, not is_open)
+        self.start.setVisible(not is_open)
+        self.browse.setVisible(is_open)
 
     def _enter_folder(self) -> None:
         text = self.folder.text().strip()

@@ -12,7 +12,9 @@ from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.core.features import find_opener
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.sources import LayoutKind
+from napari_mamamia.services.case.sources import SourceKind
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.base.blinding import NOTHING_ELSE
 from napari_mamamia.widgets.base.notify import plain_text
@@ -82,9 +84,24 @@ class Dropping(WindowPart):
         if not self.take(paths) and paths:
             self._open_path(paths[0])
 
-    def _open_path(self, path: Path) -> None:
+    def open_sources(self, paths: list[Path], case_id: str | None = None) -> None:
+        """Open what a user named or chose; a DICOM folder is opened as it is, without an import."""
+        kind, path = self._services.find_source(paths)
+        if kind is SourceKind.VOLUMES:
+            self._jobs.start(
+                "list",
+                tr("Opening {name}", name=path.name),
+                lambda: self._services.link_volumes(paths),
+                lambda linked: self._open_path(*linked),
+            )
+        elif kind in (SourceKind.DATA_SET, SourceKind.DICOM):
+            self._open_path(path, case_id)
+        else:
+            self.take_or_open([path])
+
+    def _open_path(self, path: Path, case_id: str | None = None) -> None:
         self.cases_wanted.emit()
-        self._cases.open_data_set(path)
+        self._cases.open_data_set(path, case_id)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Handle a drop before napari asks for a reader; drops on our widgets are always ours."""

@@ -8,6 +8,7 @@ panel is never moved to another dock, because Qt would style all its controls ag
 second or more.
 """
 
+import json
 import os
 from pathlib import Path
 from typing import Any, Final
@@ -24,13 +25,14 @@ from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.dock.entry import DOCK_NAME, finish_waiting
 
-_DATA_SET_VARIABLE: Final = "MAMAMIA_DATA_SET"
+_SOURCES_VARIABLE: Final = "MAMAMIA_SOURCES"
 _CASE_VARIABLE: Final = "MAMAMIA_CASE"
 _BLIND_VARIABLE: Final = "MAMAMIA_BLIND"
 _PROTOCOL_VARIABLE: Final = "MAMAMIA_PROTOCOL"
 _STUDY_VARIABLE: Final = "MAMAMIA_STUDY"
 _READER_VARIABLE: Final = "MAMAMIA_READER"
 _PANELS_VARIABLE: Final = "MAMAMIA_PANELS"
+_START_VARIABLE: Final = "MAMAMIA_START"
 
 
 def dock_of(viewer: Any) -> MamamiaDock | None:
@@ -110,23 +112,25 @@ def _send_home(viewer: Any, panel: MamamiaDock) -> None:
 
 
 def _open_what_was_named(panel: MamamiaDock) -> None:
-    """Open the data set or study given to ``mamamia view``, once, in the first dock.
+    """Open the paths or the study given to ``mamamia view``, once, in the first dock.
 
     napari's command creates the dock before it shows the window; the data are opened afterwards.
     The blinding is set before any data are opened; if the protocol cannot be read, nothing is
     opened.
     """
-    names = (_DATA_SET_VARIABLE, _CASE_VARIABLE, _BLIND_VARIABLE, _PROTOCOL_VARIABLE)
-    root, case_id, blind, protocol = (os.environ.pop(name, "") for name in names)
+    names = (_SOURCES_VARIABLE, _CASE_VARIABLE, _BLIND_VARIABLE, _PROTOCOL_VARIABLE)
+    sources, case_id, blind, protocol = (os.environ.pop(name, "") for name in names)
     shows_napari = bool(os.environ.pop(_PANELS_VARIABLE, ""))
+    is_program = bool(os.environ.pop(_START_VARIABLE, ""))
     if blind:
         panel.session.set_blinding(ALL_HIDDEN)
     if protocol and not panel.protocols.load(Path(protocol)):
         return
     study, reader = (os.environ.pop(name, "") for name in (_STUDY_VARIABLE, _READER_VARIABLE))
-    if (root or study) and not shows_napari:
+    if is_program and not shows_napari:
         panel.docking.fitting.connect(panel.reading.begin)
     if study:
         call_later(panel, lambda: find_hook("open_study")(panel, Path(study), reader))
-    elif root:
-        call_later(panel, lambda: panel.open_data_set(Path(root), case_id or None))
+    elif sources:
+        paths = [Path(path) for path in json.loads(sources)]
+        call_later(panel, lambda: panel.dropping.open_sources(paths, case_id or None))

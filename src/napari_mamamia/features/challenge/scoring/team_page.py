@@ -1,4 +1,4 @@
-"""The page of a team on a leaderboard: rank, neighbours, groups and cases."""
+"""The page of a team on a leaderboard: rank, neighbours, groups with their gaps, and cases."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""The settings and results of a detection run, as records."""
+"""The settings, curves and results of a detection run, as records."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import t as student
-from tests.scoring.test_leaderboard import content_of, tables_of, undrawn
+from tests.features.challenge.test_leaderboard import content_of, tables_of, undrawn
 
 from napari_mamamia.features.challenge.scoring.team_page import (
     TeamDetails,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.services.challenge_world import (
+from tests.features.challenge.challenge_world import (
     TEAMS,
     begun,
     ids,

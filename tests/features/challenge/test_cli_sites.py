@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.cli.warm_program import mamamia
-from tests.services.challenge_world import write_references, write_team
+from tests.features.challenge.challenge_world import write_references, write_team
 
 
 def evaluate(folder, *more):

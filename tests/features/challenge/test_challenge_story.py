@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.warm_program import mamamia
-from tests.services.challenge_world import ids, write_references, write_team
+from tests.features.challenge.challenge_world import ids, write_references, write_team
 
 N = 6
 

@@ -512,7 +512,7 @@ def test_a_folder_without_a_study_is_said_so(tmp_path):
 # ------------------------------------------------------------------------------ keys
 
 
-def test_a_key_signs_with_its_passphrase_only(tmp_path):
+def test_a_key_signs_with_its_passphrase_only(strong_keys, tmp_path):
     path = tmp_path / "key.json"
     public = keys.make_key(path, "correct horse")
     message = countersign_message("o", "ana", public, "l", "")
@@ -522,6 +522,7 @@ def test_a_key_signs_with_its_passphrase_only(tmp_path):
     assert not keys.signature_fits("0" * 64, signature, message)
     assert not keys.signature_fits("nonsense", "x", message)
     assert keys.read_public_key(path) == public
+    assert json.loads(path.read_text())["kdf"]["n"] == 32768  # OWASP, Password Storage Cheat Sheet
     assert len(short_key(public)) == 19
     assert path.stat().st_mode & 0o077 == 0
     assert "correct" not in path.read_text()

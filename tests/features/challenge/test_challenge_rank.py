@@ -8,7 +8,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from tests.services.challenge_world import begun, ids, reference, write_mask, write_team
+from tests.features.challenge.challenge_world import begun, ids, reference, write_mask, write_team
 
 from napari_mamamia.core.choices import Task, UnusableRule
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError

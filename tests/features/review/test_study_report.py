@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.cli.warm_program import mamamia
+from tests.features.challenge.test_leaderboard import BROWSER, measure
 from tests.review_study import study, write_study
-from tests.scoring.test_leaderboard import BROWSER, measure
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import SaveConflictError

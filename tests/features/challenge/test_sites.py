@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.services.challenge_world import (
+from tests.features.challenge.challenge_world import (
     ids,
     reference,
     write_mask,

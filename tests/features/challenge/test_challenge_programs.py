@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.cli.warm_program import mamamia
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "segmentation"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "segmentation"))
 import foreign
 
 pytestmark = pytest.mark.night  # a program is waited for until its time is over: 15 s

@@ -28,7 +28,7 @@ from napari_mamamia.segmentation.sandbox.sandbox import RunLimits
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import open_data_set
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "segmentation"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "segmentation"))
 import foreign
 
 DEMO = Path(foreign.__file__).parent / "demo_submission"

@@ -164,6 +164,6 @@ def test_clients_of_other_shapes_are_refused():
 
 
 def test_the_example_of_the_page_runs():
-    page = Path(__file__).parents[2] / "docs" / "methods" / "federation.md"
+    page = Path(__file__).parents[3] / "docs" / "methods" / "federation.md"
     (block,) = re.findall(r"(?s)```python\n(.*?)```", page.read_text("utf-8"))
     exec(block, {})

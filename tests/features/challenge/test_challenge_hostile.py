@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.services.challenge_world import TEAMS, begun
+from tests.features.challenge.challenge_world import TEAMS, begun
 
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.features.challenge.io.ledger import AttemptOutcome, read_ledger
