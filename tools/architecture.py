@@ -51,7 +51,7 @@ LIMITS = {
     "lines of code: features/challenge": 8_550,
     "lines of code: features/classifiers": 3_950,
     "lines of code: features/perfusion": 1_550,
-    "complexity, mean": 3.49,
+    "complexity, mean": 3.5,
     "peculiar local names, %": 2.4,
 }
 """Goals: at most 111,000 lines, a mean complexity of 3.0, 1 % of peculiar names."""
