@@ -5,6 +5,8 @@ import sys
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 
+import nibabel as nib
+import numpy as np
 import pytest
 
 from napari_mamamia.cli.app import ENTRIES, list_commands
@@ -181,13 +183,24 @@ def test_a_started_program_prints_one_line_for_each_broken_plug_in(tmp_path, mon
         f"[{known.GROUP}]\nodd = os:getcwd\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    (tmp_path / "data").mkdir()
     program = [sys.executable, "-c", "from napari_mamamia.cli import main; main()"]
     answer = subprocess.run([*program, "layouts"], capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
     assert "bids" in answer.stdout
     lines = answer.stderr.splitlines()
     assert [line.split(" of broken ")[0] for line in lines] == ["warning: lost", "warning: odd"]
+    masks = tmp_path / "masks"  # of two cases: each of two workers loads the metrics too
+    masks.mkdir()
+    for name in ("A", "B"):
+        image = nib.Nifti1Image(np.ones((4, 4, 4), np.uint8), np.eye(4))
+        nib.save(image, masks / f"{name}.nii.gz")
+    command = ["score", "--reference", masks, "--prediction", masks, "--workers", "2"]
+    answer = subprocess.run(
+        [*program, *command, "--out", tmp_path / "scores"], capture_output=True, text=True
+    )
+    assert answer.returncode == 0, answer.stderr
+    lines = answer.stderr.splitlines()
+    assert [line.split(" of broken ")[0] for line in lines] == ["warning: lost", "warning: dsc"]
     code = "import napari_mamamia.services.check_computer as c; [*map(print, c.plugins())]"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert answer.stdout.count("of broken") == 3, answer.stderr
