@@ -33,9 +33,9 @@ PECULIAR = frozenset(
 )
 """Local names that say what happened to a thing, or nothing, in place of what it is."""
 LIMITS = {
-    "lines of code: widgets": 30_300,
-    "lines of code: services": 16_300,
-    "lines of code: io": 20_350,
+    "lines of code: widgets": 30_750,
+    "lines of code: services": 16_350,
+    "lines of code: io": 21_000,
     "lines of code: scoring": 9_300,
     "lines of code: segmentation": 11_800,
     "lines of code: smartpaint": 5_000,
@@ -48,7 +48,7 @@ LIMITS = {
     "lines of code: findings": 850,
     "lines of code: annotations": 450,
     "lines of code: features/review": 13_500,
-    "lines of code: features/challenge": 8_500,
+    "lines of code: features/challenge": 8_700,
     "lines of code: features/classifiers": 3_950,
     "lines of code: features/perfusion": 1_550,
     "complexity, mean": 3.49,

@@ -26,7 +26,7 @@ def make_tree(root: Path, files: list[str], texts: dict[str, str] | None = None)
     for file in files:
         path = root / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
+        path.write_bytes(b"content")
     for file, text in (texts or {}).items():
         path = root / file
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -225,6 +225,16 @@ def test_where_nothing_can_be_told_apart_the_stroke_says_so():
     assert any("alike" in note for note in settled.notes)
 
 
+@pytest.mark.parametrize("action", [Action.ADD, Action.ERASE])
+def test_where_nothing_can_be_told_apart_the_whole_circle_is_obeyed(action):
+    labels, words = empty()
+    labels[...] = action is Action.ERASE
+    images = images_of(np.zeros(SHAPE, bool))
+    stroke(images, labels, words, (MIDDLE,), action=action, radius_mm=5.0)
+    assert (labels[ball(MIDDLE, 5.0)] == (action is Action.ADD)).mean() >= 0.8
+    assert (labels[~ball(MIDDLE, 13.0)] == (action is Action.ERASE)).all()
+
+
 def test_a_preview_is_close_to_what_comes():
     lesion = ball(MIDDLE, 10.0)
     labels, words = empty()
@@ -276,7 +286,7 @@ def test_a_word_grows_by_one_that_was_seen_once_more():
 def test_held_voxels_are_obeyed_by_a_stroke_beside_them():
     images = images_of(ball(MIDDLE, 10.0))
     labels, words = empty()
-    part = ball((12, 24, 30), 2.0)
+    part = ball((12, 24, 30), 2.0) & ~ball(MIDDLE, 5.0)
     hold_voxels(words, part, Action.ERASE)
     stroke(images, labels, words, (MIDDLE,), radius_mm=5.0)
     assert not labels[part].any()

@@ -16,12 +16,18 @@ from types import FrameType
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
-from napari_mamamia.cli.given import Program
-from napari_mamamia.core.errors import LayoutChoiceError, MamamiaError, list_remedies, refusal_text
+from napari_mamamia.cli.given import Group, Program
+from napari_mamamia.core.errors import (
+    LayoutChoiceError,
+    MamamiaError,
+    ProposedLayoutError,
+    list_remedies,
+    refusal_text,
+)
 from napari_mamamia.core.features import Command, add_named, list_features, load_attribute
-from napari_mamamia.core.names import readable_name
+from napari_mamamia.core.names import printable, readable_name
 from napari_mamamia.core.plugins import PluginWarning
 from napari_mamamia.core.program.child_environment import leave_out_current_folder
 from napari_mamamia.core.provenance import software_version
@@ -202,7 +208,7 @@ class _Commands(Mapping[str, Any]):
         return len(self._commands)
 
 
-class _Group(TyperGroup):
+class _Group(Group):
     """Group of the commands in the table; it imports only the command that is run."""
 
     def __init__(self, **settings: Any) -> None:
@@ -221,7 +227,7 @@ class _Group(TyperGroup):
             for heading, group in list_commands().items()
             for command in group
         }
-        TyperGroup(**{**self._settings, "commands": commands}).format_help(ctx, formatter)
+        Group(**{**self._settings, "commands": commands}).format_help(ctx, formatter)
 
 
 app = Program(
@@ -270,7 +276,7 @@ def report_errors() -> Iterator[None]:
     except MamamiaError as error:
         from napari_mamamia.cli.remedies import name_remedies
 
-        code = 2 if isinstance(error, LayoutChoiceError) else 1
+        code = 2 if isinstance(error, LayoutChoiceError | ProposedLayoutError) else 1
         _exit_with_message(f"error: {error}{name_remedies(list_remedies(error))}", code)
     except OSError as error:
         _exit_with_message(f"error: {refusal_text(error)}", 1)
@@ -315,5 +321,5 @@ def _print_version(
 
 
 def _exit_with_message(message: str, code: int) -> NoReturn:
-    print(message, file=sys.stderr)
+    print("\n".join(map(printable, message.split("\n"))), file=sys.stderr)
     sys.exit(code)

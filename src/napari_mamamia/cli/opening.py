@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from napari_mamamia.cli.options import column_choice
 from napari_mamamia.cli.printing import run
+from napari_mamamia.core.names import printable
 
 if TYPE_CHECKING:
     from napari_mamamia.services.case.data_set import OpenDataSet
@@ -22,7 +23,7 @@ def open_at(path: Path, columns: Path | None = None, layout: str = "") -> "OpenD
 
     opened = run(partial(open_data_set, path, columns=column_choice(columns), layout=layout))
     for note in opened.clinical_notes:
-        print(f"clinical table: {note}", file=sys.stderr)
+        print(f"clinical table: {printable(note)}", file=sys.stderr)
     for warning in opened.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        print(f"warning: {printable(warning)}", file=sys.stderr)
     return opened

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import typer
 
 from napari_mamamia.cli.remedies import name_remedies
-from napari_mamamia.core.names import count_of
+from napari_mamamia.core.names import count_of, printable
 from napari_mamamia.core.progress import Progress, listening
 from napari_mamamia.io.files.csv_text import write_csv
 
@@ -72,12 +72,12 @@ def print_table(
     """Print a table, 120 columns wide without a terminal; `is_folded` wraps long cells."""
     from rich.table import Table
 
-    table = Table(title=title)
+    table = Table(title=printable(title))
     for head in heads:
         side: Literal["left", "right"] = "right" if head in to_the_right else "left"
         table.add_column(head, justify=side, overflow="fold" if is_folded else "ellipsis")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*("\n".join(map(printable, cell.split("\n"))) for cell in row))
     print_grid(table, 120)
 
 
@@ -109,7 +109,7 @@ def finish(failures: "tuple[CaseFailure, ...]") -> None:
     """Print each failure; exit with 3 if there is one."""
     for failure in failures:
         remedies = name_remedies(failure.remedies)
-        print(f"failed: {failure.case_id}: {failure.reason}{remedies}", file=sys.stderr)
+        print(f"failed: {failure.case_id}: {printable(failure.reason)}{remedies}", file=sys.stderr)
     if failures:
         raise typer.Exit(NOT_EVERY_CASE)
 

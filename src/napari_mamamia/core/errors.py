@@ -72,7 +72,11 @@ class LayoutChoiceError(FormatError):
 
 
 class UnknownLayoutError(FormatError):
-    """No layout matches a folder; a user may describe one."""
+    """No known layout matches a folder; a user may describe one."""
+
+
+class ProposedLayoutError(UnknownLayoutError):
+    """No known layout matches a folder, but its names suggest one."""
 
 
 class MissingColumnsError(FormatError):

@@ -17,6 +17,19 @@ def readable_name(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
+def printable(text: str) -> str:
+    r"""Return a text with an escape for each character that a terminal might obey.
+
+    Names of foreign files may hold line breaks and sequences that move the cursor.
+
+    Examples
+    --------
+    >>> print(printable("a\x1b[2Jb\n"))
+    a\x1b[2Jb\n
+    """
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
 def name_some(names: Sequence[str], most: int = 10) -> str:
     """Return the first `most` names, and the number of further names.
 

@@ -385,7 +385,11 @@ def _nothing_found(path: Path) -> FormatError:
             f"expected a volume file ({', '.join(IMAGE_SUFFIXES)}), got {path}: choose another "
             "file, or the folder of the data set"
         )
-    inside = [name for name in sorted(list_names(path))[:_LOOK_AT] if recognise(path / name)]
+    inside = [
+        name
+        for name in sorted(list_names(path))[:_LOOK_AT]
+        if recognise(path / name) not in (None, LayoutKind.SINGLE_FILE)
+    ]
     hint = f"open {path / inside[0]}" if inside else "choose the data set's own folder"
     return UnknownLayoutError(
         f"expected {_LOOKED_FOR}, or a public layout in {path}, but found no case: {hint}, or "

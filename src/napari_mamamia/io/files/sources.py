@@ -80,6 +80,7 @@ class CaseFiles:
     `source` is a folder of a DICOM study or a scene of 3D Slicer, whose phases are found when the
     case is opened (`io.layouts.complete`). `person` identifies the person if a table says that two
     patients are one; `split` is the part of the data set that the case belongs to.
+    `reference_label` is the tumour's value in the reference, None for every value above 0.
     """
 
     case_id: str
@@ -98,6 +99,7 @@ class CaseFiles:
     source: Path | None = None
     person: str = ""
     split: str = ""
+    reference_label: int | None = None
 
     @property
     def person_key(self) -> str:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
@@ -16,6 +17,7 @@ from napari_mamamia.io.layouts.matching import (
     make_key,
 )
 from napari_mamamia.io.layouts.pattern import PathPattern, is_volume_path
+from napari_mamamia.io.layouts.propose import is_no_patient
 from napari_mamamia.io.layouts.tree import Tree
 from napari_mamamia.io.volumes.formats import mask_stem
 
@@ -25,6 +27,16 @@ _NUMBERED: Final = re.compile(
 )
 _TIME: Final = re.compile(r"(?:.*[^a-z0-9])?t(\d{1,3})", re.IGNORECASE)
 _POST: Final = re.compile(r"(?:.*[^a-z])?post(?:[^a-z].*)?", re.IGNORECASE)
+_NO_PHASES: Final = MappingProxyType(
+    {
+        "subtraction": r"sub\d*|subtraction\d*|diff\d*",
+        "T2": r"t2|t2w|stir|tirm|flair",
+        "diffusion": r"adc|dwi",
+        "kinetic map": r"pe|ser|ktrans|washin|washout",
+        "mask": r"mask|label|seg",
+    }
+)
+"""Words in the name of an image that is not a phase."""
 
 
 def match_list(layout: Layout, tree: Tree) -> Matches:
@@ -81,7 +93,8 @@ def _find_id(rule: ListRule, images: list[str]) -> str:
     if not images:
         return ""
     fields = rule.id_pattern.match(images[0]) or {}
-    return fields.get("patient", "") or PurePosixPath(images[0]).parent.name
+    patient = fields.get("patient", "") or PurePosixPath(images[0]).parent.name
+    return (mask_stem(PurePosixPath(images[0]).name) or "") if is_no_patient(patient) else patient
 
 
 def _add_item(
@@ -103,8 +116,9 @@ def _add_item(
     split = f"{rule.split} {entry[rule.split]}" if rule.split in entry else key
     fields = {"patient": case_id, "split": split}
     exam = ExamPaths(fields, rule.id_pattern, 0)
+    kind = ImageKind.FRAMES if len(images) == 1 else ImageKind.VOLUME
     for path, order in zip(images, orders, strict=True):
-        exam.phases.append(PhasePath(path, ImageKind.VOLUME, float(order)))
+        exam.phases.append(PhasePath(path, kind, float(order)))
         matches.explained.add(path)
         if path not in tree.files_set:
             exam.problems.append(f"{path} is listed and not there: add the file")
@@ -132,6 +146,15 @@ def _paths_of(value: Any, folder: str) -> list[str]:
         if not path.is_absolute() and ".." not in path.parts:
             paths.append(str(path))
     return paths
+
+
+def find_role(name: str) -> str:
+    """Return the role of an image that is not a phase, or "" if its name does not state one."""
+    for word in re.split(r"[^a-z0-9]+", name.casefold()):
+        for role, spelling in _NO_PHASES.items():
+            if re.fullmatch(spelling, word):
+                return role
+    return ""
 
 
 def order_phases(names: Sequence[str]) -> list[int] | None:

@@ -24,8 +24,8 @@ from napari_mamamia.io.files.sources import (
     PhaseSource,
     Visit,
 )
-from napari_mamamia.io.layouts.case_list import order_phases
-from napari_mamamia.io.layouts.layout import ImageKind, Layout, TableRule
+from napari_mamamia.io.layouts.case_list import find_role, order_phases
+from napari_mamamia.io.layouts.layout import ImageKind, Layout, SplitRule, TableRule
 from napari_mamamia.io.layouts.manifest import list_missing_series
 from napari_mamamia.io.layouts.matching import (
     ExamPaths,
@@ -45,20 +45,16 @@ from napari_mamamia.io.volumes.formats import mask_stem
 _CLOCK: Final = re.compile(r"(\d{1,2}):(\d{2}):(\d{2}(?:\.\d+)?)")
 _HALF_DAY_S: Final = 12 * 3600.0
 _BASELINE_WORDS: Final = MappingProxyType(
-    {"baseline": 0, "pre": 0, "early": 1, "mid": 2, "interim": 2, "post": 3, "followup": 4}
-)
-"""Words for visits, in their order in time, as trials use them."""
-_WHOLE_EXAMS: Final = (ImageKind.DICOM, ImageKind.SCENE)
-_NO_PHASES: Final = MappingProxyType(
     {
-        "subtraction": r"sub\d*|subtraction\d*|diff\d*",
-        "T2": r"t2|t2w|stir|tirm",
-        "diffusion": r"adc|dwi",
-        "kinetic map": r"pe|ser|ktrans|washin|washout",
-        "mask": r"mask|label|seg",
+        **{"baseline": 0, "pre": 0, "prenac": 0, "pretreatment": 0},
+        **{"early": 1, "mid": 2, "interim": 2, "interregimen": 2, "late": 3, "presurgery": 3},
+        **{"post": 4, "postnac": 4, "followup": 5},
     }
 )
-"""Words in the name of a channel that is not a phase."""
+"""Words for visits, in their order in time, as trials use them."""
+_WEEKS: Final = re.compile(r"(week|wk|day|month)(\d+)")
+"""A visit so long after the first one."""
+_WHOLE_EXAMS: Final = (ImageKind.DICOM, ImageKind.SCENE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +80,23 @@ def build_data_set(matches: Matches, tree: Tree) -> DataSet:
     """
     layout, root = matches.layout, tree.root
     warnings = list(layout.notes)
-    if layout.channel_names is not None:
-        _part_channels(matches, tree, warnings)
+    labels = _part_channels(matches, tree, warnings)
+    _part_series(matches, warnings)
     tables = _read_tables(layout, tree, warnings)
     splits = _read_splits(layout, tree, warnings)
     names = _read_job_names(layout, tree, warnings)
     cases = []
     for exam in matches.exams.values():
-        case = _build_case(layout, root, exam)
+        case = _build_case(layout, tree, exam, labels)
         case = _with_row(case, layout, exam, tables, warnings)
         if layout.axes:
             case = _warn_of_axes(case, case.columns, layout.table)
         split = rename_field(layout, "split", exam.fields.get("split", ""))
-        case = replace(case, split=splits.get(case_key(case.patient), split))
+        case = _with_splits(replace(case, split=split), exam, splits)
         if names and len(matches.exams) == 1:
             case = replace(case, case_id=safe_case_id(names[0]), patient=names[0])
         cases.append(case)
+    cases = _join_spellings(cases, warnings)
     cases = _number_visits(layout, tree, matches, cases, warnings)
     cases = _mark_twins(cases, root)
     warnings += _describe_lost(matches, tree)
@@ -108,7 +105,7 @@ def build_data_set(matches: Matches, tree: Tree) -> DataSet:
     return DataSet(
         root,
         LayoutKind.PATTERN,
-        tuple(sorted(cases, key=_case_order)),
+        tuple(sorted(cases, key=case_order)),
         layout=layout.name,
         others=tuple((root / path, role) for path, role in sorted(matches.others.items())),
         leftover=tuple(root / path for path in sorted(matches.leftover, key=natural_key)),
@@ -117,13 +114,17 @@ def build_data_set(matches: Matches, tree: Tree) -> DataSet:
     )
 
 
-def _case_order(case: CaseFiles) -> tuple[Any, ...]:
+def case_order(case: CaseFiles) -> tuple[Any, ...]:
+    """Return a sort key of cases: patient, visit in time, side."""
     index = -1 if case.visit is None or case.visit.index is None else case.visit.index
     visit = case.visit.name if case.visit else ""
     return (natural_key(case.patient), index, natural_key(visit), case.side)
 
 
-def _build_case(layout: Layout, root: Path, exam: ExamPaths) -> CaseFiles:
+def _build_case(
+    layout: Layout, tree: Tree, exam: ExamPaths, labels: Mapping[str, int]
+) -> CaseFiles:
+    root = tree.root
     patient, visit, side = (
         rename_field(layout, name, exam.fields.get(name, "") or "")
         for name in ("patient", "visit", "side")
@@ -138,7 +139,7 @@ def _build_case(layout: Layout, root: Path, exam: ExamPaths) -> CaseFiles:
     masks = tuple(
         named
         for mask in sorted(exam.masks, key=lambda mask: mask.path)
-        for named in _name_masks(_mask_file(root / mask.path), mask)
+        for named in _name_masks(_mask_file(root / mask.path), mask, labels)
     )
     case = CaseFiles(
         safe_case_id(case_id),
@@ -160,8 +161,8 @@ def _build_case(layout: Layout, root: Path, exam: ExamPaths) -> CaseFiles:
         return _with_source(case, root, sources)
     frames = [phase for phase in exam.phases if phase.kind is ImageKind.FRAMES]
     if frames:
-        return _with_frames(case, layout, root, frames, exam.phases)
-    return _with_phases(case, layout, root, exam)
+        return _with_frames(case, layout, tree, frames, exam.phases)
+    return _with_phases(case, layout, tree, exam)
 
 
 def _mask_file(path: Path) -> Path:
@@ -172,9 +173,24 @@ def _mask_file(path: Path) -> Path:
     return files[0] if len(files) == 1 else path
 
 
-def _name_masks(path: Path, mask: MaskPath) -> list[NamedMask]:
-    """Return a mask under its name, or each segment of a file under its own name."""
+def _name_masks(path: Path, mask: MaskPath, labels: Mapping[str, int]) -> list[NamedMask]:
+    """Return a mask under its name, or each segment of a file under its own name.
+
+    `labels` are the values of a data set's label files by name, if there are several.
+    """
     rule = mask.rule
+    if labels and rule.label is None:
+        stem = mask.name or "mask"
+        tumours = [name for name in labels if _TUMOUR.search(name)]
+        return [
+            NamedMask(
+                stem if tumours == [name] else f"{stem} {name}",
+                path,
+                value,
+                "tumour" if name in tumours or not tumours else name,
+            )
+            for name, value in labels.items()
+        ]
     if not rule.name and not mask.name and path.name.lower().endswith(".seg.nrrd"):
         # napari asks in its window's thread whether a folder is ours: nrrd is imported when needed
         from napari_mamamia.io.volumes.segments import read_segment_names
@@ -198,7 +214,10 @@ def _with_reference(case: CaseFiles, exam: ExamPaths, root: Path) -> CaseFiles:
         )
     if not references:
         return case
-    return replace(case, reference=_mask_file(root / references[0].path))
+    path = _mask_file(root / references[0].path)
+    values = [mask.label for mask in case.masks if mask.path == path and mask.region == "tumour"]
+    label = values[0] if len(values) == 1 else None
+    return replace(case, reference=path, reference_label=label)
 
 
 def _with_problem(case: CaseFiles, problem: str) -> CaseFiles:
@@ -219,7 +238,7 @@ def _with_source(case: CaseFiles, root: Path, phases: Sequence[PhasePath]) -> Ca
 def _with_frames(
     case: CaseFiles,
     layout: Layout,
-    root: Path,
+    tree: Tree,
     frames: Sequence[PhasePath],
     phases: Sequence[PhasePath],
 ) -> CaseFiles:
@@ -232,24 +251,24 @@ def _with_frames(
         )
     from napari_mamamia.io.data_set.volumes import read_header  # nibabel takes 0.2 s to import
 
-    path = root / frames[0].path
+    path = tree.root / frames[0].path
     try:
         count = read_header(path).n_volumes
     except MamamiaError as error:
-        return _with_problem(case, str(error))
-    times, warning = _read_volume_times(layout, path, count)
+        return _with_problem(replace(case, phases=(PhaseSource((path,)),)), str(error))
+    times, warning = _read_volume_times(layout, tree, frames[0].path, count)
     if warning:
         case = replace(case, warnings=(*case.warnings, warning))
     sources = tuple(PhaseSource((path,), index, times[index]) for index in range(count))
     return replace(case, phases=sources)
 
 
-def _with_phases(case: CaseFiles, layout: Layout, root: Path, exam: ExamPaths) -> CaseFiles:
+def _with_phases(case: CaseFiles, layout: Layout, tree: Tree, exam: ExamPaths) -> CaseFiles:
     ordered = sorted(exam.phases, key=lambda phase: (phase.order, natural_key(phase.path)))
     problems = _find_phase_problems(case.case_id, ordered, exam.first)
-    times, warning = _read_phase_times(layout, root, ordered)
+    times, warning = _read_phase_times(layout, tree, ordered)
     sources = tuple(
-        PhaseSource((root / phase.path,), time_s=time)
+        PhaseSource((tree.root / phase.path,), time_s=time)
         for phase, time in zip(ordered, times, strict=True)
     )
     warnings = (*case.warnings, warning) if warning else case.warnings
@@ -295,7 +314,7 @@ def _find_phase_problems(case_id: str, phases: Sequence[PhasePath], first: int) 
 
 
 def _read_phase_times(
-    layout: Layout, root: Path, phases: Sequence[PhasePath]
+    layout: Layout, tree: Tree, phases: Sequence[PhasePath]
 ) -> tuple[tuple[float | None, ...], str]:
     """Return seconds since the first phase, from names or sidecars, and a warning or ""."""
     nothing: tuple[float | None, ...] = (None,) * len(phases)
@@ -303,7 +322,7 @@ def _read_phase_times(
     if phases and all(phase.time_s is not None for phase in phases):
         clocks = [phase.time_s for phase in phases]
     elif layout.sidecar:
-        clocks = [_read_clock(_sidecar(root / phase.path), layout.sidecar) for phase in phases]
+        clocks = [_read_clock(_sidecar(tree, phase.path), layout.sidecar) for phase in phases]
     else:
         return nothing, ""
     known = [clock for clock in clocks if clock is not None]
@@ -321,21 +340,21 @@ def _read_phase_times(
 
 
 def _read_volume_times(
-    layout: Layout, path: Path, count: int
+    layout: Layout, tree: Tree, path: str, count: int
 ) -> tuple[tuple[float | None, ...], str]:
     nothing: tuple[float | None, ...] = (None,) * count
     if not layout.sidecar:
         return nothing, ""
-    values = _read_key(_sidecar(path), layout.sidecar)
+    values = _read_key(_sidecar(tree, path), layout.sidecar)
     if values is None:
         return nothing, ""
     if not _is_numbers(values) or len(values) != count:
         return nothing, (
-            f"expected {count} numbers of {layout.sidecar} beside {path.name}, but found "
+            f"expected {count} numbers of {layout.sidecar} beside {path}, but found "
             f"{values!r}: no times are used"
         )
     if any(later <= earlier for earlier, later in pairwise(values)):
-        return nothing, f"the {layout.sidecar} of {path.name} do not increase: no times are used"
+        return nothing, f"the {layout.sidecar} of {path} do not increase: no times are used"
     return tuple(float(value) - float(values[0]) for value in values), ""
 
 
@@ -346,8 +365,11 @@ def _is_numbers(values: object) -> bool:
     )
 
 
-def _sidecar(path: Path) -> Path:
-    return path.with_name(f"{mask_stem(path.name)}.json")
+def _sidecar(tree: Tree, path: str) -> Path:
+    """Return the JSON file beside an image; letter case does not count."""
+    folder, slash, name = path.rpartition("/")
+    sidecar = f"{folder}{slash}{mask_stem(name)}.json"
+    return tree.root / tree.by_lower_case.get(sidecar.lower(), sidecar)
 
 
 def _read_key(path: Path, key: str) -> Any:
@@ -492,13 +514,20 @@ def _with_table_times(case: CaseFiles, text: str) -> CaseFiles:
 # ------------------------------------------------------- visits, splits and names
 
 
-def _part_channels(matches: Matches, tree: Tree, warnings: list[str]) -> None:
-    """Remove the channels that nnU-Net's ``dataset.json`` does not name as phases."""
+def _part_channels(matches: Matches, tree: Tree, warnings: list[str]) -> dict[str, int]:
+    """Remove the channels that nnU-Net's ``dataset.json`` does not name as phases.
+
+    Return the values of its labels by name, if there are several.
+    """
     pattern = matches.layout.channel_names
+    labels: dict[str, int] = {}
     for path in tree.files:
         if pattern is None or pattern.match_folder(path) is None:
             continue
         names = _read_key(tree.root / path, "channel_names")
+        names = names or _read_key(tree.root / path, "modality")
+        names = names or _read_key(tree.root / path, "modalities")
+        labels |= _read_labels(tree.root / path, path, warnings)
         if not isinstance(names, dict):
             warnings.append(f"{path} names no channels: all of them are taken for phases")
             continue
@@ -506,22 +535,105 @@ def _part_channels(matches: Matches, tree: Tree, warnings: list[str]) -> None:
         for exam in matches.exams.values():
             if all(phase.path.startswith(f"{folder}/" if folder else "") for phase in exam.phases):
                 _drop_channels(matches, exam, names)
+        if order_phases([str(name) for name in names.values() if not find_role(str(name))]) is None:
+            listed = name_some([str(name) for name in names.values()])
+            warnings.append(
+                f"the channels of {path} ({listed}) do not state their phase: they are taken in "
+                "the order of their numbers"
+            )
+    return labels
 
 
-def _find_role(name: str) -> str:
-    """Return the role of a channel that is not a phase, or "" if its name does not state one."""
-    words = re.split(r"[^a-z0-9]+", name.casefold())
-    for word in words:
-        for role, spelling in _NO_PHASES.items():
-            if re.fullmatch(spelling, word):
-                return role
-    return ""
+_TUMOUR: Final = re.compile(r"tumou?r|lesion|cancer|carcinoma|malignan|mass", re.IGNORECASE)
+"""Words in the name of a label that is the tumour."""
+
+
+def _read_labels(file: Path, path: str, warnings: list[str]) -> dict[str, int]:
+    """Return the labels of a ``dataset.json`` by name, or nothing if there is one or none."""
+    table = _read_key(file, "labels")
+    if not isinstance(table, dict):
+        return {}
+    # nnU-Net v2 writes {name: value}, the Decathlon and nnDetection {value: name}
+    pairs = [
+        (str(value), key) if str(key).isdecimal() else (str(key), value)
+        for key, value in table.items()
+    ]
+    if any(isinstance(value, list) for _, value in pairs):
+        warnings.append(
+            f"the labels of {path} are regions that share values: every value above 0 counts"
+        )
+        return {}
+    labels = {
+        name: int(value)
+        for name, value in pairs
+        if str(value).isdecimal() and int(value) and name != "ignore"
+    }
+    if len(labels) < 2:
+        return {}
+    listed = name_some([f"{name} {value}" for name, value in labels.items()])
+    warnings.append(
+        f"the label files have several values ({listed}): scores count every value above 0 unless "
+        "you choose a label"
+    )
+    return labels
+
+
+def _part_series(matches: Matches, warnings: list[str]) -> None:
+    """Keep one series of each exam: the one with most images; images before contrast come first."""
+    parted = []
+    for exam in matches.exams.values():
+        groups: dict[str, list[PhasePath]] = {}
+        for phase in exam.phases:
+            name = _CONTRAST.sub("", phase.series).casefold().strip("_")
+            groups.setdefault(name, []).append(phase)
+        if len(groups) > 1:
+            first, second = sorted(groups.values(), key=len, reverse=True)[:2]
+            if len(first) == len(second):
+                exam.problems.append(
+                    f"expected one series, but found several of {len(first)} images: "
+                    f"{name_some([first[0].path, second[0].path])}; describe the layout"
+                )
+            for phase in exam.phases:
+                if phase not in first:
+                    matches.others[phase.path] = "another series"
+            exam.phases = first
+            parted.append(exam.phases[0].path)
+        _number_contrast(exam)
+    if parted:
+        warnings.append(
+            f"{len(parted)} exams have several series; the one with most images is used, such as "
+            f"{name_some(parted, 3)}"
+        )
+
+
+_CONTRAST: Final = re.compile(r"(?:^|_)ce-(?P<agent>[^_]*)", re.IGNORECASE)
+"""The entity of BIDS that names the contrast agent."""
+
+
+def _number_contrast(exam: ExamPaths) -> None:
+    """Renumber images with a contrast agent, to come after those without one."""
+    agents = [_CONTRAST.search(phase.series) for phase in exam.phases]
+    is_after = [match is not None and match["agent"].lower() != "none" for match in agents]
+    n_before = is_after.count(False)
+    orders = {
+        after: {
+            phase.order
+            for phase, other in zip(exam.phases, is_after, strict=True)
+            if other is after
+        }
+        for after in (False, True)
+    }
+    if orders[False] & orders[True]:  # else the numbers go on after the contrast agent
+        exam.phases = [
+            replace(phase, order=phase.order + n_before) if after else phase
+            for phase, after in zip(exam.phases, is_after, strict=True)
+        ]
 
 
 def _drop_channels(matches: Matches, exam: ExamPaths, names: Mapping[str, Any]) -> None:
     """Keep the channels of an exam that are phases, and renumber them."""
     numbers = sorted(int(number) for number in names if str(number).isdecimal())
-    roles = {number: _find_role(str(names[str(number)])) for number in numbers}
+    roles = {number: find_role(str(names[str(number)])) for number in numbers}
     phases = [number for number in numbers if not roles[number]]
     order = order_phases([str(names[str(number)]) for number in phases])
     if order is not None:
@@ -590,10 +702,31 @@ def _order_visits(
         name[-1].isdigit() for name in distinct
     ):
         return distinct
-    words = [_BASELINE_WORDS.get(name.casefold()) for name in distinct]
-    if None not in words and len(set(words)) == len(words):
-        return sorted(distinct, key=lambda name: _BASELINE_WORDS[name.casefold()])
-    return None
+    return _order_words(distinct)
+
+
+def _order_words(distinct: Sequence[str]) -> list[str] | None:
+    """Return visits in the order of their words, such as baseline and week 12, or None."""
+    ranks = {name: _rank_visit(name) for name in distinct}
+    known = [rank for rank in ranks.values() if rank is not None]
+    units = {match[1] for name in distinct if (match := _WEEKS.match(name.casefold()))}
+    has_weeks = any(weeks for _, weeks in known)
+    if (
+        len(units) > 1
+        or len(set(known)) < len(distinct)
+        or (has_weeks and max(word for word, _ in known) > 1)
+    ):
+        return None
+    return sorted(distinct, key=lambda name: ranks[name] or (0, 0))
+
+
+def _rank_visit(name: str) -> tuple[int, int] | None:
+    """Return a sort key of a word for a visit, or None if its place in time is unknown."""
+    word = re.sub(r"[-_ ]", "", name.casefold())
+    weeks = _WEEKS.fullmatch(word)
+    if weeks is not None:
+        return (1, int(weeks[2]))
+    return (_BASELINE_WORDS[word], 0) if word in _BASELINE_WORDS else None
 
 
 def _find_visit_order(
@@ -628,33 +761,60 @@ def _find_visit_order(
     return [visit.removeprefix("ses-") for visit in ids]
 
 
-def _read_splits(layout: Layout, tree: Tree, warnings: list[str]) -> dict[str, str]:
-    """Return the split (part of the data set) of each case, by id in lower case."""
-    splits: dict[str, str] = {}
+Splits = dict[str, dict[str, dict[str, str]]]
+"""Parts by the template of ids, the id in lower case, and the fold ("" without folds)."""
+
+
+def _read_splits(layout: Layout, tree: Tree, warnings: list[str]) -> Splits:
+    """Return the split (part of the data set) of each case in each fold."""
+    splits: Splits = {}
     for rule in layout.splits:
         for path in tree.files:
             if rule.pattern.match_folder(path) is None:
                 continue
+            parts = splits.setdefault(rule.id_template, {})
             try:
-                for case_id, name in _read_split(tree.root / path, rule.name):
-                    key = case_key(case_id)
-                    if splits.setdefault(key, name) != name:
-                        warnings.append(f"{case_id} is in the splits {splits[key]} and {name}")
+                for case_id, fold, name in _read_split(tree.root / path, rule):
+                    folds = parts.setdefault(case_key(case_id), {})
+                    if folds.setdefault(fold, name) != name:
+                        warnings.append(f"{case_id} is in the splits {folds[fold]} and {name}")
             except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
                 warnings.append(f"the split {path} was not read: {error}")
     return splits
 
 
-def _read_split(path: Path, name: str) -> Iterator[tuple[str, str]]:
-    """Yield ids and parts: lines of one part, or the first fold of nnU-Net's ``splits_final``."""
-    if path.suffix.lower() == ".json":
-        fold = read_json(path)[0]
-        for part in ("train", "val"):
-            yield from ((case_id, f"fold 0 {part}") for case_id in fold[part])
+def _read_split(path: Path, rule: SplitRule) -> Iterator[tuple[str, str, str]]:
+    """Yield ids, folds and parts: of a table, of ``splits_final.json``, or lines of one part."""
+    if rule.key:
+        table = read_table(
+            path, (Column(rule.key, (rule.key,), is_needed=True, is_id=True),), takes_others=True
+        )
+        for row in table.rows:
+            cells = dict(zip(table.header.names, map(str, row.cells), strict=False))
+            fold = f"fold {_find_cell(cells, rule.fold)}" if rule.fold else ""
+            yield _find_cell(cells, rule.key), fold, _find_cell(cells, rule.column)
+    elif path.suffix.lower() == ".json":
+        for index, fold in enumerate(read_json(path)):
+            for part in ("train", "val"):
+                yield from ((case_id, f"fold {index}", part) for case_id in fold[part])
     else:
         for line in read_text(path)[0].splitlines():
             if line.strip():
-                yield line.strip(), name
+                yield line.strip(), "", rule.name
+
+
+def _with_splits(case: CaseFiles, exam: ExamPaths, splits: Splits) -> CaseFiles:
+    """Return a case with its part of the split, and its part in each fold as columns."""
+    fields = exam.fields | {"patient": case.patient, "side": case.side}
+    for template, parts in splits.items():
+        folds = parts.get(case_key(template.format_map(fields)), {})
+        if folds:
+            fold, part = next(iter(sorted(folds.items())))
+            columns = {name: text for name, text in folds.items() if name}
+            case = replace(
+                case, split=f"{fold} {part}".strip(), columns={**case.columns, **columns}
+            )
+    return case
 
 
 def _read_job_names(layout: Layout, tree: Tree, warnings: list[str]) -> list[str]:
@@ -676,11 +836,13 @@ def _read_job_names(layout: Layout, tree: Tree, warnings: list[str]) -> list[str
 
 def _find_parted_persons(cases: Sequence[CaseFiles]) -> list[str]:
     """Return a warning if exams of one person are in different splits."""
-    parts: dict[str, set[str]] = {}
+    parts: dict[tuple[str, str], set[str]] = {}
     for case in cases:
-        if case.split:
-            parts.setdefault(case.person_key, set()).add(case.split)
-    parted = sorted(key for key, names in parts.items() if len(names) > 1)
+        folds = {name: text for name, text in case.columns.items() if re.match(r"fold \d", name)}
+        for fold, part in (folds or {"": case.split}).items():
+            if part:
+                parts.setdefault((case.person_key, fold), set()).add(part)
+    parted = sorted({person for (person, _), names in parts.items() if len(names) > 1})
     if not parted:
         return []
     return [
@@ -692,6 +854,22 @@ def _find_parted_persons(cases: Sequence[CaseFiles]) -> list[str]:
 
 
 # -------------------------------------------------------------------- what is left
+
+
+def _join_spellings(cases: Sequence[CaseFiles], warnings: list[str]) -> list[CaseFiles]:
+    """Give patients whose names differ by letter case only one name, with a warning."""
+    spellings: dict[str, list[str]] = {}
+    for case in cases:
+        names = spellings.setdefault(case.patient.casefold(), [])
+        if case.patient not in names:
+            names.append(case.patient)
+    several = [names for names in spellings.values() if len(names) > 1]
+    if several:
+        listed = name_some([" and ".join(names) for names in several], 3)
+        warnings.append(
+            f"names that differ by letter case only are taken for one patient: {listed}"
+        )
+    return [replace(case, patient=spellings[case.patient.casefold()][0]) for case in cases]
 
 
 def _mark_twins(cases: Sequence[CaseFiles], root: Path) -> list[CaseFiles]:

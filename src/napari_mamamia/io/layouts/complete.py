@@ -1,20 +1,27 @@
 """Find the phases of a DICOM study or a 3D Slicer scene when a case is opened."""
 
 import atexit
+import re
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+from xml.etree.ElementTree import ParseError, iterparse
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.names import name_some
 from napari_mamamia.io.dicom.zip import unpack
+from napari_mamamia.io.files.file_names import safe_case_id
 from napari_mamamia.io.files.folders import natural_key
 from napari_mamamia.io.files.own_paths import own_folder
-from napari_mamamia.io.files.sources import CaseFiles, NamedMask, PhaseSource
-from napari_mamamia.io.layouts.case_list import order_phases
+from napari_mamamia.io.files.sources import CaseFiles, NamedMask, PhaseSource, Visit
+from napari_mamamia.io.layouts.case_list import find_role, order_phases
 from napari_mamamia.io.volumes.formats import file_stem
 
+_UID: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 _FOLDERS = ExitStack()
 atexit.register(_FOLDERS.close)
 
@@ -42,6 +49,33 @@ def _with_study(files: CaseFiles, folder: Path) -> CaseFiles:
     return replace(files, phases=study.phases, warnings=(*files.warnings, *study.warnings))
 
 
+def name_visits_by_date(cases: Sequence[CaseFiles]) -> tuple[CaseFiles, ...]:
+    """Return cases whose visits are UIDs with the dates of their studies, in order of time."""
+    dates: dict[str, list[tuple[str, int]]] = {}
+    for place, case in enumerate(cases):
+        if case.visit is not None and _UID.fullmatch(case.visit.name) and case.phases:
+            date = _read_study_date(case.phases[0].files[0])
+            dates.setdefault(case.patient, []).append((date, place))
+    named = list(cases)
+    for studies in dates.values():
+        days = [date for date, _ in studies]
+        if all(days) and len(set(days)) == len(days):
+            for index, (date, place) in enumerate(sorted(studies)):
+                case = named[place]
+                case_id = safe_case_id("_".join(filter(None, (case.patient, date, case.side))))
+                named[place] = replace(case, case_id=case_id, visit=Visit(date, index))
+    return tuple(named)
+
+
+def _read_study_date(file: Path) -> str:
+    """Return the date of a DICOM file's study as YYYY-MM-DD, or "" if it states none."""
+    import pydicom
+
+    header = pydicom.dcmread(file, stop_before_pixels=True, specific_tags=["StudyDate"])
+    text = str(header.get("StudyDate", ""))
+    return f"{text[:4]}-{text[4:6]}-{text[6:]}" if re.fullmatch(r"\d{8}", text) else ""
+
+
 @cache
 def _unpack_scene(archive: Path) -> Path:
     folder = _FOLDERS.enter_context(own_folder())
@@ -49,20 +83,46 @@ def _unpack_scene(archive: Path) -> Path:
     return folder
 
 
+def _read_scene_names(folder: Path) -> dict[str, str]:
+    """Return the names that a scene of 3D Slicer gives to its images, by name of the file."""
+    files: dict[str, str] = {}
+    storages: dict[str, str] = {}
+    for scene in folder.rglob("*.mrml"):
+        try:
+            nodes = [node for _, node in iterparse(scene)]  # noqa: S314 - expat has limits
+        except (OSError, ParseError):
+            continue  # the names of the files are used instead
+        for node in nodes:
+            if "fileName" in node.attrib:
+                path = unquote(node.attrib["fileName"])
+                files[node.attrib.get("id", "")] = path.replace("\\", "/").rpartition("/")[2]
+            elif "Volume" in node.tag and node.attrib.get("name"):
+                stored = re.search(r"storage:([^;\s]+)", node.attrib.get("references", ""))
+                storage = stored[1] if stored else node.attrib.get("storageNodeRef", "")
+                is_label = "LabelMap" in node.tag
+                storages[storage] = (
+                    f"label {node.attrib['name']}" if is_label else (node.attrib["name"])
+                )
+    return {files[storage]: name for storage, name in storages.items() if storage in files}
+
+
 def _with_scene(files: CaseFiles, folder: Path) -> CaseFiles:
     from napari_mamamia.io.volumes.segments import read_segment_names  # it imports nrrd
 
+    names = _read_scene_names(folder)
     images, segmentations = [], []
     for path in sorted(folder.rglob("*"), key=lambda path: natural_key(path.name)):
         if path.name.lower().endswith(".seg.nrrd"):
             segmentations.append(path)
         elif path.is_file() and file_stem(path.name) is not None:
             images.append(path)
-    orders = order_phases([path.name for path in images])
+    labels = {path: names.get(path.name, path.name) for path in images}
+    images = [path for path in images if not find_role(labels[path])]
+    orders = order_phases([labels[path] for path in images])
     if not orders:
         raise FormatError(
             f"expected images in {files.source} whose names say which phase they are (pre, post 1, "
-            f"DCE_0, ...), but found {name_some([path.name for path in images]) or 'none'}: rename "
+            f"DCE_0, ...), but found {name_some(sorted(labels.values())) or 'none'}: rename "
             "the volumes in 3D Slicer and save the scene again"
         )
     phases = sorted(zip(orders, images, strict=True))

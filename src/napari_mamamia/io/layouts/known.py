@@ -18,10 +18,13 @@ from napari_mamamia.io.layouts.layout import (
     read_layouts,
 )
 from napari_mamamia.io.layouts.matching import Matches, match_tree
+from napari_mamamia.io.layouts.propose import is_no_patient
 from napari_mamamia.io.layouts.tree import Tree
 
 GROUP: Final = "napari_mamamia.layouts"
 """The entry-point group of layouts; each is TOML text."""
+PROPOSED: Final = "proposed"
+"""The name under which the layout that a folder's file names suggest is used."""
 _NAMED: Final = re.compile(r'layout\s*=\s*"([a-z0-9_-]+)"')
 _SAMPLE: Final = 400
 
@@ -57,8 +60,8 @@ def find_layout(name_or_path: str) -> tuple[Layout, ...]:
         If there is no such layout, or the file cannot be read.
     """
     by_name = {layout.name: layout for layout in list_layouts()}
-    if name_or_path in by_name:
-        return (by_name[name_or_path],)
+    if name_or_path.lower() in by_name:
+        return (by_name[name_or_path.lower()],)
     path = Path(name_or_path)
     if path.suffix.lower() == ".toml" or path.is_file():
         return read_layouts(path)
@@ -96,7 +99,7 @@ def layout_text(name_or_path: str) -> str:
     find_layout(name_or_path)
     path = Path(name_or_path)
     is_file = path.suffix.lower() == ".toml"
-    return read_layout_text(path) if is_file else f'layout = "{name_or_path}"\n'
+    return read_layout_text(path) if is_file else f'layout = "{name_or_path.lower()}"\n'
 
 
 def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
@@ -115,7 +118,7 @@ def choose_matches(layouts: tuple[Layout, ...], tree: Tree) -> Matches | None:
         for layout in layouts
         if _fits_sample(layout, tree)
         and (matches := _match(layout, tree)).exams
-        and (len(layouts) == 1 or _has_series(matches))
+        and (len(layouts) == 1 or (_has_series(matches) and _has_patients(matches)))
     ]
     best = [
         matches
@@ -147,6 +150,13 @@ def _has_series(matches: Matches) -> bool:
     return any(
         len(exam.phases) > 1 or exam.phases[0].kind is not ImageKind.VOLUME
         for exam in matches.exams.values()
+    )
+
+
+def _has_patients(matches: Matches) -> bool:
+    """Whether no folder that a layout takes for a patient is a visit, a side or a general word."""
+    return not any(
+        is_no_patient(exam.fields.get("patient") or "patient") for exam in matches.exams.values()
     )
 
 

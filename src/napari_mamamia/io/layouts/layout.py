@@ -41,7 +41,8 @@ class ImageRule:
     """Rule for the paths of phases.
 
     `phase` is set where the path has no number of it, `first` is the number of the first phase. A
-    folder of DICOM files counts where a folder in it matches `holds`.
+    folder of DICOM files counts where a folder in it matches `holds`; it is incomplete without a
+    folder that matches `needs`.
     """
 
     pattern: PathPattern
@@ -49,6 +50,7 @@ class ImageRule:
     phase: int | None = None
     first: int = 0
     holds: PathPattern | None = None
+    needs: PathPattern | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,18 @@ class ListRule:
 
 @dataclass(frozen=True, slots=True)
 class SplitRule:
-    """Rule for a file that assigns cases to training and testing."""
+    """Rule for a file that assigns cases to training and testing.
+
+    `name` is the part of a list of ids. A table has the columns `key` (ids, made by `id_template`
+    from a path's fields), `column` (parts) and `fold`.
+    """
 
     pattern: PathPattern
     name: str = ""
+    key: str = ""
+    id_template: str = "{patient}"
+    column: str = ""
+    fold: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +355,7 @@ def _parse_image(settings: _Settings) -> ImageRule:
         settings.take("phase", int, None),
         settings.take("first", int, 0),
         PathPattern(holds) if (holds := settings.text("holds")) else None,
+        PathPattern(needs) if (needs := settings.text("needs")) else None,
     )
     has_order = rule.phase is not None or {"phase", "time"} & rule.pattern.kinds.keys()
     if rule.kind is ImageKind.VOLUME and not has_order:
@@ -396,7 +407,14 @@ def _parse_list(settings: _Settings) -> ListRule:
 
 
 def _parse_split(settings: _Settings) -> SplitRule:
-    return SplitRule(settings.pattern("path"), settings.text("name"))
+    return SplitRule(
+        settings.pattern("path"),
+        settings.text("name"),
+        settings.text("key"),
+        settings.text("id", "{patient}"),
+        settings.text("column"),
+        settings.text("fold"),
+    )
 
 
 def _parse_renames(table: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from napari_mamamia.core.names import name_some
 from napari_mamamia.io.layouts.layout import (
     ImageKind,
     ImageRule,
@@ -44,12 +45,16 @@ class ExamKey:
 
 @dataclass(frozen=True, slots=True)
 class PhasePath:
-    """A path of one phase or all phases: its order, and the time in seconds in its name."""
+    """A path of one phase or all phases: its order, and the time in seconds in its name.
+
+    `series` is the text of the field of that name, by which series of one exam differ.
+    """
 
     path: str
     kind: ImageKind
     order: float
     time_s: float | None = None
+    series: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +178,28 @@ def _match_study(matches: Matches, tree: Tree, folder: str) -> bool:
         fields = rule.pattern.match_folder(folder) if rule.kind is ImageKind.DICOM else None
         if fields is not None and _holds(rule, folder, tree):
             _add_phase(matches, rule, fields, PhasePath(folder, rule.kind, 0.0))
+            exam = matches.exams[make_key(matches.layout, fields)]
+            exam.problems += _find_missing_folders(rule, folder, tree)
             return True
     return False
+
+
+def _find_missing_folders(rule: ImageRule, folder: str, tree: Tree) -> list[str]:
+    """Return a problem if a study lacks the folder of a phase, by the names of the others."""
+    inside = tree.subfolders[folder]
+    problems = []
+    if rule.needs is not None and all(rule.needs.match_folder(name) is None for name in inside):
+        problems.append(
+            f"expected a folder {rule.needs.text} in {folder}, but it is missing: add it"
+        )
+    if rule.holds is not None and "phase" in rule.holds.kinds:
+        matched = filter(None, map(rule.holds.match_folder, inside))
+        numbers = {int(fields["phase"]) for fields in matched}
+        missing = sorted(set(range(1, max(numbers, default=0))) - numbers)
+        if missing:
+            names = name_some([rule.holds.text.replace("{phase:n}", str(n)) for n in missing])
+            problems.append(f"expected {names} in {folder}, but it is missing: add it")
+    return problems
 
 
 def _find_role(layout: Layout, path: str, *, is_folder: bool) -> str:
@@ -261,7 +286,7 @@ def _phase_path(rule: ImageRule, fields: Mapping[str, str], path: str) -> PhaseP
         order = float(key) if isinstance(key, int | float) else 0.0
     else:
         order = time_s or 0.0
-    return PhasePath(path, rule.kind, order, time_s)
+    return PhasePath(path, rule.kind, order, time_s, fields.get("series") or "")
 
 
 def _add_phase(matches: Matches, rule: ImageRule, fields: dict[str, str], phase: PhasePath) -> None:

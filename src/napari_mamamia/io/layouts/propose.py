@@ -1,84 +1,141 @@
-"""Propose a layout for a folder that no known layout fits, from its file names."""
+"""Propose a layout for a folder that no known layout fits, from its file names.
 
+The part of a name that says the phase is found first (pre, post 2, 3rd pass, 90s, phase_3, or the
+last number). Files that differ in nothing else are a series. Where series differ, their folders or
+names hold the patient, the visit or the side.
+"""
+
+import json
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.io.files.folders import natural_key
+from napari_mamamia.io.layouts.pattern import PathPattern
 from napari_mamamia.io.layouts.tree import Tree
-from napari_mamamia.io.volumes.formats import mask_stem
+from napari_mamamia.io.volumes.formats import file_stem, mask_stem
 
-_MASK_WORDS: Final = re.compile(r"(?:^|[^a-z])(seg|mask|label|gt|lesion|tumou?r|roi|pred)", re.I)
+_MASK_WORDS: Final = re.compile(
+    r"(?:^|[^a-z])(?:seg|mask|label|gt|lesion|tumou?r|roi|pred|manual|annot|contour)", re.I
+)
 _OTHER_WORDS: Final = re.compile(
-    r"(?:^|[^a-z])(sub|subtraction|t2w?|adc|dwi|flair|stir|mip|loc)(?=$|[^a-z-])", re.I
+    r"(?:^|[^a-z])(?:sub\d*(?!-)|subtr\w*|t2|t2w|t2map|t1map|v?fa\d*|adc|dwi|dti|diff\w*|flair"
+    r"|b(?:0|[1-9]0|[1-9]50|[1-9]00|1[0-9]00|2000)|stir|tirm|mip|loc|localizer|scout|ser|pe|ktrans|kep|ve|vp|auc|maps?|bold|asl)"
+    r"(?=$|[^a-z0-9])",
+    re.I,
 )
 _DATES: Final = (
-    (re.compile(r"\d{4}-\d{2}-\d{2}"), "%Y-%m-%d"),
-    (re.compile(r"(?:19|20)\d{6}"), "%Y%m%d"),
-    (re.compile(r"\d{2}-\d{2}-\d{4}"), "%m-%d-%Y"),
+    (re.compile(r"(?:19|20)\d{2}-\d{1,2}-\d{1,2}"), "%Y-%m-%d"),
+    (re.compile(r"(?:19|20)\d{2}_\d{1,2}_\d{1,2}"), "%Y_%m_%d"),
+    (re.compile(r"(?:19|20)(?:\d{2})(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"), "%Y%m%d"),
+    (re.compile(r"(?:0?[1-9]|1[0-2])-\d{1,2}-\d{4}"), "%m-%d-%Y"),
 )
-_SIDE: Final = re.compile(r"left|right", re.I)
-_NUMBER: Final = re.compile(r"(.*?)(\d+)$", re.S)
-_WORD: Final = re.compile(r"(.*?)(pre|post)$", re.I | re.S)
-_DIGITS: Final = re.compile(r"\d{2,}(?![^{]*\})")
+_SIDES: Final = {"l": "left", "r": "right", "left": "left", "right": "right"}
+_VISIT: Final = re.compile(
+    r"baseline|(?:pre|post)[-_ ]?(?:nac|nact|op|surgery|surgical|chemo|treatment|therapy|tx)|early"
+    r"|mid\w*|inter\w*|late|follow[-_ ]?up\d*|[tv]\d"
+    r"|(?:visit|tp|timepoint|week|wk|day|month|session|ses)[-_ ]?\d{1,4}",
+    re.I,
+)
+_WEAK_VISIT: Final = re.compile(r"(?:mri?|scan|exam|study|time|[tvwmd])[-_ ]?\d{1,4}", re.I)
+_SPLIT: Final = re.compile(r"train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|images?t[rs]", re.I)
+_GENERIC: Final = re.compile(
+    r"(?:images?|imgs?|data|raw|original(?:_data)?|dces?|dce-?mri|dyn\w*|nii|nifti|files?|resources?"
+    r"|scans?|anat|perf|mri?|breast|volumes?|phases?|processed|preprocessed|registered|t1w?|output"
+    r"|derivatives|masks?|labels?|segmentations?)(?:t[rs])?",
+    re.I,
+)
+_MARK: Final = "\0"
 _SEPARATORS: Final = "_-. "
+_MOST_PHASES: Final = 80
+_DEEPEST: Final = 6
+"""The expression of a phase is looked for in so many parts of a path, from its end."""
+_MOST_HEADERS: Final = 400
 
 
 def propose_layout(tree: Tree, name: str = "mine") -> str:
     """Return the TOML of the best layout for the names in a folder, for correction by the user.
 
-    Images are files whose names end with a number, or contain pre or post. If a folder has several
-    series of such files, each series is a patient, otherwise the folder is one. Masks and other
-    series are recognised by words in their names.
+    The headers of a few images are read to find 4-D files.
 
     Raises
     ------
     FormatError
         If there is no volume file that may be a phase.
     """
-    stems = [stem for path in tree.files if (stem := _stem_path(path)) is not None]
-    numbered = set(find_numbered(stems))
-    others = [stem for stem in stems if stem not in numbered and _OTHER_WORDS.search(stem)]
-    masks = [stem for stem in stems if _MASK_WORDS.search(stem) and stem not in set(others)]
-    images = sorted(set(stems) - set(masks) - set(others))
-    rules, patients = _propose_images(images)
-    if not rules:
+    stems = {stem: path for path in tree.files if (stem := _stem_path(path)) is not None}
+    masks = [stem for stem, path in stems.items() if _is_mask(stem, path)]
+    others = set(stems) - set(masks)
+    others = {stem for stem in others if _OTHER_WORDS.search(_own_text(stem))}
+    images = set(stems) - set(masks) - others
+    series = _find_frames(tree, {stem: stems[stem] for stem in sorted(images)})
+    is_4d = bool(series)
+    times = set() if is_4d else _find_numbered_times(stems)
+    # the words of other images may belong to the names of patients: tried last
+    for candidates in () if is_4d else (images | times, images | others):
+        series = series or _find_series(sorted(candidates, key=natural_key), masks)
+    if not series:
         raise FormatError(
-            f"expected volume files (such as .nii.gz, .nrrd, .mha) in {tree.root} whose names end "
-            "with a number of their phase, or with pre and post, but found none: choose another "
-            "folder, or import DICOM"
+            f"expected several volume files of a patient in {tree.root} (such as .nii.gz, .nrrd, "
+            ".mha) whose names contain pre and post, a time or the number of the phase, or 4-D "
+            "files, but found none: choose another folder, or import DICOM"
         )
-    lines = [f"[{name}]", "image = [", *rules, "]"]
-    mask_rules = _propose_masks(masks, patients)
-    if mask_rules:
-        lines += ["mask = [", *mask_rules, "]"]
-    words = sorted({match[1].lower() for stem in others if (match := _OTHER_WORDS.search(stem))})
+    rules, words = _describe_series(series, is_4d=is_4d)
+    accepted = [each for each in series if each.rule in rules]
+    taken = {file.stem for each in accepted for file in each.files}
+    lines = [f"[{name}]", *_write_list("image", [line for rule in rules for line in rules[rule]])]
+    lines += _write_list("mask", _name_masks(_generalise(masks, accepted, taken)))
+    other_rules = _generalise(sorted(others - times), accepted, taken)
+    lines += _write_list(
+        "other", [f'    {{path = {_quote(rule)}, role = "no phase"}},' for rule in other_rules]
+    )
     if words:
-        lines += ["other = [", *(f'    {{path = "**/*{w}*", role = "{w}"}},' for w in words), "]"]
+        pairs = ", ".join(f'{word} = "{_SIDES[word.lower()]}"' for word in words)
+        lines.append(f"words = {{{pairs}}}")
     return "\n".join(lines) + "\n"
 
 
-def find_numbered(stems: Iterable[str]) -> list[str]:
-    """Return the names t0, t1, t2, ...: with t0 or t3 in a series, t2 is a time and not T2.
+def _write_list(key: str, lines: Sequence[str]) -> list[str]:
+    return [f"{key} = [", *lines, "]"] if lines else []
+
+
+def is_no_patient(name: str) -> bool:
+    """Return whether a folder's name is a date, a visit, a side or a general word.
 
     Examples
     --------
-    >>> find_numbered(["a/x_t0", "a/x_t1", "a/x_t2", "b/T1", "b/T2"])
-    ['a/x_t0', 'a/x_t1', 'a/x_t2']
+    >>> [is_no_patient(name) for name in ("2020-01-05", "baseline", "left", "images", "MRI1")]
+    [True, True, True, True, False]
     """
-    series: dict[str, list[str]] = {}
-    for stem in stems:
-        match = _NUMBER.fullmatch(stem)
-        if match is not None and match[1].lower().endswith("t"):
-            series.setdefault(match[1], []).append(stem)
-    return [
-        stem
-        for head, names in series.items()
-        for stem in names
-        if {f"{head}0", f"{head}00", f"{head}3", f"{head}03"} & set(names)
-    ]
+    return bool(_kind_of([name])) or bool(_GENERIC.fullmatch(name))
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseFile:
+    """An image with the expression that says its phase.
+
+    `rule` is the path with that expression as a field, `phase` its number where the expression is
+    no number.
+    """
+
+    stem: str
+    rule: str
+    order: float
+    phase: int | None = None
+
+
+@dataclass(slots=True)
+class Series:
+    """The files that differ in their phase only; the phase is marked in `parts`."""
+
+    parts: list[str]
+    files: list[PhaseFile]
+    fields: dict[str, str]
+    rule: str = ""
 
 
 def _stem_path(path: str) -> str | None:
@@ -87,113 +144,453 @@ def _stem_path(path: str) -> str | None:
     return None if stem is None else f"{head}{slash}{stem}"
 
 
-def _propose_images(paths: Iterable[str]) -> tuple[list[str], set[str]]:
-    """Return the rules for images, the most frequent first, and the ids of patients."""
-    by_folder: dict[str, list[tuple[str, str]]] = {}
-    for path in paths:
-        folder, _, name = path.rpartition("/")
-        match = _NUMBER.fullmatch(name) or _WORD.fullmatch(name)
+def _own_text(stem: str) -> str:
+    """Return the last two parts of a path, whose words say what a file is."""
+    return "/".join(stem.split("/")[-2:])
+
+
+def _is_mask(stem: str, path: str) -> bool:
+    return file_stem(path.rpartition("/")[2]) is None or bool(_MASK_WORDS.search(_own_text(stem)))
+
+
+def _find_numbered_times(stems: Iterable[str]) -> set[str]:
+    """Return the names t0, t1, t2, ...: with t0 or t3 in a series, t2 is a time and not T2."""
+    series = defaultdict(list)
+    for stem in stems:
+        match = re.fullmatch(r"(.*(?:^|[^a-z])t)(\d{1,3})", stem, re.I | re.S)
         if match is not None:
-            by_folder.setdefault(folder, []).append((match[1], match[2]))
-    rules: Counter[str] = Counter()
-    patients: set[str] = set()
-    tails = [tail for files in by_folder.values() for _, tail in files]
-    lowest = min((int(tail) for tail in tails if tail.isdigit()), default=0)
-    for folder, files in by_folder.items():
-        if any(not tail.isdigit() for _, tail in files):
-            files = [file for file in files if not file[1].isdigit() or _is_post(file[0])]
-        heads = {head for head, tail in files if tail.isdigit()}
-        is_flat = len(heads) > 1 or not folder
-        ending = _common_ending(heads) if is_flat else ""
-        where, patient = (_mark_dates(folder), "") if is_flat else _mark_folders(folder)
-        for head, tail in files:
-            own = head[: len(head) - len(ending)] if is_flat else patient
-            patients.add(own)
-            start = f"{where}/" if where else ""
-            text = f"{{patient}}{ending}" if is_flat else _mark_name(head, patient)
-            rules[f'path = "{start}{_phase_rule(text, tail, lowest)}'] += 1
-    most = max(rules.values(), default=0)
-    return [f"    {{{rule}}}," for rule, n in rules.most_common() if n * 4 >= most], patients
+            series[match[1]].append(stem)
+    return {
+        stem
+        for head, names in series.items()
+        for stem in names
+        if {f"{head}{number}" for number in ("0", "00", "000", "3", "03", "003")} & set(names)
+    }
 
 
-def _phase_rule(text: str, tail: str, lowest: int) -> str:
-    """Return the phase part of an image rule: a field in the name, or a fixed phase."""
-    if not tail.isdigit():
-        return f'{text}{tail}", phase = {0 if tail.lower() == "pre" else 1}'
-    first = "" if _is_post(text) or lowest == 0 else f", first = {lowest}"
-    return f'{text}{{phase:n}}"{first}'
+# ------------------------------------------------------------------------- series
 
 
-def _is_post(text: str) -> bool:
-    return text.lower().rstrip(_SEPARATORS).endswith("post")
+def _find_frames(tree: Tree, paths: Mapping[str, str]) -> list[Series]:
+    """Return the 4-D files as series, if one of a few images is 4-D."""
+    from napari_mamamia.io.data_set.volumes import read_header  # nibabel takes 0.2 s to import
+
+    def is_4d(stem: str) -> bool:
+        try:
+            return read_header(tree.root / paths[stem]).n_volumes > 1
+        except MamamiaError:
+            return False
+
+    stems = list(paths)
+    step = max(1, len(stems) // 8)
+    if not any(is_4d(stem) for stem in stems[::step]):
+        return []
+    frames = stems if len(stems) > _MOST_HEADERS else [stem for stem in stems if is_4d(stem)]
+    return [Series(stem.split("/"), [PhaseFile(stem, stem, 0)], {}) for stem in frames]
 
 
-def _common_ending(heads: Iterable[str]) -> str:
+def _find_series(stems: Sequence[str], masks: Sequence[str]) -> list[Series]:
+    """Return the series of the expression of phases that explains most files."""
+    best: tuple[int, list[Series]] = (0, [])
+    for find in (_find_contrast, _find_time, _find_number):
+        for depth in range(1, _DEEPEST + 1):
+            for is_loose in (False, True):
+                series = _group(stems, find, depth, is_loose=is_loose)
+                n_files = sum(len(each.files) for each in series if _is_dynamic(each, masks))
+                if n_files > best[0]:
+                    best = (n_files, series)
+    return [each for each in best[1] if _is_dynamic(each, masks)]
+
+
+def _group(
+    stems: Iterable[str],
+    find: Callable[[str], tuple[int, int, str, float, int | None] | None],
+    depth: int,
+    *,
+    is_loose: bool,
+) -> list[Series]:
+    """Return files that differ in one expression, in the part at a depth from the end.
+
+    `is_loose` leaves the number of the series out, with which names begin or end.
+    """
+    series: dict[tuple[str, ...], Series] = {}
+    for stem in stems:
+        parts = stem.split("/")
+        match = find(parts[-depth]) if len(parts) >= depth else None
+        if match is None or (depth > 1 and find is _find_number and not _is_named(parts[-depth])):
+            continue
+        start, end, field, order, phase = match
+        head, tail = parts[-depth][:start], parts[-depth][end:]
+        marked = [*parts]
+        marked[-depth] = f"{head}{_MARK}{tail}"
+        if is_loose or depth > 1:
+            marked = [*marked[:-depth], *(_loosen(part, find) for part in marked[-depth:])]
+        rule = "/".join(_protect(part) for part in marked).replace(_MARK, field)
+        each = series.setdefault(tuple(marked), Series(marked, [], {}))
+        each.files.append(PhaseFile(stem, rule, order, phase))
+    return list(series.values())
+
+
+def _loosen(
+    part: str, find: Callable[[str], tuple[int, int, str, float, int | None] | None]
+) -> str:
+    """Return a part of a path without numbers of series and repeated words of phases."""
+    match = find(part) if _MARK not in part else None
+    if match is not None:
+        part = f"{part[: match[0]]}*{part[match[1] :]}"
+    part = re.sub(r"^\d{1,5}(?=[-_. ])", "*", part)
+    head, mark, tail = part.partition(_MARK)
+    return f"{head}{mark}{re.sub(r'[0-9]+', '*', tail)}" if mark else part
+
+
+def _is_dynamic(series: Series, masks: Iterable[str]) -> bool:
+    """Return whether the files may be the phases of one series."""
+    orders = sorted(file.order for file in series.files)
+    if not 2 <= len(orders) <= _MOST_PHASES or len(set(orders)) < len(orders):
+        return False
+    if any("{time" in file.rule for file in series.files):
+        return True
+    if orders[0] not in (0, 1) or orders[-1] - orders[0] > len(orders):
+        return False
+    names = [stem.rpartition("/")[2].casefold() for stem in masks]
+    own = {file.stem.rpartition("/")[2].casefold() for file in series.files}
+    outlined = [name for name in own if any(_holds(mask, name) for mask in names)]
+    return len(outlined) < 2  # else the numbers are those of patients
+
+
+_CONTRAST: Final = re.compile(
+    r"(?<![a-z])(?:(?P<pre>pre[-_ ]?(?:contrast|con|gd|c)?)(?![a-z])"
+    r"|(?P<post>post[-_ ]?(?:contrast|con|gd|c)?[-_ ]?)"
+    r"(?P<n>\d{0,3})(?![a-z0-9])"
+    r"|(?P<nth>\d{1,2})(?:st|nd|rd|th)(?:[-_ ]?pass)?(?![a-z]))",
+    re.I,
+)
+_TIME: Final = re.compile(r"(?<![0-9.])(\d+(?:\.\d+)?)(?=s(?:ec)?(?![a-z0-9]))", re.I)
+_NUMBERED: Final = re.compile(
+    r"(?:phase|ph|dce|dyn\w*|acq|aqc|p|t|tp|time|frame|vol|volume|run)[-_ ]?", re.I
+)
+
+
+def _find_contrast(part: str) -> tuple[int, int, str, float, int | None] | None:
+    for match in _CONTRAST.finditer(part):
+        start, end = match.span()
+        if match["pre"]:
+            text = match["pre"].rstrip(_SEPARATORS)
+            return start, start + len(text), text, 0, 0
+        if match["nth"]:
+            return start, end, "{phase:n}*", int(match["nth"]), None
+        if match["n"]:
+            return start, end, f"{match['post']}{{phase:n}}", int(match["n"]), None
+        text = match[0].rstrip(_SEPARATORS)
+        return start, start + len(text), text, 1, 1
+    return None
+
+
+def _find_time(part: str) -> tuple[int, int, str, float, int | None] | None:
+    matches = list(_TIME.finditer(part))
+    if not matches:
+        return None
+    return *matches[-1].span(1), "{time:x}", float(matches[-1][1]), None
+
+
+def _find_number(part: str) -> tuple[int, int, str, float, int | None] | None:
+    """Return the number after a word such as phase, else the number at the end."""
+    named = [
+        match
+        for match in re.finditer(r"(?<![a-z])([a-z]+[-_ ]?)(\d{1,4})(?![0-9])", part, re.I)
+        if _NUMBERED.fullmatch(match[1])
+    ]
+    last = re.search(r"(?<![^-_. ])()(\d{1,4})$", part) or re.fullmatch(r"()(\d{1,4})", part)
+    ends = [match for match in named if match.end() == len(part)]
+    match = last if last and not ends else (named[-1] if named else None)
+    match = match or re.search(r"()(\d{1,4})$", part)
+    if match is None:
+        return None
+    return *match.span(2), "{phase:n}", int(match[2]), None
+
+
+def _is_named(part: str) -> bool:
+    """Return whether a number follows a word for a phase."""
+    match = re.fullmatch(r"(?:.*[^a-z])?([a-z]+[-_ ]?)\d{1,4}", part, re.I)
+    return match is not None and bool(_NUMBERED.fullmatch(match[1]))
+
+
+# ----------------------------------------------------- patients, visits and sides
+
+
+def _describe_series(
+    series: Sequence[Series], *, is_4d: bool
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Return the image lines of each accepted rule, and the words of sides.
+
+    Of two rules for the same exams the one with more files is accepted.
+    """
+    by_shape: dict[int, list[Series]] = defaultdict(list)
+    for each in series:
+        by_shape[len(each.parts)].append(each)
+    for same_depth in by_shape.values():
+        _find_fields(same_depth, is_4d=is_4d)
+    by_rule: dict[str, list[Series]] = defaultdict(list)
+    for each in series:
+        by_rule[each.rule].append(each)
+    order = sorted(by_rule, key=lambda rule: -sum(len(each.files) for each in by_rule[rule]))
+    rules: dict[str, list[str]] = {}
+    exams: set[tuple[tuple[str, str], ...]] = set()
+    for rule in order:
+        own = {tuple(sorted(each.fields.items())) for each in by_rule[rule]}
+        if not own & exams:
+            exams |= own
+            rules[rule] = _image_lines(by_rule[rule], is_4d=is_4d)
+    sides = {
+        text
+        for each in series
+        if each.rule in rules and (text := each.fields.get("side", "")).lower() in ("l", "r")
+    }
+    return rules, sorted(sides)
+
+
+def _image_lines(series: Sequence[Series], *, is_4d: bool) -> list[str]:
+    """Return the lines of TOML of one rule."""
+    lines: Counter[str] = Counter()
+    files = [file for each in series for file in each.files]
+    has_fixed = any(file.phase is not None for file in files)
+    lowest = 0 if has_fixed else int(min(file.order for file in files))
+    for each in series:
+        for file in each.files:
+            path = _quote(_fill(file.rule, each))
+            if is_4d:
+                lines[f"    {{path = {path}, frames = true}},"] += 1
+            elif file.phase is not None:
+                lines[f"    {{path = {path}, phase = {file.phase}}},"] += 1
+            elif lowest and "{phase" in file.rule:
+                lines[f"    {{path = {path}, first = {lowest}}},"] += 1
+            else:
+                lines[f"    {{path = {path}}},"] += 1
+    return list(lines)
+
+
+def _find_fields(series: Sequence[Series], *, is_4d: bool) -> None:
+    """Find patient, visit and side of series of equal depth, and their rules."""
+    depth = len(series[0].parts) - 1
+    columns = [[each.parts[place] for each in series] for place in range(depth)]
+    kinds = [
+        "" if any(_MARK in value for value in values) else _kind_of(values) for values in columns
+    ]
+    fields = {place: kind for place, kind in enumerate(kinds) if kind}
+    ids = [
+        place
+        for place, values in enumerate(columns)
+        if not kinds[place] and len(set(values)) > 1 and not any(map(_has_mark, values))
+    ]
+    ids = _drop_dependent(columns, ids)
+    is_flat = not ids and len({_plain(each.parts[-1]) for each in series}) > 1
+    if ids:
+        fields |= _name_ids(columns, ids)
+    elif not is_flat:
+        _find_single_patient(columns, fields)
+    for each in series:
+        each.fields = {
+            name: re.sub(r"^(?:sub|ses)-", "", each.parts[place]) for place, name in fields.items()
+        }
+    if is_flat:
+        _find_flat_fields(series)
+    for each in series:
+        each.rule = _fill("/".join(_protect(part) for part in each.parts), each)
+
+
+def _has_mark(part: str) -> bool:
+    return _MARK in part
+
+
+def _name_ids(columns: Sequence[Sequence[str]], ids: Sequence[int]) -> dict[int, str]:
+    """Return which column is the patient: the last one, unless its names repeat in others."""
+    inner = ids[-1]
+    if len(ids) == 1:
+        return {inner: "patient"}
+    outer = ids[-2]
+    pairs = set(zip(columns[outer], columns[inner], strict=True))
+    is_longer = all(_holds(visit.casefold(), patient.casefold()) for patient, visit in pairs)
+    if is_longer or len(pairs) > len(set(columns[inner])):  # the same names in several folders
+        return {inner: "visit", outer: "patient"}
+    return {inner: "patient"}
+
+
+def _kind_of(values: Sequence[str]) -> str:
+    """Return the field of a column of folders, or "" if it may be the patient or is constant."""
+    if any(all(regex.fullmatch(value) for value in values) for regex, _ in _DATES):
+        return "visit"
+    if all(value.lower() in _SIDES for value in values):
+        return "side"
+    if all(_VISIT.fullmatch(value) for value in values):
+        return "visit"
+    if len(set(values)) > 1 and all(_SPLIT.fullmatch(value) for value in values):
+        return "split"
+    return ""
+
+
+def _drop_dependent(columns: Sequence[Sequence[str]], ids: Sequence[int]) -> list[int]:
+    """Return the columns whose text does not repeat that of another one."""
+    kept = list(ids)
+    for place in ids:
+        for other in kept:
+            is_longer = all(
+                _holds(longer.casefold(), shorter.casefold())
+                for shorter, longer in zip(columns[other], columns[place], strict=True)
+            )
+            if (
+                other != place
+                and is_longer
+                and len(set(columns[place])) == len(set(columns[other]))
+            ):
+                kept.remove(place)
+                break
+    return kept
+
+
+def _find_single_patient(columns: Sequence[Sequence[str]], fields: dict[int, str]) -> None:
+    """Take the deepest folder that is no generic word for the patient."""
+    for place in reversed(range(len(columns))):
+        value = columns[place][0]
+        if place not in fields and _MARK not in value and not _GENERIC.fullmatch(value):
+            fields[place] = "patient"
+            return
+    weak = [place for place, name in fields.items() if name == "visit"]
+    if len(weak) == 1 and all(_WEAK_VISIT.fullmatch(value) for value in columns[weak[0]]):
+        fields[weak[0]] = "patient"
+
+
+def _find_flat_fields(series: Sequence[Series]) -> None:
+    """Find the fields in names of files: the patient first, then visits and sides."""
+    names = [_plain(each.parts[-1]) for each in series]
+    ending = _common_ending(names)
+    bare = [name[: len(name) - len(ending)] for name in names]
+    tokens = [re.split(r"[-_. ]", name) for name in bare]
+    found: list[str] = []
+    while min(map(len, tokens)) - len(found) > 1:
+        kind = _kind_of([row[-1 - len(found)] for row in tokens])
+        if not kind:
+            break
+        found.append(kind)
+    for each, name, row in zip(series, bare, tokens, strict=True):
+        end = len(name) - sum(len(text) + 1 for text in row[len(row) - len(found) :])
+        each.fields["patient"] = name[:end]
+        for place, kind in enumerate(found):
+            each.fields.setdefault(kind, row[-1 - place])
+
+
+def _plain(name: str) -> str:
+    return name.partition(_MARK)[0].rstrip(_SEPARATORS) if _MARK in name else name
+
+
+def _common_ending(names: Sequence[str]) -> str:
     """Return the common ending of some texts, from a separator on."""
-    turned = [head[::-1] for head in heads]
+    turned = [name[::-1] for name in names]
     ending = os.path.commonprefix(turned)[::-1]  # noqa: RUF071 - characters are meant
     while ending and ending[0] not in _SEPARATORS:
         ending = ending[1:]
     return ending
 
 
-def _mark_folders(folder: str) -> tuple[str, str]:
-    """Return a folder's path with fields, and the name of the folder that is the patient.
+# -------------------------------------------------------------------------- rules
 
-    Dates are visits, left and right are sides, the deepest other folder is the patient.
+
+def _holds(text: str, word: str) -> bool:
+    """Return whether a text holds a word that is not part of a longer word or number."""
+    return bool(word) and bool(re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text))
+
+
+def _field_of(name: str, text: str) -> str:
+    """Return a field of a pattern for a value."""
+    if name == "visit":
+        codes = next((codes for regex, codes in _DATES if regex.fullmatch(text)), "")
+        return f"{{visit:{codes}}}" if codes else "{visit}"
+    if name == "side":
+        return "{side:L|R}" if len(text) == 1 else "{side:left|right}"
+    return f"{{{name}}}"
+
+
+def _fill(path: str, series: Series) -> str:
+    """Return a path with the fields of a series in place of their texts."""
+    values = sorted(series.fields.items(), key=lambda item: -len(item[1]))
+    parts = []
+    for part in path.split("/"):
+        pieces = re.split(r"(\{[^{}]*\})", part)
+        for name, text in values:
+            pieces = [
+                piece
+                for old in pieces
+                for piece in (
+                    [old] if old.startswith("{") else _replace(old, text, _field_of(name, text))
+                )
+            ]
+        parts.append(
+            "".join(
+                piece if piece.startswith("{") else re.sub(r"\d{2,}", "*", piece)
+                for piece in pieces
+            )
+        )
+    return re.sub(r"\*{2,}", "*", "/".join(parts))
+
+
+def _replace(text: str, word: str, field: str) -> list[str]:
+    """Return a text cut at a word, which the field replaces."""
+    if text.casefold() == word.casefold():
+        return [field]
+    match = re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text, re.I) if word else None
+    return [text] if match is None else [text[: match.start()], field, text[match.end() :]]
+
+
+def _protect(text: str) -> str:
+    """Return a text without the signs that have a meaning in patterns."""
+    return re.sub(r"[{}]", "*", text)
+
+
+def _quote(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _generalise(stems: Iterable[str], series: Sequence[Series], images: Iterable[str]) -> list[str]:
+    """Return the rules of files that name the patient of a series, the most frequent first.
+
+    A rule that would match one of the images is left out.
     """
-    parts, patient = folder.split("/"), ""
-    for place in range(len(parts) - 1, -1, -1):
-        field = _find_field(parts[place])
-        if field:
-            parts[place] = field
-        elif not patient:
-            patient, parts[place] = parts[place], "{patient}"
-        else:
-            parts[place] = "*"
-    return "/".join(parts), patient
-
-
-def _mark_dates(folder: str) -> str:
-    return "/".join(_find_field(part) or part for part in folder.split("/")) if folder else ""
-
-
-def _find_field(part: str) -> str:
-    for regex, codes in _DATES:
-        if regex.fullmatch(part):
-            return f"{{visit:{codes}}}"
-    return "{side:left|right}" if _SIDE.fullmatch(part) else ""
-
-
-def _mark_name(name: str, patient: str) -> str:
-    """Return a file's name with the patient's id and long numbers replaced."""
-    if patient and patient.lower() in name.lower():
-        place = name.lower().index(patient.lower())
-        name = f"{name[:place]}{{patient}}{name[place + len(patient) :]}"
-    return _DIGITS.sub("*", name)
-
-
-def _propose_masks(paths: Iterable[str], patients: set[str]) -> list[str]:
-    """Return the rules for masks whose path names a patient of the images."""
-    spelled = {patient.lower(): patient for patient in patients}
+    by_patient: dict[str, list[Series]] = defaultdict(list)
+    for each in series:
+        by_patient[each.fields.get("patient", "").casefold()].append(each)
+    longest = sorted(by_patient, key=len, reverse=True)
     rules: Counter[str] = Counter()
-    for path in paths:
-        folder, slash, name = path.rpartition("/")
-        parts = ["{patient}" if part.lower() in spelled else part for part in folder.split("/")]
-        ids = [patient for patient in patients if patient and patient.lower() in name.lower()]
-        if ids:
-            name = _mark_name(name, max(ids, key=len))
-        elif "{patient}" in parts:
-            name = _DIGITS.sub("*", name)
-        else:
+    for stem in stems:
+        plain = stem.casefold()
+        patient = next((name for name in longest if not name or _holds(plain, name)), None)
+        if patient is None:
             continue
-        rules["/".join(_find_field(part) or part for part in parts) + slash + name] += 1
+        exams = by_patient[patient]
+        best = max(exams, key=lambda each: _count_fields(plain, each))
+        named = {name: text for name, text in best.fields.items() if _holds(plain, text.casefold())}
+        rules[_fill(_protect(stem), Series(best.parts, [], named))] += 1
     return [
-        f'    {{path = "{rule}", name = "{_mask_name(rule)}"}},' for rule, _ in rules.most_common()
+        rule
+        for rule, _ in rules.most_common()
+        if not any(map(PathPattern(rule).match_folder, images))
     ]
 
 
-def _mask_name(rule: str) -> str:
-    """Return a name for the masks of a rule: the deepest folder common to all of them."""
-    shared = [part for part in rule.split("/")[:-1] if "{" not in part]
-    return shared[-1] if shared else "mask"
+def _count_fields(plain: str, series: Series) -> int:
+    return sum(_holds(plain, text.casefold()) for text in series.fields.values())
+
+
+def _name_masks(rules: Sequence[str]) -> list[str]:
+    """Return the lines of masks, each with a name of its own words."""
+    lines, names = [], set()
+    for rule in rules:
+        words = [re.sub(r"\{[^{}]*\}|\*", "", part).strip(_SEPARATORS) for part in rule.split("/")]
+        name = next((word for word in reversed(words) if word), "mask")
+        while name in names:
+            name += " 2"
+        names.add(name)
+        is_breast = re.search(r"breast", name, re.I) and not re.search(
+            r"tumou?r|lesion", name, re.I
+        )
+        region = ', what = "breast"' if is_breast else ""
+        lines.append(f"    {{path = {_quote(rule)}, name = {_quote(name)}{region}}},")
+    return lines

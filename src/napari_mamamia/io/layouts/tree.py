@@ -33,6 +33,11 @@ class Tree:
         return frozenset(self.files)
 
     @cached_property
+    def by_lower_case(self) -> Mapping[str, str]:
+        """The files by their path in lower case."""
+        return {path.lower(): path for path in self.files}
+
+    @cached_property
     def folders(self) -> Mapping[str, tuple[str, ...]]:
         """The file names in each folder that directly contains files."""
         names: dict[str, list[str]] = {}

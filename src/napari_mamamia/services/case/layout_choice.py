@@ -10,7 +10,12 @@ from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import DataSet
 from napari_mamamia.io.layouts.cases import build_data_set
 from napari_mamamia.io.layouts.find import own_layout_file
-from napari_mamamia.io.layouts.known import choose_matches, layout_text, parse_own_layout
+from napari_mamamia.io.layouts.known import (
+    PROPOSED,
+    choose_matches,
+    layout_text,
+    parse_own_layout,
+)
 from napari_mamamia.io.layouts.layout import read_layout_text
 from napari_mamamia.io.layouts.propose import propose_layout
 from napari_mamamia.io.layouts.tree import list_tree
@@ -29,14 +34,16 @@ class LayoutPreview:
 
 
 def propose_for(root: Path, candidates: tuple[str, ...] = ()) -> str:
-    """Return a layout text for a folder: the first candidate, or a guess from the file names.
+    """Return a layout text for a folder: the first candidate, or a proposal from the file names.
 
     Raises
     ------
     FormatError
         If no file can be a phase.
     """
-    return layout_text(candidates[0]) if candidates else propose_layout(list_tree(root))
+    if candidates and candidates[0] != PROPOSED:
+        return layout_text(candidates[0])
+    return propose_layout(list_tree(root))
 
 
 def preview_layout(root: Path, text: str) -> LayoutPreview:
@@ -106,7 +113,7 @@ def keep_named_layout(root: Path, layout: str) -> Path:
     """
     if not layout:
         raise ArgumentError("expected a layout to keep, but none is named: name one")
-    return keep_layout_text(root, layout_text(layout))
+    return keep_layout_text(root, propose_for(root, (layout,)))
 
 
 def keep_layout_text(root: Path, text: str, *, overwrite: bool = False) -> Path:

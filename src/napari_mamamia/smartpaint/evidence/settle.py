@@ -42,6 +42,13 @@ _MEANT: Final = (0.5, 0.8, 1.5)
 _HEARD: Final = (
     0.6  # of the voxels asked for there: if fewer change, the image is wrong, and they are held
 )
+ALIKE: Final = 0.5
+"""Share of values below which lesion and surroundings differ too little to guide a stroke."""
+
+# A circle of at least this radius in mm is obeyed there if less than this share of it changes.
+# Source: docs/methods/brush.md, "Where the image does not guide".
+_UNGUIDED_MM: Final = 3.0
+_HEARD_UNGUIDED: Final = 0.8
 # A larger window is solved on a quarter of its voxels first.
 _LARGE: Final = 100_000
 _COARSER: Final = 4
@@ -115,7 +122,7 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
     is_within = False
     for number in range(n_coarse, n_rounds + 1):
         if number == n_rounds:
-            unheard = _find_unheard(scene, mask)
+            unheard = _find_unheard(scene, mask, apart)
             if not unheard.any():
                 break
             core |= unheard
@@ -157,17 +164,22 @@ def _estimate_coarsely(scene: Scene, n_rounds: int) -> Bools:
     return (mask | scene.mask) if scene.is_adding else (mask & scene.mask)
 
 
-def _find_unheard(scene: Scene, mask: Bools) -> Bools:
-    """Return the core of a circle if too few requested voxels changed, otherwise nothing.
+def _find_unheard(scene: Scene, mask: Bools, apart: float) -> Bools:
+    """Return the requested voxels if too few of them changed, otherwise nothing.
 
-    In that case image and reader disagree, and the reader has priority.
+    In that case image and reader disagree, and the reader has priority. Only the middle of a circle
+    is requested, unless the image does not tell lesion and surroundings apart: the stroke then does
+    what a plain sphere does.
     """
     least, share, unsteady_mm = _MEANT
     meant_mm = max(least * scene.radius_mm, share * scene.radius_mm - unsteady_mm)
+    least_heard = _HEARD
+    if apart < ALIKE and scene.radius_mm >= _UNGUIDED_MM:
+        meant_mm, least_heard = scene.radius_mm, _HEARD_UNGUIDED
     requested = (scene.away <= meant_mm) & (scene.mask != scene.is_adding)
     requested &= ~scene.closed
     n_turned = np.count_nonzero(mask[requested] == scene.is_adding)
-    is_heard = n_turned >= _HEARD * np.count_nonzero(requested)
+    is_heard = n_turned >= least_heard * np.count_nonzero(requested)
     unheard: Bools = np.zeros_like(requested) if is_heard else requested
     return unheard
 

@@ -28,12 +28,13 @@ from napari_mamamia.smartpaint.evidence.scene import (
     thin_path,
 )
 from napari_mamamia.smartpaint.evidence.settle import (
+    ALIKE,
     Settled,
     mark_stroke,
     settle_scene,
 )
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Version of the rules, increased with each change of the resulting bits; a journal records it."""
 
 WINDOW: Final = (1.6, 4.0)
@@ -44,7 +45,6 @@ _WHOLE_MM: Final = 6.0  # around a lesion, the range of a stroke for the whole o
 # Share of the lesion that a stroke for the whole of it may change beyond its circle: adding,
 # erasing.
 _MOST_CHANGE: Final = {True: 1.0, False: 0.5}
-_ALIKE: Final = 0.5  # share of values that lesion and surroundings must not have in common
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +141,7 @@ def settle_stroke(work: StrokeWork) -> SettledStroke:
         return SettledStroke(work.box, work.labels, work.words)
     scene = _make_scene(work)
     settled = settle_scene(scene)
-    if scene.whole_mm is not None and (settled.apart < _ALIKE or _goes_too_far(scene, settled)):
+    if scene.whole_mm is not None and (settled.apart < ALIKE or _goes_too_far(scene, settled)):
         scene = replace(scene, whole_mm=None)
         settled = settle_scene(scene)
     is_adding = work.brush.action is Action.ADD
@@ -230,7 +230,7 @@ def _list_notes(settled: Settled, *, is_near: bool) -> tuple[str, ...]:
             "the image does not guide a stroke for the whole lesion here: the stroke acted only "
             "near its circle"
         )
-    if settled.apart < _ALIKE:
+    if settled.apart < ALIKE:
         notes.append(
             "lesion and surroundings look much alike here: the stroke acted almost like a plain "
             "sphere"
