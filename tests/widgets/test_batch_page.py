@@ -28,7 +28,7 @@ from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
 from napari_mamamia.services.score.inspections import CaseInspection
 from napari_mamamia.services.score.score import ScoreSummary
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.batch.page import BatchPage
+from napari_mamamia.widgets.batch.page import BatchDefaults, BatchPage
 from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 
@@ -202,6 +202,16 @@ def test_another_prediction_folder_names_another_output_folder(panel, tmp_path):
     page.out.setText(str(tmp_path / "mine"))
     page.models.folder.setEditText(str(tmp_path / "other"))
     assert Path(page.out.text()) == tmp_path / "mine"
+
+
+def test_the_first_run_gets_a_folder_without_results(panel, tmp_path):
+    page, defaults = panel.batch_page, panel.batch_page.models.models()
+    assert defaults[0].name == "kinetic"
+    scores = tmp_path / "scores"
+    (scores / "kinetic").mkdir(parents=True)
+    (scores / "kinetic 2").mkdir()
+    page.show_defaults(BatchDefaults(None, (("kinetic", tmp_path / "kinetic"),), None, scores))
+    assert Path(page.out.text()) == scores / "kinetic 3"
 
 
 def test_every_profile_says_what_it_means(panel):

@@ -128,7 +128,7 @@ def test_right_and_left_are_mirrored_pre_over_post_and_the_letters_follow(qtbot,
 
 def test_the_halves_are_centred_on_their_breasts_and_move_together(qtbot, both, viewer):
     go(qtbot, both, SIDES)
-    both.planes.links._fit_all()
+    both.planes.links.fit_now()
     below, _pre, post = both.planes.panes
     # 24 columns of 12 mm from -6 to 282 mm: 144 mm to each side of 138 mm fill .95 of a canvas,
     # whose inner edge is there
@@ -155,7 +155,7 @@ def test_a_breast_fills_its_view_and_the_other_one_is_out_of_it(qtbot, both, vie
     for canvas in [viewer.canvas, *(pane.model.canvas for pane in both.planes.panes)]:
         canvas.size = (100, 432)
     both.planes.panes[2].model.canvas.size = (100, 216)
-    both.planes.links._fit_all()
+    both.planes.links.fit_now()
     below, pre, post = both.planes.panes
     views = [viewer, below.model, pre.model, post.model]
     # the narrowest view sets the scale of all: 108 mm on 216 pixels, 5 % left free
@@ -175,7 +175,7 @@ def test_a_sagittal_view_of_a_breast_is_fitted_to_it_too(qtbot, both):
     qtbot.waitUntil(lambda: both.scene.view.breast is not None)
     for pane in both.planes.panes:
         pane.model.canvas.size = (520, 100)
-    both.planes.links._fit_all()
+    both.planes.links.fit_now()
     # 20 mm of rows on 100 pixels; slices 1 to 4 of 13 mm, S on top: 2 to 5 from there on, 26 to 78
     for pane in both.planes.panes:
         assert pane.model.scene.camera.zoom == pytest.approx(0.95 * 5)
@@ -189,7 +189,7 @@ def test_breasts_that_cannot_be_looked_for_leave_the_halves(qtbot, both, viewer)
     both.hanging._services = both.hanging._services.replacing(find_breast_box=fail)
     go(qtbot, both, SIDES)
     qtbot.waitUntil(lambda: not both.jobs.is_running("breasts"))
-    both.planes.links._fit_all()
+    both.planes.links.fit_now()
     assert viewer.scene.camera.center[-1] == pytest.approx(138 - 72 / 0.95)
     assert both.hanging.step is SIDES
 
@@ -262,7 +262,7 @@ def test_leaving_gives_the_own_view_back(qtbot, both, viewer, image):
     both.hanging.leave()
     qtbot.waitUntil(lambda: both.scene.layer(shown) is not None)
     qtbot.waitUntil(lambda: both.scene.layer(Role.MAP) is None)
-    both.planes.links._fit_all()
+    both.planes.links.fit_now()
     qtbot.waitUntil(lambda: facts() == before)
     assert both.planes.wanted is Layout.ONE
 
@@ -422,8 +422,10 @@ def test_the_priors_masks_are_shown_hidden_and_outlined_with_the_cases(
     assert mask.contour != contour
     go(qtbot, both, MIP)
     both.scene.set_masks_hidden(True)
-    assert both.scene.companions == []
+    assert not mask.visible
     both.scene.set_masks_hidden(False)
+    both.session.set_case(None, None, [])
+    assert both.scene.companions == []
 
 
 def test_an_exam_of_the_other_breast_is_refused_and_the_view_stays(qtbot, both, new_case):

@@ -10,6 +10,7 @@ from qtpy.QtTest import QTest
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.features.challenge.services.rank.board import open_board
+from napari_mamamia.features.challenge.services.rank.inputs import AlgorithmTable
 from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.dock.dock import MamamiaDock
@@ -110,6 +111,27 @@ def choose_cell(view, row, column):
 def choose(combo, text):
     combo.setCurrentIndex(combo.findText(text))
     combo.activated.emit(combo.currentIndex())
+
+
+def test_without_a_ranking_the_form_makes_one_of_the_scored_models(qtbot, panel, tmp_path):
+    made = write_ranking(tmp_path / "made")
+    listed = [AlgorithmTable(name, tmp_path / name / "case_scores.csv") for name in ("a", "b")]
+    asked = []
+    ranks = panel.services.ranks
+    panel.context.services.__dict__["ranks"] = ranks.replacing(
+        list_score_tables=lambda _scores: tuple(listed),
+        make_ranking=lambda tables, metric, scores: asked.append((tables, metric, scores)) or made,
+    )
+    panel.cases_page.leaderboard.click()
+    form = panel.results.extra["Leaderboard"].form
+    qtbot.waitUntil(lambda: form.tables.count() == 2)
+    form.tables.item(1).setCheckState(Qt.CheckState.Unchecked)
+    assert not form.start.isEnabled()
+    form.tables.item(1).setCheckState(Qt.CheckState.Checked)
+    assert not form.isHidden()
+    form.start.click()
+    qtbot.waitUntil(form.isHidden)
+    assert asked == [(tuple(listed), "dsc", panel.session.opened.workspace.scores)]
 
 
 def test_the_leader_the_teams_and_the_cases_are_shown(view):

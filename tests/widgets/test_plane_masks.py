@@ -301,7 +301,7 @@ def test_the_next_case_is_drawn_with_its_own_mask_on_its_own_grid(qtbot, open_th
 
 def test_the_label_under_the_pointer_is_that_of_the_mask_and_not_of_its_outline(open_three):
     dock = open_three()
-    shown = dock.planes.links._find_shown_place()
+    shown = dock.planes.links.find_shown_place()
     for model in dock.planes.views():
         layer = find_layer(model.layers, Role.REFERENCE)
         inside = tuple(i * mm for i, mm in zip(shown, layer.scale, strict=True))

@@ -335,12 +335,37 @@ def test_without_a_case_the_keys_do_no_harm(dock, viewer):
     assert dock.planes.panes == []
 
 
+def test_a_view_is_kept_and_used_again(qtbot, three):
+    before = [pane.model for pane in three.planes.panes]
+    lay_out(qtbot, three, Layout.ONE)
+    assert three.planes.panes == []
+    assert not any(layer.visible for model in before for layer in model.layers)
+    lay_out(qtbot, three, Layout.PHASES)
+    (second,) = three.planes.panes
+    assert second.model is before[0]
+    assert second.kind.plane is None
+    assert copy_in(second, Role.PHASE).visible
+    lay_out(qtbot, three, Layout.PLANES)
+    assert [pane.model for pane in three.planes.panes] == before
+    assert [pane.kind.plane for pane in three.planes.panes] == ["sagittal", "coronal"]
+
+
+def test_a_view_that_is_not_shown_holds_no_array_of_a_closed_case(qtbot, three, new_case):
+    array = weakref.ref(array_of(three.scene.layer(Role.PHASE)))
+    lay_out(qtbot, three, Layout.ONE)
+    case = new_case("B_9")
+    three.scene.show_case(case, (0, 100))
+    three.session.set_case(case, None, [])
+    gc.collect()
+    assert array() is None
+
+
 def test_closed_planes_leave_nothing_behind(qtbot, three):
     models = [weakref.ref(pane.model) for pane in three.planes.panes]
     copies = [weakref.ref(layer) for pane in three.planes.panes for layer in pane.model.layers]
     layer = three.scene.layer(Role.REFERENCE)
     listening = len(layer.events.opacity.callbacks)
-    lay_out(qtbot, three, Layout.ONE)
+    three.planes.close()
     assert len(layer.events.opacity.callbacks) == listening - 2
     gc.collect()
     assert [ref() for ref in (*models, *copies)] == [None] * 6

@@ -128,6 +128,7 @@ def test_no_view_is_named_after_one_breast_while_it_shows_both(qtbot, hung, two_
         shown.extend(
             (pane.kind.side, round(beyond, 1))
             for pane in hung.planes.panes
+            if hung.planes.window.canvas(pane).isVisible()
             if (beyond := beyond_midline_mm(pane, grid)) > 1
         )
         return not hung.planes.is_building and hung.jobs.wait(0)

@@ -59,6 +59,8 @@ FEATURE: Final = Feature(
     ),
     services={"ranks": f"{_HERE}.widgets.services:RankServices"},
     reveals={
+        "ranks.list_score_tables": _COMPARISON | {Hidden.NUMBERS},
+        "ranks.make_ranking": _COMPARISON | {Hidden.NUMBERS},
         "ranks.open_board": _COMPARISON | {Hidden.NUMBERS},
         "ranks.find_team_folder": frozenset({Hidden.MODEL}),
         "ranks.find_team_mask": frozenset({Hidden.MODEL}),

@@ -24,6 +24,7 @@ from napari_mamamia.segmentation.network.card import with_network
 from napari_mamamia.segmentation.run.engines import MODEL_KINDS
 from napari_mamamia.segmentation.run.paces import known_pace
 from napari_mamamia.segmentation.run.registry import ModelEntry, list_models, model_recipe
+from napari_mamamia.services.predict.durations import estimate_seconds
 from napari_mamamia.services.predict.predict import segmenters
 
 T = TypeVar("T")
@@ -132,8 +133,10 @@ def with_offers(
 def _weight_free(case: Case) -> Iterator[Offer]:
     if len(case.phases) < _KINETIC_PHASES:
         return
-    seconds = max(_KINETIC_LEAST_S, _KINETIC_S_PER_MEGAVOXEL * math.prod(case.grid.shape) / 1e6)
+    voxels = math.prod(case.grid.shape)
+    usual_s = max(_KINETIC_LEAST_S, _KINETIC_S_PER_MEGAVOXEL * voxels / 1e6)
     for segmenter in segmenters():
+        seconds = estimate_seconds(segmenter.name, voxels) or usual_s
         yield Offer(segmenter.name, segmenter.title, seconds)
 
 

@@ -21,6 +21,7 @@ from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
 from napari_mamamia.segmentation.model.segmenter import Prediction, Prompt, Segmenter
 from napari_mamamia.services.case.explained_mask import write_explained
+from napari_mamamia.services.predict.durations import remember_seconds
 
 _STEPS_OF_ONE: Final = 1024  # of a probability map's file
 
@@ -63,6 +64,8 @@ def predict_case(case: Case, segmenter: Segmenter, prompt: Prompt | None = None)
         A click or a box, or None.
     """
     prediction = segmenter.predict(case, prompt)
+    if prompt is None:
+        remember_seconds(segmenter.name, case.signal[0].size, prediction.seconds)
     provenance = Provenance(
         case_id=case.case_id,
         maker=Maker.MODEL,

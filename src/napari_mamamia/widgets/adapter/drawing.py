@@ -50,7 +50,8 @@ def sliced_once(viewer: Any) -> Iterator[None]:
     slicer: Any = getattr(viewer, "_layer_slicer", None)
     real = getattr(slicer, "submit", None)
     held = [layer for layer in viewer.layers if hasattr(layer, "_slicing_state")]
-    if real is None or len(held) < len(viewer.layers):
+    is_inside_other = any("refresh" in vars(layer) for layer in held)
+    if real is None or len(held) < len(viewer.layers) or is_inside_other:
         yield
         return
     stale: set[Any] = set()

@@ -91,6 +91,7 @@ from napari_mamamia.services.predict.added_models import (
 )
 from napari_mamamia.services.predict.cases import predict_data_set
 from napari_mamamia.services.predict.convert_model import isolation_reason
+from napari_mamamia.services.predict.durations import estimate_seconds
 from napari_mamamia.services.predict.input_pictures import (
     input_pictures,
     kinetic_channels,
@@ -309,6 +310,7 @@ class Services(ServiceSet):
     facts_of = staticmethod(facts_of)
     phases_of = staticmethod(phases_of)
     estimate_case = staticmethod(estimate_case)
+    estimate_seconds = staticmethod(estimate_seconds)
     is_begun = staticmethod(is_begun)
     open_editing = staticmethod(open_editing)
     prepare_saving = staticmethod(prepare_saving)

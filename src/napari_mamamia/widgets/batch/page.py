@@ -88,6 +88,14 @@ class BatchClinical(QWidget):
             self.confirmed.emit()
 
 
+def _free_folder(folder: Path, name: str) -> Path:
+    """Return a folder of this name, with a number if it exists, for the results of a new run."""
+    numbers = ("", *(f" {number}" for number in range(2, _MOST_RUNS)))
+    paths = (folder / f"{name}{number}" for number in numbers)
+    return next((path for path in paths if not path.exists()), folder / name)
+
+
+_MOST_RUNS: Final = 1000
 _STEPS: Final = 1000
 _TAKEN: Final = tr("This folder already holds files. Choose another one, or:")
 _COMPARED: Final = "comparison"
@@ -370,7 +378,7 @@ class BatchPage(QWidget):
         name = models[0].name if models else ""
         if len(models) > 1:
             name = " and ".join([_COMPARED, *(model.name for model in models)][:3])
-        self._offered_out = str(self._scores / name) if name else ""
+        self._offered_out = str(_free_folder(self._scores, name)) if name else ""
         self.out.setText(self._offered_out)
 
     def _request_start(self, existing: Existing | None) -> None:

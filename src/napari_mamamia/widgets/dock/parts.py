@@ -185,7 +185,7 @@ class DockParts(QWidget):
         self.wheel = WheelTurns(self.context, lambda: self.active_tool.tool is None)
         links.tools += [self.window_level.attach, self.wheel.attach]
         links.brushes.append(self.tools.attach)
-        self.planes.on_close.append(self.painting.cursor.come_home)
+        self.planes.on_leave.append(self.painting.cursor.come_home)
         self.painting.cursor.canvas_of_view = self.planes.canvas
 
     def _make_lines(self) -> None:

@@ -244,7 +244,7 @@ class Hanging(WindowPart):
             for problem in exam.masks.problems:
                 self._notifier.warn(f"{case_id}: {problem}")
             self.prior, self._link = choice, None
-            self._planes.make_prior = partial(self._make_prior, case, exam, choice)
+            self._planes.set_prior(partial(self._make_prior, case, exam, choice))
             self.show(HangingStep.PRIOR)
 
         self._jobs.start(
@@ -311,8 +311,10 @@ class Hanging(WindowPart):
             return
         seen = grid.display_frame().plane, self._hanging_settings.shares.get(step)
         neurological = self._planes.sides.neurological
-        self._pane = None
         self._planes.hang(arrange(step, plan.roles, *seen, neurological=neurological))
+        if step is HangingStep.MIP:
+            kinds = arrange(HangingStep.SIDES, plan.roles, *seen, neurological=neurological).kinds
+            self._planes.prepare(kinds)
 
     def _show_image(self) -> None:
         """Show the phase and the image of the step after the required phases are read."""
@@ -351,6 +353,7 @@ class Hanging(WindowPart):
             self.bar.set_priors(self.list_priors())
             if self.step is HangingStep.PRIOR and case is not None:
                 self._planes.hang(Arrangement(""))  # another patient's exam is removed at once
+            self._planes.set_prior(None)
         self._find_breasts()
         self._show_image()
         self._show_bar()

@@ -121,6 +121,15 @@ class PriorPane(Pane):
         self.text.is_held = False
         self.text.update()
 
+    def park(self) -> None:
+        """Stop writing texts; nothing else changes while the view is hidden."""
+        self.text.is_held = True
+
+    def resume(self, kind: PaneKind, sides: Sides, place: Sequence[int], phase: int | None) -> None:
+        """Show the prior exam again, at a position of the open case."""
+        self.turn(sides)
+        self.show(place, phase)
+
     def close(self) -> None:
         """Disconnect from the main view."""
         self._is_closed = True

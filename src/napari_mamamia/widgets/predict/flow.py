@@ -189,10 +189,6 @@ class PredictPictures(WindowPart):
         return shown[1] if shown is not None and shown[0] == across else None
 
 
-_SECONDS_PER_MEGAVOXEL: Final = 0.15
-"""Seconds per million voxels on 2 cores (160 x 448 x 448 in 4.8 s), for estimates only."""
-
-
 class PredictFlow(WindowPart):
     """Connects the page, the session and the prediction."""
 
@@ -341,17 +337,13 @@ class PredictFlow(WindowPart):
 
     def _own_card(self, case: Case) -> ModelCard:
         own_model = self.models.own
-        megavoxels = case.signal[0].size / 1e6
-        seconds = max(1, round(megavoxels * _SECONDS_PER_MEGAVOXEL))
-        return ModelCard(
-            own_model.title,
-            own_model.note,
-            tr(
-                "Needs phase 0 and one phase after contrast; no weights, no GPU. About {seconds} "
-                "s for this case.",
-                seconds=seconds,
-            ),
-        )
+        seconds = self._services.estimate_seconds(own_model.name, case.signal[0].size)
+        if seconds is None:
+            time = tr("The time is not known before the first run on this computer.")
+        else:
+            time = tr("About {seconds} s for this case.", seconds=max(1, round(seconds)))
+        needs = tr("Needs phase 0 and one phase after contrast; no weights, no GPU.")
+        return ModelCard(own_model.title, own_model.note, f"{needs} {time}")
 
     def _show_answer(self, answer: Answer) -> None:
         prediction = answer.prediction
@@ -372,6 +364,8 @@ class PredictFlow(WindowPart):
         self._show_places(answer.uncertainty)
         if self.models.is_trained:
             self.estimate.look_again()
+        elif self._session.case is not None:
+            self._page.show_model(self._make_card(self._session.case))
 
         if answer.older is not None:
             keep = partial(self._predicting.keep, answer)

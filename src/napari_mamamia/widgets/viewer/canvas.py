@@ -202,9 +202,9 @@ class CanvasText:
         square_off_brush(viewer)
         for edge, position in zip(_EDGES, _POSITIONS, strict=True):
             viewer.canvas.overlays[_PREFIX + edge] = TextOverlay(position=position)
-        at_plane = "top_right" if names_phase else "top_left"
-        for name, corner in (("phase", "top_left"), ("plane", at_plane), ("tool", "top_left")):
-            viewer.canvas.overlays[_PREFIX + name] = TextOverlay(position=corner)
+        for name in ("phase", "plane", "tool"):
+            viewer.canvas.overlays[_PREFIX + name] = TextOverlay(position="top_left")
+        self._place_plane()
         self._fit_texts()
         viewer.canvas.events.size.connect(self._fit_texts)
         watch_font(self._fit_texts)
@@ -221,6 +221,16 @@ class CanvasText:
         events = self._scene.viewer.layers.events
         events.inserted.disconnect(self.update)
         events.removed.disconnect(self.update)
+
+    def name_phase(self, named: bool) -> None:
+        """Set whether the corner shows the phase; otherwise it shows the plane."""
+        self._names_phase, self._names_plane = named, not named
+        self._place_plane()
+        self.update()
+
+    def _place_plane(self) -> None:
+        overlay = self._viewer.canvas.overlays[_PREFIX + "plane"]
+        overlay.position = "top_right" if self._names_phase else "top_left"
 
     def name_plane(self, named: bool) -> None:
         """Set whether to show the name of the plane; an oblique plane always shows it."""

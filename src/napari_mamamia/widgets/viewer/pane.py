@@ -1,5 +1,6 @@
 """A second view of the open case next to the main view: another plane or phase."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,7 +11,7 @@ from napari.layers import Labels, Layer
 from napari_mamamia.core.grid import Plane
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import redraw_part
-from napari_mamamia.widgets.adapter.drawing import sliced_once
+from napari_mamamia.widgets.adapter.drawing import drawn_once, sliced_once
 from napari_mamamia.widgets.adapter.labels import late_drawing, trim_contours
 from napari_mamamia.widgets.adapter.stepping import keep_lightly, step_lightly
 from napari_mamamia.widgets.base.layers import METADATA_KEY, Role, find_layers, tag_of
@@ -19,6 +20,7 @@ from napari_mamamia.widgets.viewer.pane_sides import (
     Sides,
     find_across,
     find_side_axis,
+    find_zoom,
     fit_half,
     mirror_mm,
     put_on_side,
@@ -33,7 +35,7 @@ from napari_mamamia.widgets.viewer.slice_view import Voxel
 # the picture must be drawn again.
 
 _MOUSE: Final = ("cursor", "cursor_size", "mouse_zoom", "mouse_pan")
-_BOTH: Final = ("visible", "opacity", "colormap", "scale", *_MOUSE)
+_BOTH: Final = ("opacity", "colormap", "scale", *_MOUSE)
 _OF_LABELS: Final = ("contour", "selected_label")
 _OF_IMAGES: Final = ("contrast_limits", "gamma", "interpolation2d")
 _PARTS: Final = 3
@@ -49,7 +51,7 @@ class LayerCopies:
     left_out
         Roles that are not copied. If there are any, the phases are always shown.
     filled
-        Whether to copy at once; else `copy_next` copies one layer, and `fill` the rest.
+        Whether to copy and show at once; else `copy_next` copies one layer, `resume` the rest.
 
     Notes
     -----
@@ -70,6 +72,7 @@ class LayerCopies:
         self._model = model
         self._copies: dict[Any, Any] = {}
         self._own: dict[Role, Any] = {}
+        self._is_parked = not filled
         self._handlers: dict[Any, list[tuple[str, Callable[..., None]]]] = {}
         self._is_closed = False
         self._is_filled = filled
@@ -89,6 +92,30 @@ class LayerCopies:
         """Copy the missing layers, and follow the main view from now on."""
         self._is_filled = True
         self.follow()
+
+    def park(self) -> None:
+        """Hide all copies, because nothing is sliced for a layer that is not visible."""
+        self._is_parked = True
+        for role in tuple(self._own):
+            self.set_own(role, None)
+        self._own.clear()
+        self.show_visible()
+
+    def resume(self, left_out: frozenset[Role]) -> None:
+        """Copy the missing layers, except for the roles `left_out`; `show_visible` shows them."""
+        self._left_out = left_out
+        self._is_parked = False
+        self.fill()
+
+    def show_visible(self) -> None:
+        """Show the copies of all visible layers that are not left out."""
+        changed = [
+            copy for layer, copy in self._copies.items() if copy.visible != self._is_shown(layer)
+        ]
+        if changed:
+            with drawn_once(self._model.layers):
+                for copy in changed:
+                    copy.visible = not copy.visible
 
     def close(self) -> None:
         """Stop following the main view; the copies stay unchanged."""
@@ -132,9 +159,10 @@ class LayerCopies:
         for layer in tuple(self._copies):
             if layer not in ours:
                 self._drop_copy(layer)
-        for layer in ours:
-            if layer not in self._copies:
-                self._copy_layer(layer)
+        if not self._is_parked:
+            for layer in ours:
+                if layer not in self._copies:
+                    self._copy_layer(layer)
         self._sort_copies(ours)
         self._choose_copy()
 
@@ -152,15 +180,18 @@ class LayerCopies:
     # ------------------------------------------------------------------- inner
 
     def _list_layers(self) -> list[Any]:
-        return [layer for layer in find_layers(self._source.layers) if self._is_wanted(layer)]
+        layers = find_layers(self._source.layers)
+        return [layer for layer in layers if layer in self._copies or self._is_wanted(layer)]
 
     def _is_wanted(self, layer: Any) -> bool:
         tag = tag_of(layer)
         return tag is not None and tag.role not in self._left_out
 
-    def _is_always_shown(self, layer: Any) -> bool:
+    def _is_shown(self, layer: Any) -> bool:
         tag = tag_of(layer)
-        return bool(self._left_out) and tag is not None and tag.role is Role.PHASE
+        is_only = bool(self._left_out) and tag is not None and tag.role is Role.PHASE
+        is_visible = is_only or (layer.visible and self._is_wanted(layer))
+        return is_visible and not self._is_parked
 
     def _is_on_screen(self, part: tuple[slice, slice, slice]) -> bool:
         dims = self._model.dims
@@ -180,13 +211,13 @@ class LayerCopies:
             "colormap": layer.colormap,
             "opacity": layer.opacity,
             "blending": layer.blending,
-            "visible": layer.visible and not is_mask,
+            "visible": self._is_shown(layer) and not is_mask,
             "multiscale": False,
             "metadata": layer.metadata,
         }
         if not is_mask:
             keywords |= {name: getattr(layer, name) for name in _OF_IMAGES} | {"rgb": False}
-            keywords["visible"] = layer.visible or self._is_always_shown(layer)
+            keywords["visible"] = self._is_shown(layer)
         copy: Any = Layer.create(self._data_of(layer), keywords, "labels" if is_mask else "image")
         copy.editable = False
         keep_lightly(copy)
@@ -195,7 +226,7 @@ class LayerCopies:
             trim_contours(copy)
             copy.contour = layer.contour
             copy.selected_label = layer.selected_label
-            copy.visible = layer.visible
+            copy.visible = self._is_shown(layer)
         for name in _MOUSE:
             setattr(copy, name, getattr(layer, name))
         self._copies[layer] = copy
@@ -205,10 +236,9 @@ class LayerCopies:
     def _connect_copy(self, layer: Any, copy: Any, names: Iterable[str]) -> None:
         handlers: list[tuple[str, Callable[..., None]]] = []
         for name in names:
-            if name == "visible" and self._is_always_shown(layer):
-                continue
             if hasattr(layer.events, name):
                 handlers.append((name, _make_setter(layer, copy, name)))
+        handlers.append(("visible", lambda _event=None: self.show_visible()))
 
         def new_data(_event: object = None) -> None:
             copy.metadata = {METADATA_KEY: layer.metadata.get(METADATA_KEY)}
@@ -227,10 +257,12 @@ class LayerCopies:
         self._leave_layer(layer)
         copy = self._copies.pop(layer)
         if copy in self._model.layers:
-            self._model.layers.remove(copy)
+            with drawn_once(self._model.layers):
+                self._model.layers.remove(copy)
 
     def _sort_copies(self, ours: list[Any]) -> None:
-        there = [self._copies[layer] for layer in ours if self._copies[layer] in self._model.layers]
+        copies = [self._copies[layer] for layer in ours if layer in self._copies]
+        there = [copy for copy in copies if copy in self._model.layers]
         for index, copy in enumerate(there):
             if self._model.layers[index] is not copy:
                 self._model.layers.move(self._model.layers.index(copy), index)
@@ -282,6 +314,11 @@ class PaneKind:
         what = "prior" if self.is_prior else self.plane or f"phase_{self.phase}"
         return f"{what}_{self.side}" if self.side else what
 
+    @property
+    def left_out(self) -> frozenset[Role]:
+        """The roles that the view does not show: a view of one phase shows only that phase."""
+        return frozenset() if self.phase is None else _ONE_PHASE_LACKS
+
 
 class Pane:
     """A `ViewerModel` whose layers share the arrays of the scene's layers.
@@ -294,7 +331,7 @@ class Pane:
         The content of the view.
     filled
         Whether its layers and texts are created at once; else ``copies.copy_next`` and
-        ``text.make_steps`` create one of them, and `fill` the rest.
+        ``text.make_steps`` create one of them, and `resume` the rest.
 
     Attributes
     ----------
@@ -307,8 +344,7 @@ class Pane:
         self._scene = scene
         self.model: Any = ViewerModel()
         step_lightly(self.model)
-        left_out = frozenset() if kind.phase is None else _ONE_PHASE_LACKS
-        self.copies = LayerCopies(scene.viewer, self.model, left_out, filled=filled)
+        self.copies = LayerCopies(scene.viewer, self.model, kind.left_out, filled=filled)
         self.text = CanvasText(scene, self.model, names_phase=kind.phase is not None)
         self.text.is_held = not filled
         self.text.name_side = self._name_side
@@ -319,6 +355,23 @@ class Pane:
         self.copies.fill()
         self.text.is_held = False
         self.text.update()
+
+    def park(self) -> None:
+        """Stop drawing, until `resume`."""
+        self.text.is_held = True
+        self.copies.park()
+
+    def resume(self, kind: PaneKind, sides: Sides, place: Sequence[int], phase: int | None) -> None:
+        """Show a view of `kind` at a position (slice, row, column of the main view)."""
+        self.kind = kind
+        self.text.is_held = True
+        self.copies.resume(kind.left_out)
+        with sliced_once(self.model):
+            self.turn(sides)
+            self.show(place, phase)
+            self.copies.show_visible()
+        self.text.is_held = False
+        self.text.name_phase(kind.phase is not None)
 
     def close(self) -> None:
         """Disconnect from the main view."""
@@ -341,26 +394,19 @@ class Pane:
         self.model.scene.camera.orientation2d = (down, across)
         self.text.update()
 
+    @property
+    def half_zoom(self) -> float:
+        """Zoom in pixels per mm at which the breast of this view just fits; inf without one."""
+        grid, breast = self._scene.grid, self._scene.view.breast
+        return math.inf if grid is None else find_zoom(self.model, grid, self.kind.side, breast)
+
     def fit(self, zoom: float | None = None) -> None:
         """Show the whole plane or breast; `zoom` is given if another view sets the scale."""
+        grid, breast = self._scene.grid, self._scene.view.breast
         if len(self.model.layers):
-            self.model.reset_view()
-            view = self._scene.view
-            if self._scene.grid is not None:
-                fit_half(self.model, self._scene.grid, self.kind.side, view.breast, zoom)
+            if grid is None or not fit_half(self.model, grid, self.kind.side, breast, zoom):
+                self.model.reset_view()
             self.whole_zoom = float(self.model.scene.camera.zoom)
-
-    def begin_fitting(self) -> None:
-        """Fit now, and after each change of the canvas size."""
-        self.fit()
-        self.model.canvas.events.size.connect(self._fit_again)
-
-    def end_fitting(self) -> None:
-        """Stop fitting, so that the user can zoom and pan."""
-        self.model.canvas.events.size.disconnect(self._fit_again)
-
-    def _fit_again(self, _event: object = None) -> None:
-        self.fit()
 
     @property
     def slice_axis(self) -> int:

@@ -4,6 +4,7 @@ The main view's left-right axis always runs to the patient's left, so that the r
 lower indices; the midline is the middle of the volume.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -96,8 +97,10 @@ def find_across(viewer: Any, grid: Grid) -> int | None:
 
 def fit_half(
     viewer: Any, grid: Grid, side: str, breast: Box | None = None, zoom: float | None = None
-) -> None:
+) -> bool:
     """Show one breast of the displayed plane as large as possible, without the other breast.
+
+    Return False, and change nothing, if the plane does not show one breast.
 
     Parameters
     ----------
@@ -111,14 +114,12 @@ def fit_half(
         Pixels per mm, if they should not be those that just fit, as in one of two views.
     """
     along = find_across(viewer, grid)
-    if side not in (RIGHT, LEFT) or (along is None and breast is None):
-        return
+    if not _shows_half(along, side, breast):
+        return False
     spans = _find_spans(viewer, grid, side, breast)
     canvas: Sequence[float] = viewer.canvas.size
     if zoom is None:
-        zoom = FILLED * min(
-            pixels / (high - low) for pixels, (low, high) in zip(canvas, spans, strict=True)
-        )
+        zoom = find_zoom(viewer, grid, side, breast)
     centre = [(low + high) / 2 for low, high in spans]
     if along is not None:
         # Remaining room goes to the outer side: beyond the midline is the other breast.
@@ -129,6 +130,19 @@ def fit_half(
             centre[along] = max(centre[along], middle + reach)
     viewer.scene.camera.center = centre
     viewer.scene.camera.zoom = zoom
+    return True
+
+
+def find_zoom(viewer: Any, grid: Grid, side: str, breast: Box | None) -> float:
+    """Return the pixels per mm at which `fit_half` just shows a breast; inf without a breast."""
+    if not _shows_half(find_across(viewer, grid), side, breast):
+        return math.inf
+    spans = zip(viewer.canvas.size, _find_spans(viewer, grid, side, breast), strict=True)
+    return float(FILLED * min(pixels / (high - low) for pixels, (low, high) in spans))
+
+
+def _shows_half(along: int | None, side: str, breast: Box | None) -> bool:
+    return side in (RIGHT, LEFT) and (along is not None or breast is not None)
 
 
 def _find_spans(

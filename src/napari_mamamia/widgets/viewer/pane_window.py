@@ -3,9 +3,9 @@
 A viewer without a window has no such widgets; its views are only models.
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final, NamedTuple
 
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFrame, QSplitter, QVBoxLayout, QWidget
@@ -22,7 +22,7 @@ from napari_mamamia.widgets.adapter.sliders import fit_slider_texts, sliders_of
 from napari_mamamia.widgets.base.event_loop import EventLoopSteps
 from napari_mamamia.widgets.base.layers import find_line_style
 from napari_mamamia.widgets.controls.controls import discard
-from napari_mamamia.widgets.viewer.pane import Pane
+from napari_mamamia.widgets.viewer.pane import Pane, PaneKind
 
 # The cross-hair: four thin lines on a view's canvas, with a gap in the middle.
 
@@ -120,6 +120,35 @@ def _make_line(canvas: QWidget, name: str) -> QFrame:
     return frame
 
 
+class PanePlace(NamedTuple):
+    """A place for an additional view: below the main view or next to it, and its number there."""
+
+    is_below: bool
+    number: int
+
+
+PRIOR_PLACE: Final = PanePlace(False, 9)
+"""The place of a prior exam, which is no view of the open case."""
+
+
+def list_places(kinds: Sequence[PaneKind]) -> list[PanePlace]:
+    """Return the place of each kind of view, in the order of the kinds."""
+    places: list[PanePlace] = []
+    for kind in kinds:
+        number = sum(place.is_below is kind.is_below for place in places)
+        places.append(PRIOR_PLACE if kind.is_prior else PanePlace(kind.is_below, number))
+    return places
+
+
+def _make_frame(place: PanePlace) -> QFrame:
+    frame = QFrame()
+    frame.setObjectName(f"pane_frame_{int(place.is_below)}_{place.number}")
+    frame.setStyleSheet(f"#{frame.objectName()} {{ background: black; }}")
+    rows = QVBoxLayout(frame)
+    rows.setContentsMargins(0, 0, 0, 0)
+    return frame
+
+
 _MAIN_SHARE: Final = (64, 36)
 _EQUAL: Final = (50, 50)
 _WIDE: Final = 1.15
@@ -138,10 +167,11 @@ class PaneWindow:
         self._frame: QWidget | None = None
         self._outer: QSplitter | None = None
         self._main_column: QSplitter | None = None
+        self._frames: dict[PanePlace, QFrame] = {}
         self._views: dict[Pane, Any] = {}
         self._gone: list[Any] = []
         self._leave = EventLoopSteps()
-        self._crosses: list[tuple[CrossHair, Pane | None]] = []
+        self._crosses: dict[Pane | None, CrossHair] = {}
         self._is_moved = False
 
     @property
@@ -158,65 +188,139 @@ class PaneWindow:
         widths = self._outer.sizes() if self._outer is not None and self._is_moved else []
         return [round(100 * size / max(sum(widths), 1)) for size in widths]
 
-    def add(self, pane: Pane, title: str) -> None:
-        """Create the view of a pane, without showing it."""
-        if self._column is None:
+    def show_frames(
+        self,
+        places: Sequence[PanePlace],
+        *,
+        equal: bool,
+        sizes: list[int] | None = None,
+        stacked: bool | None = None,
+    ) -> None:
+        """Show an empty, black frame at each of these places, and no other view.
+
+        The frames are next to the main view, or below it (`stacked`). With None, the arrangement
+        with more space is chosen.
+        """
+        self._make_room()
+        if self._column is None or self._main_column is None or self._outer is None:
+            return
+        self._place_sliders(below_all=True)
+        for place in sorted(places):
+            self._add_frame(place)
+        size = self._outer.size()
+        if stacked is None:
+            stacked = size.width() < _WIDE * size.height()
+        shares = sizes or list(_EQUAL if equal else _MAIN_SHARE)
+        with self._drawn_when_arranged(self._outer):
+            for place, frame in self._frames.items():
+                frame.setVisible(place in places)
+            self._column.show()
+            self._lay_out(self._outer, self._column, stacked)
+            self._outer.show()  # sizes set before differ by the room of the hidden handles
+            whole = max(size.height() if stacked else size.width(), 2)
+            self._outer.setSizes([whole * share // 100 for share in shares])
+            # Qt distributes its room in proportion: equal numbers, however large, are equal shares.
+            for column in (self._column, self._main_column):
+                column.setSizes([1000] * column.count())
+        self._is_moved = False
+
+    def prepare_frame(self, place: PanePlace) -> None:
+        """Create the frame at a place without showing it."""
+        self._make_room()
+        self._add_frame(place)
+
+    def _add_frame(self, place: PanePlace) -> None:
+        column = self._main_column if place.is_below else self._column
+        if column is not None and place not in self._frames:
+            frame = self._frames[place] = _make_frame(place)
+            frame.hide()
+            column.addWidget(frame)
+
+    @contextmanager
+    def _drawn_when_arranged(self, outer: QSplitter) -> Iterator[None]:
+        """Hide all views in the context: Qt draws a visible one again at each change of its size.
+
+        Qt moves the keyboard focus of a widget that is hidden; it is given back.
+        """
+        canvas = canvas_widget(self._viewer)
+        had_keyboard = canvas is not None and canvas.hasFocus()
+        outer.setUpdatesEnabled(False)
+        outer.hide()
+        try:
+            yield
+        finally:
+            outer.show()
+            outer.setUpdatesEnabled(True)
+            if canvas is not None and had_keyboard:
+                canvas.setFocus()
+
+    def add(self, pane: Pane, place: PanePlace) -> None:
+        """Create the view of a pane in the frame of its place, without showing it."""
+        frame = self._frames.get(place)
+        layout = None if frame is None else frame.layout()
+        if layout is None:
             return
         view = new_view(pane.model)
         draw_smooth_outlines(view, find_line_style)
-        view.setObjectName(f"pane_{title}")
         view.setToolTip("")
+        view.hide()
         self._views[pane] = view
+        layout.addWidget(view)
 
-    def show(self, pane: Pane, title: str) -> None:
-        """Show a pane below the existing panes, or below the main view."""
+    def measure(self, pane: Pane) -> None:
+        """Give the hidden view of a pane the size of its frame, for which it is fitted."""
         view = self._views.get(pane)
-        if view is None or self._column is None or self._main_column is None:
+        frame = None if view is None else view.parentWidget()
+        if frame is not None:
+            pane.model.canvas.size = (frame.height(), frame.width())
+
+    def show(self, pane: Pane) -> None:
+        """Show the view of a pane."""
+        view = self._views.get(pane)
+        canvas = None if view is None else canvas_of(view)
+        if view is None or canvas is None:
             return
-        (self._main_column if pane.kind.is_below else self._column).addWidget(view)
+        # The keys are bound in the main view: a click in a further one must not take the
+        # keyboard focus.
+        canvas.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        view.setObjectName(f"pane_{pane.kind.title}")
+        canvas.setObjectName(f"canvas_{pane.kind.title}")
+        # Qt would draw the canvas twice: for its new size, and for the window.
+        canvas.setUpdatesEnabled(False)
         view.show()
-        canvas = canvas_of(view)
-        if canvas is not None:
-            # The keys are bound in the main view: a click in a further one must not take the
-            # keyboard focus.
-            canvas.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-            canvas.setObjectName(f"canvas_{title}")
-            self._crosses.append((CrossHair(pane.model, canvas), pane))
+        canvas.setUpdatesEnabled(True)
+        if pane not in self._crosses:
+            self._crosses[pane] = CrossHair(pane.model, canvas)
 
-    def share(
-        self, *, equal: bool, sizes: list[int] | None = None, stacked: bool | None = None
-    ) -> None:
-        """Place the additional views next to the main view, or below it (`stacked`).
+    def hide(self, pane: Pane) -> None:
+        """Hide the view of a pane, and keep it for later."""
+        view = self._views.get(pane)
+        if view is not None:
+            view.hide()
 
-        With None, the arrangement with more space is chosen.
-        """
-        if self._outer is None or self._column is None:
-            return
-        if stacked is None:
-            stacked = self._outer.width() < _WIDE * self._outer.height()
-        self._lay_out(self._outer, self._column, stacked)
-        shares = sizes or list(_EQUAL if equal else _MAIN_SHARE)
-        self._is_moved = False
-        beside = self._outer.orientation() is Qt.Orientation.Horizontal
-        whole = max(self._outer.width() if beside else self._outer.height(), 2)
-        self._outer.setSizes([whole * share // 100 for share in shares])
+    def drop(self, pane: Pane) -> None:
+        """Remove the view of a pane in later event-loop iterations, or at `close`."""
+        self.hide(pane)
+        cross, view = self._crosses.pop(pane, None), self._views.pop(pane, None)
+        if cross is not None:
+            cross.close()
+        if view is not None:
+            self._gone.append(view)
+            self._leave.start([self._close_one] * len(self._gone))
 
     def settle(self) -> None:
-        """Give all views equal space, and draw the main view's cross-hair too."""
-        if self._column is None:
-            return
-        # Qt distributes its room in proportion: equal numbers, however large, are equal shares.
-        for column in (self._column, self._main_column):
-            if column is not None:
-                column.setSizes([1000] * column.count())
+        """Draw the main view's cross-hair too."""
         canvas = canvas_widget(self._viewer)
-        if canvas is not None:
-            self._crosses.append((CrossHair(self._viewer, canvas), None))
+        if canvas is not None and None not in self._crosses:
+            self._crosses[None] = CrossHair(self._viewer, canvas)
 
     def point(self, world: tuple[float, ...] | None) -> None:
         """Draw all cross-hairs at a world position; None hides them."""
-        for cross, pane in self._crosses:
-            cross.show(world if pane is None else pane.find_world(world))
+        for pane, cross in self._crosses.items():
+            if pane is None:
+                cross.show(world)
+            elif not self._views[pane].isHidden():
+                cross.show(pane.find_world(world))
 
     def canvas(self, pane: Pane) -> QWidget | None:
         """Return the widget of a pane, or None without a window."""
@@ -224,26 +328,25 @@ class PaneWindow:
         return None if view is None else canvas_of(view)
 
     def clear(self) -> None:
-        """Remove all additional views, so that the main view fills the image area again.
-
-        The views are hidden at once. The sliders and each view are removed in later event-loop
-        iterations, or by `close`.
-        """
-        for cross, _ in self._crosses:
-            cross.close()
-        self._crosses = []
-        for view in self._views.values():
-            view.hide()
-        self._gone += self._views.values()
-        self._views = {}
-        if self._column is not None:
-            self._column.hide()
-        self._leave.start([self._raise_sliders, *[self._close_one] * len(self._gone)])
+        """Show the main view alone."""
+        self.point(None)
+        if self._outer is not None and self._column is not None:
+            with self._drawn_when_arranged(self._outer):
+                for frame in self._frames.values():
+                    frame.hide()
+                self._column.hide()
 
     def close(self) -> None:
-        """Remove all remaining views now when the window closes."""
+        """Remove all views now when the window closes."""
         self._leave.start([])
-        self._raise_sliders()
+        for cross in self._crosses.values():
+            cross.close()
+        self._crosses.clear()
+        self._gone += self._views.values()
+        self._views.clear()
+        self.clear()
+        with suppress(RuntimeError):  # it was deleted with its window
+            self._place_sliders(below_all=False)
         while self._gone:
             self._close_one()
 
@@ -263,7 +366,7 @@ class PaneWindow:
         outer.setOrientation(down if stacked else across)
         column.setOrientation(across if stacked else down)
 
-    def make_room(self) -> None:
+    def _make_room(self) -> None:
         """Create the column for additional views at the first call."""
         if self._column is None:
             main = main_view(self._viewer)
@@ -300,17 +403,6 @@ class PaneWindow:
             main.show()
             if canvas is not None and had_keyboard:
                 canvas.setFocus()
-        self._column.show()
-
-    def lower_sliders(self) -> None:
-        """Place the sliders below all views, in a later event-loop iteration than `make_room`."""
-        if self._column is not None:
-            self._place_sliders(below_all=True)
-
-    def _raise_sliders(self) -> None:
-        with suppress(RuntimeError):  # it was deleted with its window
-            if self._column is not None and self._column.isHidden():
-                self._place_sliders(below_all=False)
 
     def _place_sliders(self, *, below_all: bool) -> None:
         """Place napari's sliders below all views, or back below the main view.

@@ -61,10 +61,11 @@ class PlaneLinks(QObject):
         self.place: Voxel = (0, 0, 0)
         self._before: tuple[int, ...] = ()
         self._is_moving = False
+        self._brushes: dict[Pane, list[list[Any]]] = {}
         self._fit = QTimer(self)
         self._fit.setSingleShot(True)
         self._fit.setInterval(_FIT_AFTER_MS)
-        self._fit.timeout.connect(self._fit_all)
+        self._fit.timeout.connect(self.fit_now)
         scene.stack.redrawn.append(self._redraw_panes)
         scene.view.moved.append(self._look_at)
         viewer = scene.viewer
@@ -79,19 +80,32 @@ class PlaneLinks(QObject):
         model = pane.model
         model.dims.events.current_step.connect(lambda _event: self._on_pane_step(pane))
         model.canvas.events.size.connect(lambda _event: self.fit_later_())
-        if pane.kind.plane is None:
-            for name in ("zoom", "center"):
-                getattr(model.scene.camera.events, name).connect(
-                    lambda _event: self._follow_pane(pane)
-                )
+        for name in ("zoom", "center"):
+            getattr(model.scene.camera.events, name).connect(lambda _event: self._follow_pane(pane))
         for function in layer_scrolling(model):
             model.mouse_wheel_callbacks.remove(function)
         if not pane.kind.is_prior:
             model.mouse_drag_callbacks.append(self._follow_click)
             model.mouse_move_callbacks.append(self._follow_hover)
-        can_paint = not (pane.kind.is_mirrored or pane.kind.is_prior)
-        for attach in (*self.tools, *(self.brushes if can_paint else ())):
+        for attach in self.tools:
             attach(model)
+
+    def set_brushes(self, pane: Pane) -> None:
+        """Enable the brushes in a view, but not in a mirrored view or a view of another exam."""
+        can_paint = not (pane.kind.is_mirrored or pane.kind.is_prior)
+        callbacks = _list_mouse_callbacks(pane.model)
+        if can_paint and pane not in self._brushes:
+            before = [list(functions) for functions in callbacks]
+            for attach in self.brushes:
+                attach(pane.model)
+            self._brushes[pane] = [
+                [function for function in functions if function not in old]
+                for functions, old in zip(callbacks, before, strict=True)
+            ]
+            return
+        for functions, brushes in zip(callbacks, self._brushes.get(pane, ()), strict=False):
+            others = [function for function in functions if function not in brushes]
+            functions[:] = [*others, *(brushes if can_paint else ())]
 
     # ------------------------------------------------------------------ place
 
@@ -107,7 +121,7 @@ class PlaneLinks(QObject):
 
     def leave_midline(self) -> None:
         """Move the cross-hair into a breast if it is near the midline; the slice is unchanged."""
-        grid, displayed = self._scene.grid, self._find_shown_place()
+        grid, displayed = self._scene.grid, self.find_shown_place()
         if grid is not None and displayed is not None:
             places, axis = list(displayed), find_side_axis(grid)
             if axis > 0:
@@ -121,7 +135,7 @@ class PlaneLinks(QObject):
         if centre and self._scene.view.is_zoomed_in:
             self._centre_planes()
 
-    def _find_shown_place(self) -> tuple[int, int, int] | None:
+    def find_shown_place(self) -> tuple[int, int, int] | None:
         """Return the position along the main view's axes: slice, row, column."""
         grid = self._scene.grid
         if grid is None:
@@ -129,15 +143,9 @@ class PlaneLinks(QObject):
         s, r, c = grid.display_frame().point_to_display(self.place, grid.shape)
         return round(s), round(r), round(c)
 
-    def bring(self, pane: Pane) -> None:
-        """Show the current position in a view that is not linked yet."""
-        shown_place = self._find_shown_place()
-        if shown_place is not None:
-            pane.show(shown_place, self._scene.phase)
-
     def spread(self) -> None:
         """Show the position in every view, and the main view's phase in the additional views."""
-        displayed, grid = self._find_shown_place(), self._scene.grid
+        displayed, grid = self.find_shown_place(), self._scene.grid
         if displayed is None or grid is None or not self._panes:
             self._window.point(None)
             return
@@ -173,7 +181,7 @@ class PlaneLinks(QObject):
         if self._is_moving or grid is None or dims.ndim < len(grid.shape):
             return
         now = read_steps(dims, grid)
-        displayed = self._find_shown_place()
+        displayed = self.find_shown_place()
         if displayed is None:
             return
         if not self._before:
@@ -189,8 +197,8 @@ class PlaneLinks(QObject):
 
     def _on_pane_step(self, pane: Pane) -> None:
         """Follow a slice step in an additional view."""
-        displayed, grid = self._find_shown_place(), self._scene.grid
-        if self._is_moving or displayed is None or grid is None:
+        displayed, grid = self.find_shown_place(), self._scene.grid
+        if self._is_moving or displayed is None or grid is None or pane not in self._panes:
             return
         position = pane.read_place(displayed)
         if position is not None:
@@ -239,35 +247,28 @@ class PlaneLinks(QObject):
     def stop(self) -> None:
         """Cancel the pending fit when the views are removed."""
         self._fit.stop()
+        self._brushes.clear()
 
-    def _fit_all(self) -> None:
-        """Fit the planes if the main view shows its whole plane."""
+    def fit_now(self) -> None:
+        """Fit the planes if the main view shows its whole plane; both breasts at one scale."""
         before, self._is_moving = self._is_moving, True
+        view, planes = self._scene.view, self._list_planes()
+        facing = [pane for pane in planes if pane.kind.plane is None] if view.half else []
+        scale = None
+        if facing:
+            scale = min(view.half_zoom, *(pane.half_zoom for pane in facing))
         try:
-            if not self._scene.view.is_zoomed_in:
-                self._scene.view.fit()
-            for pane in self._list_planes():
-                pane.fit()
-            self._share_scale()
+            if not view.is_zoomed_in:
+                view.fit(scale)
+            for pane in planes:
+                pane.fit(scale if pane in facing else None)
         finally:
             self._is_moving = before
         self._follow_camera()
-        if self._scene.view.is_zoomed_in:
+        if view.is_zoomed_in:
             self._centre_planes()
         for listener in tuple(self.fitted):
             listener()
-
-    def _share_scale(self) -> None:
-        """Show both breasts at the same scale, set by the canvas with the least space."""
-        view = self._scene.view
-        facing = [pane for pane in self._panes if pane.kind.plane is None and pane.kind.side]
-        if not view.half or not facing:
-            return
-        scale = min(view.whole_zoom, *(pane.whole_zoom for pane in facing))
-        if not view.is_zoomed_in:
-            view.fit(scale)
-        for pane in facing:
-            pane.fit(scale)
 
     def _list_planes(self) -> list[Pane]:
         """Return the additional views of other planes and breasts, but not of other phases."""
@@ -302,7 +303,7 @@ class PlaneLinks(QObject):
             self._is_moving = before
 
     def _follow_pane(self, pane: Pane) -> None:
-        if self._is_moving:
+        if self._is_moving or pane.kind.plane is not None or pane not in self._panes:
             return
         before, self._is_moving = self._is_moving, True
         try:
@@ -315,3 +316,12 @@ class PlaneLinks(QObject):
                 camera.center = pane.turn_centre(other.center, self._scene.view.half)
         finally:
             self._is_moving = before
+
+
+def _list_mouse_callbacks(model: Any) -> list[list[Any]]:
+    return [
+        model.mouse_drag_callbacks,
+        model.mouse_move_callbacks,
+        model.mouse_wheel_callbacks,
+        model.mouse_double_click_callbacks,
+    ]

@@ -4,7 +4,7 @@ The main view is napari's own view. Each additional view is a `Pane` on the same
 plane_links.py synchronises the views.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -22,10 +22,17 @@ from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.pane import Pane, PaneKind
 from napari_mamamia.widgets.viewer.pane_sides import LEFT, OTHER, RIGHT, Sides, turned_camera
-from napari_mamamia.widgets.viewer.pane_window import PaneWindow
+from napari_mamamia.widgets.viewer.pane_window import (
+    PRIOR_PLACE,
+    PanePlace,
+    PaneWindow,
+    list_places,
+)
 from napari_mamamia.widgets.viewer.plane_links import PlaneLinks
 
 _SHARES: Final = {HangingStep.BOTH: 55}
+_IDLE_MS: Final = 400
+"""Delay in ms before the views of a next step are created."""
 _ALL_PLANES: Final = ("axial", "sagittal", "coronal")
 
 
@@ -86,9 +93,10 @@ def arrange(
 
 
 class Planes(WindowPart):
-    """Creates and removes the additional views.
+    """Shows the additional views; a view stays in the window, hidden, until another step needs it.
 
-    The signal `layout_changed` carries the displayed layout; `built` reports that its views exist.
+    The signal `layout_changed` carries the displayed layout; `built` reports that its views are
+    shown.
 
     Attributes
     ----------
@@ -96,12 +104,10 @@ class Planes(WindowPart):
         Position, phase and zoom, shared by all views.
     panes
         The further views: one list, filled and emptied.
-    on_close
-        Callbacks before views are removed.
+    on_leave, on_close
+        Callbacks before views are hidden, and before they are removed.
     arrangement
         The views of layout HUNG.
-    make_prior
-        Creates the view of another exam, for a kind that requires it.
     """
 
     layout_changed = Signal(object)
@@ -111,6 +117,7 @@ class Planes(WindowPart):
         super().__init__(context)
         self._text = text
         self.window = PaneWindow(self._scene.viewer)
+        self.on_leave: list[Callable[[], None]] = []
         self.on_close: list[Callable[[], None]] = []
         self.layout = Layout.ONE
         self.wanted = Layout.ONE
@@ -120,12 +127,18 @@ class Planes(WindowPart):
         self.links.setParent(self)
         self.second_phase = 0
         self.arrangement = Arrangement("")
-        self.make_prior: Callable[[PaneKind], Pane] | None = None
+        self._make_prior: Callable[[PaneKind], Pane] | None = None
+        self._pool: dict[PanePlace, Pane] = {}
         self._steps: list[Callable[[], None]] = []
         self._made_for: list[PaneKind] = []
         self._unfinished: Pane | None = None
         self._known: Any | None = None
         self._sizes: dict[Layout, list[int]] = {}
+        self._next_kinds: tuple[PaneKind, ...] = ()
+        self._idle = QTimer(self)
+        self._idle.setSingleShot(True)
+        self._idle.setInterval(_IDLE_MS)
+        self._idle.timeout.connect(self._prepare_views)
         self._build = QTimer(self)
         self._build.setInterval(0)
         self._build.timeout.connect(self._build_next)
@@ -166,10 +179,36 @@ class Planes(WindowPart):
     def hang(self, arrangement: Arrangement) -> None:
         """Show the views of a hanging step until `set_layout` is called."""
         if self.layout is Layout.HUNG:
-            self._take_down()
+            self._leave_views()
         self.arrangement = arrangement
         self._show_half(arrangement.half)
         self.set_layout(Layout.HUNG)
+
+    def prepare(self, kinds: Sequence[PaneKind]) -> None:
+        """Create the views that the next step shows, when nothing else was done for a while."""
+        self._next_kinds = tuple(kinds)
+        self._idle.start()
+
+    def _prepare_views(self) -> None:
+        if self._scene.grid is None or self.is_building:
+            return
+        for kind, place in zip(self._next_kinds, list_places(self._next_kinds), strict=True):
+            if place not in self._pool and not kind.is_prior:
+                frame = partial(self.window.prepare_frame, place)
+                self._steps += [frame, *self._steps_for(kind, place)]
+        if self._steps:
+            self._build.start()
+
+    def set_prior(self, make: Callable[[PaneKind], Pane] | None) -> None:
+        """Set the function that creates the view of a prior exam; remove the view of another."""
+        self._make_prior = make
+        pane = self._pool.pop(PRIOR_PLACE, None)
+        if pane is None:
+            return
+        if pane in self.panes:
+            self._leave_views()
+        pane.close()
+        self.window.drop(pane)
 
     @property
     def share(self) -> int | None:
@@ -188,7 +227,7 @@ class Planes(WindowPart):
         """Show another phase in the second of two views."""
         self.second_phase = phase
         if self.layout is Layout.PHASES:
-            self._take_down()
+            self._leave_views()
             self._arrange_views()
 
     def set_sides(self, sides: Sides) -> None:
@@ -207,7 +246,12 @@ class Planes(WindowPart):
         """Remove the additional views when the window closes."""
         self._scene.viewer.canvas.events.size.disconnect(self._fit_alone)
         self.links.stop()
-        self._take_down()
+        self._leave_views()
+        for leave in self.on_close:
+            leave()
+        for pane in self._pool.values():
+            pane.close()
+        self._pool.clear()
         self.window.close()
 
     def _arrange_views(self) -> None:
@@ -220,27 +264,26 @@ class Planes(WindowPart):
             layout = Layout.ONE
         if layout is self.layout:
             return
-        self._take_down()
+        self._leave_views()
         self.layout = layout
         self._made_for = self._list_kinds()
-        steps = [step for kind in self._made_for for step in self._steps_for(kind)]
-        first = [
-            self.window.make_room,
-            self.window.lower_sliders,
-            self._share_room,
-            self.links.take_place_of_main,
-        ]
-        last = [
-            self._share_room,
-            self.window.settle,
-            self._name_main,
-            self.links.spread,
-            self._settle_views,
-        ]
-        self._steps = [*first, *steps, *last] if steps else []
-        if self._steps:
+        places = list_places(self._made_for)
+        self._park_panes(places)
+        steps: list[Callable[[], None]] = []
+        for kind, place in zip(self._made_for, places, strict=True):
+            if place not in self._pool:
+                steps += self._steps_for(kind, place)
+            steps.append(partial(self._resume_pane, kind, place))
+        if steps:
+            self._name_main()
+            self._show_frames(places)
+            self.links.take_place_of_main()
+            fit = [self.links.spread, self._fit_views]
+            shows = [partial(self._show_view, place) for place in places]
+            self._steps = [*steps, *fit, *shows, self._settle_views]
             self._build.start()
         else:
+            self.window.clear()
             self.links.fit_later_()
         self.layout_changed.emit(layout)
 
@@ -278,31 +321,27 @@ class Planes(WindowPart):
         main_plane = grid.display_frame().plane
         return [PaneKind(plane) for plane in _ALL_PLANES if plane != main_plane]
 
-    def _steps_for(self, kind: PaneKind) -> list[Callable[[], None]]:
+    def _steps_for(self, kind: PaneKind, place: PanePlace) -> list[Callable[[], None]]:
         """Return the steps that create one view, one step per event-loop iteration.
 
         The view is registered when it has all its layers; the last steps handle layers that were
         added or removed in the meantime.
         """
-        own_pane = partial(Pane, self._scene, kind, filled=False)
-        make = self.make_prior
-        pane = partial(make, kind) if kind.is_prior and make is not None else own_pane
-        title = kind.title
+        make = self._make_prior
+        pane: Callable[[], Pane] = partial(Pane, self._scene, kind, filled=False)
+        if kind.is_prior and make is not None:
+            pane = partial(make, kind)
         copies = [self._copy_layer] * len(self._scene.stack.find())
-        first, last = partial(self._begin_pane, pane, title), partial(self._finish_pane, title)
         return [
-            first,
+            partial(self._begin_pane, pane, place),
             self._make_texts,
             *copies,
-            self._turn_new,
-            self._bring_pane,
-            self._fill_pane,
-            last,
+            partial(self._finish_pane, place),
         ]
 
-    def _begin_pane(self, make: Callable[[], Pane], title: str) -> None:
+    def _begin_pane(self, make: Callable[[], Pane], place: PanePlace) -> None:
         self._unfinished = make()
-        self.window.add(self._unfinished, title)
+        self.window.add(self._unfinished, place)
 
     def _make_texts(self) -> None:
         """Append the steps for the texts after the view was created."""
@@ -313,27 +352,28 @@ class Planes(WindowPart):
         if self._unfinished is not None:
             self._unfinished.copies.copy_next()
 
-    def _turn_new(self) -> None:
-        if self._unfinished is not None:
-            self._unfinished.copies.fill()
-            self._unfinished.turn(self.sides)
-
-    def _bring_pane(self) -> None:
-        if self._unfinished is not None:
-            self.links.bring(self._unfinished)
-
-    def _fill_pane(self) -> None:
-        if self._unfinished is not None:
-            self._unfinished.fill()
-
-    def _finish_pane(self, title: str) -> None:
+    def _finish_pane(self, place: PanePlace) -> None:
         pane, self._unfinished = self._unfinished, None
         if pane is not None:
-            self.panes.append(pane)
-            pane.begin_fitting()
-            self.window.show(pane, title)
-            pane.text.follow_zoom()
+            self._pool[place] = pane
             self.links.link(pane)
+
+    def _resume_pane(self, kind: PaneKind, place: PanePlace) -> None:
+        pane, position = self._pool.get(place), self.links.find_shown_place()
+        if pane is not None and position is not None:
+            pane.resume(kind, self.sides, position, self._scene.phase)
+            self.panes.append(pane)
+            self.links.set_brushes(pane)
+            self.window.measure(pane)
+
+    def _fit_views(self) -> None:
+        """Fit all views to their frames before they are shown, so that each is drawn once."""
+        for pane in self.panes:
+            pane.text.follow_zoom()
+        self.links.fit_now()
+
+    def _show_view(self, place: PanePlace) -> None:
+        self.window.show(self._pool[place])
 
     def _build_next(self) -> None:
         if self._steps:
@@ -341,38 +381,46 @@ class Planes(WindowPart):
         if not self._steps:
             self._build.stop()
 
-    def _share_room(self) -> None:
+    def _show_frames(self, places: Sequence[PanePlace]) -> None:
         if self.layout is Layout.HUNG:
-            sizes = [self.arrangement.share, 100 - self.arrangement.share]
-            self.window.share(equal=True, sizes=sizes, stacked=self.arrangement.is_stacked)
-            return
-        equal = self.layout is Layout.PHASES
-        self.window.share(equal=equal, sizes=self._sizes.get(self.layout))
+            hung = self.arrangement
+            sizes, stacked = [hung.share, 100 - hung.share], hung.is_stacked
+            self.window.show_frames(places, equal=True, sizes=sizes, stacked=stacked)
+        else:
+            sizes_now = self._sizes.get(self.layout)
+            self.window.show_frames(places, equal=self.layout is Layout.PHASES, sizes=sizes_now)
 
     def _name_main(self) -> None:
         self._text.name_plane(self.layout in (Layout.PLANES, Layout.HUNG))
 
     def _settle_views(self) -> None:
-        for pane in self.panes:
-            pane.end_fitting()
+        self.window.settle()
         self._text.follow_zoom()
         self.links.fit_later_()
         self.built.emit()
 
-    def _take_down(self) -> None:
+    def _park_panes(self, places: Sequence[PanePlace] = ()) -> None:
+        """Stop drawing the views that are at other places."""
+        for place, pane in self._pool.items():
+            if place not in places:
+                pane.park()
+
+    def _leave_views(self) -> None:
+        """Hide the additional views, and keep them for the next layout."""
         self._build.stop()
+        self._idle.stop()
         self._steps, self._made_for = [], []
         if self._unfinished is not None:
+            self.window.drop(self._unfinished)
             self._unfinished.close()
             self._unfinished = None
-        for leave in self.on_close if self.panes else ():
+        for leave in self.on_leave if self.panes else ():
             leave()
         if self.panes and self.window.sizes:
             self._sizes[self.layout] = self.window.sizes
         for pane in self.panes:
-            pane.close()
+            self.window.hide(pane)
         self.panes.clear()
-        self.window.clear()
         self.layout = Layout.ONE
         self._text.name_plane(False)
 
@@ -382,7 +430,9 @@ class Planes(WindowPart):
         """Show the next case in the selected layout; its slices may have another orientation."""
         grid = self._scene.grid
         if grid is None or self._session.case is None:
-            self._take_down()
+            self._leave_views()
+            self._park_panes()
+            self.window.clear()
             self._known = None
             return
         # The same array: the open case now has all its phases, nothing else changed.
@@ -392,7 +442,7 @@ class Planes(WindowPart):
         kinds = self._list_kinds()
         fits = not self._find_problem(self.wanted, grid) and self.layout is self.wanted
         if not fits or self._made_for != kinds:
-            self._take_down()
+            self._leave_views()
             self._arrange_views()
         self._turn_all()
         self.links.take_place_of_main()

@@ -14,7 +14,7 @@ from napari_mamamia.widgets.adapter.sliders import SliderNumbers, number_sliders
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.viewer.layer_stack import LayerStack
-from napari_mamamia.widgets.viewer.pane_sides import FILLED, fit_half
+from napari_mamamia.widgets.viewer.pane_sides import FILLED, find_zoom, fit_half
 
 _SPACE_AXES = 3
 _IN_PLANE = 2
@@ -235,15 +235,19 @@ class SliceView:
         if len(self._viewer.layers):
             # Not every layer: a mask of the previous case is removed later, others may be
             # anywhere.
-            phases = self._stack.layer(Role.PHASE)
-            if phases is None or not self._is_one_slice():
+            phases, grid = self._stack.layer(Role.PHASE), self._stack.grid
+            if phases is None or grid is None or not self._is_one_slice():
                 self._viewer.reset_view(layers=None if phases is None else [phases])
-            else:
+            elif not fit_half(self._viewer, grid, self.half, self.breast, zoom):
                 self._fit_slice(phases)
-            if self._stack.grid is not None:
-                fit_half(self._viewer, self._stack.grid, self.half, self.breast, zoom)
             zoom, centre, _ = self.read_camera()
             self._whole_zoom, self._as_fitted = zoom, (zoom, centre)
+
+    @property
+    def half_zoom(self) -> float:
+        """Zoom in pixels per mm at which the displayed breast just fits; inf without one."""
+        grid = self._stack.grid
+        return math.inf if grid is None else find_zoom(self._viewer, grid, self.half, self.breast)
 
     def _is_one_slice(self) -> bool:
         return bool(

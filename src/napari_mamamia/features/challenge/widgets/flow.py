@@ -1,6 +1,6 @@
 """Controller of the Leaderboard page: read a ranking, open a case with a team's mask."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from qtpy.QtCore import Signal
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.texts import tr
 from napari_mamamia.features.challenge.services.rank.board import RankBoard
+from napari_mamamia.features.challenge.services.rank.inputs import AlgorithmTable
 from napari_mamamia.features.challenge.widgets.services import ranks_services
 from napari_mamamia.features.challenge.widgets.view import LeaderboardTab
 from napari_mamamia.io.files.file_names import case_key
@@ -24,6 +25,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _LANE: Final = "leaderboard"
+_TABLES_LANE: Final = "score tables"
 _MASKS: Final = "review"
 """The job lane for scored masks, shared with other pages; only the newest request counts."""
 
@@ -65,6 +67,8 @@ class LeaderboardFlow(WindowPart):
         self._named: dict[str, Path] = {}
         self._declined: set[str] = set()
         view.folder_chosen.connect(self.open_ranking)
+        view.form.start_wanted.connect(self._make_ranking)
+        self._session.rows_changed.connect(self.list_tables)
         view.cell_chosen.connect(self.open_cell)
         view.masks_chosen.connect(self._remember_masks)
         view.masks_declined.connect(self._declined.add)
@@ -83,6 +87,30 @@ class LeaderboardFlow(WindowPart):
             lambda: ranks_services(self._services).open_board(path),
             self._show_board,
             failed=lambda error: self._show_nothing(plain_text(error)),
+        )
+
+    def list_tables(self) -> None:
+        """Show the score tables of the open data set in the form, if no ranking is open."""
+        opened = self._session.opened
+        if opened is None or self._board is not None or not self._view.open.isEnabled():
+            return
+        scores = opened.workspace.scores
+        self._jobs.start(
+            _TABLES_LANE,
+            tr("Listing score tables"),
+            lambda: ranks_services(self._services).list_score_tables(scores),
+            self._view.form.show_tables,
+            shown=False,
+        )
+
+    def _make_ranking(self, tables: Sequence[AlgorithmTable], metric: str) -> None:
+        opened = self._session.opened
+        scores = tables[0].path.parent.parent if opened is None else opened.workspace.scores
+        self._jobs.start(
+            _LANE,
+            tr("Ranking models"),
+            lambda: ranks_services(self._services).make_ranking(tables, metric, scores),
+            self.open_ranking,
         )
 
     def open_cell(self, case_id: str, team: str) -> None:

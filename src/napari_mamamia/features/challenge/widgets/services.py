@@ -1,6 +1,10 @@
 """Services of the leaderboard; tests replace single functions."""
 
 from napari_mamamia.features.challenge.services.rank.board import open_board
+from napari_mamamia.features.challenge.services.rank.making import (
+    list_score_tables,
+    make_ranking,
+)
 from napari_mamamia.features.challenge.services.rank.team_masks import (
     find_team_folder,
     find_team_mask,
@@ -12,6 +16,8 @@ class RankServices(ServiceSet):
     """The services of the leaderboard; omitted fields are the real functions."""
 
     open_board = staticmethod(open_board)
+    list_score_tables = staticmethod(list_score_tables)
+    make_ranking = staticmethod(make_ranking)
     find_team_folder = staticmethod(find_team_folder)
     find_team_mask = staticmethod(find_team_mask)
 

@@ -25,6 +25,7 @@ from napari_mamamia.features.challenge.services.rank.board import (
     order_cases,
     say_lead,
 )
+from napari_mamamia.features.challenge.widgets.making import RankingForm
 from napari_mamamia.features.challenge.widgets.models import (
     BAD_COLOUR,
     TEAM_WIDTHS,
@@ -37,14 +38,11 @@ from napari_mamamia.widgets.controls.controls import (
     named,
     row,
     set_level,
-    set_primary,
     tool_button,
 )
 from napari_mamamia.widgets.controls.table_fit import TableFit
 
-_NOTHING: Final = tr(
-    "No ranking is open. Open the output folder of `mamamia rank` or `mamamia challenge rank`."
-)
+_NOTHING: Final = tr("No ranking is open. Make one of your scored models, or open one.")
 _LEAST_HEIGHT: Final = 60
 _CELL_WIDTH: Final = 72
 _MOST_LETTERS: Final = 24
@@ -135,7 +133,7 @@ class LeaderboardTab(QWidget):
     def show_board(self, board: RankBoard | None, problem: str = "") -> None:
         """Show a ranking; for None, show what can be opened, or the `problem`."""
         self._board = board
-        set_primary(self.open, board is None)
+        self.form.setVisible(board is None and not problem)
         self.masks_line.hide()
         for widget in (self._tables, self._choices, self.legend):
             widget.setVisible(board is not None)
@@ -209,6 +207,7 @@ class LeaderboardTab(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _make_choices(self) -> None:
+        self.form = RankingForm()
         self.sentence = label(
             "leaderboard_sentence", tip=tr("Shows who leads and how certain that is.")
         )
@@ -312,6 +311,7 @@ class LeaderboardTab(QWidget):
         layout.setContentsMargins(0, 4, 0, 0)
         layout.setSpacing(4)
         layout.addWidget(title)
+        layout.addWidget(self.form)
         layout.addWidget(self._choices)
         layout.addWidget(self._tables, stretch=1)
         for widget in (self.masks_line, self.cases_note, self.legend, self.notes):
