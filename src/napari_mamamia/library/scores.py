@@ -398,51 +398,6 @@ class Comparison:
         index = pd.Index(list(sweep.weights), name="weight_of_fairness")
         return pd.DataFrame(sweep.scores.T, index=index, columns=list(sweep.names))
 
-    def fairness_by(
-        self,
-        groups: Mapping[str, Any],
-        *,
-        table: "pd.DataFrame | None" = None,
-        minimum_group: int = 5,
-    ) -> "pd.DataFrame":
-        """Return fairness and disparities over groups of your own, such as race or scanner.
-
-        Parameters
-        ----------
-        groups
-            Each variable's name and its groups: the name of a column of `table`, or a dict or
-            Series with the case ids as keys. Empty values belong to no group.
-        table
-            A table with the case ids as index, such as ``data_set.columns``.
-        minimum_group
-            Number of cases from which on a group counts in intervals.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each ``variable`` and ``measure``: the disparities "dsc" and "norm_hd", and
-            "fairness". ``value``, its 95 % interval (``low``, ``high``), ``p`` of the permutation
-            test and ``p_holm``, ``n_groups`` and ``reason``. The last row is the mean fairness of
-            these variables; it is not the official fairness.
-
-        Raises
-        ------
-        ArgumentError
-            If there are no groups, a column is missing, or a variable has more than 40 values.
-
-        Examples
-        --------
-        >>> scores.fairness_by({"race": "ethnicity"}, table=data_set.columns)  # doctest: +SKIP
-        """
-        from napari_mamamia.library.own_groups import fairness_table
-
-        result = self.model.segmentation
-        if result is None:
-            raise ArgumentError(
-                "expected scores of masks, got none: score masks, or look at the reasons of .cases"
-            )
-        return fairness_table(result.scores, self.profile, groups, table, minimum_group)
-
     @property
     def summary(self) -> dict[str, Any]:
         """All results as plain values, as in ``comparison.json``; None: undefined."""
