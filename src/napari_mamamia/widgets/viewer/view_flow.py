@@ -136,7 +136,9 @@ class ViewFlow(WindowPart):
         if case is None:
             self.cine.stop()
         count = 0 if case is None else len(case.phases)
-        self._panel.set_phases(count, self._subtracting.minus, self._planes.second_phase)
+        n_before = 1 if case is None else case.n_before
+        chosen = (self._subtracting.minus, self._planes.second_phase)
+        self._panel.set_phases(count, *chosen, n_before)
         self._show_later()
 
     def _show_later(self, _event: object = None) -> None:
