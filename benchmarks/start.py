@@ -1,48 +1,46 @@
-"""Processor time until the program has started: ``mamamia --help``, and ``import napari_mamamia``.
+"""Seconds until something is on the screen after `mamamia view`, beside the import of Qt alone.
 
-Run: ``python benchmarks/start.py [--check]``. Each is a process of its own, Python's start counted
-in, files in the page cache; medians of 9. ``--check`` exits 1 above a limit.
+Run under Xvfb: ``xvfb-run -a python benchmarks/start.py [PATH]``. The goal is 1 s; the ratio to the
+import of Qt says how busy the computer is.
 """
 
-import argparse
 import os
-import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
+from statistics import median
 
-RUNS = 9
-COMMAND = str(Path(sys.executable).with_name("mamamia"))
-STARTS = {
-    "mamamia --help": ([COMMAND, "--help"], 0.25),
-    "import napari_mamamia": ([sys.executable, "-c", "import napari_mamamia"], 0.15),
-}
-"""What is started, and its limit in seconds."""
+from PIL import ImageGrab
+
+RUNS = 5
+PROGRAM = Path(sys.executable).with_name("mamamia")
 
 
-def processor_seconds(command: list[str]) -> float:
-    before = os.times()
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
-    after = os.times()
-    return sum(
-        getattr(after, part) - getattr(before, part)
-        for part in ("children_user", "children_system")
-    )
+def is_lit() -> bool:
+    """Return whether the screen shows anything but black."""
+    return ImageGrab.grab(xdisplay=os.environ["DISPLAY"]).getbbox() is not None
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="exit with 1 beyond a limit")
-    options = parser.parse_args()
-    kept = True
-    print(f"processor time, median of {RUNS} processes, load {os.getloadavg()[0]:.1f}")
-    for name, (command, limit) in STARTS.items():
-        processor_seconds(command)  # reads the files
-        seconds = statistics.median(processor_seconds(command) for _ in range(RUNS))
-        print(f"{name:24}{seconds:6.2f} s   (limit {limit} s)")
-        kept &= seconds <= limit
-    return int(options.check and not kept)
+def main() -> None:
+    """Measure and print the median."""
+    seconds, ratios = [], []
+    for _ in range(RUNS):
+        began = time.monotonic()
+        subprocess.run([sys.executable, "-c", "import PyQt6.QtWidgets"], check=True)
+        qt_s = time.monotonic() - began
+        began = time.monotonic()
+        window = subprocess.Popen([PROGRAM, "view", *sys.argv[1:]], stderr=subprocess.DEVNULL)
+        while not is_lit() and window.poll() is None:
+            time.sleep(0.01)
+        seconds.append(time.monotonic() - began)
+        ratios.append(seconds[-1] / qt_s)
+        window.kill()
+        window.wait()
+        while is_lit():
+            time.sleep(0.1)
+    print(f"first picture after {median(seconds):.2f} s, {median(ratios):.1f} x the import of Qt")
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()

@@ -33,8 +33,8 @@ PECULIAR = frozenset(
 )
 """Local names that say what happened to a thing, or nothing, in place of what it is."""
 LIMITS = {
-    "lines of code: widgets": 30_300,
-    "lines of code: services": 16_300,
+    "lines of code: widgets": 30_750,
+    "lines of code: services": 16_350,
     "lines of code: io": 21_000,
     "lines of code: scoring": 9_300,
     "lines of code: segmentation": 11_800,

@@ -240,12 +240,12 @@ def test_predictions_that_are_refused_have_no_interval_of_the_fairness():
 # --- results and texts -------------------------------------------------------------------------
 
 
-def a_result(n=60, profile="clinical", **more):
+def a_result(n=60, profile="clinical", first_age=80.0, **more):
     rng = np.random.default_rng(2)
     records = tuple(
         CaseRecord(
             f"C{k}",
-            age=80.0 if not k else 45.0 + 10 * (k % 2),
+            age=first_age if not k else 45.0 + 10 * (k % 2),
             menopausal_status=(PRE, POST)[k % 3 == 0],
             breast_density="ab"[k % 5 == 0],
             pcr=bool(k % 2),
@@ -285,7 +285,7 @@ def test_tests_leave_small_groups_out():
 
 @pytest.mark.parametrize("task2", [False, True])
 def test_the_ranking_score_has_an_interval_where_both_parts_have_one(task2):
-    result = a_result(task2=task2)
+    result = a_result(task2=task2, first_age=45.0)
     found, name = result.uncertainty, "balanced_accuracy" if task2 else "performance"
     part = next(i for i in result.intervals if i.name == name)
     assert found.ranking_score.low == pytest.approx((part.low + found.fairness.low) / 2)
@@ -317,8 +317,8 @@ def test_counted_groups_keep_their_names():
 
 
 def test_numbers_that_count_unusable_cases_have_no_interval_of_scored_ones():
-    found = of_scored_alone(a_result().uncertainty, 3)
-    plain = a_result().uncertainty
+    plain = a_result(first_age=45.0).uncertainty
+    found = of_scored_alone(plain, 3)
     assert not found.fairness.is_defined
     assert not found.ranking_score.is_defined
     assert "3 of its cases have no usable prediction; over the scored cases alone" in (
@@ -335,6 +335,25 @@ def test_numbers_that_count_unusable_cases_have_no_interval_of_scored_ones():
 def test_what_an_interval_leaves_out_stands_beside_it():
     found = a_result().uncertainty.fairness
     assert say_beside(found)[0] == "without group 71+ (n = 1)"
+
+
+def test_a_number_outside_its_interval_has_no_interval():
+    # two groups of 30 around .8 and .7, and one case of .05 that is scored but not counted
+    dsc = np.concatenate([values_of(30, 0.8, 0.05), values_of(30, 0.7, 0.05), [0.05]])
+    norm_hd = np.concatenate([values_of(30, 0.3, 0.05), values_of(30, 0.3, 0.05), [0.3]])
+    of_all = Grouping("age", ("a", "b", "old"), np.repeat([0, 1, 2], [30, 30, 1]))
+    found = uncertainty_of(scores_of(dsc, norm_hd), of_all)
+    assert found.of("age", "dsc").value == pytest.approx(0.75)
+    (of_age,) = found.by_variable
+    for interval in (found.fairness, found.mean_disparity, of_age, found.ranking_score):
+        assert not interval.is_defined
+        assert "outside" in interval.reason
+    assert found.of("age", "dsc").interval.is_defined  # of the groups that it counts
+    counted = uncertainty_of(
+        scores_of(dsc[:60], norm_hd[:60]), replace(of_all, codes=of_all.codes[:60])
+    )
+    # gaps .1 and 0 of Dice and NormHD: a fairness of .95
+    assert counted.fairness.low < 0.95 < counted.fairness.high
 
 
 def test_a_value_outside_its_interval_has_no_cross():

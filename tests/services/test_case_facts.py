@@ -52,6 +52,19 @@ def test_lesions_come_largest_first_with_side_size_and_curve():
     assert (one.side, two.side) == (Side.RIGHT, Side.LEFT)
 
 
+def test_a_lesion_below_5_mm_or_3_voxels_has_no_curve():
+    # voxels of 96 mm3: two of them are larger than a sphere of 5 mm (65.4 mm3), but too few
+    two = np.s_[1:2, 4:6, 5:6]
+    (lesion,) = measure_case(case(), mask(two)).lesions
+    assert (lesion.rise, lesion.course) == ("", "")
+    (lesion,) = measure_case(case(), mask(np.s_[1:2, 4:7, 5:6])).lesions
+    assert (lesion.rise, lesion.course) == ("fast", "washout")
+    # the same 40 voxels of 1 mm3 are a lesion of 40 mm3
+    fine = Grid(GRID.shape, np.diag([-1.0, 1.0, 1.0, 1.0]))
+    (lesion,) = measure_case(case(grid=fine), mask(BOXES[0])).lesions
+    assert (lesion.rise, lesion.course) == ("", "")
+
+
 def test_a_lesion_is_looked_at_where_it_is_largest_not_at_its_tip():
     # one voxel in slice 0, one in slice 1, 5 x 4 in slice 2, one in slice 3
     tips = np.s_[0:1, 4:5, 5:6], np.s_[1:2, 4:5, 5:6], np.s_[3:4, 8:9, 8:9]

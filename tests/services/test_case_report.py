@@ -572,7 +572,7 @@ def make_masks(folder, opened):
 
     grid = read_phase_header(files.phases[0]).grid
     mask = np.zeros(grid.shape, np.uint8)
-    mask[1:3, 4:8, 5:9] = 1
+    mask[1:3, 3:10, 3:11] = 1  # more than the 65 mm3 from which a curve has classes
     mask[0, 0, 0] = 1
     path = folder / f"{files.case_id}.nii.gz"
     write_volume(mask, grid, path)
@@ -655,6 +655,10 @@ def test_answers_in_the_structured_report_have_the_lexicons_codes_and_numbers(ex
     source = ReportSource(tmp_path / "masks")
     summary = report_cases(opened, tmp_path / "out", source, ReportExtras(dicom=DicomChoice()))
     assert summary.failures == ()
+    page = (tmp_path / f"out/{case_id}.html").read_text("utf-8")
+    # of its one voxel no curve type is stated, and both zeros of time are named
+    assert "Too small for a curve type: lesion 2." in page
+    assert "times from the start of the first" in page
     path = tmp_path / f"out/dicom/{case_id}_sr.dcm"
     document = pydicom.dcmread(path)
     assert document.CompletionFlag == "PARTIAL"  # required questions are open

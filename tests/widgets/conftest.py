@@ -120,6 +120,7 @@ class World:
     reference_value: int = 1
     problems: dict = field(default_factory=dict)
     refined: dict = field(default_factory=dict)
+    accepted: dict = field(default_factory=dict)
     predictions: dict = field(default_factory=dict)
     save_error: Exception | None = None
     edit_error: Exception | None = None
@@ -150,7 +151,8 @@ class World:
         model = ("kinetic",) if case_id in self.predictions else ()
         readers = tuple(reader for reader, of in self.refined if of == case_id)
         record = CaseRecord(case_id, age=40.0 + self.case_ids.index(case_id))
-        return CaseRow(self.files(case_id), record, model, readers)
+        accepted = tuple(name for name in readers if self.accepted.get(case_id) == name)
+        return CaseRow(self.files(case_id), record, model, readers, accepted)
 
     def open_data_set(self, path, workspace=None, **hidden):
         cases = tuple(self.files(case_id) for case_id in self.case_ids)
@@ -280,11 +282,11 @@ class World:
         live.apply_labels("recovered strokes", found)
         return RecoveredWork(12, "2026-11-22T14:02:00+00:00", found)
 
-    def prepare_saving(self, editing):
+    def prepare_saving(self, editing, *, accepted=False):
         editing.session.notice_external()
-        return partial(self._save, editing, editing.session.labels.copy())
+        return partial(self._save, editing, editing.session.labels.copy(), accepted)
 
-    def _save(self, editing, array):
+    def _save(self, editing, array, accepted):
         report_progress(0, 1, "Saving")
         if self.save_error:
             raise self.save_error
@@ -292,7 +294,11 @@ class World:
         self.refined[reader, case_id] = array
         started_from = editing.session.summary.started_from
         self.calls.append(("save_refined", reader, case_id, int(array.sum()), started_from))
-        saved = SavedMask(editing.workspace.refined(reader, case_id), f"sha{array.sum()}")
+        path = editing.workspace.refined(reader, case_id)
+        saved = SavedMask(path, f"sha{array.sum()}", accepted)
+        self.accepted.pop(case_id, None)
+        if accepted:
+            self.accepted[case_id] = reader
         editing.saved = saved
         return saved
 

@@ -5,13 +5,14 @@ import subprocess
 import sys
 
 import pytest
-from qtpy.QtCore import QEvent, QObject, QPoint, Qt
+from qtpy.QtCore import QEvent, QObject, QPoint, QPointF, Qt
+from qtpy.QtGui import QMouseEvent, QWheelEvent
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QApplication, QWidget
+from qtpy.QtWidgets import QApplication, QLineEdit, QPushButton, QWidget
 
 from napari_mamamia.features.review.widgets.study_case import ActiveClock
 from napari_mamamia.widgets.base.notify import Level
-from napari_mamamia.widgets.controls.inputs import InputWatch
+from napari_mamamia.widgets.controls.inputs import InputWatch, PressGuard, TypingGuard
 
 LEFT = Qt.MouseButton.LeftButton
 DYING = """
@@ -135,3 +136,143 @@ def test_an_event_that_is_no_input_is_passed_over(window):
     watch.acted.connect(lambda: heard.append("acted"))
     assert watch.eventFilter(window, QEvent(QEvent.Type.Resize)) is False
     assert heard == []
+
+
+# ---------------------------------------------------- input that was meant for something else
+
+PLACE = QPoint(60, 60)
+NO_KEYS = Qt.KeyboardModifier.NoModifier
+
+
+@pytest.fixture
+def presses(window):
+    """Two buttons at the same place of a guarded window, and the names of those pressed."""
+    said = []
+    window.buttons = []
+    for name in ("before", "after"):
+        button = QPushButton(name, window)
+        button.setGeometry(40, 40, 80, 40)
+        button.clicked.connect(lambda _on=False, name=name: said.append(name))
+        window.buttons.append(button)
+    window.buttons[0].show()
+    window.guard = PressGuard(window)
+    window.guard.begin()
+    yield said
+    window.guard.end()
+
+
+def send(window, kind, place, button=LEFT):
+    spot = QPointF(place)
+    held = Qt.MouseButton.NoButton if kind == QEvent.Type.MouseButtonRelease else button
+    event = QMouseEvent(kind, spot, spot, window.mapToGlobal(spot), button, held, NO_KEYS)
+    QApplication.sendEvent(window.windowHandle(), event)
+
+
+def move(window, place=PLACE):
+    send(window, QEvent.Type.MouseMove, place, Qt.MouseButton.NoButton)
+
+
+def press(window, place=PLACE, kind=QEvent.Type.MouseButtonPress):
+    send(window, kind, place)
+    send(window, QEvent.Type.MouseButtonRelease, place)
+
+
+def exchange(window):
+    window.buttons[0].hide()
+    window.buttons[1].show()
+    QApplication.processEvents()
+
+
+def test_a_control_takes_presses_where_the_pointer_went_to_it(window, presses):
+    move(window)
+    press(window)
+    press(window)
+    assert presses == ["before", "before"]
+
+
+def test_a_control_that_appears_under_the_resting_pointer_takes_no_press(window, presses):
+    move(window)
+    exchange(window)
+    press(window)
+    press(window)
+    assert presses == []
+
+
+def test_such_a_control_takes_a_press_after_the_pointer_has_moved(window, presses):
+    move(window)
+    exchange(window)
+    press(window)
+    move(window, PLACE + QPoint(1, 0))
+    press(window, PLACE + QPoint(1, 0))
+    assert presses == []
+    move(window, PLACE + QPoint(4, 0))
+    press(window, PLACE + QPoint(4, 0))
+    assert presses == ["after"]
+
+
+def test_a_control_takes_a_press_at_its_edge_where_the_pointer_came_from_outside(window, presses):
+    move(window, QPoint(39, 60))
+    move(window, QPoint(41, 60))
+    press(window, QPoint(41, 60))
+    assert presses == ["before"]
+
+
+def test_the_second_click_of_a_double_click_does_not_reach_what_the_first_one_showed(
+    window, presses
+):
+    window.buttons[0].clicked.connect(lambda: exchange(window))
+    move(window)
+    press(window)
+    press(window, PLACE, QEvent.Type.MouseButtonDblClick)
+    assert presses == ["before"]
+
+
+def test_a_control_that_was_scrolled_under_the_pointer_takes_a_press(window, presses):
+    move(window)
+    spot, turn = QPointF(PLACE), QPoint(0, 120)
+    kind, none = Qt.ScrollPhase.NoScrollPhase, Qt.MouseButton.NoButton
+    wheel = QWheelEvent(spot, window.mapToGlobal(spot), QPoint(), turn, none, NO_KEYS, kind, False)
+    QApplication.sendEvent(window.windowHandle(), wheel)
+    exchange(window)
+    press(window)
+    assert presses == ["after"]
+
+
+@pytest.fixture
+def written(window):
+    """A field of a guarded window that is written in, and the keys that reached the window."""
+    keys = []
+    window.keyPressEvent = lambda event: keys.append(event.text())
+    window.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    window.field = QLineEdit(window)
+    window.field.show()
+    window.guard = TypingGuard(window)
+    window.guard.begin()
+    window.activateWindow()
+    window.field.setFocus()
+    yield keys
+    window.guard.end()
+
+
+def type_key(window, key):
+    QTest.keyClick(window.windowHandle(), key)
+    QApplication.processEvents()
+
+
+def test_keys_for_a_field_that_is_disabled_meanwhile_reach_nothing_else(qtbot, window, written):
+    qtbot.waitUntil(window.field.hasFocus)
+    window.field.setEnabled(False)
+    type_key(window, Qt.Key.Key_Q)
+    assert written == []
+    window.field.setEnabled(True)
+    type_key(window, Qt.Key.Key_A)
+    assert window.field.text() == "a"
+    assert written == []
+
+
+def test_a_press_elsewhere_ends_the_waiting_for_a_field(qtbot, window, written):
+    qtbot.waitUntil(window.field.hasFocus)
+    window.field.setEnabled(False)
+    press(window, QPoint(150, 150))
+    type_key(window, Qt.Key.Key_Q)
+    assert written == ["q"]

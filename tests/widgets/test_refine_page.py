@@ -59,7 +59,7 @@ def test_a_long_message_in_a_low_window_squeezes_no_control(qtbot, refining):
     refining.header.say("hint", "one line of a long message " * 8)
     qtbot.wait(50)
     tools = refining.refine_page.tools
-    for part in (tools, refining.refine_page.numbers, refining.refine_page.accept):
+    for part in (tools, refining.refine_page.numbers, refining.accept_row.accept):
         assert part.height() >= part.minimumSizeHint().height()
 
 
@@ -80,8 +80,8 @@ CONTROLS = (QAbstractButton, QAbstractSlider, QAbstractItemView, QAbstractSpinBo
 
 def controls(dock):
     """The names of what can be clicked or turned on the page Refine at the moment."""
-    page = dock.refine_page
-    parts = (part for kind in CONTROLS for part in page.findChildren(kind))
+    places = (dock.refine_page, dock.accept_row)
+    parts = (part for place in places for kind in CONTROLS for part in place.findChildren(kind))
     return {p.objectName() for p in parts if p.isVisible() and not isinstance(p, QScrollBar)}
 
 
@@ -116,7 +116,7 @@ def test_never_more_than_twelve_controls_are_seen_with_the_fold_closed(tmp_path,
 
 def primary(dock):
     """The names of the controls that are drawn as the next step."""
-    buttons = dock.refine_page.findChildren(QAbstractButton)
+    buttons = dock.pages.stack.findChildren(QAbstractButton)
     return {b.objectName() for b in buttons if b.property("primary") and b.isVisible()}
 
 
@@ -544,10 +544,9 @@ def test_growing_lets_go_of_a_case_that_was_closed(qtbot, opened, world):
 def test_accepting_without_a_mask_of_ones_own_says_so_and_stays(opened):
     opened.show_page("Refine")
     case = opened.session.case_id
-    opened.refine_flow.accept()
+    opened.accepting.accept()
     assert opened.session.case_id == case
     assert "no mask to accept" in opened.header.message.text()
-    assert "continue with N" in opened.header.message.text()
 
 
 def test_a_lesion_without_a_voxel_is_painted_before_a_further_one(refining):

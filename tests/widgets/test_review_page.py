@@ -98,7 +98,7 @@ def folder(tmp_path):
 def at_work(qtbot, dock, world, folder, monkeypatch):
     """Return a function that sits somebody down; masks are saved as files."""
 
-    def save(editing, array):
+    def save(editing, array, _accepted):
         path = editing.workspace.refined(editing.reader, editing.case.case_id)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(array.tobytes())

@@ -44,7 +44,9 @@ class Slow:
             predict_case=lambda *a, **k: self.held(
                 partial(REAL.predict_case, *a, **k), "Searching for the breast"
             ),
-            prepare_saving=lambda *a: partial(self.held, REAL.prepare_saving(*a), "Saving"),
+            prepare_saving=lambda *a, **k: partial(
+                self.held, REAL.prepare_saving(*a, **k), "Saving"
+            ),
         )
 
 

@@ -132,11 +132,11 @@ def predict(
         str,
         typer.Option(
             "--recipe",
-            metavar="NAME|FILE",
+            metavar="NAME|FILE|CHANNELS",
             help=(
                 "Steps around the network: a published pipeline (mama-mia-baseline, fme, "
-                "vicorob, mic, mama-mia-sample) or a mamamia_model.json; default: the model's "
-                "own."
+                "vicorob, mic, mama-mia-sample), a mamamia_model.json, or the phase or "
+                "subtraction of each channel, such as p1-p0; default: the model's own."
             ),
             rich_help_panel=_TRAINED,
         ),

@@ -150,11 +150,15 @@ class Workspace:
     def masks_of(self, case_id: str) -> tuple[StoredMask, ...]:
         """Return the existing masks of a case: predictions first, each by name."""
         masks = (
-            StoredMask(role, name, self.root / folder / name / f"{case_id}{MASK_SUFFIX}")
-            for role, folder in _FOLDERS.items()
+            StoredMask(role, name, self.listed_path(role, name, case_id))
+            for role in _FOLDERS
             for name in self._list_shown(role)
         )
         return tuple(mask for mask in masks if mask.path.is_file())
+
+    def listed_path(self, role: StoredRole, name: str, case_id: str) -> Path:
+        """Return the file of a mask whose model or reader is listed, without checking the name."""
+        return self.root / _FOLDERS[role] / name / f"{case_id}{MASK_SUFFIX}"
 
     def newest_prediction(self, case_id: str) -> tuple[str, FileState] | None:
         """Return the model with the latest prediction of a case, and the state of its file."""

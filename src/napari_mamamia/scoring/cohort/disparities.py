@@ -102,12 +102,15 @@ def segmentation_uncertainty(
     pairs = [tuple(gaps[first : first + 2]) for first in range(0, len(gaps), 2)]
     of_variables = [_mean_interval(pair, pair) for pair in pairs]
     whole = [gap for pair in pairs if not _have_reason(pair) for gap in pair]
-    mean = _if_defined(_mean_interval(gaps, whole), fairness.value)
+    mean = _keep_around(_mean_interval(gaps, whole), 1 - fairness.value)
     by_variable = zip(of_variables, fairness.variables, strict=True)
     return GroupUncertainty(
         minimum_group,
         tuple(estimates),
-        tuple(_turn_round(_if_defined(interval, scored.value)) for interval, scored in by_variable),
+        tuple(
+            _turn_round(_keep_around(interval, 1 - scored.value))
+            for interval, scored in by_variable
+        ),
         mean,
         _turn_round(mean),
         _without_performance(mean),
@@ -128,6 +131,7 @@ def odds_uncertainty(
     """
     estimates: list[DisparityEstimate] = []
     sums: list[GapInterval] = []
+    by_variable: list[GapInterval] = []
     lows: list[float] = []
     n_variables = max(len(groupings), 1)
     for grouping, scored in zip(groupings, odds.variables, strict=True):
@@ -151,18 +155,19 @@ def odds_uncertainty(
             )
         )
         sums.append(total)
+        by_variable.append(_keep_around(total, scored.disparity))
         if total.is_defined:
             level = 1 - (1 - LEVEL) / (2 * n_variables)
             lows.append(tpr.ends(level).low + fpr.ends(level).low)
     # Predictions that the challenge refuses have no fairness, and so no interval of it.
-    mean = _if_defined(
+    mean = _keep_around(
         _join_sums(groupings, sums, lows), _NAN if predictions.constant else odds.raw
     )
     fairness = _turn_round(mean, np.inf if disparity_limit is None else disparity_limit)
     return GroupUncertainty(
         minimum_group,
         tuple(estimates),
-        tuple(sums),
+        tuple(by_variable),
         mean,
         fairness,
         _without_performance(mean),
@@ -257,6 +262,16 @@ def _if_defined(interval: GapInterval, value: float) -> GapInterval:
     if np.isnan(value) and interval.is_defined:
         return replace(interval, low=_NAN, high=_NAN, reason="the number itself is undefined")
     return interval
+
+
+def _keep_around(interval: GapInterval, value: float) -> GapInterval:
+    """Return the interval if it contains the number itself, which also counts small groups."""
+    interval = _if_defined(interval, value)
+    is_outside = value < interval.low - _ROUNDING or value > interval.high + _ROUNDING
+    if not is_outside:
+        return interval
+    reason = "the number also counts the groups left out, and lies outside the interval of the rest"
+    return replace(interval, low=_NAN, high=_NAN, wide_because=None, reason=reason)
 
 
 def _without_performance(mean: GapInterval) -> GapInterval:

@@ -347,7 +347,7 @@ def _measure_arms(
 ) -> NDArray[np.float64] | None:
     """Return an error bar's lengths below and above; None without an interval around the value.
 
-    A fairness can lie outside an interval that leaves small groups out; it gets no error bar.
+    A resampled number can lie outside its own interval; it gets no error bar.
     """
     if interval is None or np.isnan([value, interval.low, interval.high]).any():
         return None

@@ -74,13 +74,12 @@ from napari_mamamia.segmentation.nnunet.checkpoint import (
     DAMAGE,
     require_plain_zip,
     unsafe_globals,
+    unwrapped,
 )
 
 # The network of a MONAI bundle: TorchScript, or an allowed class with weights read as data.
 
 _INNER: Final = ("model", "state_dict", "network")
-# Prefix of names if torch's DataParallel was used in training.
-_PREFIX: Final = "module."
 _COPY: Final = "copy the bundle again from its source"
 
 
@@ -152,9 +151,7 @@ def _find_weights(path: Path) -> Mapping[str, Any]:
             f"expected {path} to hold a network's weights by name, but it holds other objects; "
             f"{_COPY}"
         )
-    if table and all(str(name).startswith(_PREFIX) for name in table):
-        return {str(name).removeprefix(_PREFIX): value for name, value in table.items()}
-    return table
+    return unwrapped({str(name): value for name, value in table.items()})
 
 
 def _load_file(path: Path) -> Any:

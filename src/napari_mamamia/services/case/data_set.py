@@ -1,7 +1,8 @@
 """Open a data set: its cases, the clinical table and the user's workspace for it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,6 +20,7 @@ from napari_mamamia.io.workspace.mark import WorkspaceMark, prints_of
 from napari_mamamia.io.workspace.place import WorkspacePlace, find_workspace, require_own
 from napari_mamamia.io.workspace.preferences import absolute, load_preferences
 from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.case.refine import is_accepted
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +62,13 @@ class OpenDataSet:
 
 @dataclass(frozen=True, slots=True)
 class CaseRow:
-    """One line of the case table."""
+    """One line of the case table; `accepted` are the readers who accepted their refined mask."""
 
     files: CaseFiles
     record: CaseRecord | None
     predictions: tuple[str, ...]
     refined: tuple[str, ...]
+    accepted: tuple[str, ...] = ()
 
     @property
     def case_id(self) -> str:
@@ -88,7 +91,7 @@ class CaseRow:
         if self.files.problems:
             return "problem"
         if self.refined:
-            return "refined"
+            return "accepted" if self.accepted else "refined"
         return "predicted" if self.predictions else "new"
 
 
@@ -226,7 +229,8 @@ def case_rows(opened: OpenDataSet) -> tuple[CaseRow, ...]:
             files,
             opened.record(files.case_id),
             tuple(name for name, ids in predictions.items() if files.case_id in ids),
-            tuple(name for name, ids in refined.items() if files.case_id in ids),
+            readers := tuple(name for name, ids in refined.items() if files.case_id in ids),
+            _who_accepted(workspace, readers, files.case_id),
         )
         for files in opened.data_set.cases
     )
@@ -235,12 +239,19 @@ def case_rows(opened: OpenDataSet) -> tuple[CaseRow, ...]:
 def case_row(opened: OpenDataSet, case_id: str) -> CaseRow:
     """Return the updated row of a case after something was saved."""
     masks = opened.workspace.masks_of(case_id)
+    readers = tuple(mask.name for mask in masks if mask.role == "refined")
     return CaseRow(
         opened.data_set.case(case_id),
         opened.record(case_id),
         tuple(mask.name for mask in masks if mask.role == "prediction"),
-        tuple(mask.name for mask in masks if mask.role == "refined"),
+        readers,
+        _who_accepted(opened.workspace, readers, case_id),
     )
+
+
+def _who_accepted(workspace: Workspace, readers: Iterable[str], case_id: str) -> tuple[str, ...]:
+    path_of = partial(workspace.listed_path, "refined")
+    return tuple(name for name in readers if is_accepted(path_of(name, case_id)))
 
 
 def _place_of(data_set: DataSet, wanted: Path | None) -> WorkspacePlace:

@@ -2,32 +2,45 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case, LabelMap
-from napari_mamamia.core.errors import SaveConflictError
+from napari_mamamia.core.errors import MamamiaError, SaveConflictError
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
+from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting, now_utc
 from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.explained_mask import write_explained
+
+ACCEPTED: Final = "accepted"
+"""Parameter of a mask's provenance: when its reader accepted this version, ISO 8601 in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedMask:
-    """A reader's mask on disk."""
+    """A reader's mask on disk, and whether the reader accepted this version."""
 
     path: Path
     sha256: str
+    is_accepted: bool = False
 
 
 def find_refined(workspace: Workspace, reader: str, case_id: str) -> SavedMask | None:
     """Return the reader's saved mask of a case, None if there is none yet."""
     path = workspace.refined(reader, case_id)
-    return SavedMask(path, sha256_of(path)) if path.exists() else None
+    return SavedMask(path, sha256_of(path), is_accepted(path)) if path.exists() else None
+
+
+def is_accepted(path: Path) -> bool:
+    """Return whether the provenance of a reader's mask records that the reader accepted it."""
+    try:
+        return ACCEPTED in dict(read_provenance(sidecar_path(path)).parameters)
+    except (MamamiaError, OSError):
+        return False
 
 
 def save_refined(
@@ -41,6 +54,7 @@ def save_refined(
     replaces: SavedMask | None = None,
     parameters: tuple[tuple[str, Setting], ...] = (),
     inputs: tuple[InputFile, ...] = (),
+    accepted: bool = False,
 ) -> SavedMask:
     """Save an edited mask as ``refined/READER/ID.nii.gz`` with its provenance.
 
@@ -54,6 +68,8 @@ def save_refined(
         The origin of the mask, such as ``"prediction kinetic"``.
     parameters, inputs
         Further provenance: strokes and tools; the file of the initial mask.
+    accepted
+        Whether the reader accepts this version; a later version must be accepted again.
     replaces
         The version that was opened or last saved. A file of another version, which another window
         saved, is not overwritten.
@@ -79,14 +95,14 @@ def save_refined(
         maker=Maker.READER,
         name=reader,
         inputs=inputs,
-        parameters=parameters,
+        parameters=(*parameters, *(((ACCEPTED, now_utc()),) if accepted else ())),
         seconds=seconds,
         started_from=started_from,
     )
     write_explained(drawn, provenance, target, overwrite=replaces is not None)
     workspace.note_data_set()
     report_progress(1, 1, "Saved")
-    return SavedMask(target, sha256_of(target))
+    return SavedMask(target, sha256_of(target), accepted)
 
 
 def _require_unchanged(target: Path, replaces: SavedMask | None) -> None:

@@ -42,6 +42,13 @@ from napari_mamamia.services.kinetics.case_kinetics import diameters_mm
 
 MOST_LESIONS: Final = 100
 """Maximum number of measured components of a mask, the largest first. Our choice."""
+LEAST_CURVE_MM3: Final = 65.0
+LEAST_CURVE_VOXELS: Final = 3
+"""Smallest lesion with classes of its curve: a sphere of 5 mm, and 3 voxels.
+
+Smaller enhancement is a focus, which is not described further. Source: BI-RADS 2013, MRI, focus
+(under 5 mm) and region of interest (at least 3 pixels).
+"""
 _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 
@@ -70,8 +77,8 @@ def measure_case(
     A lesion is a 26-connected component. Its side is that of its centre relative to the middle of
     the volume, None within 10 mm of it; in a volume of one breast it is that breast, None if
     unknown. Classes are of the mean curve over the lesion, with phases as in
-    `docs/methods/kinetics.md`; "" if the case has one phase or is not fully read, or a class is
-    undefined.
+    `docs/methods/kinetics.md`; "" if the case has one phase or is not fully read, a class is
+    undefined, or the lesion is smaller than `LEAST_CURVE_MM3` or `LEAST_CURVE_VOXELS`.
 
     Parameters
     ----------
@@ -192,6 +199,11 @@ def _measure_lesion(
     )
 
 
+def has_curve_size(grid: Grid, n_voxels: int) -> bool:
+    """Return whether a lesion of so many voxels is large enough for classes of its curve."""
+    return n_voxels >= LEAST_CURVE_VOXELS and n_voxels * grid.voxel_volume_mm3 >= LEAST_CURVE_MM3
+
+
 def find_centre_mm(grid: Grid, lesion: NDArray[np.bool_]) -> PointMm:
     """Return the mean of a lesion's voxel centres, RAS mm."""
     x, y, z = map(float, grid.to_world_mm(np.argwhere(lesion).mean(axis=0)))
@@ -211,6 +223,8 @@ def _classify_curve(
 ) -> tuple[str, str]:
     """Return the classes of a lesion's curve, "" if a class is undefined."""
     if len(case.phases) < 2 or not all(phase.loaded for phase in case.phases):
+        return "", ""
+    if not has_curve_size(case.grid, int(np.count_nonzero(lesion))):
         return "", ""
     try:
         curve = region_contrast_curve(case.signal, lesion, case.times_s, rule_of(case, rule))

@@ -73,8 +73,10 @@ def open_editing(
     return editing
 
 
-def save_editing(editing: OpenEditing) -> SavedMask:
+def save_editing(editing: OpenEditing, *, accepted: bool = False) -> SavedMask:
     """Save the mask with its provenance; a stroke that is being drawn is not included.
+
+    `accepted` records that the reader accepts this version.
 
     Raises
     ------
@@ -83,10 +85,10 @@ def save_editing(editing: OpenEditing) -> SavedMask:
     ValueError
         If there is no workspace to save to.
     """
-    return prepare_saving(editing)()
+    return prepare_saving(editing, accepted=accepted)()
 
 
-def prepare_saving(editing: OpenEditing) -> Callable[[], SavedMask]:
+def prepare_saving(editing: OpenEditing, *, accepted: bool = False) -> Callable[[], SavedMask]:
     """Copy the current mask; return a function that saves it, in any thread.
 
     Call it in the thread that edits. Raises as `save_editing`.
@@ -98,7 +100,8 @@ def prepare_saving(editing: OpenEditing) -> Callable[[], SavedMask]:
     mask = LabelMap.of(editing.session.state.recorded_labels, editing.case.grid)
     # The record at the time of the copy: strokes may follow it before the file is written.
     head = editing.journal.mark() if editing.journal else ""
-    return partial(_save_labels, editing, editing.workspace, mask, editing.session.summary, head)
+    summary = editing.session.summary
+    return partial(_save_labels, editing, editing.workspace, mask, summary, head, accepted)
 
 
 def _save_labels(
@@ -107,6 +110,7 @@ def _save_labels(
     mask: LabelMap,
     summary: EditingSummary,
     head: str,
+    accepted: bool,
 ) -> SavedMask:
     labels = mask.dense()
     crc = crc_of(labels)
@@ -124,6 +128,7 @@ def _save_labels(
             *editing.reading.settings,
         ),
         inputs=editing.start_files,
+        accepted=accepted,
     )
     editing.saved, editing.on_disk = saved, mask
     if editing.journal is not None:

@@ -23,12 +23,18 @@ from napari_mamamia.core.names import count_of
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.findings.form_values import AnswerRow
 from napari_mamamia.kinetics.curve_figure import curve_figure
+from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.scoring.report.gallery import cut_axis, window_values
 from napari_mamamia.scoring.report.key_figure import KeyPicture, Mark, key_figure
 from napari_mamamia.scoring.report.page import Page, PageSection
 from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.text import UNKNOWN, Column, ReportTable, Row
+from napari_mamamia.services.findings.case_facts import (
+    LEAST_CURVE_MM3,
+    LEAST_CURVE_VOXELS,
+    has_curve_size,
+)
 from napari_mamamia.services.kinetics.case_kinetics import KineticSettings, case_kinetics
 from napari_mamamia.services.kinetics.kinetics import plot_of
 from napari_mamamia.services.kinetics.phase_text import phases_of_row
@@ -100,7 +106,8 @@ def _describe_exam(reading: CaseReading) -> str:
     case = reading.case
     phases = [phase_and_time(k, time, case.n_before) for k, time in enumerate(case.times_s)]
     return (
-        f"{count_of(len(phases), 'phase')}: {', '.join(phases)}; {grid.acquisition_plane}, "
+        f"{count_of(len(phases), 'phase')}: {', '.join(phases)}, times from the start of the "
+        f"first; {grid.acquisition_plane}, "
         f"{' x '.join(map(str, grid.shape[::-1]))} voxels of {x:.3g} x {y:.3g} x {z:.3g} mm"
     )
 
@@ -138,8 +145,20 @@ def _tell_lesions(reading: CaseReading) -> PageSection:
         (table,) if rows else (),
         says=says,
         pictures=make_pictures(reading),
+        notes=_list_small(reading),
         has_large_pictures=True,
     )
+
+
+def _list_small(reading: CaseReading) -> tuple[str, ...]:
+    """Return a sentence on the lesions that are too small for a curve type; () for none."""
+    grid = reading.case.grid
+    names = [
+        lesion.facts.name
+        for lesion in reading.lesions
+        if not has_curve_size(grid, int(lesion.voxels.sum()))
+    ]
+    return (f"Too small for a curve type: lesion {', '.join(names)}.",) if names else ()
 
 
 def _say_side(side: Side | None) -> str:
@@ -276,7 +295,10 @@ def _tell_kinetics(reading: CaseReading) -> PageSection | None:
         return PageSection("Kinetics", notes=(f"Not measured: {error}",))
     plot = plot_of(row)
     figure = ReportFigure("kinetics", plot.title, Drawing(curve_figure, (plot,), has_png=False))
-    notes = [phases_of_row(row), row.early_late_reason, row.timing_remark, row.ftv_reason]
+    zero = Timing(row.timing).origin if row.timing else ""
+    phases = phases_of_row(row)
+    clock = f"; seconds {zero}" if phases and zero else ""
+    notes = [f"{phases}{clock}", row.early_late_reason, row.timing_remark, row.ftv_reason]
     return PageSection(
         "Kinetics", (_tabulate_kinetics(row),), (figure,), tuple(filter(None, notes))
     )
@@ -299,7 +321,8 @@ def _tell_methods(reading: CaseReading) -> PageSection:
         (
             "Side: position of the lesion's centre relative to the middle of the volume; unknown "
             "if it is within 10 mm of the middle or if only one breast may be in the image. "
-            "Initial rise and delayed course are classes of the mean curve "
+            "Initial rise and delayed course are classes of the mean curve of a lesion of at least "
+            f"{LEAST_CURVE_MM3:.0f} mm³ (a sphere of 5 mm) and {LEAST_CURVE_VOXELS} voxels "
             "(docs/methods/kinetics.md)."
         ),
         (

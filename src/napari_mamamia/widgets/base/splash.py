@@ -3,31 +3,35 @@
 It imports Qt only.
 """
 
-from importlib.resources import files
+import time
+from pathlib import Path
 from typing import Final
 
 from qtpy.QtCore import QRect, Qt, QTimer
 from qtpy.QtGui import QColor, QIcon, QPainter, QPixmap
-from qtpy.QtWidgets import QApplication, QMainWindow, QSplashScreen
+from qtpy.QtWidgets import QApplication, QLabel, QMainWindow
 
 from napari_mamamia.core.texts import tr
 
 _SIZE: Final = (420, 150)
 _ICON: Final = 86
+_ICON_FILE: Final = Path(__file__).parents[2] / "icon.svg"
 _BACKGROUND: Final = QColor("#262930")
 _TEXT: Final = QColor("#f0f1f2")
 _QUIET: Final = QColor("#aab0b6")
 _LOOK_MS: Final = 50
+_LONGEST_WAIT_S: Final = 0.3
+"""How long the start waits for the screen to show the picture, in seconds; our choice."""
 
 
 def new_application() -> QApplication:
     """Return the program's application, with its icon; the caller keeps it."""
     app = QApplication(["napari"])
-    app.setWindowIcon(QIcon(str(files("napari_mamamia") / "icon.svg")))
+    app.setWindowIcon(QIcon(str(_ICON_FILE)))
     return app
 
 
-def show_splash(app: QApplication, name: str) -> QSplashScreen:
+def show_splash(app: QApplication, name: str) -> QLabel:
     """Show what is being opened until the window of the program appears.
 
     Parameters
@@ -37,10 +41,18 @@ def show_splash(app: QApplication, name: str) -> QSplashScreen:
     name
         The name of what is opened, "" for nothing.
     """
-    splash = QSplashScreen(_draw_picture(app.windowIcon(), name))
+    # Not QSplashScreen, whose `show` waits for a second if no window manager answers.
+    splash = QLabel()
+    splash.setWindowFlags(Qt.WindowType.SplashScreen | Qt.WindowType.FramelessWindowHint)
+    splash.setPixmap(_draw_picture(app.windowIcon(), name))
     splash.setObjectName("mamamia_splash")
     splash.setWindowTitle("MAMA-MIA")
+    splash.adjustSize()
+    splash.move(app.primaryScreen().availableGeometry().center() - splash.rect().center())
     splash.show()
+    end = time.monotonic() + _LONGEST_WAIT_S
+    while not splash.windowHandle().isExposed() and time.monotonic() < end:
+        app.processEvents()
     app.processEvents()
     timer = QTimer(splash)
     timer.timeout.connect(lambda: _close_if_replaced(splash, timer))
@@ -76,7 +88,7 @@ def _draw_picture(icon: QIcon, name: str) -> QPixmap:
     return picture
 
 
-def _close_if_replaced(splash: QSplashScreen, timer: QTimer) -> None:
+def _close_if_replaced(splash: QLabel, timer: QTimer) -> None:
     widgets = QApplication.topLevelWidgets()
     if any(isinstance(widget, QMainWindow) and widget.isVisible() for widget in widgets):
         timer.stop()

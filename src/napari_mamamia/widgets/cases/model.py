@@ -40,7 +40,13 @@ BASIC_COLUMNS: Final = (
         lambda row: _mark_presence(row.has_reference),
     ),
     Column("pred.", tr("Models with a saved prediction"), lambda row: _join_names(row.predictions)),
-    Column("refined", tr("Readers with a saved mask"), lambda row: _join_names(row.refined)),
+    Column(
+        "refined",
+        tr("Readers with a saved mask; ✓ means accepted"),
+        lambda row: _join_names(
+            tuple(f"{name} ✓" if name in row.accepted else name for name in row.refined)
+        ),
+    ),
     Column("status", tr("Progress of the work, or the problem"), lambda row: row.status),
 )
 

@@ -1,10 +1,25 @@
-"""User input in any window of this program: mouse presses, keys, mouse moves."""
+"""User input in any window of this program: mouse presses, keys, mouse moves.
+
+`PressGuard` and `TypingGuard` keep input from controls for which the user did not mean it.
+"""
 
 from contextlib import suppress
 from typing import Any, Final
 
 from qtpy.QtCore import QEvent, QObject, QPoint, Signal
 from qtpy.QtGui import QGuiApplication, QWindow
+from qtpy.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QComboBox,
+    QLineEdit,
+    QPlainTextEdit,
+    QTextEdit,
+    QWidget,
+)
 
 _PRESSES: Final = frozenset({QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonDblClick})
 _INPUTS: Final = _PRESSES | {QEvent.Type.KeyPress, QEvent.Type.MouseMove, QEvent.Type.Wheel}
@@ -56,3 +71,107 @@ class InputWatch(QObject):
             # garbage collection may delete a window while others are visited
             with suppress(RuntimeError):
                 window.installEventFilter(self)
+
+
+_FIELDS: Final = (QLineEdit, QPlainTextEdit, QTextEdit, QAbstractSpinBox)
+_CONTROLS: Final = (QAbstractButton, QComboBox, QAbstractItemView, QAbstractSlider, *_FIELDS)
+_SHAKE: Final = 4
+"""Movement in pixels between the clicks of a double-click that is not meant as a movement."""
+_KEYS: Final = frozenset({QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress})
+
+
+def is_typing() -> bool:
+    """Return whether a text field has the keyboard focus."""
+    field = QApplication.focusWidget()
+    return isinstance(field, _FIELDS) or (isinstance(field, QComboBox) and field.isEditable())
+
+
+class PressGuard(InputWatch):
+    """Ignores mouse presses on a control that appeared under the resting pointer.
+
+    A page that changes puts other controls under the pointer. Such a control takes a press after
+    the pointer has moved, so that the second click of a double-click has no effect on it. Menus,
+    dialogs and the image are not guarded.
+
+    Parameters
+    ----------
+    rooms
+        The widgets whose controls are guarded.
+    """
+
+    def __init__(self, *rooms: QWidget) -> None:
+        super().__init__(rooms[0])
+        self._rooms = rooms
+        self._aimed_at: QWidget | None = None
+        self._place = QPoint()
+        self._is_aimed = self._ignores_release = False
+
+    def eventFilter(self, _window: QObject, event: Any) -> bool:
+        """Note the control under the moving pointer; ignore a press on another control."""
+        kind, kinds = event.type(), QEvent.Type
+        if kind == kinds.MouseMove:
+            self._follow_pointer(event.globalPosition().toPoint())
+        elif kind == kinds.Wheel:
+            self._is_aimed = False  # scrolling moves the controls on purpose
+        elif kind in _PRESSES:
+            control = self._find_control(event.globalPosition().toPoint())
+            is_other = control is not None and control is not self._aimed_at
+            self._ignores_release = self._is_aimed and is_other
+            if not self._ignores_release:
+                self._aimed_at, self._is_aimed = control, True
+            return self._ignores_release
+        elif kind == kinds.MouseButtonRelease and self._ignores_release:
+            self._ignores_release = False
+            return True
+        return False
+
+    def _follow_pointer(self, place: QPoint) -> None:
+        control = self._find_control(place)
+        if control is not None and control is not self._aimed_at and self._is_aimed:
+            appeared = control.rect().contains(control.mapFromGlobal(self._place))
+            if appeared and (place - self._place).manhattanLength() < _SHAKE:
+                return
+        self._aimed_at, self._place, self._is_aimed = control, place, True
+
+    def _find_control(self, place: QPoint) -> QWidget | None:
+        """Return the control below a point of the screen, or None for none that is guarded."""
+        widget = QApplication.widgetAt(place)
+        while widget is not None and not isinstance(widget, _CONTROLS):
+            widget = widget.parentWidget()
+        is_guarded = widget is not None and any(room.isAncestorOf(widget) for room in self._rooms)
+        return widget if is_guarded else None
+
+
+class TypingGuard(InputWatch):
+    """Keeps keys from shortcuts while the text field that the user writes in is disabled.
+
+    A page disables its controls while a case loads. The field gets the keyboard focus back when it
+    is enabled; until then keys have no effect. A mouse press ends the waiting.
+    """
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self._field: QWidget | None = None
+        application: Any = QApplication.instance()
+        application.focusChanged.connect(self._follow_focus)
+
+    def eventFilter(self, _window: QObject, event: Any) -> bool:
+        """Give a key to the waiting field, or to nobody while the field is disabled."""
+        kind, field = event.type(), self._field
+        if kind in _PRESSES:
+            self._field = None
+        if field is None or kind not in _KEYS:
+            return False
+        with suppress(RuntimeError):  # the field may have been deleted
+            if field.isVisible() and not field.isEnabled():
+                event.accept()
+                return True
+            if field.isVisible():
+                field.setFocus()
+        self._field = None
+        return False
+
+    def _follow_focus(self, before: QWidget | None, _now: QWidget | None) -> None:
+        with suppress(RuntimeError):
+            if isinstance(before, _FIELDS) and before.isVisible() and not before.isEnabled():
+                self._field = before

@@ -28,6 +28,7 @@ from napari_mamamia.widgets.base.notify import Notifier
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.controls.controls import style_sheet
+from napari_mamamia.widgets.controls.inputs import PressGuard, TypingGuard, is_typing
 from napari_mamamia.widgets.controls.tab_order import FocusRing, ReadingOrder, join_rooms
 from napari_mamamia.widgets.dock.case_line import CaseLine
 from napari_mamamia.widgets.dock.docking import Docking
@@ -199,6 +200,10 @@ class MamamiaDock(ReadingOrder, DockParts):
         rooms = self.case_line, self, self.results
         self.focus_ring = FocusRing(*rooms)
         self.key_passing = KeyPassing(self.keys, *rooms)
+        self.guards = (PressGuard(self, self.case_line, self.results), TypingGuard(self))
+        for guard in self.guards:
+            guard.begin()
+            self.on_close.append(guard.end)
         join_rooms(*rooms)
         self._dress_panel()
         self.viewer.events.theme.connect(self._dress_panel)
@@ -302,7 +307,8 @@ class MamamiaDock(ReadingOrder, DockParts):
             "keys": self.pages.toggle_keys,
             "reading": self.reading.toggle,
         }
-        flows = (self.step_flow, self.kinetics.findings, self.view_flow, self.hanging)
+        flows: tuple[Any, ...] = (self.step_flow, self.kinetics.findings, self.view_flow)
+        flows = (*flows, self.hanging, self.accepting)
         for flow in (*flows, self.refine_flow, self.measuring, self.fold):
             actions |= flow.actions()
         for step in ("work_list", "read", "mask", "check", "keys"):
@@ -317,7 +323,8 @@ class MamamiaDock(ReadingOrder, DockParts):
         fit_slider_texts(main_view(self.viewer))
 
     def _focus_image(self) -> None:
-        if not self.results.has_keyboard():  # keyboard users keep the focus there
+        # Keyboard users keep the focus there, and what is being written stays in its field.
+        if not self.results.has_keyboard() and not is_typing():
             focus_canvas(self.viewer)
 
     def _show_unfolded(self, act: Callable[[], object]) -> None:

@@ -47,6 +47,7 @@ from napari_mamamia.widgets.measure.flow import MeasureFlow
 from napari_mamamia.widgets.predict.flow import PredictFlow
 from napari_mamamia.widgets.predict.page import PredictPage
 from napari_mamamia.widgets.predict.predicting import Predicting
+from napari_mamamia.widgets.refine.accepting import AcceptedLine, Accepting, AcceptRow
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.flow import RefineFlow
 from napari_mamamia.widgets.refine.growing import Growing
@@ -199,6 +200,8 @@ class DockParts(QWidget):
 
     def _make_refine_page(self) -> None:
         self.refine_page = self._hold_back(RefinePage())
+        self.accept_row = self._hold_back(AcceptRow())
+        self.accepted_line = self._hold_back(AcceptedLine())
 
     def _make_score_pages(self) -> None:
         self.score_page = self._hold_back(ScorePage())
@@ -229,7 +232,8 @@ class DockParts(QWidget):
         }
         late["Keys"] = lambda: self.keys_panel
         placed = {name: partial(self._fill_page, name, type(page)) for name, page in pages.items()}
-        self.pages = Steps(placed | late, self.view_panel)
+        rows = (self.accept_row, self.accepted_line)
+        self.pages = Steps(placed | late, self.view_panel, *rows)
         if not self.is_gradual:
             self.pages.make_pages(*placed)
         self.pages.setParent(self)
@@ -259,9 +263,23 @@ class DockParts(QWidget):
             self.refine_page,
             *(self.header, self.editing, *tools),
             *people,
+        )
+        self.accepting = Accepting(
+            self.context,
+            *(self.accept_row, self.accepted_line, self.predict_page, self.refine_page),
+            *(self.predicting, self.editing, self.readers, self.show_page),
+            lambda: self.pages.page,
             lambda: self.accept_checks.accept(lambda: self.cases_flow.open_neighbour(1)),
             lambda: self.accept_reading(),
         )
+        self.refine_flow.next_changed.connect(self.accepting.show_next)
+        self.accepting.changed.connect(self._follow_accepted)
+        self.pages.turned.connect(lambda _page: self.accepting.show())
+
+    def _follow_accepted(self) -> None:
+        accepting = self.accepting
+        is_accepted, has_mask = accepting.is_accepted, accepting.has_mask
+        self.pages.set_accepted(is_accepted=is_accepted, has_mask=has_mask)
 
     def _make_results(self) -> None:
         context = self.context

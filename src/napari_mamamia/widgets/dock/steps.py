@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import QObject, Qt, Signal
 from qtpy.QtWidgets import (
     QAbstractButton,
     QButtonGroup,
@@ -94,18 +94,26 @@ class StepPanel(QWidget):
         One for each section of the step, in that order; an empty one stands for one to be made.
     next_step
         The button that leads on; None for the work list.
+    head, foot
+        Rows of the step itself, above and below its sections; None for no row.
     """
 
     turned = Signal(str)
 
     def __init__(
-        self, step: Step, pages: Sequence[QWidget], next_step: QPushButton | None = None
+        self,
+        step: Step,
+        pages: Sequence[QWidget],
+        next_step: QPushButton | None = None,
+        head: QWidget | None = None,
+        foot: QWidget | None = None,
     ) -> None:
         super().__init__()
         self.setObjectName(f"{step.short}_step")
         self.step = step
         self.section = step.sections[0]
-        self._next = next_step
+        self._next, self._rows = next_step, [line for line in (head, foot) if line is not None]
+        self.may_lead = True
         self.areas = {
             name: PageArea(page, f"{page.objectName()}_area")
             for name, page in zip(step.sections, pages, strict=True)
@@ -114,12 +122,18 @@ class StepPanel(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(3)
+        if head is not None:
+            self._column.addWidget(head)
         for name, area in self.areas.items():
             self._column.addWidget(self._heads[name])
             self._column.addWidget(area, stretch=1)
+        if foot is not None:
+            self._column.addWidget(foot)
         if next_step is not None:
             next_step.setProperty("onward", True)
-            self._column.addWidget(next_step)
+            # Where the step has a button of its own, that one is the widest.
+            right = Qt.AlignmentFlag.AlignRight
+            self._column.addWidget(next_step, 0, right if foot else Qt.AlignmentFlag(0))
         self.open(self.section)
 
     def open(self, section: str, instead: QWidget | None = None) -> None:
@@ -137,14 +151,15 @@ class StepPanel(QWidget):
         self.mark_next()
 
     def mark_next(self) -> None:
-        """Highlight the next step, unless the section requires something first."""
+        """Highlight the next step, unless the section or the step requires something first."""
         if self._next is None:
             return
         before = any(
             control.property("primary") and control.isVisibleTo(self)
-            for control in self.areas[self.section].findChildren(QAbstractButton)
+            for area in (self.areas[self.section], *self._rows)
+            for control in area.findChildren(QAbstractButton)
         )
-        set_primary(self._next, not before)
+        set_primary(self._next, self.may_lead and not before)
 
     # -------------------------------------------------------------------- inner
 
@@ -175,6 +190,8 @@ class Steps(QObject):
         front of whatever is shown.
     view
         How the image is shown; in its section, or wherever it is put.
+    accept_row, accepted_line
+        The row below the Mask step, and the line above Check.
 
     Attributes
     ----------
@@ -193,6 +210,8 @@ class Steps(QObject):
         self,
         late: Mapping[str, Callable[[], object]],
         view: ViewPanel,
+        accept_row: QWidget,
+        accepted_line: QWidget,
     ) -> None:
         super().__init__()
         self.view, self.measure = view, MeasureSection()
@@ -209,9 +228,11 @@ class Steps(QObject):
         self.stack = QStackedWidget()
         self._next_buttons = [self._make_next(index) for index in range(len(STEPS))]
         self.work_list = StepPanel(WORK_LIST, [by_name[name] for name in WORK_LIST.sections])
+        rows = ((None, None), (None, accept_row), (accepted_line, None))
+        self._accept_row = accept_row
         self.panels = [
-            StepPanel(step, [by_name[name] for name in step.sections], after)
-            for step, after in zip(STEPS, self._next_buttons, strict=True)
+            StepPanel(step, [by_name[name] for name in step.sections], after, *lines)
+            for step, after, lines in zip(STEPS, self._next_buttons, rows, strict=True)
         ]
         for panel in (self.work_list, *self.panels):
             panel.turned.connect(self._click_section)
@@ -321,13 +342,26 @@ class Steps(QObject):
 
     def set_case(self, *, is_open: bool, has_mask: bool = False) -> None:
         """Offer the next step of an open case; with a mask, the Mask step opens on Refine."""
-        for control in self._next_buttons:
+        self._is_open = is_open
+        for control in (*self._next_buttons, self._accept_row):
             control.setVisible(is_open)
+        self._next_buttons[-1].setVisible(is_open and self.panels[-1].may_lead)
         mask = next(panel for panel in self.panels if "Refine" in panel.areas)
         begins_with = "Refine" if has_mask else "Predict"
         if self.step != mask.step.name and mask.section != begins_with:
             mask.open(begins_with)
         # The others look for it when they are opened.
+        self._panel_of(self._page).mark_next()
+
+    def set_accepted(self, *, is_accepted: bool, has_mask: bool) -> None:
+        """Do not lead on from Mask, or to the next case, past a mask that is not accepted.
+
+        The header and the keys still open the next case.
+        """
+        _read, mask, check = self.panels
+        mask.may_lead = is_accepted
+        check.may_lead = is_accepted or not has_mask
+        self._next_buttons[-1].setVisible(self._is_open and check.may_lead)
         self._panel_of(self._page).mark_next()
 
     def set_keys(self, keys: Sequence[Key]) -> None:
@@ -351,7 +385,12 @@ class Steps(QObject):
 
     def _make_next(self, at: int) -> QPushButton:
         if at + 1 == len(STEPS):
-            return button("step_next_case", "", tr("Opens the next case"), self.go_on_wanted.emit)
+            tip = tr("Opens the next case")
+            control = button("step_next_case", "", tip, self.go_on_wanted.emit)
+            policy = control.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)  # the rows above it stay where they are
+            control.setSizePolicy(policy)
+            return control
         after = STEPS[at + 1]
         tip = with_key(after.tip, after.action)
         return button(f"step_next_{after.short}", "", tip, lambda: self._click_step(after))

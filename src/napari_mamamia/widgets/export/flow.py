@@ -1,5 +1,6 @@
 """Controller of the Export page: write and verify the workspace's masks."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -134,12 +135,9 @@ class ExportFlow(WindowPart):
 def _mask_sets(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> list[MaskSet]:
     """Return the mask folders of the workspace, readers first."""
     workspace = opened.workspace
-    counts: dict[tuple[str, str], int] = {}
-    for row in rows:
-        for name in row.refined:
-            counts["refined", name] = counts.get(("refined", name), 0) + 1
-        for name in row.predictions:
-            counts["prediction", name] = counts.get(("prediction", name), 0) + 1
+    counts = Counter(("refined", name) for row in rows for name in row.refined)
+    counts.update(("prediction", name) for row in rows for name in row.predictions)
+    accepted = Counter(name for row in rows for name in row.accepted)
     any_case = rows[0].case_id if rows else "case"
     return [
         MaskSet(
@@ -151,6 +149,8 @@ def _mask_sets(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> list[MaskSet]:
             ).parent,
             count,
             workspace.exports / f"{role}-{name}",
+            accepted[name] if role == "refined" else 0,
+            is_prediction=role == "prediction",
         )
         for (role, name), count in sorted(counts.items(), key=_readers_first)
     ]

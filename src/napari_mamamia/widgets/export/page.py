@@ -105,15 +105,20 @@ class ExportPage(Page):
         return int(self.sets.fontMetrics().height()) + 2 * ROW_PADDING
 
     def show_sets(self, sets: Sequence[MaskSet], *, is_dicom: bool = False) -> None:
-        """Offer the workspace's mask sets, the first one checked; the user's choices are kept."""
+        """Offer the workspace's mask sets; the user's choices are kept.
+
+        The first set is checked if a reader made it: an unaccepted prediction is exported only at
+        the user's own choice.
+        """
         before = {one.folder for one in self.chosen()} if self._own_choice else set()
         self.sets.blockSignals(True)
         self.sets.clear()
         for k, mask_set in enumerate(sets):
-            item = QListWidgetItem(f"{mask_set.title} ({mask_set.n_cases})")
+            item = QListWidgetItem(mask_set.text)
             item.setData(Qt.ItemDataRole.UserRole, mask_set)
             item.setToolTip(str(mask_set.folder))
-            checked = mask_set.folder in before or (k == 0 and not before)
+            is_first = k == 0 and not before and not mask_set.is_prediction
+            checked = mask_set.folder in before or is_first
             item.setCheckState(Qt.CheckState.Checked if checked else Qt.CheckState.Unchecked)
             self.sets.addItem(item)
         self.sets.blockSignals(False)

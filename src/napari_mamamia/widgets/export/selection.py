@@ -3,17 +3,29 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.export.plan import ExportSettings
 
 
 @dataclass(frozen=True, slots=True)
 class MaskSet:
-    """A folder of masks for export: its name and number of cases."""
+    """A folder of masks for export: its name, and its numbers of cases and of accepted masks."""
 
     title: str
     folder: Path
     n_cases: int
     default_out: Path
+    n_accepted: int
+    is_prediction: bool = False
+
+    @property
+    def text(self) -> str:
+        """The name with the number of cases, and which of them are not accepted."""
+        if not self.n_accepted:
+            return tr("{title} ({n}, not accepted)", title=self.title, n=self.n_cases)
+        left = self.n_cases - self.n_accepted
+        more = tr(", {left} not accepted", left=left) if left else ""
+        return f"{self.title} ({self.n_cases}{more})"
 
 
 @dataclass(frozen=True, slots=True)

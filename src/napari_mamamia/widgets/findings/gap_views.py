@@ -128,11 +128,15 @@ class AcceptChecks(WindowPart):
         self._listed.show_gaps(self._list_gaps())
 
     def accept(self, go_on: Callable[[], object]) -> None:
-        """Go to the next case without delay, and report what the accepted case lacks."""
+        """Go to the next case without delay, and report that the case is accepted, with its gaps.
+
+        The last case of the list stays open.
+        """
         case_id, gaps = self._session.case_id, describe_gaps(self._list_gaps())
+        last = "" if self._session.neighbour(1) else tr("It is the last case of the list.")
         go_on()
-        if gaps:
-            self._notifier.hint(tr("{case_id} is accepted. {gaps}", case_id=case_id, gaps=gaps))
+        said = tr("{case_id} is accepted.", case_id=case_id)
+        self._notifier.hint(" ".join(filter(None, (said, last, gaps))))
 
     # -------------------------------------------------------------------- inner
 

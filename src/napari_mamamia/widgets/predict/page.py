@@ -245,7 +245,7 @@ class PredictPage(Page):
             ),
             self.grow_wanted.emit,
         )
-        self.inner.addWidget(self.grow)
+        self.inner.addWidget(row(self.grow, 1))
         self.uncertainty = UncertaintyList()
         self.uncertainty.chosen.connect(self.place_wanted.emit)
         self.inner.addWidget(self.uncertainty, stretch=1)

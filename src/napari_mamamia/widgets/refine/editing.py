@@ -74,6 +74,15 @@ class Editing(WindowPart):
         return self.saving.open
 
     @property
+    def open_is_new(self) -> bool:
+        """Whether the open mask has no earlier work: nothing saved, recovered or edited."""
+        opened = self.open
+        if opened is None:
+            return False
+        is_stored = opened.saved is not None or opened.recovered is not None
+        return not is_stored and opened.session.position == 0
+
+    @property
     def state(self) -> SaveState:
         """The saved state of the edited mask."""
         return self.saving.state

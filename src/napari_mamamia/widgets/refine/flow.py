@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from qtpy.QtCore import QTimer
+from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.core.edits import Voxel
 from napari_mamamia.core.texts import tr
@@ -38,7 +38,12 @@ _CLOCK_MS: Final = 1_000
 
 
 class RefineFlow(WindowPart):
-    """Connects the page, the saved state, the session, painting, growing and measuring."""
+    """Connects the page, the saved state, the session, painting, growing and measuring.
+
+    The signal `next_changed` carries the `NextStep` of the own mask.
+    """
+
+    next_changed = Signal(object)
 
     def __init__(
         self,
@@ -55,8 +60,6 @@ class RefineFlow(WindowPart):
         protocols: Protocols,
         readers: Readers,
         keys: Sequence[Key],
-        open_next: Callable[[], None],
-        accept_reading: Callable[[], None],
     ) -> None:
         super().__init__(context)
         self._page = page
@@ -72,8 +75,6 @@ class RefineFlow(WindowPart):
         self._marks = marks
         self._protocols = protocols
         self._keys = keys
-        self._open_next = open_next
-        self._accept_reading = accept_reading
         self._keys_on: object = None
         page.start_wanted.connect(lambda role: readers.with_reader(lambda: editing.start(role)))
         self._connect_page()
@@ -108,7 +109,6 @@ class RefineFlow(WindowPart):
         page.history.position_wanted.connect(editing.mask.go_to)
         page.take_over_wanted.connect(editing.take_over)
         page.save_wanted.connect(editing.save)
-        page.accept_wanted.connect(self.accept)
         page.discard_wanted.connect(editing.discard)
         page.changes_wanted.connect(self.show_changes)
         page.compare_wanted.connect(self.compare)
@@ -155,7 +155,6 @@ class RefineFlow(WindowPart):
             "smaller": lambda: painting.step_radius(-1),
             "larger": lambda: painting.step_radius(1),
             "compare": self.compare,
-            "accept": self.accept,
             "undo": editing.mask.undo,
             "redo": editing.mask.redo,
             "move_image": painting.pause,
@@ -172,8 +171,7 @@ class RefineFlow(WindowPart):
 
         def act(*held: bool) -> None:
             key = next(key for key in self._keys if key.action == name)
-            is_reading = name == "accept" and bool(self._session.study)
-            if self._active_tool.page == key.page or held == (False,) or is_reading:
+            if self._active_tool.page == key.page or held == (False,):
                 action(*held)
             else:
                 self._notifier.hint(
@@ -190,25 +188,6 @@ class RefineFlow(WindowPart):
         """Discard the current stroke, or stop waiting for a click or a box."""
         self._painting.drop_stroke()
         self._active_tool.stop_waiting()
-
-    def accept(self) -> None:
-        """Save the mask, then open the next case; stay if saving fails.
-
-        In a review study the mask is submitted together with the answers.
-        """
-        if self._session.study:
-            self._accept_reading()
-            return
-        if self._editing.live is None:
-            key = next(key for key in self._keys if key.action == "next_case")
-            self._notifier.hint(
-                tr(
-                    "You have no mask to accept: start one here, or continue with {shown}.",
-                    shown=key.shown,
-                )
-            )
-            return
-        self._editing.saving.save_if_new(lambda all_saved: self._open_next() if all_saved else None)
 
     def grow_prediction(self) -> None:
         """Grow the displayed prediction into the own mask, which is created if necessary."""
@@ -362,6 +341,7 @@ class RefineFlow(WindowPart):
             is_offered=opened is not None and opened.recovered is not None,
         )
         self._page.show_next(step, self._painting.state.tool)
+        self.next_changed.emit(step)
 
     def _show_tool(self) -> None:
         state = self._painting.state

@@ -50,6 +50,7 @@ class MaskSaving(WindowPart):
         self._mask = mask
         self._said = ""
         self._after_save: list[Callable[[bool], None]] = []
+        self._is_accepting = False
         self._track = SaveTrack()
         self.open: OpenEditing | None = None
         self._case_context: CaseContext | None = None
@@ -73,12 +74,19 @@ class MaskSaving(WindowPart):
     @property
     def text(self) -> str:
         """Return a text on the saved state of the mask and its journal."""
-        return self._track.text(self._journal_text())
+        text = self._track.text(self._journal_text())
+        return tr("accepted · {saved}", saved=text) if self.is_accepted else text
 
     @property
     def short_text(self) -> str:
         """Return the saved state of the mask in one or two words."""
-        return self._track.short_text
+        return tr("accepted") if self.is_accepted else self._track.short_text
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the mask is saved unchanged as the reader accepted it."""
+        saved = self.open.saved if self.open else None
+        return saved is not None and saved.is_accepted and self.state is SaveState.SAVED
 
     @property
     def is_failing(self) -> bool:
@@ -148,7 +156,8 @@ class MaskSaving(WindowPart):
             self._answer_waiting(opened is None)
             return
         self.look()
-        prepared = outcome_of(lambda: self._services.prepare_saving(opened))
+        accepted = self._is_accepting
+        prepared = outcome_of(lambda: self._services.prepare_saving(opened, accepted=accepted))
         if not isinstance(prepared, Finished):
             self._not_saved(opened, prepared.error if isinstance(prepared, Failed) else None)
             return
@@ -181,6 +190,15 @@ class MaskSaving(WindowPart):
         else:
             then(True)
 
+    def accept(self, then: Callable[[bool], None]) -> None:
+        """Save the mask, even an unchanged copy, as accepted; call `then` as `save` does."""
+        self.look()
+        if self.is_accepted:
+            then(True)
+        else:
+            self._is_accepting = True
+            self.save(then)
+
     def save_now(self) -> bool:
         """Save in this thread when the window closes; return False if changes stay unsaved."""
         # The window closes in this very event: the queued result of the saving thread would come
@@ -212,8 +230,9 @@ class MaskSaving(WindowPart):
         if context is not None:
             row = self._services.case_row(context.opened, context.case_id)
             self._session.set_row(context.opened, row)
-        # There were steps while the mask was written, and a caller waits until all of it is.
-        if self.is_dirty and self._after_save:
+        # There were steps while the mask was written, or it was accepted meanwhile.
+        is_late = self._is_accepting and not saved.is_accepted and self.open is opened
+        if (self.is_dirty or is_late) and self._after_save:
             self.save()
             return
         if self.is_dirty:
@@ -244,6 +263,7 @@ class MaskSaving(WindowPart):
 
     def _answer_waiting(self, all_saved: bool) -> None:
         waiting, self._after_save = self._after_save, []
+        self._is_accepting = False
         for then in waiting:
             then(all_saved)
 

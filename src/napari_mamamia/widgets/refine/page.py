@@ -9,6 +9,7 @@ from napari_mamamia.core.blinding import Blinding, Hidden
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.controls.call_later import call_later
 from napari_mamamia.widgets.controls.colours import MARK_COLOURS
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -42,7 +43,6 @@ class RefinePage(Page):
     start_wanted = Signal(object)
     take_over_wanted = Signal(bool)
     save_wanted = Signal()
-    accept_wanted = Signal()
     discard_wanted = Signal()
     changes_wanted = Signal(bool)
     compare_wanted = Signal(bool)
@@ -75,8 +75,6 @@ class RefinePage(Page):
             self._make_offer(),
             self._make_protocol(),
             self._make_work(),
-            self._make_start(),
-            self._make_question(),
         ):
             self.body.addWidget(widget)
         self.body.setStretchFactor(self._work, 1)
@@ -105,7 +103,8 @@ class RefinePage(Page):
         """Show the reader's mask, or that there is none yet."""
         self._has_mask = has_mask
         self.whose.setText(whose or tr("Make your own mask of this case and paint on it:"))
-        self._work.setVisible(has_mask)
+        for part in (self._tools, self._saving):
+            part.setVisible(has_mask)
         self.start_title.setText(tr("Start again from") if has_mask else tr("Start from"))
         self._ask_replacing(None, show=False)
         self._show_start()
@@ -132,7 +131,11 @@ class RefinePage(Page):
         """Highlight the control of the next step, and show the step."""
         self.tools.show_next(step, next_text(step, tool))
         set_primary(self.save, step is NextStep.SAVE)
-        set_primary(self.accept, step is NextStep.ACCEPT)
+
+    def ask_replacing(self, role: Role) -> None:
+        """Ask whether a copy of another mask replaces the own mask."""
+        self._ask_replacing(role, show=True)
+        call_later(self, lambda: self._area.ensureWidgetVisible(self._question))
 
     def set_comparing(self, comparing: bool, *, changes: bool) -> None:
         """Show which comparison with the start mask is displayed."""
@@ -148,11 +151,10 @@ class RefinePage(Page):
     # -------------------------------------------------------------------- inner
 
     def _mark_next(self) -> None:
-        """Highlight copying the prediction, or else the reference, as the next step."""
-        first = next((r for r in (Role.PREDICTION, Role.REFERENCE) if r in self._roles), None)
-        set_primary(self.from_prediction, not self._has_mask and first is Role.PREDICTION)
-        set_primary(self.from_reference, not self._has_mask and first is Role.REFERENCE)
-        set_primary(self.from_nothing, not self._has_mask and first is None)
+        """Highlight copying the reference, or an empty mask, unless there is a mask to accept."""
+        is_first = not self._has_mask and Role.PREDICTION not in self._roles
+        set_primary(self.from_reference, is_first and Role.REFERENCE in self._roles)
+        set_primary(self.from_nothing, is_first and Role.REFERENCE not in self._roles)
 
     def _make_offer(self) -> QWidget:
         self.offer = label(
@@ -179,12 +181,15 @@ class RefinePage(Page):
         return self.protocol
 
     def _make_work(self) -> QWidget:
-        inner = column(self.tools, line(), self.numbers, line(), self.more, 1)
-        inner.layout().setSpacing(5)
-        area = PageArea(inner, "refine_scroll", is_part=True)
+        self._tools = column(self.tools, line(), self.numbers, line(), self.more)
+        # In the scroll area, so that the rows below it stay where they are.
+        inner = column(self._tools, self._make_start(), self._make_question(), 1)
+        self._area = PageArea(inner, "refine_scroll", is_part=True)
         self.gaps = GapList("refine_gaps", is_brief=True)
-        holder = column(area, self.gaps, self._make_buttons())
-        holder.layout().setSpacing(5)
+        self._saving = column(self.gaps, self._make_buttons())
+        holder = column(self._area, self._saving)
+        for part in (self._tools, inner, self._saving, holder):
+            part.layout().setSpacing(5)
         holder.layout().setStretch(0, 1)
         self._work = holder
         return holder
@@ -215,12 +220,6 @@ class RefinePage(Page):
         return holder
 
     def _make_buttons(self) -> QWidget:
-        self.accept = button(
-            "refine_accept",
-            tr("Accept and next"),
-            with_key(tr("Saves your mask and opens the next case"), "accept"),
-            self.accept_wanted.emit,
-        )
         self.save = button(
             "refine_save",
             tr("Save"),
@@ -234,7 +233,7 @@ class RefinePage(Page):
             self.discard_wanted.emit,
         )
         self.discard.hide()
-        return row(self.accept, 1, self.history.undo, self.discard, self.save)
+        return row(self.history.undo, 1, self.discard, self.save)
 
     def _make_marks(self) -> QWidget:
         self.marks = button(
