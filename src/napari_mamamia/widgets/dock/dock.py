@@ -8,6 +8,7 @@ from typing import Any, Final
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
+from napari_mamamia.core.plugins import list_problems
 from napari_mamamia.widgets.adapter.adapter import (
     bare,
     focus_canvas,
@@ -113,7 +114,9 @@ class MamamiaDock(ReadingOrder, DockParts):
         held = (self.results, *self.results.pages)
         steps += [partial(self._leave_offscreen_parent, widget) for widget in held]
         self.docking.is_filling = True
-        EventLoopSteps(self).start([*steps, self.docking.end_filling, self._end_offscreen_parent])
+        EventLoopSteps(self).start(
+            [*steps, self.docking.end_filling, self._end_offscreen_parent, self._report_plugins]
+        )
 
     def _leave_offscreen_parent(self, widget: QWidget) -> None:
         if widget.parent() is self.offscreen_parent:
@@ -128,6 +131,11 @@ class MamamiaDock(ReadingOrder, DockParts):
                 self._leave_offscreen_parent(widget)
             self.offscreen_parent.deleteLater()
             self.offscreen_parent = self
+
+    def _report_plugins(self) -> None:
+        """Show the plug-ins that were left out."""
+        if problems := list_problems():
+            self.notifier.warn("\n".join(problem.text for problem in problems))
 
     def open_data_set(self, path: Path, case_id: str | None = None) -> None:
         """Open a data set and, if given, one of its cases."""
