@@ -31,9 +31,8 @@ def texts_of(path):
         if isinstance(node, ast.JoinedStr):
             parts = (part.value if isinstance(part, ast.Constant) else "{" for part in node.values)
             yield "".join(parts)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if id(node) not in docs | inner:
-                yield node.value
+        elif isinstance(node, ast.Constant) and id(node) not in docs | inner:
+            yield str(node.value)
 
 
 def test_no_text_of_window_or_report_counts_from_0():

@@ -191,7 +191,10 @@ class ViewPanel(QFrame):
         self.neurological: Any = _make_choice(
             "view_neurological",
             tr("R on the right"),
-            tr("Neurological: the patient's right on the right of the screen; the letters follow."),
+            with_key(
+                tr("Neurological: the patient's right is on the right, and so is its letter"),
+                "sides",
+            ),
             lambda: self.neurological_wanted.emit(self.neurological.isChecked()),
         )
         line = row(_make_name(tr("Window")), self.contrast, self.neurological)
