@@ -37,7 +37,7 @@ LIMITS = {
     "lines of code: services": 16_350,
     "lines of code: io": 21_000,
     "lines of code: scoring": 9_300,
-    "lines of code: segmentation": 11_800,
+    "lines of code: segmentation": 11_850,
     "lines of code: smartpaint": 5_000,
     "lines of code: kinetics": 2_850,
     "lines of code: cli": 3_050,

@@ -110,7 +110,7 @@ def test_the_kind_of_model_is_recognised_shown_and_predicts(installed, data_set,
     (image,) = sorted((data_set / "images").glob("*/*_0000.nii.gz"))
     for command in (
         ["models", "add", model, *own],
-        ["predict", data_set, "--model", "bright", *own, "--out", out],
+        ["predict", data_set, "--model", "bright", "--recipe", "p0", *own, "--out", out],
     ):
         answer = run(installed, *PROGRAM, *command)
         assert answer.returncode == 0, answer.stderr

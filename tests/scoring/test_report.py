@@ -399,7 +399,7 @@ choose("failure_kinds", "small tumour"); said.tag = [ids(), where()];
 choose("failure_kinds", ""); choose("status", "both empty"); said.status = ids();
 document.querySelector("#case-filters button").click();
 const search = document.getElementById("case-search");
-search.value = "c_04 OK"; search.dispatchEvent(new Event("input")); said.search = ids();
+search.value = "c_04 SCORED"; search.dispatchEvent(new Event("input")); said.search = ids();
 search.value = "nowhere"; search.dispatchEvent(new Event("input")); said.none = [ids(), where()];
 document.querySelector("#case-filters button").click(); said.cleared = where();
 said.wide = document.documentElement.scrollWidth > window.innerWidth;

@@ -14,9 +14,11 @@ from napari_mamamia.cli.options import (
     LayoutOption,
     OutOption,
     OverwriteOption,
+    PatientOption,
     RegistryOption,
     ResumeOption,
     SchedulerOption,
+    VisitOption,
     WorkersOption,
     existing_policy,
     place_of,
@@ -161,6 +163,8 @@ def predict(
     resume: ResumeOption = False,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
+    patient: PatientOption = None,
+    visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Segment the tumour: writes OUT/ID.nii.gz and OUT/ID.json for each case.
@@ -182,7 +186,7 @@ def predict(
     choices = _add_switches(choices, not no_mirroring, not no_postprocessing, probability)
     choices = _on_threads(choices, threads, models, workers, scheduler)
     segmenter = _open_segmenter(models, fuse, choices, registry)
-    opened = open_at(data_set, columns, layout)
+    opened = open_at(data_set, columns, layout, patient, visit)
     place = _find_place(workers, scheduler, time_limit, segmenter)
     existing = existing_policy(resume, overwrite)
     job = partial(

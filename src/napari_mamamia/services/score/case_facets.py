@@ -29,6 +29,7 @@ from napari_mamamia.services.score.case_table import (
     SortKey,
     facet_of,
     in_chunks,
+    name_status,
     numbers_of,
     text_key,
     worst_first,
@@ -67,13 +68,13 @@ def case_table(model: ModelScores, pairs: Pairs) -> CaseTable:
             plain = _without_folders(row, pairs.get(row.case_id, ()))
             rows.append(plain)
             keys.append(case_key(plain.case_id))
-            words = (plain.case_id, STATUS_TEXTS[plain.status], plain.reason, plain.warning)
+            words = (plain.case_id, name_status(plain), plain.reason, plain.warning)
             texts.append(" ".join(words).lower())
 
     in_chunks(len(model.rows), take, "Building the case table")
     numbers = {spec.name: numbers_of(rows, spec.name) for spec in metrics_at(Place.CASES)}
     ids = text_key("case", [row.case_id.lower() for row in rows])
-    status = text_key("status", [STATUS_TEXTS[row.status] for row in rows])
+    status = text_key("status", [name_status(row) for row in rows])
     reason = text_key("reason", [(r.reason or r.warning).lower() for r in rows])
     report_progress(0, 1, "Sorting the cases")
     facets = _make_facets(model, rows, numbers["volume_reference_mm3"])

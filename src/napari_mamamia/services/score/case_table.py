@@ -16,7 +16,7 @@ from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.scoring.case.failure_kinds import Failure
 
 STATUS_TEXTS: Final = {
-    ScoreStatus.OK: "ok",
+    ScoreStatus.OK: "scored",
     ScoreStatus.PREDICTION_MISSING: "no prediction",
     ScoreStatus.REFERENCE_MISSING: "no reference",
     ScoreStatus.PREDICTION_EMPTY: "prediction empty",
@@ -32,6 +32,12 @@ STATUS_TEXTS: Final = {
     ScoreStatus.WORKER_LOST: "worker lost",
 }
 """The text shown for each status."""
+
+
+def name_status(row: CaseScore) -> str:
+    """Return the text shown for the status of a row: a scored mask may not overlap at all."""
+    return "no overlap" if row.is_disjoint else STATUS_TEXTS[row.status]
+
 
 WORST_FIRST: Final = ""
 """The sort key of the initial order."""

@@ -77,7 +77,10 @@ KEYS: Final = (
     Key("hide_masks", "H", "H", tr("hide the masks while held"), held=True),
     Key("outline", "Shift-H", "Shift+H", tr("masks as outlines or filled")),
     Key(
-        "lesion", "G", "G", tr("go to the tumour; to the next error or uncertain region, if shown")
+        "lesion",
+        "G",
+        "G",
+        tr("go to the next lesion, also a missed one; to an error or uncertain region, if shown"),
     ),
     Key(
         "previous_error",

@@ -26,6 +26,7 @@ from napari_mamamia.services.case.show_case import (
     centre_of_largest_part,
     choose_candidate,
     display_range,
+    lesion_places,
     newer_prediction,
     open_masks,
     score_shown,
@@ -292,6 +293,7 @@ class Services(ServiceSet):
     open_masks = staticmethod(open_masks)
     display_range = staticmethod(display_range)
     centre_of_largest_part = staticmethod(centre_of_largest_part)
+    lesion_places = staticmethod(lesion_places)
     newer_prediction = staticmethod(newer_prediction)
     uint8_mask = staticmethod(uint8_mask)
     subtract_phases = staticmethod(subtract_phases)

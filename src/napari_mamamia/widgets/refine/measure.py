@@ -39,6 +39,7 @@ class RefineMeasure(WindowPart):
         self._editing = editing
         self._marks = marks
         self.shown = ShownNumbers(None, None)
+        self._whole: MaskNumbers | None = None
         self.wants_changes = False
         self.wants_marks = False
         self._reference: LabelMap | None = None
@@ -137,7 +138,8 @@ class RefineMeasure(WindowPart):
             return self._services.measure_mask(labels, expert, grid, live.label)
 
         def show(numbers: MaskNumbers) -> None:
-            self._show_numbers(ShownNumbers(self.shown.start, numbers, self.shown.reference))
+            compared = numbers.compared or self._whole
+            self._show_numbers(ShownNumbers(self.shown.start, numbers, compared))
 
         self._jobs.start(
             "numbers",
@@ -198,6 +200,7 @@ class RefineMeasure(WindowPart):
 
         def show(numbers: tuple[MaskNumbers, MaskNumbers | None]) -> None:
             first, expert = numbers
+            self._whole = expert
             self._show_numbers(ShownNumbers(first, self.shown.now or first, expert))
             self.measure_now()
 

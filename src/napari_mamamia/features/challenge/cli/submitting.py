@@ -18,8 +18,10 @@ from napari_mamamia.cli.options import (
     LayoutOption,
     OutOption,
     OverwriteOption,
+    PatientOption,
     PythonOption,
     ResumeOption,
+    VisitOption,
     existing_policy,
     isolation_kind,
 )
@@ -96,6 +98,8 @@ def run_submission(
     resume: ResumeOption = False,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
+    patient: PatientOption = None,
+    visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv."""
@@ -117,7 +121,7 @@ def run_submission(
         cuda_on_processor=cuda_on_processor,
     )
     existing = existing_policy(resume, overwrite)
-    opened = open_at(data_set, columns, layout)
+    opened = open_at(data_set, columns, layout, patient, visit)
     job = partial(service.run_submission, opened, folder, out, settings, case or (), existing)
     _print_submission(run(job), out, settings)
 
