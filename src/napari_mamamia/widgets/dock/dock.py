@@ -322,7 +322,12 @@ class MamamiaDock(ReadingOrder, DockParts):
         for step in ("work_list", "read", "mask", "check", "keys"):
             actions[step] = partial(self._show_unfolded, actions[step])
         drop = actions["drop_stroke"]
-        actions["drop_stroke"] = lambda: self._come_back() or drop() or self._close_panel()
+
+        def escape() -> None:
+            if not (self._come_back() or drop()):
+                self._close_panel()
+
+        actions["drop_stroke"] = escape
         return actions
 
     # ----------------------------------------------------------------- actions

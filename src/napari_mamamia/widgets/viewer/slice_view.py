@@ -93,7 +93,8 @@ class CaseSteps:
         if along:
             tip = tr("Slice of the case, from 1 to {last}.", last=count)
             return SliderNumbers(slice_number(first), slice_number(count - 1), tip)
-        tag = tag_of(self._stack.layer(Role.PHASE))
+        layer = self._stack.layer(Role.PHASE)
+        tag = None if layer is None else tag_of(layer)
         n_before = 1 if tag is None else tag.n_before
         last = count - n_before
         tip = tr("Phase: 0 is the last before contrast, {last} the last after it.", last=last)
