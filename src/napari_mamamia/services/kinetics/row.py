@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from napari_mamamia.core.case import Case
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.curves import ContrastCurve
 from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
@@ -206,17 +207,21 @@ def _vessel_arrival(case: Case, vessels: str) -> tuple[float | None, str]:
         return None, f"no time to enhancement: {error}"
 
 
-def phases_text(choice: PhaseChoice) -> str:
+def phases_text(choice: PhaseChoice, n_before: int = 1) -> str:
     """Describe the early and late phases, their distances to 150 and 450 s, and the rule.
 
     Examples
     --------
     >>> choice = choose_phases((0.0, 1371.0, 1493.0, 1615.0, 1737.0))
     >>> phases_text(choice).replace(_NBSP, " ")
-    'early phase 2 (183 s, +33 s from 150 s), late phase 4 (427 s, −23 s from 450 s) · UCSF-FTV'
+    'early post 2 (183 s, +33 s from 150 s), late post 4 (427 s, −23 s from 450 s) · UCSF-FTV'
     """
-    early = _describe_phase(choice.early, choice.early_s, choice.early_gap_s, EARLY_TARGET_S)
-    late = _describe_phase(choice.late_taken, choice.late_s, choice.late_gap_s, LATE_TARGET_S)
+    early = _describe_phase(
+        choice.early, choice.early_s, choice.early_gap_s, EARLY_TARGET_S, n_before
+    )
+    late = _describe_phase(
+        choice.late_taken, choice.late_s, choice.late_gap_s, LATE_TARGET_S, n_before
+    )
     return f"early {early}, late {late} · {choice.timing}"
 
 
@@ -224,11 +229,20 @@ def phases_of_row(row: KineticRow) -> str:
     """Return `phases_text` of a row of the table; "" if it has no phases."""
     if math.isnan(row.early_phase):
         return ""
+    n_before = _make_integer(row.phases_before) or 1
     early = _describe_phase(
-        _make_integer(row.early_phase), _replace_nan(row.early_s), row.early_gap_s, EARLY_TARGET_S
+        _make_integer(row.early_phase),
+        _replace_nan(row.early_s),
+        row.early_gap_s,
+        EARLY_TARGET_S,
+        n_before,
     )
     late = _describe_phase(
-        _make_integer(row.late_phase), _replace_nan(row.late_s), row.late_gap_s, LATE_TARGET_S
+        _make_integer(row.late_phase),
+        _replace_nan(row.late_s),
+        row.late_gap_s,
+        LATE_TARGET_S,
+        n_before,
     )
     return f"early {early}, late {late} · {row.timing}"
 
@@ -249,9 +263,9 @@ def timing_text(case: Case, rule: TimingRule | None = None) -> tuple[str, str]:
     choice, curve = choose_phases(case.times_s, rule), choose_curve_phases(case.times_s, rule)
     origin = f"seconds {choice.timing.origin}" if choice.timing.origin else ""
     lines = (
-        phases_text(choice),
-        f"initial {_describe_phase(curve.early, curve.early_s, None)}, "
-        f"delayed {_describe_phase(curve.late, curve.late_s, None)}",
+        phases_text(choice, case.n_before),
+        f"initial {_describe_phase(curve.early, curve.early_s, None, 0.0, case.n_before)}, "
+        f"delayed {_describe_phase(curve.late, curve.late_s, None, 0.0, case.n_before)}",
         origin,
         case.contrast,
     )
@@ -261,14 +275,19 @@ def timing_text(case: Case, rule: TimingRule | None = None) -> tuple[str, str]:
 
 
 def _describe_phase(
-    phase: int | None, time_s: float | None, gap_s: float | None, target_s: float = 0.0
+    phase: int | None,
+    time_s: float | None,
+    gap_s: float | None,
+    target_s: float = 0.0,
+    n_before: int = 1,
 ) -> str:
     if phase is None:
         return "–"
+    name = phase_name(phase, n_before)
     if time_s is None:
-        return f"phase {phase}"
+        return name
     gap = "" if gap_s is None else f", {gap_s:+.0f}{_NBSP}s from {target_s:.0f}{_NBSP}s"
-    return f"phase {phase} ({time_s:.0f}{_NBSP}s{gap})".replace("-", "−")
+    return f"{name} ({time_s:.0f}{_NBSP}s{gap})".replace("-", "−")
 
 
 def _replace_nan(value: float) -> float | None:

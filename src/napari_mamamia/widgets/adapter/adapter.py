@@ -234,6 +234,20 @@ def new_view(model: Any) -> Any:
     return view
 
 
+def pass_keys_to_main(view: Any, viewer: Any) -> None:
+    """Let the main view handle the keys that are pressed in an additional view.
+
+    (napari 0.9.2, `_qt/qt_viewer.py`, ``_key_map_handler``.) Without it such keys do nothing.
+    """
+    with suppress(AttributeError, RuntimeError):
+        handler = viewer.window._qt_viewer._key_map_handler
+        events = view.canvas._scene_canvas.events
+        events.key_press.disconnect(view._key_map_handler.on_key_press)
+        events.key_release.disconnect(view._key_map_handler.on_key_release)
+        events.key_press.connect(handler.on_key_press)
+        events.key_release.connect(handler.on_key_release)
+
+
 def canvas_of(view: Any) -> QWidget | None:
     """Return the canvas widget of a view made by `new_view`."""
     native = getattr(getattr(view, "canvas", None), "native", None)
