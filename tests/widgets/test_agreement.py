@@ -1,3 +1,5 @@
+import threading
+
 import numpy as np
 import pytest
 from qtpy.compat import isalive
@@ -69,6 +71,17 @@ def test_it_opens_at_the_largest_error_and_the_key_steps_on_and_round(qtbot, com
     assert voxel_on_screen(compared)[2] == 10
 
 
+def test_the_errors_go_round_from_the_last_to_the_first_and_back(qtbot, compared):
+    press_show(qtbot, compared)
+    reviewing, count = compared.reviewing, 2
+    places = [reviewing._at]
+    for turn in (reviewing.next_error,) * count + (reviewing.previous_error,) * count:
+        turn()
+        places.append(reviewing._at)
+    there = [*range(count), 0]
+    assert places == [*there, *there[-2::-1]]
+
+
 def test_the_key_shows_the_colours_first(qtbot, compared):
     compared.reviewing.next_error()
     qtbot.waitUntil(lambda: compared.scene.layer(Role.AGREEMENT) is not None)
@@ -108,6 +121,30 @@ def test_the_next_case_is_compared_too_as_long_as_it_is_on(qtbot, compared, worl
     qtbot.waitUntil(lambda: "prediction = reference" in compared.legend.text(), timeout=5000)
     compared.reviewing.turn_off()
     assert compared.scene.layer(Role.REFERENCE).visible
+
+
+def test_a_comparison_that_ends_late_does_not_show_its_case_in_the_next(qtbot, compared):
+    begun, go, ended = threading.Event(), threading.Event(), threading.Event()
+    known = compared.reviewing._services
+
+    def compare(*masks):
+        begun.set()
+        go.wait(10)
+        try:
+            return known.compare_masks(*masks)
+        finally:
+            ended.set()
+
+    compared.reviewing._services = known.replacing(compare_masks=compare)
+    compared.reviewing.turn_on()
+    qtbot.waitUntil(begun.is_set)
+    compared.cases_flow.open_case("B_1")  # without a prediction there is nothing to compare
+    qtbot.waitUntil(lambda: "no mask to compare" in compared.legend.text())
+    go.set()
+    qtbot.waitUntil(ended.is_set)
+    qtbot.wait(100)
+    assert compared.scene.layer(Role.AGREEMENT) is None
+    assert "no mask to compare" in compared.legend.text()
 
 
 def test_masks_held_hidden_hide_the_colours_too(qtbot, compared):
