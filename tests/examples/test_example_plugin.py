@@ -27,7 +27,7 @@ engines.require_torch = missing
 from napari_mamamia.segmentation.run.registry import list_models
 from napari_mamamia.services.predict.added_models import new_host, why_not_here
 from napari_mamamia.services.predict.model_choice import planned
-from napari_mamamia.services.predict.run_choices import RunChoices
+from napari_mamamia.services.predict.model_choice import RunChoices
 (entry,) = list_models(Path(sys.argv[1]))
 host = new_host()
 print(repr(why_not_here(planned(entry, RunChoices(), host))))

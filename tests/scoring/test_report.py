@@ -15,12 +15,12 @@ from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
-from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
-from napari_mamamia.scoring.cohort.disparities import segmentation_uncertainty
-from napari_mamamia.scoring.cohort.fairness import group_table
-from napari_mamamia.scoring.cohort.group_rules import rules_of
-from napari_mamamia.scoring.cohort.groups import group_cases
-from napari_mamamia.scoring.cohort.permutation import permute_segmentation_groups
+from napari_mamamia.scoring.case.failures import Failure, FailureKind
+from napari_mamamia.scoring.cohort.disparities import (
+    permute_segmentation_groups,
+    segmentation_uncertainty,
+)
+from napari_mamamia.scoring.cohort.groups import group_by_column, group_cases, rules_of
 from napari_mamamia.scoring.cohort.results import (
     ClinicalTable,
     ModelScores,
@@ -30,9 +30,9 @@ from napari_mamamia.scoring.cohort.results import (
 )
 from napari_mamamia.scoring.cohort.segmentation_cohort import (
     bootstrap_segmentation,
+    group_table,
     score_groups,
 )
-from napari_mamamia.scoring.cohort.strata import group_by_column
 from napari_mamamia.scoring.report import content as report_content
 from napari_mamamia.scoring.report import report
 from napari_mamamia.scoring.report.cases import case_table, script_json

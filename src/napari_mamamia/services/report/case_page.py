@@ -37,8 +37,7 @@ from napari_mamamia.services.findings.case_facts import (
 )
 from napari_mamamia.services.kinetics.case_kinetics import KineticSettings, case_kinetics
 from napari_mamamia.services.kinetics.kinetics import plot_of
-from napari_mamamia.services.kinetics.phase_text import phases_of_row
-from napari_mamamia.services.kinetics.row import KineticRow
+from napari_mamamia.services.kinetics.row import KineticRow, phases_of_row
 from napari_mamamia.services.report.described import NOT_ANSWERED, Described
 from napari_mamamia.services.report.measures import say_measures
 from napari_mamamia.services.report.reading import CaseReading, Drawn, Lesion, list_readers

@@ -9,7 +9,7 @@ from napari_mamamia.core.choices import TransformKind
 from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.texts import tr
-from napari_mamamia.kinetics.registration.motion import PhaseMotion
+from napari_mamamia.kinetics.registration.registration import PhaseMotion
 from napari_mamamia.kinetics.registration.settings import Verdict
 from napari_mamamia.services.register.case import RegisteredCase
 from napari_mamamia.widgets.controls.controls import button, heading, label, named, row, set_level
