@@ -34,12 +34,12 @@ PECULIAR = frozenset(
 """Local names that say what happened to a thing, or nothing, in place of what it is."""
 LIMITS = {
     "lines of code: widgets": 30_750,
-    "lines of code: services": 16_350,
-    "lines of code: io": 21_000,
-    "lines of code: scoring": 9_300,
-    "lines of code: segmentation": 11_800,
+    "lines of code: services": 16_250,
+    "lines of code: io": 20_850,
+    "lines of code: scoring": 9_100,
+    "lines of code: segmentation": 11_700,
     "lines of code: smartpaint": 5_000,
-    "lines of code: kinetics": 2_850,
+    "lines of code: kinetics": 2_800,
     "lines of code: cli": 3_100,
     "lines of code: core": 2_900,
     "lines of code: phantom": 2_350,
@@ -47,11 +47,11 @@ LIMITS = {
     "lines of code: metrics": 1_120,
     "lines of code: findings": 850,
     "lines of code: annotations": 450,
-    "lines of code: features/review": 13_500,
-    "lines of code: features/challenge": 8_700,
+    "lines of code: features/review": 13_550,
+    "lines of code: features/challenge": 8_550,
     "lines of code: features/classifiers": 3_970,
     "lines of code: features/perfusion": 1_550,
-    "complexity, mean": 3.49,
+    "complexity, mean": 3.5,
     "peculiar local names, %": 2.4,
 }
 """Goals: at most 111,000 lines, a mean complexity of 3.0, 1 % of peculiar names."""
