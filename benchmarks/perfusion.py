@@ -31,7 +31,7 @@ from napari_mamamia.features.perfusion.kinetics.fit import (
 )
 from napari_mamamia.features.perfusion.kinetics.spoiled_echo import SpoiledEcho
 from napari_mamamia.features.perfusion.kinetics.t1_map import t1_of_flip_angles
-from napari_mamamia.features.perfusion.services.fit_case import fit_case
+from napari_mamamia.features.perfusion.services.fit_cases import fit_case
 from napari_mamamia.features.perfusion.services.settings import PerfusionSettings
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.ultrafast import UltrafastMeasure, ultrafast_formula

@@ -147,7 +147,7 @@ else:
         return _find(name) if attribute is None else load_attribute(attribute)
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__getattr__("__all__")})
+        return sorted(__getattr__("__all__"))
 
 
 _NAMES = (

@@ -73,3 +73,58 @@ def test_a_kept_layout_is_used_by_every_command(p0_pn, tmp_path):
         "GD_2.nii.gz",
     ]
     assert not list(p0_pn.rglob("*.toml"))
+
+
+@pytest.fixture
+def visits(tmp_path):
+    """Two patients with two visits of two phases, in folders that no known layout describes."""
+    root = tmp_path / "trial"
+    for patient in ("PAT-1", "PAT-2"):
+        for visit in ("T0", "T1"):
+            for phase in range(2):
+                voxels = (np.arange(64).reshape(4, 4, 4) + 50 * phase).astype(np.int16)
+                save(root / patient / visit / f"dce_{phase}.nii.gz", voxels)
+    return root
+
+
+def test_an_unknown_layout_is_proposed_used_and_kept(visits):
+    asked = run("cases", visits)
+    assert asked.returncode == 2
+    assert "--layout proposed" in asked.stderr
+    kept = run("cases", visits, "--layout", "proposed", "--keep-layout", "--json")
+    assert kept.returncode == 0, kept.stderr
+    content = json.loads(kept.stdout)
+    assert [(exam["patient"], exam["visit"], exam["visit_index"]) for exam in content["exams"]] == [
+        ("PAT-1", "T0", 0),
+        ("PAT-1", "T1", 1),
+        ("PAT-2", "T0", 0),
+        ("PAT-2", "T1", 1),
+    ]
+    assert run("cases", visits).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        (("--patient", "pat-1"), 0, ["PAT-1_T0", "PAT-1_T1"]),
+        (("--visit", "T1"), 0, ["PAT-1_T1", "PAT-2_T1"]),
+        (("--patient", "PAT-2", "--visit", "T0"), 0, ["PAT-2_T0"]),
+        (("--patient", "PAT-3"), 1, []),
+        (("--visit", "T7"), 1, []),
+    ],
+)
+def test_patients_and_visits_are_chosen_by_name(visits, words, code, expected):
+    found = run("cases", visits, "--layout", "proposed", "--json", *words)
+    assert found.returncode == code, found.stderr
+    exams = json.loads(found.stdout)["exams"] if code == 0 else []
+    assert [exam["case_id"] for exam in exams] == expected
+
+
+def test_names_cannot_steer_the_terminal(p0_pn):
+    (p0_pn / "data/GD/GD_1").rename(p0_pn / "data/GD/GD\x1b[2J_1")
+    save(p0_pn / "data/GD/\x1b[31mred.nii.gz", np.zeros((2, 2, 2), np.int16))
+    for words in ((), ("--csv",)):
+        found = run("cases", p0_pn, *words)
+        assert "\x1b" not in found.stdout + found.stderr
+    (p0_pn / "empty\x1b[2J").mkdir()
+    assert "\x1b" not in run("cases", p0_pn / "empty\x1b[2J").stderr

@@ -5,6 +5,8 @@ import sys
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 
+import nibabel as nib
+import numpy as np
 import pytest
 
 from napari_mamamia.cli.app import ENTRIES, list_commands
@@ -15,7 +17,7 @@ from napari_mamamia.io.layouts import known
 from napari_mamamia.kinetics.map_kinds import MAPS
 from napari_mamamia.metrics.registry import METRIC_REGISTRY
 from napari_mamamia.scoring.case.profiles import CLINICAL, PROFILES
-from napari_mamamia.scoring.cohort.group_rules import GROUP_RULES, rules_of
+from napari_mamamia.scoring.cohort.groups import GROUP_RULES, rules_of
 from napari_mamamia.segmentation.run.engines import MODEL_KINDS
 from napari_mamamia.services.export.formats import EXPORT_FORMATS
 from napari_mamamia.widgets.base.pages import BUILT_IN, list_pages
@@ -25,6 +27,7 @@ REGISTRIES = {
     registry.group: registry
     for registry in (METRIC_REGISTRY, MAPS, PROFILES, GROUP_RULES, MODEL_KINDS, EXPORT_FORMATS)
 }
+REASONS = {"import": "ModuleNotFoundError", "type": "expected a", "name": "the name is taken"}
 CACHED = (
     plugins.load_group,
     plugins.list_names,
@@ -98,17 +101,17 @@ def test_a_broken_plug_in_is_left_out_with_one_warning(points, name, value, reas
 
 
 @pytest.mark.parametrize("group", REGISTRIES)
-@pytest.mark.parametrize("fault", ["import", "type", "name"])
+@pytest.mark.parametrize("fault", REASONS)
 def test_every_registry_goes_on_without_a_broken_plug_in(points, group, fault):
     registry = REGISTRIES[group]
     points(group)
     built_in = dict(registry)
     name = next(iter(built_in)) if fault == "name" else "mine"
     points(group, (str(name), "no_such_module:x" if fault == "import" else "os:sep"))
-    with pytest.warns(PluginWarning, match=group) as warned:
+    with pytest.warns(PluginWarning, match=REASONS[fault]) as warned:
         assert dict(registry) == built_in
     assert len(warned) == 1
-    assert len(plugins.list_problems()) == 1
+    assert [problem.group for problem in plugins.list_problems()] == [group]
 
 
 @pytest.mark.parametrize(
@@ -181,13 +184,24 @@ def test_a_started_program_prints_one_line_for_each_broken_plug_in(tmp_path, mon
         f"[{known.GROUP}]\nodd = os:getcwd\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    (tmp_path / "data").mkdir()
     program = [sys.executable, "-c", "from napari_mamamia.cli import main; main()"]
     answer = subprocess.run([*program, "layouts"], capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
     assert "bids" in answer.stdout
     lines = answer.stderr.splitlines()
     assert [line.split(" of broken ")[0] for line in lines] == ["warning: lost", "warning: odd"]
+    masks = tmp_path / "masks"  # of two cases: each of two workers loads the metrics too
+    masks.mkdir()
+    for name in ("A", "B"):
+        image = nib.Nifti1Image(np.ones((4, 4, 4), np.uint8), np.eye(4))
+        nib.save(image, masks / f"{name}.nii.gz")
+    command = ["score", "--reference", masks, "--prediction", masks, "--workers", "2"]
+    answer = subprocess.run(
+        [*program, *command, "--out", tmp_path / "scores"], capture_output=True, text=True
+    )
+    assert answer.returncode == 0, answer.stderr
+    lines = answer.stderr.splitlines()
+    assert [line.split(" of broken ")[0] for line in lines] == ["warning: lost", "warning: dsc"]
     code = "import napari_mamamia.services.check_computer as c; [*map(print, c.plugins())]"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert answer.stdout.count("of broken") == 3, answer.stderr

@@ -16,6 +16,7 @@ from napari_mamamia.segmentation.model.recipe import (
     Recipe,
     RegionKind,
     Scope,
+    channels_recipe,
     preset,
     presets,
     read_recipe,
@@ -50,6 +51,26 @@ def test_without_a_recipe_channel_k_is_phase_k():
     arrays = made(case_of(10, 50, 40), Recipe(), 3).arrays
     assert [int(array[0, 0, 0]) for array in arrays] == [10, 50, 40]
     assert arrays[0].dtype == np.int16
+
+
+def test_one_channel_of_several_phases_must_be_stated():
+    with pytest.raises(ModelError) as caught:
+        made(case_of(10, 50, 40), Recipe())
+    assert [remedy.values for remedy in caught.value.remedies] == [
+        ("first_post",),
+        ("p1-p0",),
+        ("p0",),
+    ]
+    assert int(made(case_of(10), Recipe()).arrays[0][0, 0, 0]) == 10
+    assert int(made(case_of(10, 50), channels_recipe("p1-p0")).arrays[0][0, 0, 0]) == 40
+
+
+def test_channels_are_written_with_commas():
+    recipe = channels_recipe("p0, p1,p1-p0,p4-p1")
+    assert recipe is not None
+    assert recipe.channels == ("p0", "p1", "p1-p0", "p4-p1")
+    assert channels_recipe("fme") is None
+    assert channels_recipe("") is None
 
 
 @pytest.mark.parametrize(

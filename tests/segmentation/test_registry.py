@@ -9,6 +9,7 @@ import pytest
 from napari_mamamia.core.errors import ModelError, SaveConflictError, SaveError
 from napari_mamamia.segmentation.model.card import RECIPE_NAME
 from napari_mamamia.segmentation.model.recipe import Recipe, presets, write_recipe
+from napari_mamamia.segmentation.nnunet.checkpoint import load_checkpoint
 from napari_mamamia.segmentation.run.registry import (
     add_model,
     find_model,
@@ -72,6 +73,30 @@ def test_what_cannot_be_run_is_refused_with_the_reason_and_not_kept(tmp_path, re
     with pytest.raises(ModelError, match="a complete ONNX model, but it cannot be read"):
         add_model(tmp_path / "net.onnx", registry)
     assert list_models(registry) == ()
+
+
+def test_a_network_that_cannot_be_built_is_refused_when_it_is_added(model, registry):
+    plans = json.loads((model / "plans.json").read_text())
+    architecture = plans["configurations"]["made_parent"]["architecture"]
+    architecture["network_class_name"] = "nnunetv2.MedNeXt"
+    (model / "plans.json").write_text(json.dumps(plans))
+    with pytest.raises(ModelError, match="MedNeXt"):
+        add_model(model, registry)
+    assert list_models(registry) == ()
+
+
+@pytest.mark.parametrize(
+    "prefix", ["module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."]
+)
+def test_weights_of_a_wrapped_network_are_those_of_the_network(model, prefix):
+    path = model / "fold_0" / "checkpoint_final.pth"
+    content = torch.load(path, weights_only=False)
+    plain = content["network_weights"]
+    content["network_weights"] = {prefix + name: value for name, value in plain.items()}
+    torch.save(content, path)
+    read = load_checkpoint(path).weights
+    assert list(read) == list(plain)
+    assert all(torch.equal(read[name], value) for name, value in plain.items())
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")

@@ -12,6 +12,7 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.edits import Action, Edit
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.metrics.volume import volume_mm3
 from napari_mamamia.services.refine.grow_mask import GrownBefore, merge_grown, seeds_of
 from napari_mamamia.services.refine.live_edits import (
     adopt_layer,
@@ -274,6 +275,18 @@ def test_a_label_map_of_nothing_covers_nothing():
     assert made.box.is_empty
 
 
+def test_a_second_lesion_is_not_compared_with_the_one_part_of_the_first():
+    reference, labels = zeros(), zeros()
+    reference[1:3, 2:5, 2:5] = labels[1:3, 2:5, 2:5] = 1
+    labels[4:6, 8:10, 8:10] = 2
+    expert = LabelMap.of(reference, GRID)
+    first, second = (measure_mask(labels, expert, GRID, label) for label in (1, 2))
+    assert (first.dice, first.against, first.compared) == (1.0, "", None)
+    assert np.isnan([second.dice, second.hausdorff95_mm]).all()
+    assert "no part of the reference" in second.reason
+    assert second.compared.volume_mm3 == 0
+
+
 def test_of_several_lesions_each_is_compared_with_its_own_parts_of_the_reference():
     labels, expert = zeros(), zeros()
     expert[1, 1:3, 1:3] = 1
@@ -286,6 +299,10 @@ def test_of_several_lesions_each_is_compared_with_its_own_parts_of_the_reference
     assert (first.dice, first.against) == (1.0, "1 of 3 parts of the reference")
     assert second.dice == pytest.approx(2 * 9 / (9 + 10))
     assert second.against == "2 of 3 parts of the reference"
+    # its own parts alone, as the reference has three
+    assert first.compared.volume_mm3 + second.compared.volume_mm3 == pytest.approx(
+        volume_mm3(reference.foreground(), GRID.matrix_mm)
+    )
     labels[3, 4, 4] = 3
     third = measure_mask(labels, reference, GRID, 3)
     assert np.isnan(third.dice)

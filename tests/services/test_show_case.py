@@ -12,9 +12,11 @@ from napari_mamamia.segmentation.model.segmenter import Candidate, Prediction
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.case.show_case import (
+    LesionPlace,
     centre_of_largest_part,
     choose_candidate,
     display_range,
+    lesion_places,
     looks_like_mask,
     open_masks,
     score_shown,
@@ -193,3 +195,17 @@ def test_a_prediction_that_is_gone_since_it_was_listed_is_told_and_the_others_ar
     assert [mask.role for mask in found.masks] == ["reference"]
     assert "the prediction mask is not shown" in found.problems[0]
     assert "predict it again" in found.problems[0]
+
+
+def test_lesions_of_a_mask_come_first_and_then_those_that_it_misses():
+    mask, reference = np.zeros((2, *AXIAL.shape), np.uint8)
+    mask[1, 1:3, 1:3] = 1
+    mask[3, 4:9, 4:9] = 1
+    reference[3, 6:12, 6:12] = 1  # overlaps the larger lesion
+    reference[2, 14:16, 2:5] = 1
+    found, small, missed = lesion_places(mask, reference, AXIAL)
+    assert (found, small) == (LesionPlace((3, 6, 6)), LesionPlace((1, 1, 1)))
+    assert missed.voxel == (2, 14, 3)
+    assert missed.missed_mm3 == pytest.approx(6 * AXIAL.voxel_volume_mm3)
+    assert lesion_places(mask, None, AXIAL) == (found, small)
+    assert lesion_places(np.zeros_like(mask), None, AXIAL) == ()

@@ -15,10 +15,16 @@ BOX = Box((1, 2, 2), (3, 8, 8))
 ADD = Brush(Tool.EVIDENCE, radius_mm=5.0)
 
 
-def described(before, after, brush=ADD, notes=(), path=((2.0, 5.0, 5.0),)):
+def described(before, after, brush=ADD, notes=(), path=((2.0, 5.0, 5.0),), others=()):
     """Return what is said where the label had `before` voxels of its box, and has `after`."""
-    work = SimpleNamespace(brush=brush, box=BOX, path=path, labels=mask(before)[BOX.slices])
-    return describe_stroke(work, SimpleNamespace(notes=notes), mask(after), GRID)
+    locked = frozenset(label for _, label in others)
+    work = SimpleNamespace(
+        brush=brush, box=BOX, path=path, labels=mask(before)[BOX.slices], locked=locked
+    )
+    now = mask(after)
+    for place, label in others:
+        now[place] = label
+    return describe_stroke(work, SimpleNamespace(notes=notes), now, GRID)
 
 
 def mask(n_voxels):
@@ -42,6 +48,14 @@ def test_a_stroke_that_changed_nothing_says_what_to_do():
     erase = ADD.inverted()
     assert "counts more" in described(2, 2, erase).text
     assert described(0, 0, erase).text == "Your mask has no voxels there."
+
+
+def test_a_stroke_onto_another_lesion_says_that_it_stays():
+    onto = described(0, 0, others=[((2, 5, 5), 2)])
+    assert "Lesion 2" in onto.text
+    assert "counts more" not in onto.text
+    assert described(0, 2, others=[((2, 5, 5), 2)]).text.startswith("+2 voxels")
+    assert "Lesion" not in described(0, 0, others=[((2, 6, 5), 2)]).text
 
 
 def test_a_first_stroke_that_made_a_speck_asks_for_a_larger_circle():

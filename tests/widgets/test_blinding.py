@@ -19,7 +19,7 @@ IMAGES_AND_SETTINGS = {
     *("read_ahead", "read_rest_ahead", "is_current", "open_masks", "newer_prediction"),
     *("is_begun", "open_editing", "prepare_saving", "record_unblinding", "read_tags", "tag_case"),
     # Of the images, the reader's own mask or strokes alone.
-    *("display_range", "centre_of_largest_part", "uint8_mask", "subtract_phases"),
+    *("display_range", "centre_of_largest_part", "lesion_places", "uint8_mask", "subtract_phases"),
     *("project_case", "contrast_limits", "choose_image_phases", "measure_features"),
     "prepare_steps",
     *("grow_again", "remove_part", "cut_off", "describe_stroke", "preview_stroke", "settle_stroke"),

@@ -19,6 +19,7 @@ from napari_mamamia.widgets.base.layers import (
     tag_for,
     tag_of,
 )
+from napari_mamamia.widgets.base.session import SessionMask
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 
@@ -267,6 +268,32 @@ def test_the_lesion_button_goes_to_the_largest_part_of_the_mask(qtbot, opened):
     opened.viewer.dims.set_current_step(1, 0)
     opened.header.lesion.click()
     qtbot.waitUntil(lambda: opened.viewer.dims.current_step[1] in (2, 3))
+
+
+def test_the_lesion_key_goes_on_to_the_lesions_that_the_mask_misses(qtbot, opened):
+    mask = np.zeros_like(opened.session.mask(Role.REFERENCE).buffer)
+    mask[5, 1:3, 1:3] = 1  # touches nothing of the reference, in slices 2 and 3
+    tag = tag_for(opened.session.case, Role.PREDICTION)
+    opened.scene.show_mask(tag, mask)
+    opened.session.set_mask(SessionMask(Role.PREDICTION, "kinetic", mask))
+    slices, messages = [], []
+    for _ in range(3):
+        opened.header.say("hint", "")
+        opened.jumping.to_lesion_or_error()
+        qtbot.waitUntil(lambda: not opened.jobs.is_running("lesion"))
+        slices.append(opened.viewer.dims.current_step[1])
+        messages.append("Missed" in opened.header.message.text())
+    assert messages == [False, True, False]
+    assert slices[0] == slices[2]
+    assert slices[1] != slices[0]
+
+
+def test_a_case_has_the_number_of_the_list_whatever_orders_the_queue(opened):
+    before = opened.session.position
+    assert before == "1 / 3"
+    opened.session.set_queue(["B_1", "A_1"], is_list=False)
+    assert opened.session.position == before
+    assert opened.session.neighbour(-1) == "B_1"
 
 
 def test_without_a_visible_mask_the_lesion_button_says_why(opened):

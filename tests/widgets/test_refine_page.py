@@ -5,6 +5,7 @@ import json
 import weakref
 from dataclasses import replace
 from math import isnan
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -166,7 +167,7 @@ def test_no_radius_is_suggested_far_from_the_mask(refining):
 
 def test_what_smartpaint_compares_is_shown_with_its_phases(refining):
     # times 0, 90, 180 s: post is the phase nearest to 150 s; there is none near 450 s
-    assert "phase 2" in text_of(refining, "refine_tools_hint")
+    assert "post 2" in text_of(refining, "refine_tools_hint")
 
 
 # ----------------------------------------------------------------------- numbers
@@ -549,6 +550,25 @@ def test_accepting_without_a_mask_of_ones_own_says_so_and_stays(opened):
     assert "no mask to accept" in opened.header.message.text()
 
 
+def test_a_hint_ends_with_the_state_that_it_is_about(qtbot, opened):
+    opened.show_page("Refine")
+    opened.growing.grow()
+    assert "own mask first" in opened.header.message.text()
+    begin(qtbot, opened)
+    assert opened.header.message.text() == ""
+    opened.growing._say_hint("No growth: here.")
+    outline(opened, 2, 8, 12)
+    assert opened.header.message.text() == ""
+
+
+def test_a_hint_that_was_replaced_is_not_withdrawn(opened):
+    opened.notifier.hint("first")
+    opened.notifier.warn("second")
+    opened.notifier.withdraw("first")
+    opened.notifier.withdraw("second")
+    assert opened.header.message.text() == "second"
+
+
 def test_a_lesion_without_a_voxel_is_painted_before_a_further_one(refining):
     refining.protocols.begin_lesion()
     refining.protocols.begin_lesion()
@@ -752,3 +772,17 @@ def test_undo_is_ours_while_a_tool_is_on_and_naparis_else(refining):
     assert {"Ctrl+Z", "Ctrl+Shift+Z", "Space"} <= {str(binding) for binding in layer.keymap}
     refining.painting.set_tool(PaintTool.NONE)
     assert not layer.keymap
+
+
+def test_a_sphere_onto_another_lesion_says_that_it_stays(refining):
+    refining.protocols.begin_lesion()
+    painting = refining.painting
+    painting.set_tool(PaintTool.SPHERE)
+    labels = refining.editing.live.labels.copy()
+    z, y, x = np.argwhere(labels == 1)[0]
+    event = SimpleNamespace(position=None)
+    painting._scene.view.place_at = lambda _position: (float(z), float(y), float(x))
+    painting._press_tool(event, replace(painting.state.brush, radius_mm=0.5))
+    refining.editing.mask.release()
+    assert "Lesion 1" in refining.refine_page.tools.stroke_note.text()
+    np.testing.assert_array_equal(refining.editing.live.labels == 1, labels == 1)

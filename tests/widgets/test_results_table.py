@@ -8,13 +8,14 @@ from tests.door.layout import combo_faults
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
-from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
+from napari_mamamia.scoring.case.failures import Failure, FailureKind
 from napari_mamamia.scoring.cohort.results import ModelScores, Resampling
 from napari_mamamia.scoring.report.text import Column, ReportTable, Row
-from napari_mamamia.services.score.case_facets import (
+from napari_mamamia.services.score.case_table import (
     case_table,
+    with_failures,
+    with_tags,
 )
-from napari_mamamia.services.score.case_findings import with_failures, with_tags
 from napari_mamamia.services.score.inspections import CaseInspection
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Notifier
@@ -171,7 +172,7 @@ def test_a_status_filters_the_rows(panel):
     status = panel.cases.filters.status
     assert [status.itemText(k) for k in range(status.count())] == [
         "any status",
-        "ok (2)",
+        "scored (2)",
         "no prediction (1)",
         "unreadable (1)",
     ]
@@ -239,7 +240,7 @@ def test_own_tags_are_a_column_and_a_filter_and_letter_case_does_not_part_cases(
 def test_filters_combine_and_clear_shows_everything_again(panel):
     filters = panel.cases.filters
     assert not filters.clear.isEnabled()
-    choose(filters.status, "ok")
+    choose(filters.status, "scored")
     choose(filters.variable, "Breast density")
     choose(filters.value, "d")
     assert panel.case_ids() == ["A_2"]
@@ -253,9 +254,9 @@ def test_filters_combine_and_clear_shows_everything_again(panel):
 
 
 def test_a_choice_stays_when_more_becomes_known_of_the_cases(panel):
-    choose(panel.cases.filters.status, "ok")
+    choose(panel.cases.filters.status, "scored")
     panel.cases.update_table(with_failures(panel.cases.rows.table, []))
-    assert panel.cases.filters.status.currentText() == "ok (2)"
+    assert panel.cases.filters.status.currentText() == "scored (2)"
     assert panel.case_ids() == ["A_2", "A_1"]
 
 

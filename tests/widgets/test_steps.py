@@ -13,7 +13,9 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.core import plugins
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.dock.steps import PAGES, SECTIONS, STEPS
 from napari_mamamia.widgets.viewer.active_tool import MouseTool
 
@@ -204,3 +206,12 @@ def test_a_form_with_room_to_spare_does_not_scroll(qtbot, opened):
         qtbot.wait(50)
         form = opened.findChild(QScrollArea, f"{page.lower()}_form")
         assert form.verticalScrollBar().maximum() == 0, page
+
+
+def test_the_panel_shows_the_plug_ins_that_were_left_out(qtbot, dock, monkeypatch):
+    problem = plugins.Problem("napari_mamamia.maps", "mine", "my-package", "it is broken")
+    monkeypatch.setattr(plugins, "_problems", [problem])
+    messages = []
+    dock.notifier.said.connect(lambda level, text: messages.append((level, text)))
+    dock.fill_step_by_step()
+    qtbot.waitUntil(lambda: (Level.WARNING, problem.text) in messages)

@@ -16,9 +16,9 @@ from types import FrameType
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
-from napari_mamamia.cli.given import Program
+from napari_mamamia.cli.given import Group, Program
 from napari_mamamia.core.errors import (
     LayoutChoiceError,
     MamamiaError,
@@ -208,7 +208,7 @@ class _Commands(Mapping[str, Any]):
         return len(self._commands)
 
 
-class _Group(TyperGroup):
+class _Group(Group):
     """Group of the commands in the table; it imports only the command that is run."""
 
     def __init__(self, **settings: Any) -> None:
@@ -227,7 +227,7 @@ class _Group(TyperGroup):
             for heading, group in list_commands().items()
             for command in group
         }
-        TyperGroup(**{**self._settings, "commands": commands}).format_help(ctx, formatter)
+        Group(**{**self._settings, "commands": commands}).format_help(ctx, formatter)
 
 
 app = Program(

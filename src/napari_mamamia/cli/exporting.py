@@ -15,7 +15,9 @@ from napari_mamamia.cli.options import (
     LayoutOption,
     OutOption,
     OverwriteOption,
+    PatientOption,
     SegmentOption,
+    VisitOption,
     existing_policy,
     open_option,
 )
@@ -87,7 +89,8 @@ _FUSED: Final = Where(
 OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     (
         *("data_set", "masks", "out", "harmonise", "formats", "label_map", "label", "case"),
-        *("with_images", "fuse", "study", "quality", "columns", "layout", "overwrite"),
+        *("with_images", "fuse", "study", "quality", "columns", "layout"),
+        *("patient", "visit", "overwrite"),
     ),
     ALWAYS,
 ) | {
@@ -151,6 +154,8 @@ def export(
     ] = True,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
+    patient: PatientOption = None,
+    visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write masks as a bundle with exact geometry, provenance, checksums and quality; verify it."""
@@ -181,9 +186,8 @@ def export(
         identified_seg=identified_seg,
     )
     existing = existing_policy(False, overwrite)
-    _print_summary(
-        run(partial(export_bundle, open_at(data_set, columns, layout), settings, out, existing))
-    )
+    opened = open_at(data_set, columns, layout, patient, visit)
+    _print_summary(run(partial(export_bundle, opened, settings, out, existing)))
 
 
 def verify(
@@ -251,12 +255,14 @@ def findings(
     ] = None,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
+    patient: PatientOption = None,
+    visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write the findings of readers on page Findings: OUT/findings.csv (.parquet)."""
     from napari_mamamia.services.findings.findings_table import write_findings
 
-    opened = open_at(data_set, columns, layout)
+    opened = open_at(data_set, columns, layout, patient, visit)
     existing = existing_policy(False, overwrite)
     table = run(partial(write_findings, opened, out, reader=reader, existing=existing))
     n_cases = len({row[0] for row in table.rows})

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,20 @@ def refuse_idle(context: typer.Context, table: Mapping[str, Where]) -> None:
             )
 
 
+def _show_switches(params: list[Any]) -> list[Any]:
+    """Remove the type of switches, which the help would show as if they took a value."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
 class Command(TyperCommand):
     """A command that refuses empty texts, which would mean the current folder, or nothing."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters; the help shows a switch without a type."""
+        return _show_switches(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse empty texts, then parse as usual."""
@@ -69,11 +81,25 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+class Group(TyperGroup):
+    """A group of commands, whose help shows a switch without a type."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters."""
+        return _show_switches(super().get_params(ctx))
+
+
 class Program(typer.Typer):
     """A Typer application whose commands are `Command`; it does not change the user's shell."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"add_completion": False, "pretty_exceptions_enable": False, **settings})
+        defaults = {
+            "cls": Group,
+            "add_completion": False,
+            "pretty_exceptions_enable": False,
+            "context_settings": {"help_option_names": ["-h", "--help"]},
+        }
+        super().__init__(**{**defaults, **settings})
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """Register a command; as `typer.Typer.command`."""

@@ -135,10 +135,11 @@ def add(
         str,
         typer.Option(
             "--recipe",
-            metavar="NAME|FILE",
+            metavar="NAME|FILE|CHANNELS",
             help=(
-                "Published pipeline (mama-mia-baseline, fme, vicorob, mic, mama-mia-sample) or "
-                "mamamia_model.json to store for it; default: the one next to it."
+                "Published pipeline (mama-mia-baseline, fme, vicorob, mic, mama-mia-sample), "
+                "mamamia_model.json or channels such as p1-p0 to store for it; default: the one "
+                "next to it."
             ),
         ),
     ] = "",
@@ -224,7 +225,12 @@ def _list_facts(entry: "ModelEntry") -> "Iterator[tuple[str, str]]":
     for fact, value in card.facts:
         if value not in (None, False):
             yield fact.replace("_", " "), str(value)
-    beside = "next to the model" if card.has_recipe else "none: channel k is phase k"
+    default = (
+        "none: channel k is phase k"
+        if len(card.channels) > 1
+        else "none: state the phase of the channel with --recipe, such as --recipe p1-p0"
+    )
+    beside = "next to the model" if card.has_recipe else default
     own_recipe = (
         None if entry.recipe is None else f"your own ({entry.recipe.title or 'without a title'})"
     )

@@ -1,6 +1,7 @@
 """Open a data set for a command; print its warnings on the error stream."""
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,15 +14,23 @@ if TYPE_CHECKING:
     from napari_mamamia.services.case.data_set import OpenDataSet
 
 
-def open_at(path: Path, columns: Path | None = None, layout: str = "") -> "OpenDataSet":
+def open_at(
+    path: Path,
+    columns: Path | None = None,
+    layout: str = "",
+    patients: Sequence[str] | None = None,
+    visits: Sequence[str] | None = None,
+) -> "OpenDataSet":
     """Return the data set at `path`, and print its warnings.
 
     `columns` is a file that names the columns of the clinical table. `layout` is the name of a
-    layout, or a file that describes one.
+    layout, or a file that describes one. `patients` and `visits` are the exams to keep.
     """
-    from napari_mamamia.services.case.data_set import open_data_set
+    from napari_mamamia.services.case.data_set import open_data_set, select_exams
 
     opened = run(partial(open_data_set, path, columns=column_choice(columns), layout=layout))
+    if patients or visits:
+        opened = select_exams(opened, patients or (), visits or ())
     for note in opened.clinical_notes:
         print(f"clinical table: {printable(note)}", file=sys.stderr)
     for warning in opened.warnings:

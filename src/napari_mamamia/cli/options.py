@@ -49,6 +49,18 @@ LayoutOption = Annotated[
         help="How the files lie: a known layout by its name, or a .toml file that describes one.",
     ),
 ]
+PatientOption = Annotated[
+    list[str] | None,
+    typer.Option("--patient", metavar="NAME", help="Only exams of this patient; repeatable."),
+]
+VisitOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--visit",
+        metavar="NAME",
+        help="Only exams of this visit, by its name in the data set; repeatable.",
+    ),
+]
 
 
 def open_option(choice: OpenChoice, flag: str, text: str) -> Any:

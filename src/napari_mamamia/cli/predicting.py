@@ -14,9 +14,11 @@ from napari_mamamia.cli.options import (
     LayoutOption,
     OutOption,
     OverwriteOption,
+    PatientOption,
     RegistryOption,
     ResumeOption,
     SchedulerOption,
+    VisitOption,
     WorkersOption,
     existing_policy,
     place_of,
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from napari_mamamia.segmentation.model.segmenter import Segmenter
     from napari_mamamia.services.batch.work import Place
     from napari_mamamia.services.predict.cases import PredictSummary
-    from napari_mamamia.services.predict.run_choices import RunChoices
+    from napari_mamamia.services.predict.model_choice import RunChoices
 
 
 _TRAINED = "Trained models only"
@@ -132,11 +134,11 @@ def predict(
         str,
         typer.Option(
             "--recipe",
-            metavar="NAME|FILE",
+            metavar="NAME|FILE|CHANNELS",
             help=(
                 "Steps around the network: a published pipeline (mama-mia-baseline, fme, "
-                "vicorob, mic, mama-mia-sample) or a mamamia_model.json; default: the model's "
-                "own."
+                "vicorob, mic, mama-mia-sample), a mamamia_model.json, or the phase or "
+                "subtraction of each channel, such as p1-p0; default: the model's own."
             ),
             rich_help_panel=_TRAINED,
         ),
@@ -161,6 +163,8 @@ def predict(
     resume: ResumeOption = False,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
+    patient: PatientOption = None,
+    visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Segment the tumour: writes OUT/ID.nii.gz and OUT/ID.json for each case.
@@ -182,7 +186,7 @@ def predict(
     choices = _add_switches(choices, not no_mirroring, not no_postprocessing, probability)
     choices = _on_threads(choices, threads, models, workers, scheduler)
     segmenter = _open_segmenter(models, fuse, choices, registry)
-    opened = open_at(data_set, columns, layout)
+    opened = open_at(data_set, columns, layout, patient, visit)
     place = _find_place(workers, scheduler, time_limit, segmenter)
     existing = existing_policy(resume, overwrite)
     job = partial(
@@ -214,7 +218,7 @@ def _make_choices(
     recipe: str,
 ) -> "RunChoices":
     from napari_mamamia.segmentation.model.planner import LADDER
-    from napari_mamamia.services.predict.run_choices import RunChoices
+    from napari_mamamia.services.predict.model_choice import RunChoices
 
     named = tuple(fold.strip() for fold in folds.split(",") if fold.strip())
     return RunChoices(

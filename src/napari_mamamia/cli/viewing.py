@@ -18,7 +18,9 @@ from napari_mamamia.cli.options import (
     LayoutOption,
     OutOption,
     OverwriteOption,
+    PatientOption,
     ResumeOption,
+    VisitOption,
     existing_policy,
 )
 from napari_mamamia.cli.printing import (
@@ -79,6 +81,8 @@ def cases(
     ] = False,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
+    patient: PatientOption = None,
+    visit: VisitOption = None,
     keep_layout: Annotated[
         bool,
         typer.Option(
@@ -93,7 +97,7 @@ def cases(
     from napari_mamamia.services.case.described import describe_data_set
     from napari_mamamia.services.case.layout_choice import keep_named_layout
 
-    opened = open_at(data_set, columns, layout)
+    opened = open_at(data_set, columns, layout, patient, visit)
     rows = case_rows(opened)
     if keep_layout:
         print(f"Layout: {keep_named_layout(data_set, layout)}", file=sys.stderr)

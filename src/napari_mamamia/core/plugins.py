@@ -13,6 +13,11 @@ class PluginWarning(UserWarning):
     """The warning about a plug-in that was left out."""
 
 
+def be_quiet() -> None:
+    """Give no more warnings: for a worker process, whose parent gives them."""
+    warnings.simplefilter("ignore", PluginWarning)
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A plug-in that was left out: its group, its name, its package, and the reason."""

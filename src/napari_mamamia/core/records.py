@@ -106,6 +106,11 @@ class CaseScore:
     reason: str = ""
     further: tuple[tuple[str, float], ...] = ()
 
+    @property
+    def is_disjoint(self) -> bool:
+        """Whether the case was scored, and the masks have no voxel in common."""
+        return self.status is ScoreStatus.OK and self.dsc == 0
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> float:

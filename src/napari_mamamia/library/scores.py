@@ -16,11 +16,11 @@ from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import ExistingName, PathLike, existing_of, path_of
 from napari_mamamia.library.page import html_of
 from napari_mamamia.library.progress import drive
-from napari_mamamia.scoring.cohort.composites import CompositeChoice
-from napari_mamamia.scoring.cohort.fairness import GroupScore
 from napari_mamamia.scoring.cohort.model_results import compare_results
+from napari_mamamia.scoring.cohort.ranking import CompositeChoice
 from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores
-from napari_mamamia.scoring.report.gaps import find_test
+from napari_mamamia.scoring.cohort.segmentation_cohort import GroupScore
+from napari_mamamia.scoring.report.tables import find_test
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.score.models import beside, require_baseline, require_names
 from napari_mamamia.services.score.output import (
@@ -171,6 +171,51 @@ class Scores:
         names += ["low", "high", "p_holm", "left_out"]
         table = pd.DataFrame(list(_disparity_rows(self.model)), columns=names)
         return table.set_index(["variable", "measure"])
+
+    def fairness_by(
+        self,
+        groups: Mapping[str, Any],
+        *,
+        table: "pd.DataFrame | None" = None,
+        minimum_group: int = 5,
+    ) -> "pd.DataFrame":
+        """Return fairness and disparities over groups of your own, such as race or scanner.
+
+        Parameters
+        ----------
+        groups
+            Each variable's name and its groups: the name of a column of `table`, or a dict or
+            Series with the case ids as keys. Empty values belong to no group.
+        table
+            A table with the case ids as index, such as ``data_set.columns``.
+        minimum_group
+            Number of cases from which on a group counts in intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each ``variable`` and ``measure``: the disparities "dsc" and "norm_hd", and
+            "fairness". ``value``, its 95 % interval (``low``, ``high``), ``p`` of the permutation
+            test and ``p_holm``, ``n_groups`` and ``reason``. The last row is the mean fairness of
+            these variables; it is not the official fairness.
+
+        Raises
+        ------
+        ArgumentError
+            If there are no groups, a column is missing, or a variable has more than 40 values.
+
+        Examples
+        --------
+        >>> scores.fairness_by({"race": "ethnicity"}, table=data_set.columns)  # doctest: +SKIP
+        """
+        from napari_mamamia.library.own_groups import fairness_table
+
+        result = self.model.segmentation
+        if result is None:
+            raise ArgumentError(
+                "expected scores of masks, got none: score masks, or look at the reasons of .cases"
+            )
+        return fairness_table(result.scores, self.profile, groups, table, minimum_group)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -517,6 +562,13 @@ def _cohort_rows(model: ModelScores) -> Iterator[tuple[str, float, float, float,
     for variable, value in content["fairness_by_variable"].items():
         reason = content["reasons"].get(f"fairness_by_variable.{variable}", "")
         numbers[f"fairness_{variable}"] = value, reason
+    defined = {
+        name: value for name, value in content["fairness_by_variable"].items() if value == value
+    }
+    if defined and len(defined) < len(content["fairness_by_variable"]):
+        mean = sum(defined.values()) / len(defined)
+        reason = f"not the official fairness: over {', '.join(defined)} only"
+        numbers["fairness_of_known_variables"] = mean, reason
     for name in ("fairness", "ranking_score"):
         numbers[name] = content[name], content["reasons"].get(name, "")
     for name, (value, reason) in numbers.items():

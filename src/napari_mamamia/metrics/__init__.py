@@ -44,4 +44,4 @@ if not TYPE_CHECKING:
     __getattr__ = lazy_names(__name__, {"of_masks": tuple(__all__)})
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted(__all__)

@@ -1,10 +1,14 @@
 """The public metrics of two masks on one grid (``mm.metrics``).
 
 Each function takes the reference first and the prediction second. Swapping them changes only the
-lesion counts and the metrics of one mask. A mask is an array ``(z, y, x)`` or a `Mask`. The values
+lesion counts and the metrics of one mask. A mask is an array ``(z, y, x)`` or
+``(y, x)``, or a `Mask`. The values
 are those of `CaseScore` under the profile `clinical`, bit for bit. NormHD depends on the profile;
 ``mm.score`` computes it.
 """
+
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +23,16 @@ from napari_mamamia.metrics.lesions import LesionCounts
 from napari_mamamia.metrics.registry import pair_values, prediction_values, reference_values
 from napari_mamamia.metrics.surface import ContourRule, SurfaceDistances, surface_distances
 
+Spacing: TypeAlias = Sequence[float]
+"""The mm between voxel centres along the axes of an array, (z, y, x) or (y, x)."""
+
 
 def measure(
-    reference: MaskLike, prediction: MaskLike, grid: Grid | None = None
+    reference: MaskLike,
+    prediction: MaskLike,
+    grid: Grid | None = None,
+    *,
+    spacing: Spacing | None = None,
 ) -> dict[str, float]:
     """Return all metrics of two masks by name, such as "dsc".
 
@@ -31,6 +42,9 @@ def measure(
         The two masks, as in `dice`.
     grid
         The grid of both masks; may be omitted if one is a `Mask`, which has its own.
+    spacing
+        In place of a grid: the mm along the axes of the arrays, (z, y, x), or (y, x) of one slice,
+        which counts as 1 mm thick.
 
     Returns
     -------
@@ -53,13 +67,20 @@ def measure(
     >>> values["iou"], values["hausdorff_mm"], values["volume_reference_mm3"]
     (0.5, 0.75, 1.5)
     """
+    grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     matrix_mm = _require_grid(grid, reference, prediction).matrix_mm
     one, other = joint_crop(*_convert_pair(reference, prediction, grid))
     values = pair_values(compare_masks(one, other, matrix_mm))
     return values | reference_values(one, matrix_mm) | prediction_values(other, matrix_mm)
 
 
-def dice(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> float:
+def dice(
+    reference: MaskLike,
+    prediction: MaskLike,
+    grid: Grid | None = None,
+    *,
+    spacing: Spacing | None = None,
+) -> float:
     """Return the Dice coefficient of two masks, 0 to 1; nan if both are empty.
 
     It is twice the number of shared voxels over the sum of both.
@@ -71,6 +92,8 @@ def dice(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) ->
         `Mask`; or a prediction.
     grid
         The grid of both masks; without it only the shapes are compared.
+    spacing
+        Accepted as by `measure`; it changes nothing here.
 
     Returns
     -------
@@ -91,15 +114,22 @@ def dice(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) ->
     >>> dice(a, b) == 2 / 3
     True
     """
+    grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     return overlap.dice(*_convert_pair(reference, prediction, grid))
 
 
-def iou(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> float:
+def iou(
+    reference: MaskLike,
+    prediction: MaskLike,
+    grid: Grid | None = None,
+    *,
+    spacing: Spacing | None = None,
+) -> float:
     """Return the intersection over union of two masks, 0 to 1; nan if both are empty.
 
     Parameters
     ----------
-    reference, prediction, grid
+    reference, prediction, grid, spacing
         As in `dice`.
 
     Returns
@@ -112,10 +142,17 @@ def iou(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> 
     ArgumentError, GridMismatchError
         As `dice`.
     """
+    grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     return overlap.iou(*_convert_pair(reference, prediction, grid))
 
 
-def hausdorff95_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> float:
+def hausdorff95_mm(
+    reference: MaskLike,
+    prediction: MaskLike,
+    grid: Grid | None = None,
+    *,
+    spacing: Spacing | None = None,
+) -> float:
     """Return the 95th percentile Hausdorff distance of two masks in mm.
 
     It is the larger of the two directed 95th percentiles of the distances between contour voxels,
@@ -128,6 +165,9 @@ def hausdorff95_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None 
         As in `dice`.
     grid
         The grid of both masks; may be omitted if one is a `Mask`, which has its own.
+    spacing
+        In place of a grid: the mm along the axes of the arrays, (z, y, x), or (y, x) of one slice,
+        which counts as 1 mm thick.
 
     Returns
     -------
@@ -148,11 +188,16 @@ def hausdorff95_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None 
     >>> hausdorff95_mm(a, b, Grid.of_spacing((1, 3, 5), (2.0, 0.5, 0.75)))
     1.5
     """
+    grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     return surface.hausdorff95(_distances_mm(reference, prediction, grid))
 
 
 def hausdorff95_voxels(
-    reference: MaskLike, prediction: MaskLike, grid: Grid | None = None
+    reference: MaskLike,
+    prediction: MaskLike,
+    grid: Grid | None = None,
+    *,
+    spacing: Spacing | None = None,
 ) -> float:
     """Return the 95th percentile Hausdorff distance in voxels, as the challenge's code computes it.
 
@@ -160,7 +205,7 @@ def hausdorff95_voxels(
 
     Parameters
     ----------
-    reference, prediction, grid
+    reference, prediction, grid, spacing
         As in `dice`.
 
     Returns
@@ -173,16 +218,23 @@ def hausdorff95_voxels(
     ArgumentError, GridMismatchError
         As `dice`.
     """
+    grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     pair = _convert_pair(reference, prediction, grid)
     return surface.hausdorff95(surface_distances(*pair, None, ContourRule.OPEN))
 
 
-def hausdorff_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> float:
+def hausdorff_mm(
+    reference: MaskLike,
+    prediction: MaskLike,
+    grid: Grid | None = None,
+    *,
+    spacing: Spacing | None = None,
+) -> float:
     """Return the Hausdorff distance of two masks in mm, the largest of all contour distances.
 
     Parameters
     ----------
-    reference, prediction, grid
+    reference, prediction, grid, spacing
         As in `hausdorff95_mm`.
 
     Returns
@@ -195,15 +247,22 @@ def hausdorff_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None = 
     ArgumentError, GridMismatchError
         As `hausdorff95_mm`.
     """
+    grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     return surface.hausdorff(_distances_mm(reference, prediction, grid))
 
 
-def assd_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> float:
+def assd_mm(
+    reference: MaskLike,
+    prediction: MaskLike,
+    grid: Grid | None = None,
+    *,
+    spacing: Spacing | None = None,
+) -> float:
     """Return the average symmetric surface distance of two masks in mm.
 
     Parameters
     ----------
-    reference, prediction, grid
+    reference, prediction, grid, spacing
         As in `hausdorff95_mm`.
 
     Returns
@@ -216,6 +275,7 @@ def assd_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None)
     ArgumentError, GridMismatchError
         As `hausdorff95_mm`.
     """
+    grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     return surface.assd(_distances_mm(reference, prediction, grid))
 
 
@@ -224,6 +284,8 @@ def nsd(
     prediction: MaskLike,
     grid: Grid | None = None,
     tolerance_mm: float = 1.0,
+    *,
+    spacing: Spacing | None = None,
 ) -> float:
     """Return the normalised surface distance (surface Dice) of two masks, 0 to 1.
 
@@ -232,7 +294,7 @@ def nsd(
 
     Parameters
     ----------
-    reference, prediction, grid
+    reference, prediction, grid, spacing
         As in `hausdorff95_mm`.
     tolerance_mm
         Largest accepted distance in mm, 0 or more.
@@ -254,10 +316,13 @@ def nsd(
             f"expected a tolerance of 0 mm or more, but got {tolerance_mm}; pass a value such as "
             "1.0"
         )
+    grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     return surface.nsd(_distances_mm(reference, prediction, grid), tolerance_mm)
 
 
-def volume_mm3(mask: MaskLike, grid: Grid | None = None) -> float:
+def volume_mm3(
+    mask: MaskLike, grid: Grid | None = None, *, spacing: Spacing | None = None
+) -> float:
     """Return the volume of one mask in mm3; 0 for an empty mask.
 
     Parameters
@@ -266,6 +331,8 @@ def volume_mm3(mask: MaskLike, grid: Grid | None = None) -> float:
         As `reference` in `dice`.
     grid
         The grid of the mask; may be omitted if `mask` is a `Mask`.
+    spacing
+        As in `measure`.
 
     Returns
     -------
@@ -277,18 +344,21 @@ def volume_mm3(mask: MaskLike, grid: Grid | None = None) -> float:
     ArgumentError, GridMismatchError
         As `dice`; also `ArgumentError` if no grid is given.
     """
+    grid, (mask,) = _place(grid, spacing, mask)
     matrix_mm = _require_grid(grid, mask).matrix_mm
     return volume.volume_mm3(mask_array(mask, "the mask", grid), matrix_mm)
 
 
-def longest_diameter_mm(mask: MaskLike, grid: Grid | None = None) -> float:
+def longest_diameter_mm(
+    mask: MaskLike, grid: Grid | None = None, *, spacing: Spacing | None = None
+) -> float:
     """Return the largest distance between two voxels of one mask in mm; nan for an empty mask.
 
     All components of the mask count together.
 
     Parameters
     ----------
-    mask, grid
+    mask, grid, spacing
         As in `volume_mm3`.
 
     Returns
@@ -301,12 +371,17 @@ def longest_diameter_mm(mask: MaskLike, grid: Grid | None = None) -> float:
     ArgumentError, GridMismatchError
         As `volume_mm3`.
     """
+    grid, (mask,) = _place(grid, spacing, mask)
     matrix_mm = _require_grid(grid, mask).matrix_mm
     return diameter.longest_diameter_mm(mask_array(mask, "the mask", grid), matrix_mm)
 
 
 def any_overlap_lesion_counts(
-    reference: MaskLike, prediction: MaskLike, grid: Grid | None = None
+    reference: MaskLike,
+    prediction: MaskLike,
+    grid: Grid | None = None,
+    *,
+    spacing: Spacing | None = None,
 ) -> LesionCounts:
     """Return the numbers of found, missed and false lesions; all are 0 for empty masks.
 
@@ -314,7 +389,7 @@ def any_overlap_lesion_counts(
 
     Parameters
     ----------
-    reference, prediction, grid
+    reference, prediction, grid, spacing
         As in `dice`.
 
     Returns
@@ -334,11 +409,42 @@ def any_overlap_lesion_counts(
     >>> any_overlap_lesion_counts(reference, prediction)
     LesionCounts(found=1, missed=1, false=1)
     """
+    grid, (reference, prediction) = _place(grid, spacing, reference, prediction)
     return lesions.any_overlap_lesion_counts(*_convert_pair(reference, prediction, grid))
 
 
 lesion_counts = any_overlap_lesion_counts
 """Former name of `any_overlap_lesion_counts`, which did not name the matching rule."""
+
+
+def _place(
+    grid: Grid | None, spacing: Spacing | None, *masks: MaskLike
+) -> tuple[Grid | None, tuple[MaskLike, ...]]:
+    """Return the grid of a spacing, and masks of one slice as volumes of one slice.
+
+    Raises
+    ------
+    ArgumentError
+        If both are passed, or the spacing is not as many positive numbers as the masks have axes.
+    """
+    shapes = [np.shape(mask) for mask in masks if isinstance(mask, np.ndarray)]
+    is_slice = len(shapes) == len(masks) and all(len(shape) == 2 for shape in shapes)
+    volumes = tuple(np.asarray(mask)[np.newaxis] for mask in masks) if is_slice else masks
+    if spacing is None:
+        return grid, volumes
+    if grid is not None or not shapes:
+        raise ArgumentError(
+            "expected a grid or a spacing of arrays, got both or a Mask: leave spacing out"
+        )
+    numbers = tuple(float(number) for number in np.ravel(spacing))
+    if len(numbers) != len(shapes[0]) or not all(np.isfinite(n) and n > 0 for n in numbers):
+        raise ArgumentError(
+            f"expected {len(shapes[0])} positive numbers as spacing, got {spacing!r}: pass mm in "
+            "the order of the array's axes, (z, y, x) or (y, x)"
+        )
+    shape = shapes[0] if len(shapes[0]) == 3 else (1, *shapes[0])
+    z, y, x = numbers if len(numbers) == 3 else (1.0, *numbers)
+    return Grid.of_spacing((shape[0], shape[1], shape[2]), (z, y, x)), volumes
 
 
 def _distances_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None) -> SurfaceDistances:
@@ -368,7 +474,7 @@ def _require_grid(grid: Grid | None, *masks: MaskLike) -> Grid:
     place = grid_of(grid, *masks)
     if place is None:
         raise ArgumentError(
-            "expected a grid for a measurement in mm, but got arrays alone; pass  case.grid  or  "
-            "Grid.of_spacing(array.shape, (z, y, x) in mm)"
+            "expected a grid for a measurement in mm, but got arrays alone; pass  case.grid,  "
+            "Grid.of_spacing(array.shape, (z, y, x) in mm)  or  spacing=(z, y, x)"
         )
     return place

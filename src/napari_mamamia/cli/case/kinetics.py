@@ -17,9 +17,11 @@ from napari_mamamia.cli.options import (
     LayoutOption,
     OutOption,
     OverwriteOption,
+    PatientOption,
     ResumeOption,
     SchedulerOption,
     TimeLimitOption,
+    VisitOption,
     WorkersOption,
     existing_policy,
     place_of,
@@ -81,7 +83,8 @@ _OWN_REGION: Final = Where(
     lambda given: f"with --ftv-from {given['ftv_from']}",
 )
 OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
-    ("data_set", "out", "case", "ftv_from", "columns", "layout", "overwrite"), ALWAYS
+    ("data_set", "out", "case", "ftv_from", "columns", "layout", "patient", "visit", "overwrite"),
+    ALWAYS,
 ) | dict.fromkeys(
     (
         *("masks", "times", "label", "ftv_box", "timing", "injection", "phases", "vessels"),
@@ -200,6 +203,8 @@ def kinetics(
     time_limit: TimeLimitOption = None,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
+    patient: PatientOption = None,
+    visit: VisitOption = None,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -229,7 +234,7 @@ def kinetics(
     )
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
-    opened = open_at(data_set, columns, layout)
+    opened = open_at(data_set, columns, layout, patient, visit)
     if ftv_from is not None:
         count_from(opened, ftv_from, out, case or (), existing)
         return
@@ -330,8 +335,7 @@ def ftv_of(variant: str) -> "FtvSettings":
 
 
 def _print_kinetics(rows: "tuple[KineticRow, ...]", *, is_ultrafast: bool) -> None:
-    from napari_mamamia.services.kinetics.phase_text import phases_of_row
-    from napari_mamamia.services.kinetics.ultrafast_columns import ultrafast_text
+    from napari_mamamia.services.kinetics.row import phases_of_row, ultrafast_text
 
     curve = ("volume ml", "diameter mm", "peak PE %", "initial", "delayed", "worst")
     cells = (

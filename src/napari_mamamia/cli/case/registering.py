@@ -14,9 +14,11 @@ from napari_mamamia.cli.options import (
     LayoutOption,
     OutOption,
     OverwriteOption,
+    PatientOption,
     ResumeOption,
     SchedulerOption,
     TimeLimitOption,
+    VisitOption,
     WorkersOption,
     existing_policy,
     place_of,
@@ -58,6 +60,8 @@ def register(
     time_limit: TimeLimitOption = None,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
+    patient: PatientOption = None,
+    visit: VisitOption = None,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -68,7 +72,7 @@ def register(
     method = RegistrationSettings(transform, to, interpolation=interpolation)
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
-    opened = open_at(data_set, columns, layout)
+    opened = open_at(data_set, columns, layout, patient, visit)
     job = partial(
         register_data_set,
         opened,

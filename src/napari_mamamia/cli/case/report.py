@@ -15,6 +15,8 @@ from napari_mamamia.cli.options import (
     LayoutOption,
     OutOption,
     OverwriteOption,
+    PatientOption,
+    VisitOption,
     existing_policy,
 )
 from napari_mamamia.cli.printing import finish, print_table, run
@@ -70,6 +72,8 @@ def report(
     ] = False,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
+    patient: PatientOption = None,
+    visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write each case as one page, for research: OUT/ID.html, PDF, DICOM SR; OUT/measures.csv."""
@@ -85,7 +89,7 @@ def report(
     if pdf:
         require_qt()
     existing = existing_policy(False, overwrite)
-    opened = open_at(data_set, columns, layout)
+    opened = open_at(data_set, columns, layout, patient, visit)
     n_cases = len(case or opened.data_set.cases)
     choice = DicomChoice(study, identified, made_by, n_cases) if dicom else None
     job = partial(

@@ -12,6 +12,8 @@ from napari_mamamia.cli.options import (
     LayoutOption,
     OutOption,
     OverwriteOption,
+    PatientOption,
+    VisitOption,
     existing_policy,
 )
 from napari_mamamia.cli.printing import finish, run
@@ -23,12 +25,14 @@ def straighten(
     case: CaseOption = None,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
+    patient: PatientOption = None,
+    visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Copy cases with sheared axes onto grids at right angles: writes a new data set OUT."""
     from napari_mamamia.services.export.straighten import straighten_data_set
 
-    opened = open_at(data_set, columns, layout)
+    opened = open_at(data_set, columns, layout, patient, visit)
     existing = existing_policy(False, overwrite)
     summary = run(partial(straighten_data_set, opened, out, case_ids=case or (), existing=existing))
     for one in summary.cases:

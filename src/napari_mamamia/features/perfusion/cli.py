@@ -16,9 +16,11 @@ from napari_mamamia.cli.options import (
     LayoutOption,
     OutOption,
     OverwriteOption,
+    PatientOption,
     ResumeOption,
     SchedulerOption,
     TimeLimitOption,
+    VisitOption,
     WorkersOption,
     existing_policy,
     place_of,
@@ -62,7 +64,7 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     (
         *("data_set", "out", "model", "aif", "relaxivity", "t10", "vfa", "tr", "flip_angle"),
         *("arrival", "masks", "case", "times", "label", "workers", "scheduler", "time_limit"),
-        *("columns", "layout", "resume", "overwrite"),
+        *("columns", "layout", "patient", "visit", "resume", "overwrite"),
     ),
     ALWAYS,
 ) | {"haematocrit": _WHOLE_BLOOD, "dose": _BY_DOSE, "vfa_angles": _FLIPS, "vfa_tr": _FLIPS}
@@ -172,6 +174,8 @@ def perfusion(
     time_limit: TimeLimitOption = None,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
+    patient: PatientOption = None,
+    visit: VisitOption = None,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -213,7 +217,7 @@ def perfusion(
         raise typer.BadParameter(str(error)) from error
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
-    opened = open_at(data_set, columns, layout)
+    opened = open_at(data_set, columns, layout, patient, visit)
     job = partial(
         perfusion_of_data_set,
         opened,

@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,12 +28,15 @@ _OTHER_WORDS: Final = re.compile(
     r"(?=$|[^a-z0-9])",
     re.I,
 )
+_TIME_POINTS: Final = re.compile(r"(?<![a-z0-9])t[03](?![a-z0-9])", re.I)
 _DATES: Final = (
     (re.compile(r"(?:19|20)\d{2}-\d{1,2}-\d{1,2}"), "%Y-%m-%d"),
     (re.compile(r"(?:19|20)\d{2}_\d{1,2}_\d{1,2}"), "%Y_%m_%d"),
     (re.compile(r"(?:19|20)(?:\d{2})(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"), "%Y%m%d"),
     (re.compile(r"(?:0?[1-9]|1[0-2])-\d{1,2}-\d{4}"), "%m-%d-%Y"),
+    (re.compile(r"(?:19|20)\d{2}"), "%Y"),
 )
+_SIDE: Final = re.compile(r"(left|right|l|r)(?:[-_ ]?breast)?", re.I)
 _SIDES: Final = {"l": "left", "r": "right", "left": "left", "right": "right"}
 _VISIT: Final = re.compile(
     r"baseline|(?:pre|post)[-_ ]?(?:nac|nact|op|surgery|surgical|chemo|treatment|therapy|tx)|early"
@@ -55,6 +58,8 @@ _MOST_PHASES: Final = 80
 _DEEPEST: Final = 6
 """The expression of a phase is looked for in so many parts of a path, from its end."""
 _MOST_HEADERS: Final = 400
+_MOST_RULES: Final = 100
+_MOST_PIECES: Final = 16
 
 
 def propose_layout(tree: Tree, name: str = "mine") -> str:
@@ -70,7 +75,8 @@ def propose_layout(tree: Tree, name: str = "mine") -> str:
     stems = {stem: path for path in tree.files if (stem := _stem_path(path)) is not None}
     masks = [stem for stem, path in stems.items() if _is_mask(stem, path)]
     others = set(stems) - set(masks)
-    others = {stem for stem in others if _OTHER_WORDS.search(_own_text(stem))}
+    has_t2_visit = any(map(_TIME_POINTS.search, stems))
+    others = {stem for stem in others if _is_other(stem, has_t2_visit=has_t2_visit)}
     images = set(stems) - set(masks) - others
     series = _find_frames(tree, {stem: stems[stem] for stem in sorted(images)})
     is_4d = bool(series)
@@ -149,6 +155,14 @@ def _own_text(stem: str) -> str:
     return "/".join(stem.split("/")[-2:])
 
 
+def _is_other(stem: str, *, has_t2_visit: bool) -> bool:
+    """Return whether words say that an image is no phase; with visits T0 or T3, T2 is a visit."""
+    text = _own_text(stem)
+    if has_t2_visit:
+        text = re.sub(r"(?<![a-z0-9])t2(?![a-z0-9])", "", text, flags=re.I)
+    return bool(_OTHER_WORDS.search(text))
+
+
 def _is_mask(stem: str, path: str) -> bool:
     return file_stem(path.rpartition("/")[2]) is None or bool(_MASK_WORDS.search(_own_text(stem)))
 
@@ -192,14 +206,17 @@ def _find_frames(tree: Tree, paths: Mapping[str, str]) -> list[Series]:
 def _find_series(stems: Sequence[str], masks: Sequence[str]) -> list[Series]:
     """Return the series of the expression of phases that explains most files."""
     best: tuple[int, list[Series]] = (0, [])
+    outlined = {piece for mask in masks for piece in _list_pieces(mask.rpartition("/")[2])}
     for find in (_find_contrast, _find_time, _find_number):
         for depth in range(1, _DEEPEST + 1):
             for is_loose in (False, True):
                 series = _group(stems, find, depth, is_loose=is_loose)
-                n_files = sum(len(each.files) for each in series if _is_dynamic(each, masks))
+                n_files = sum(len(each.files) for each in series if _is_dynamic(each, outlined))
                 if n_files > best[0]:
                     best = (n_files, series)
-    return [each for each in best[1] if _is_dynamic(each, masks)]
+                if n_files == len(stems):
+                    return series
+    return [each for each in best[1] if _is_dynamic(each, outlined)]
 
 
 def _group(
@@ -243,7 +260,7 @@ def _loosen(
     return f"{head}{mark}{re.sub(r'[0-9]+', '*', tail)}" if mark else part
 
 
-def _is_dynamic(series: Series, masks: Iterable[str]) -> bool:
+def _is_dynamic(series: Series, outlined: Set[str]) -> bool:
     """Return whether the files may be the phases of one series."""
     orders = sorted(file.order for file in series.files)
     if not 2 <= len(orders) <= _MOST_PHASES or len(set(orders)) < len(orders):
@@ -252,10 +269,8 @@ def _is_dynamic(series: Series, masks: Iterable[str]) -> bool:
         return True
     if orders[0] not in (0, 1) or orders[-1] - orders[0] > len(orders):
         return False
-    names = [stem.rpartition("/")[2].casefold() for stem in masks]
     own = {file.stem.rpartition("/")[2].casefold() for file in series.files}
-    outlined = [name for name in own if any(_holds(mask, name) for mask in names)]
-    return len(outlined) < 2  # else the numbers are those of patients
+    return len(own & outlined) < 2  # else the numbers are those of patients
 
 
 _CONTRAST: Final = re.compile(
@@ -390,12 +405,33 @@ def _find_fields(series: Sequence[Series], *, is_4d: bool) -> None:
         _find_single_patient(columns, fields)
     for each in series:
         each.fields = {
-            name: re.sub(r"^(?:sub|ses)-", "", each.parts[place]) for place, name in fields.items()
+            name: _strip_words(name, each.parts[place]) for place, name in fields.items()
         }
     if is_flat:
         _find_flat_fields(series)
+    _split_patients(series)
     for each in series:
         each.rule = _fill("/".join(_protect(part) for part in each.parts), each)
+
+
+def _strip_words(name: str, text: str) -> str:
+    """Return the value of a field without the words that go with it, such as sub- of BIDS."""
+    side = _SIDE.fullmatch(text) if name == "side" else None
+    return side[1] if side else re.sub(r"^(?:sub|ses)-", "", text)
+
+
+def _split_patients(series: Sequence[Series]) -> None:
+    """Take a visit or a side at the end of the patients' names off, if it repeats."""
+    patients = [each.fields.get("patient", "") for each in series]
+    parts = [re.fullmatch(r"(.+)[-_. ]([^-_. ]+)", patient) for patient in patients]
+    pairs = [(match[1], match[2]) for match in parts if match]
+    if len(pairs) < len(patients):
+        return
+    kind = _kind_of([text for _, text in pairs])
+    is_repeated = len({patient for patient, _ in pairs}) < len(set(patients))
+    if is_repeated and kind in ("visit", "side") and not any(kind in e.fields for e in series):
+        for each, (patient, text) in zip(series, pairs, strict=True):
+            each.fields |= {"patient": patient, kind: text}
 
 
 def _has_mark(part: str) -> bool:
@@ -412,14 +448,14 @@ def _name_ids(columns: Sequence[Sequence[str]], ids: Sequence[int]) -> dict[int,
     is_longer = all(_holds(visit.casefold(), patient.casefold()) for patient, visit in pairs)
     if is_longer or len(pairs) > len(set(columns[inner])):  # the same names in several folders
         return {inner: "visit", outer: "patient"}
-    return {inner: "patient"}
+    return {inner: "patient", outer: "site"}
 
 
 def _kind_of(values: Sequence[str]) -> str:
     """Return the field of a column of folders, or "" if it may be the patient or is constant."""
     if any(all(regex.fullmatch(value) for value in values) for regex, _ in _DATES):
         return "visit"
-    if all(value.lower() in _SIDES for value in values):
+    if all(map(_SIDE.fullmatch, values)):
         return "side"
     if all(_VISIT.fullmatch(value) for value in values):
         return "visit"
@@ -499,6 +535,17 @@ def _holds(text: str, word: str) -> bool:
     return bool(word) and bool(re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text))
 
 
+def _list_pieces(text: str) -> set[str]:
+    """Return the parts of a name between its separators, and their unions, in lower case."""
+    places = [0, *(match.end() for match in re.finditer(r"[\W_]", text)), len(text) + 1]
+    places = places[:_MOST_PIECES]
+    return {
+        text[start : end - 1].casefold()
+        for index, start in enumerate(places)
+        for end in places[index + 1 :]
+    }
+
+
 def _field_of(name: str, text: str) -> str:
     """Return a field of a pattern for a value."""
     if name == "visit":
@@ -557,20 +604,20 @@ def _generalise(stems: Iterable[str], series: Sequence[Series], images: Iterable
     by_patient: dict[str, list[Series]] = defaultdict(list)
     for each in series:
         by_patient[each.fields.get("patient", "").casefold()].append(each)
-    longest = sorted(by_patient, key=len, reverse=True)
     rules: Counter[str] = Counter()
     for stem in stems:
         plain = stem.casefold()
-        patient = next((name for name in longest if not name or _holds(plain, name)), None)
-        if patient is None:
+        pieces = {piece for part in plain.split("/") for piece in _list_pieces(part)}
+        named_patients = (pieces | {""}) & by_patient.keys()
+        if not named_patients:
             continue
-        exams = by_patient[patient]
+        exams = by_patient[max(named_patients, key=len)]
         best = max(exams, key=lambda each: _count_fields(plain, each))
         named = {name: text for name, text in best.fields.items() if _holds(plain, text.casefold())}
         rules[_fill(_protect(stem), Series(best.parts, [], named))] += 1
     return [
         rule
-        for rule, _ in rules.most_common()
+        for rule, _ in rules.most_common(_MOST_RULES)
         if not any(map(PathPattern(rule).match_folder, images))
     ]
 

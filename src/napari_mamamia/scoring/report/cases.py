@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import listening, report_progress
-from napari_mamamia.core.records import CaseScore
+from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.metrics.registry import MetricSpec, Place, metrics_at
-from napari_mamamia.scoring.cohort.groups import Grouping
-from napari_mamamia.scoring.cohort.strata import TAG
+from napari_mamamia.scoring.cohort.groups import TAG, Grouping
 from napari_mamamia.scoring.report.content import CaseColumn, ModelReport, is_featured
 from napari_mamamia.scoring.report.text import SIZES, UNKNOWN, number, variable_label
 
@@ -227,7 +226,13 @@ def _response_columns(model: ModelReport) -> list[TableColumn]:
 
 
 def _list_statuses(rows: Sequence[CaseScore]) -> list[str]:
-    return [row.status.value.replace("_", " ") for row in rows]
+    return [_name_status(row) for row in rows]
+
+
+def _name_status(row: CaseScore) -> str:
+    if row.status is not ScoreStatus.OK:
+        return row.status.value.replace("_", " ")
+    return "no overlap" if row.is_disjoint else "scored"
 
 
 def _make_metric_column(spec: MetricSpec, rows: Sequence[CaseScore]) -> TableColumn:

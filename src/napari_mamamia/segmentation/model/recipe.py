@@ -246,6 +246,12 @@ def presets() -> tuple[tuple[str, Recipe], ...]:
     )
 
 
+def channels_recipe(text: str) -> Recipe | None:
+    """Return the recipe of channels separated by commas, such as ``p1-p0``; None for other text."""
+    channels = tuple(part.strip() for part in text.split(","))
+    return Recipe(channels=channels) if all(map(_EXPRESSION.match, channels)) else None
+
+
 def preset(name: str) -> Recipe:
     """Return the preset called `name`, or raise a `ModelError` that lists all presets."""
     recipes = dict(presets())

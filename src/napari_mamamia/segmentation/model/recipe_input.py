@@ -11,12 +11,12 @@ from scipy import ndimage
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import CaseError, ModelError
+from napari_mamamia.core.errors import CaseError, ModelError, Remedy
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.names import count_of
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.kinetics.map_blocks import percent_enhancement, ratio_recipe
 from napari_mamamia.kinetics.timing import choose_image_phases
-from napari_mamamia.kinetics.voxel_maps import percent_enhancement, ratio_recipe
 from napari_mamamia.segmentation.model.nnunet_geometry import header_spacing
 from napari_mamamia.segmentation.model.postprocess import BreastArea
 from napari_mamamia.segmentation.model.recipe import Normalise, Recipe, RegionKind, Scope
@@ -107,9 +107,11 @@ def model_input(
     CaseError
         If the case has too few phases.
     ModelError
-        If recipe and model do not fit each other, or the breast is missing.
+        If recipe and model do not fit each other, the breast is missing, or the case has several
+        phases and nothing states which one a model with one channel needs.
     """
     names = channel_names(recipe, channels)
+    _require_channel(case, recipe, channels)
     case.require_phases(phases_needed(names, recipe))
     arrays = []
     for index, name in enumerate(names):
@@ -195,6 +197,21 @@ def labels_on_case(labels: NDArray[Any], made: ModelInput, grid: Grid) -> NDArra
     whole: NDArray[Any] = np.zeros(grid.shape, dtype=labels.dtype)
     whole[made.crop.slices] = labels
     return whole
+
+
+def _require_channel(case: Case, recipe: Recipe, channels: int) -> None:
+    """Raise `ModelError` if nothing states which of several phases a model's one channel is."""
+    if not recipe.channels and channels == 1 and len(case.phases) > 1:
+        # Phase 0 is without contrast: a tumour model that received it would silently find nothing.
+        raise ModelError(
+            f"expected to know which phase or subtraction of the {len(case.phases)} phases the "
+            "model's one channel is, but neither the model nor its recipe states it",
+            remedies=(
+                Remedy("recipe", ("first_post",)),
+                Remedy("recipe", ("p1-p0",)),
+                Remedy("recipe", ("p0",)),
+            ),
+        )
 
 
 def phase_order_warning(case: Case) -> str:

@@ -12,7 +12,7 @@ import pickletools
 import struct
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -42,6 +42,7 @@ _ALLOWED: Final[list[Any]] = [
 ]
 _KEYS: Final = ("network_weights", "trainer_name", "init_args")
 _MOST_AXES: Final = 3
+_WRAPPERS: Final = ("module.", "_orig_mod.")
 _COPY: Final = "copy the file again from its source"
 
 DAMAGE: Final = (
@@ -94,11 +95,19 @@ def load_checkpoint(path: Path) -> Checkpoint:
         )
     return Checkpoint(
         path=path,
-        weights=weights,
+        weights=unwrapped(weights),
         trainer=str(content["trainer_name"]),
         configuration=str(arguments.get("configuration", "")),
         mirror_axes=tuple(int(axis) for axis in axes)[:_MOST_AXES],
     )
+
+
+def unwrapped(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """Return weights without the prefixes that DataParallel and torch.compile add to all names."""
+    for prefix in _WRAPPERS * 2:  # either may wrap the other
+        if all(name.startswith(prefix) for name in weights):
+            weights = {name.removeprefix(prefix): value for name, value in weights.items()}
+    return dict(weights)
 
 
 @reads("a whole checkpoint", "copy it again from its source", ModelError)

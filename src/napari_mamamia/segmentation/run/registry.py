@@ -6,13 +6,14 @@ The models themselves stay where they are, even on a read-only disk. Nothing is 
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from platformdirs import user_data_path
 
-from napari_mamamia.core.errors import ModelError, Remedy, SaveConflictError
+from napari_mamamia.core.errors import MissingExtraError, ModelError, Remedy, SaveConflictError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc
 from napari_mamamia.io.files.foreign import explained
@@ -26,6 +27,7 @@ from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.nnunet_files import open_files
 from napari_mamamia.segmentation.model.recipe import (
     Recipe,
+    channels_recipe,
     preset,
     presets,
     read_recipe,
@@ -35,7 +37,7 @@ from napari_mamamia.segmentation.model.recipe import (
 from napari_mamamia.segmentation.model.recipe_input import channel_names
 from napari_mamamia.segmentation.network.card import with_network
 from napari_mamamia.segmentation.network.choices import require_network_choices
-from napari_mamamia.segmentation.run.engines import MODEL_KINDS
+from napari_mamamia.segmentation.run.engines import MODEL_KINDS, load_engine
 from napari_mamamia.segmentation.run.weights import recognise_model
 
 _FORMAT: Final = "napari-mamamia model"
@@ -119,6 +121,7 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> M
     require_runnable(card)
     if chosen_recipe is not None:
         _require_fits(chosen_recipe, card)
+    _require_loads(card)
     entry = ModelEntry(
         file_name(name or card.name, "the name of a model"), card, now_utc(), chosen_recipe
     )
@@ -165,6 +168,15 @@ def _require_fits(recipe: Recipe, card: ModelCard) -> None:
             f"{', '.join(absent)} of the recipe's {', '.join(settings.folds)}; choose another "
             "recipe"
         )
+
+
+def _require_loads(card: ModelCard) -> None:
+    """Raise `ModelError` if the first fold of an nnU-Net model cannot be loaded."""
+    if card.kind is not ModelKind.NNUNET:
+        return
+    report_progress(1, 2, "Loading the model once")
+    with suppress(MissingExtraError):  # added on a computer that does not predict
+        load_engine(card, EngineSettings(folds=card.folds[:1], accept_trainer=True)).close()
 
 
 def list_models(registry: Path) -> tuple[ModelEntry, ...]:
@@ -217,15 +229,18 @@ def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
 def model_recipe(entry: ModelEntry, chosen: str = "") -> Recipe:
     """Return the recipe of a model.
 
-    `chosen` is a preset's name, a file, or "" for the first of: the user's recipe, the recipe next
-    to the model, none (channel k is phase k).
+    `chosen` is a preset's name, a file, channels such as ``p0,p1-p0``, or "" for the first of: the
+    user's recipe, the recipe next to the model, none (channel k is phase k).
     """
+    channels = channels_recipe(chosen)
+    if channels is not None:
+        return channels
     if chosen:
         names = [name for name, _ in presets()]
         if chosen not in names and not Path(chosen).exists():
             raise ModelError(
-                f"expected one of the recipes {', '.join(names)}, or a file, but got {chosen!r}; "
-                "choose among these, or give the path of a mamamia_model.json"
+                f"expected one of the recipes {', '.join(names)}, a file, or channels such as "
+                f"p1-p0, but got {chosen!r}; choose among these"
             )
         return preset(chosen) if chosen in names else read_recipe(Path(chosen))
     if entry.recipe is not None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final, TextIO
 
+from napari_mamamia.core.plugins import be_quiet
 from napari_mamamia.core.program.system import process_peak_memory_bytes
 from napari_mamamia.core.progress import Cancelled, Progress, listening
 from napari_mamamia.segmentation.model.engine import EngineInput
@@ -42,6 +43,7 @@ class _State:
 
 def main() -> None:
     """Serve requests until the parent ends, or there was no request for `argv[1]` seconds."""
+    be_quiet()
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # output of libraries must not mix with the events
     idle_s = float(sys.argv[1]) if len(sys.argv) > 1 else None

@@ -17,6 +17,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final, TypeVar
 
+from napari_mamamia.core.plugins import be_quiet
 from napari_mamamia.core.program.child_process import (
     Errors,
     Process,
@@ -184,6 +185,7 @@ def _pass_on(stream: IO[bytes], answers: "SimpleQueue[Any]") -> None:
 
 def main() -> None:
     """Answer requests until the parent closes the pipe or ends."""
+    be_quiet()
     with suppress(BrokenPipeError):
         _answer_all()
     os._exit(0)  # the listening thread holds the input, for which Python's own exit would wait

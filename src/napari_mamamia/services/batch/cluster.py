@@ -38,6 +38,7 @@ from distributed import (
 from distributed.security import Security
 
 from napari_mamamia.core.errors import ClusterError, MissingExtraError, Remedy
+from napari_mamamia.core.plugins import be_quiet
 from napari_mamamia.core.program.system import end_process
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.io.files.own_paths import own_folder
@@ -376,6 +377,7 @@ class _Children(WorkerPlugin):
         self._is_ours = is_ours
 
     def setup(self, worker: Any) -> None:
+        be_quiet()
         if self._is_ours and current_thread() is main_thread():
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver, which ends us
         self._lock = Lock()

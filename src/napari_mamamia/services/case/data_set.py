@@ -1,6 +1,6 @@
 """Open a data set: its cases, the clinical table and the user's workspace for it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -8,7 +8,8 @@ from types import MappingProxyType
 
 from napari_mamamia.core.blinding import NOT_BLIND, Blinding, Hidden
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
+from napari_mamamia.core.names import name_some
 from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
@@ -16,8 +17,13 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.own_paths import sweep_below, sweep_temporary
 from napari_mamamia.io.files.sources import CaseFiles, DataSet
 from napari_mamamia.io.layouts.find import find_data_set
-from napari_mamamia.io.workspace.mark import WorkspaceMark, prints_of
-from napari_mamamia.io.workspace.place import WorkspacePlace, find_workspace, require_own
+from napari_mamamia.io.workspace.place import (
+    WorkspaceMark,
+    WorkspacePlace,
+    find_workspace,
+    prints_of,
+    require_own,
+)
 from napari_mamamia.io.workspace.preferences import absolute, load_preferences
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.refine import is_accepted
@@ -217,6 +223,65 @@ def _without_row(data_set: DataSet, cohort: Cohort | None) -> tuple[str, ...]:
         f"no case has a row in {data_set.clinical.name}: its ids are such as {listed!r}, those of "
         f"the data set such as {case_id!r}{zeros}",
     )
+
+
+def select_exams(
+    opened: OpenDataSet, patients: Collection[str], visits: Collection[str]
+) -> OpenDataSet:
+    """Return a data set with the exams of some patients and visits only; letter case is ignored.
+
+    Parameters
+    ----------
+    opened
+        The data set.
+    patients
+        Names of patients; empty keeps all.
+    visits
+        Names of visits, as in the data set; empty keeps all.
+
+    Raises
+    ------
+    CaseError
+        If the data set has no such patient or visit, or no exam of both.
+    """
+    cases = opened.data_set.cases
+    of_patients = _find_named(cases, "patient", _patient_of, patients)
+    of_visits = _find_named(cases, "visit", _visit_of, visits)
+    kept = tuple(case for case in cases if case.case_id in of_patients & of_visits)
+    if not kept:
+        raise CaseError(
+            f"expected an exam of {name_some(list(patients))} at {name_some(list(visits))} in "
+            f"{opened.data_set.root}, but found none: choose another visit"
+        )
+    return replace(opened, data_set=replace(opened.data_set, cases=kept))
+
+
+def _find_named(
+    cases: Sequence[CaseFiles],
+    noun: str,
+    read_name: Callable[[CaseFiles], str],
+    wanted: Collection[str],
+) -> set[str]:
+    """Return the ids of cases with one of some names; without names, all ids."""
+    names = {case.case_id: read_name(case) for case in cases}
+    known = {name.casefold() for name in names.values()}
+    unknown = [name for name in wanted if name.casefold() not in known]
+    if unknown:
+        there = name_some([name for name in dict.fromkeys(names.values()) if name])
+        raise CaseError(
+            f"expected a {noun} of the data set, but found {unknown[0]!r}: its {noun}s are "
+            f"{there or 'not named'}"
+        )
+    folded = {name.casefold() for name in wanted}
+    return {case_id for case_id, name in names.items() if not wanted or name.casefold() in folded}
+
+
+def _patient_of(case: CaseFiles) -> str:
+    return case.patient or case.case_id
+
+
+def _visit_of(case: CaseFiles) -> str:
+    return case.visit.name if case.visit else ""
 
 
 def case_rows(opened: OpenDataSet) -> tuple[CaseRow, ...]:

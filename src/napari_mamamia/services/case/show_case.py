@@ -19,16 +19,17 @@ from napari_mamamia.core.records import CaseScore
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.io.workspace.workspace import FileState, Workspace
-from napari_mamamia.kinetics.voxel_maps import subtraction
-from napari_mamamia.scoring.case.pair import foreground_volume_mm3
+from napari_mamamia.kinetics.map_blocks import subtraction
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
-from napari_mamamia.scoring.case.score import score_label_maps
+from napari_mamamia.scoring.case.score import foreground_volume_mm3, score_label_maps
 from napari_mamamia.segmentation.model.segmenter import Candidate, Prediction
 from napari_mamamia.services.case.blinding import blind_reading, require_blind
 from napari_mamamia.services.case.open_case import load_mask
 from napari_mamamia.services.case.refine import SavedMask, find_refined
 
 _CANDIDATE: Final = "candidate_shown"
+_MOST_PLACES: Final = 50
+"""Maximum number of lesions to go to, the largest first."""
 _SAMPLES: Final = 200_000
 _MOST_LABELS: Final = 16
 _DARK_PERCENT: Final = 1.0
@@ -192,6 +193,51 @@ def centre_of_largest_part(mask: NDArray[Any], grid: Grid) -> tuple[int, int, in
     voxels = np.argwhere(parts == 1 + int(np.argmax(sizes[1:])))
     z, y, x = (a + b for a, b in zip(middle_voxel(voxels, grid), box.start, strict=True))
     return (z, y, x)
+
+
+@dataclass(frozen=True, slots=True)
+class LesionPlace:
+    """A lesion to go to; `missed_mm3` is its volume if only the reference has it, else None."""
+
+    voxel: tuple[int, int, int]
+    missed_mm3: float | None = None
+
+
+def lesion_places(
+    mask: NDArray[Any] | None, reference: NDArray[Any] | None, grid: Grid
+) -> tuple[LesionPlace, ...]:
+    """Return the lesions of a mask, largest first, then those of the reference that it misses.
+
+    A lesion is a connected component with 26 neighbours, and missed without a common voxel.
+    """
+    places = [LesionPlace(voxel) for voxel, _ in _list_parts(mask, None, grid)]
+    for voxel, n_voxels in _list_parts(reference, mask, grid):
+        places.append(LesionPlace(voxel, n_voxels * grid.voxel_volume_mm3))
+    return tuple(places)
+
+
+def _list_parts(
+    mask: NDArray[Any] | None, other: NDArray[Any] | None, grid: Grid
+) -> list[tuple[tuple[int, int, int], int]]:
+    """Return the voxel to go to and the size of each part that does not overlap `other`."""
+    box = Box.empty() if mask is None else Box.around(mask)
+    if mask is None or box.is_empty:
+        return []
+    parts, count = ndimage.label(mask[box.slices] != 0, structure=np.ones((3, 3, 3)))
+    sizes = np.bincount(parts.ravel(), minlength=count + 1)
+    sizes[0] = 0
+    if other is not None:
+        sizes[np.unique(parts[other[box.slices] != 0])] = 0
+    largest = [int(k) for k in np.argsort(-sizes, kind="stable")[:_MOST_PLACES] if sizes[k]]
+    boxes = ndimage.find_objects(parts)
+    listed = []
+    for part in largest:
+        around = boxes[part - 1]
+        start = [axis.start + begin for axis, begin in zip(around, box.start, strict=True)]
+        voxels = np.argwhere(parts[around] == part)
+        z, y, x = (a + b for a, b in zip(middle_voxel(voxels, grid), start, strict=True))
+        listed.append(((z, y, x), int(sizes[part])))
+    return listed
 
 
 def middle_voxel(voxels: NDArray[np.intp], grid: Grid) -> tuple[int, int, int]:

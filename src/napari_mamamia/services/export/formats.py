@@ -33,6 +33,7 @@ from napari_mamamia.io.data_set.export_layouts import (
 )
 from napari_mamamia.services.export.format_spec import (
     CaseWork,
+    CaseWriter,
     DoneCase,
     ExportPlan,
     ExportSelection,
@@ -43,7 +44,6 @@ from napari_mamamia.services.export.nifti import NIFTI
 from napari_mamamia.services.export.plan import ExportSettings, label_names, public_name
 from napari_mamamia.services.export.seg import DICOM_SEG
 from napari_mamamia.services.export.slicer import SLICER
-from napari_mamamia.services.export.writer import CaseWriter
 
 _CHALLENGE: Final = "challenge"
 _PREDICTIONS: Final = "pred_segmentations"

@@ -22,7 +22,8 @@ class MaskNumbers:
 
     Dice and HD95 follow the profile "clinical"; they are nan if undefined or without a reference.
     `reason` says why a value is nan. `against` names the part of the reference that is compared, ""
-    for all of it.
+    for all of it; `compared` are the volume and the longest diameter of that part, None for all of
+    it.
     """
 
     volume_mm3: float
@@ -31,6 +32,7 @@ class MaskNumbers:
     hausdorff95_mm: float = float("nan")
     reason: str = ""
     against: str = ""
+    compared: "MaskNumbers | None" = None
 
 
 def empty_map(grid: Grid) -> LabelMap:
@@ -76,10 +78,18 @@ def measure_mask(
         return MaskNumbers(volume, longest, reason="this case has no reference mask")
     compared, against = _choose_parts(reference, all_labels, label)
     if compared is None:
-        return MaskNumbers(volume, longest, reason=against)
+        nothing = MaskNumbers(0.0, float("nan"), reason=against)
+        return MaskNumbers(volume, longest, reason=against, compared=nothing)
     score = score_label_maps("", compared, mask)
     reason = score.reason or score.warning or ""
-    return MaskNumbers(volume, longest, score.dsc, score.hausdorff95_mm, reason, against)
+    own_part = None
+    if against:
+        voxels = compared.foreground()
+        own_part = MaskNumbers(
+            volume_mm3(voxels, grid.matrix_mm), longest_diameter_mm(voxels, grid.matrix_mm)
+        )
+    numbers = score.dsc, score.hausdorff95_mm
+    return MaskNumbers(volume, longest, *numbers, reason, against, own_part)
 
 
 def _choose_parts(reference: LabelMap, labels: LabelMap, label: int) -> tuple[LabelMap | None, str]:
@@ -90,10 +100,12 @@ def _choose_parts(reference: LabelMap, labels: LabelMap, label: int) -> tuple[La
     """
     lesions = [int(value) for value in np.unique(labels.crop) if value]
     parts, count = number_parts(reference.foreground(), np.ones((3, 3, 3)))
-    if count < 2 or not set(lesions) - {label}:
+    if not set(lesions) - {label}:
         return reference, ""
     if label not in lesions:
         return None, "the mask is empty"
+    if not count:
+        return reference, ""
     box = reference.box
     shared = labels.cut(box)
     overlap = np.array(
@@ -113,6 +125,8 @@ def _choose_parts(reference: LabelMap, labels: LabelMap, label: int) -> tuple[La
         members += [number] if lesions[owner] == label else []
     if not members:
         return None, "no part of the reference belongs to this lesion"
+    if len(members) == count:
+        return reference, ""
     chosen = np.isin(parts, members).astype(np.uint8)
     return LabelMap(
         reference.grid, box, chosen

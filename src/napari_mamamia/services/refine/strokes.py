@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.edits import Action, Brush
+from napari_mamamia.core.edits import Action, Brush, Voxel
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.evidence.marks import unpack_marks
 from napari_mamamia.smartpaint.evidence.stroke import SettledStroke, StrokeWork, settle_stroke
@@ -29,6 +29,7 @@ WHOLE_ADVICE: Final = (
 )
 NO_CHANGE: Final = "No voxel changed. Press again there: a repeated stroke counts more."
 NOTHING_THERE: Final = "Your mask has no voxels there."
+_OTHER: Final = "Lesion {other} is there and stays. To change it, choose it under Paints."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,10 +73,22 @@ def describe_stroke(
     else:
         is_bare = work.brush.action is Action.ERASE and not before.any()
         text = NOTHING_THERE if is_bare else NO_CHANGE
-    if n_added and not before.any() and volume < _SPECK * _ball_mm3(work.brush):
+    other = name_other(labels, work.locked, work.path[0])
+    if other:
+        text = f"{text} {other}" if n_added or n_removed else other
+    elif n_added and not before.any() and volume < _SPECK * _ball_mm3(work.brush):
         text = f"{text} {LARGER_ADVICE}"
     text = " ".join((text, *(f"{note[:1].upper()}{note[1:]}." for note in settled.notes)))
     return StrokeChange(work.box, added, removed, work.brush, (z, y, x), volume, text)
+
+
+def name_other(labels: NDArray[np.uint8], locked: frozenset[int], point: Voxel) -> str:
+    """Return that the locked lesion at a point stays, or "" if there is none."""
+    place = tuple(
+        min(max(round(index), 0), size - 1) for index, size in zip(point, labels.shape, strict=True)
+    )
+    label = int(labels[place])
+    return _OTHER.format(other=label) if label in locked else ""
 
 
 def held_voxels(live: EditingSession) -> tuple[Box, NDArray[np.bool_], NDArray[np.bool_]]:

@@ -202,6 +202,11 @@ class Header(QFrame):
         self._place.say(level, self.name_keys(text))
         self._level = level
 
+    def withdraw(self, text: str) -> None:
+        """Remove a hint if it is still shown."""
+        if self._level == Level.HINT and self.message.text() == self.name_keys(text):
+            self.say(Level.HINT, "")
+
     def spare(self, line: QWidget) -> None:
         """Never cover this line of the panel with a message."""
         self._place.spare(line)

@@ -59,6 +59,11 @@ KEYS: Final = (
         "PgUp",
         tr("previous step of the hanging; before the first: your own view"),
     ),
+    Key("slice_back", "Up", "Up", tr("previous slice")),
+    Key("slice_next", "Down", "Down", tr("next slice")),
+    Key("slice_first", "Home", "Home", tr("first slice")),
+    Key("slice_last", "End", "End", tr("last slice")),
+    Key("sides", "Shift-R", "Shift+R", tr("patient's right on the right of the screen, or left")),
     Key("prior", "Shift-P", "Shift+P", tr("a prior exam next to this one")),
     Key("ruler", "Shift-M", "Shift+M", tr("measure: ruler on or off")),
     Key("diameters", "Shift-D", "Shift+D", tr("measure: perpendicular diameters on or off")),
@@ -72,7 +77,10 @@ KEYS: Final = (
     Key("hide_masks", "H", "H", tr("hide the masks while held"), held=True),
     Key("outline", "Shift-H", "Shift+H", tr("masks as outlines or filled")),
     Key(
-        "lesion", "G", "G", tr("go to the tumour; to the next error or uncertain region, if shown")
+        "lesion",
+        "G",
+        "G",
+        tr("go to the next lesion, also a missed one; to an error or uncertain region, if shown"),
     ),
     Key(
         "previous_error",
@@ -121,7 +129,7 @@ KEYS: Final = (
         "drop_stroke",
         "Escape",
         "Esc",
-        tr("cancel the stroke, or the expected click or box"),
+        tr("cancel the stroke or the expected click; else close the table of keys or the results"),
         on_mask=True,
         everywhere=True,
     ),
@@ -164,7 +172,11 @@ MOUSE_LINES: Final = (
     (tr("Ctrl + wheel"), tr("zoom in or out at the pointer")),
     (tr("Shift + wheel"), tr("previous, next phase (while no tool is on)")),
     (tr("Alt + wheel"), tr("Refine: radius")),
-    (tr("middle drag"), tr("right: wider window; up: brighter")),
+    (
+        tr("right drag, middle drag"),
+        tr("window/level: right: wider window; up: brighter (right drag while no tool is on)"),
+    ),
+    (tr("double-click"), tr("several views: show this view alone; again: show all views")),
     (
         tr("click, Shift + move"),
         tr("several views: move the cross-hair (Ctrl + click while a tool is on)"),

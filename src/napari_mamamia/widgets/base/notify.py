@@ -75,10 +75,12 @@ class Notifier(QObject):
     """Shows each message once in the header, and errors also as napari notifications.
 
     The signal `said` carries the level and the text after `cover` has removed words that a blinded
-    reader must not see, for example in file names.
+    reader must not see, for example in file names. `withdrawn` carries the text of a hint whose
+    reason has ended.
     """
 
     said = Signal(object, str)
+    withdrawn = Signal(str)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -87,6 +89,10 @@ class Notifier(QObject):
     def hint(self, text: str) -> None:
         """Show a hint in the header only."""
         self.said.emit(Level.HINT, self.cover(text))
+
+    def withdraw(self, text: str) -> None:
+        """Remove a hint if it is still shown, because the state that it is about has ended."""
+        self.withdrawn.emit(self.cover(text))
 
     def warn(self, text: str) -> None:
         """Show a warning about unusual data."""

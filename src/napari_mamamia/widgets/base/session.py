@@ -95,6 +95,7 @@ class Session(QObject):
         self.counting = AS_CLINICAL
         self.reader: str | None = None
         self.queue: list[str] = []
+        self._listed: list[str] = []
         self.rows: dict[str, CaseRow] = {}
         self.dicom_study: Path | None = None
         self.is_coming = False
@@ -136,10 +137,13 @@ class Session(QObject):
 
     @property
     def position(self) -> str:
-        """The position of the open case in the queue, such as "3 / 12", or "" outside of it."""
-        if self.listed_id not in self.queue:
+        """The position of the open case in the list, such as "3 / 12", or "" outside of it.
+
+        It is the same number if the case is opened from results, which order the queue anew.
+        """
+        if self.listed_id not in self._listed:
             return ""
-        return f"{self.queue.index(self.listed_id) + 1} / {len(self.queue)}"
+        return f"{self._listed.index(self.listed_id) + 1} / {len(self._listed)}"
 
     def neighbour(self, by: int) -> str | None:
         """Return the case `by` positions away in the queue, or None beyond its ends."""
@@ -255,9 +259,11 @@ class Session(QObject):
             self.context = self.context.read_by(name)
         self.reader_changed.emit()
 
-    def set_queue(self, queue: list[str]) -> None:
-        """Set the cases in the order of the list."""
+    def set_queue(self, queue: list[str], *, is_list: bool = True) -> None:
+        """Set the order of the next cases, in which the list shows them, or else the results."""
         self.queue = queue
+        if is_list:
+            self._listed = queue
         self.queue_changed.emit()
 
     def set_row(self, opened: OpenDataSet, row: CaseRow) -> None:

@@ -11,7 +11,7 @@ from qtpy.QtGui import QColor
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.core.texts import tr
 from napari_mamamia.metrics.registry import MetricSpec, Place, metrics_at
-from napari_mamamia.services.score.case_table import STATUS_TEXTS, WORST_FIRST, CaseTable, Selection
+from napari_mamamia.services.score.case_table import WORST_FIRST, CaseTable, Selection, name_status
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR, TINTS
 
 _UNKNOWN: Final = "–"
@@ -82,7 +82,7 @@ _COLUMNS: Final = (
         "status",
         tr("Whether the case was scored normally."),
         "status",
-        lambda c: STATUS_TEXTS[c[0].rows[c[1]].status],
+        lambda c: name_status(c[0].rows[c[1]]),
         112,
     ),
     *(_metric_column(spec) for spec in metrics_at(Place.CASES)),

@@ -118,7 +118,8 @@ class ResultsReview(WindowPart):
         if self._is_review:
             own_ids = self._list_own_ids()
             keys = self._table.rows.case_keys()
-            self._session.set_queue([own_ids[key] for key in keys if key in own_ids])
+            queue = [own_ids[key] for key in keys if key in own_ids]
+            self._session.set_queue(queue, is_list=False)
 
     def _on_switched(self, on: bool) -> None:
         self._is_review = self._is_review and on

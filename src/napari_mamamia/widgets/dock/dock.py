@@ -8,6 +8,7 @@ from typing import Any, Final
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
+from napari_mamamia.core.plugins import list_problems
 from napari_mamamia.widgets.adapter.adapter import (
     bare,
     focus_canvas,
@@ -113,7 +114,9 @@ class MamamiaDock(ReadingOrder, DockParts):
         held = (self.results, *self.results.pages)
         steps += [partial(self._leave_offscreen_parent, widget) for widget in held]
         self.docking.is_filling = True
-        EventLoopSteps(self).start([*steps, self.docking.end_filling, self._end_offscreen_parent])
+        EventLoopSteps(self).start(
+            [*steps, self.docking.end_filling, self._end_offscreen_parent, self._report_plugins]
+        )
 
     def _leave_offscreen_parent(self, widget: QWidget) -> None:
         if widget.parent() is self.offscreen_parent:
@@ -128,6 +131,11 @@ class MamamiaDock(ReadingOrder, DockParts):
                 self._leave_offscreen_parent(widget)
             self.offscreen_parent.deleteLater()
             self.offscreen_parent = self
+
+    def _report_plugins(self) -> None:
+        """Show the plug-ins that were left out."""
+        if problems := list_problems():
+            self.notifier.warn("\n".join(problem.text for problem in problems))
 
     def open_data_set(self, path: Path, case_id: str | None = None) -> None:
         """Open a data set and, if given, one of its cases."""
@@ -309,12 +317,17 @@ class MamamiaDock(ReadingOrder, DockParts):
         }
         flows: tuple[Any, ...] = (self.step_flow, self.kinetics.findings, self.view_flow)
         flows = (*flows, self.hanging, self.accepting)
-        for flow in (*flows, self.refine_flow, self.measuring, self.fold):
+        for flow in (*flows, self.refine_flow, self.measuring, self.fold, self.wheel):
             actions |= flow.actions()
         for step in ("work_list", "read", "mask", "check", "keys"):
             actions[step] = partial(self._show_unfolded, actions[step])
         drop = actions["drop_stroke"]
-        actions["drop_stroke"] = lambda: self._come_back() or drop()
+
+        def escape() -> None:
+            if not (self._come_back() or drop()):
+                self._close_panel()
+
+        actions["drop_stroke"] = escape
         return actions
 
     # ----------------------------------------------------------------- actions
@@ -337,6 +350,13 @@ class MamamiaDock(ReadingOrder, DockParts):
         if is_due:
             self.fold.unfold()
         return is_due
+
+    def _close_panel(self) -> None:
+        """Close the table of keys, otherwise the results below the image, on Esc."""
+        if self.pages.shows_keys:
+            self.pages.toggle_keys()
+        elif self.bottom.is_shown:
+            self.bottom.fold()
 
     def _give_room(self, is_list: bool) -> None:
         """Give the work list the image area, or the space next to the image."""

@@ -12,7 +12,12 @@ from qtpy.QtGui import QShortcut
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QToolBar, QWidget
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.adapter.adapter import has_own_window_size, list_ways_out, main_view
+from napari_mamamia.widgets.adapter.adapter import (
+    asks_before_close,
+    has_own_window_size,
+    list_ways_out,
+    main_view,
+)
 from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.base.notify import Level
@@ -128,6 +133,8 @@ class ReadingMode(WindowPart):
         if event.type() == QEvent.Type.Resize and watched is window is not None:
             self._note_growth(window, event.oldSize(), event.size())
         if event.type() == QEvent.Type.Close and watched is window:
+            if asks_before_close(window, event):
+                return True
             self.leave()
             self._go_back()
         return False

@@ -1,10 +1,13 @@
 """Controller of the header: case, masks, jobs, and navigation by header and shortcuts."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.texts import tr
+from napari_mamamia.services.case.context import CaseKey
+from napari_mamamia.services.case.show_case import LesionPlace
 from napari_mamamia.widgets.base.header import Header, MaskChip
 from napari_mamamia.widgets.base.jobs import RunningJob
 from napari_mamamia.widgets.base.layers import MASK_ROLES, Role, tag_of
@@ -13,7 +16,6 @@ from napari_mamamia.widgets.dock.steps import Steps
 from napari_mamamia.widgets.predict.uncertainty_list import UncertaintyList
 from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
-from napari_mamamia.widgets.viewer.slice_view import Voxel
 
 _CLEARS_MESSAGE = ("list", "open", "predict", "export", "report")
 """Jobs that the user starts; they clear messages about earlier work."""
@@ -32,6 +34,7 @@ class HeaderFlow(WindowPart):
         self._jobs.progressed.connect(self._on_progress)
         self._jobs.ended.connect(self._on_ended)
         self._notifier.said.connect(header.say)
+        self._notifier.withdrawn.connect(header.withdraw)
         self._session.phases_changed.connect(self.show)
         self._session.data_set_changed.connect(self.show)
         for changed in (
@@ -90,6 +93,7 @@ class HeaderFlow(WindowPart):
 
 _LANE = "lesion"
 _LOOKING = tr("Finding the tumour")
+_MM3_PER_ML = 1000.0
 
 
 class Jumping(WindowPart):
@@ -106,6 +110,8 @@ class Jumping(WindowPart):
         self._reviewing = reviewing
         self._doubt = uncertainty
         self._pages = pages
+        self._mask: tuple[CaseKey, Role] | None = None
+        self._turn = 0
 
     def to_lesion_or_error(self) -> None:
         """Go to the next error or uncertain region if these are shown, otherwise to the tumour."""
@@ -124,7 +130,10 @@ class Jumping(WindowPart):
             self._doubt.previous()
 
     def to_lesion(self) -> None:
-        """Go to the largest component of the most important visible mask."""
+        """Go to the largest lesion of the most important visible mask; again: to the next one.
+
+        After the last one come the lesions of the visible reference that the mask misses.
+        """
         layer = self._scene.shown_mask()
         if layer is None and self._reviewing.is_on:
             layer = self._scene.layer(Role.REFERENCE)
@@ -137,24 +146,35 @@ class Jumping(WindowPart):
             return
 
         case, role = self._session.case, tag.role
+        reference, shown = self._session.mask(Role.REFERENCE), self._scene.layer(Role.REFERENCE)
+        is_seen = role is not Role.REFERENCE and shown is not None and shown.visible
+        expert = reference.buffer if reference is not None and is_seen else None
 
         def is_shown() -> bool:
             return (
                 case is not None and self._session.shows(case) and mask is self._session.mask(role)
             )
 
-        find = self._services.centre_of_largest_part
+        find = self._services.lesion_places
         self._jobs.start(
             _LANE,
             _LOOKING,
-            lambda: find(mask.buffer, tag.grid),
-            lambda place: self._go_to_place(place, role),
+            lambda: find(mask.buffer, expert, tag.grid),
+            lambda places: self._go_to_next(places, (self._session.case_key, role)),
             still=is_shown,
             shown=False,
         )
 
-    def _go_to_place(self, place: Voxel | None, role: Role) -> None:
-        if place is None:
-            self._notifier.hint(tr("The {role} mask is empty.", role=role))
+    def _go_to_next(self, places: Sequence[LesionPlace], mask: tuple[CaseKey, Role]) -> None:
+        if not places:
+            self._notifier.hint(tr("The {role} mask is empty.", role=mask[1]))
             return
-        self._scene.view.reveal(place)
+        self._turn = self._turn + 1 if mask == self._mask else 0
+        self._mask = mask
+        place = places[self._turn % len(places)]
+        self._scene.view.reveal(place.voxel)
+        if place.missed_mm3 is not None:
+            volume = place.missed_mm3 / _MM3_PER_ML
+            self._notifier.hint(
+                tr("Missed: only the reference has this lesion of {volume:.2f} ml.", volume=volume)
+            )

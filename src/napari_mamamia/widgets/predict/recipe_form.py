@@ -399,10 +399,14 @@ class RecipeForm(QWidget):
     # ------------------------------------------------------------------------- inner
 
     def _read_channels(self) -> tuple[str, ...]:
-        """Return the expressions; "channel k is phase k" stays empty if it was empty."""
+        """Return the expressions; "channel k is phase k" stays empty if it was empty.
+
+        The phase of a single channel is always written down, since it has no default.
+        """
         expressions = self.channels.expressions()
         plain = tuple(f"p{number}" for number in range(len(expressions)))
-        return () if expressions == plain and not self._base.channels else expressions
+        is_default = len(plain) > 1 and expressions == plain and not self._base.channels
+        return () if is_default else expressions
 
     def _read_labels(self) -> tuple[int, ...]:
         words = [word for word in self.labels.text().replace(",", " ").split() if word]

@@ -66,8 +66,11 @@ class Growing(WindowPart):
         self._noted: tuple[Edit, str] | None = None
         self._cut_off: tuple[Edit, float, str, GrowJob] | None = None
         self._reach_mm = 0.0
+        self._hint = ""
         painting.grown_so_far = self._grown_so_far
         editing.opened.connect(self._forget_growths)
+        for ended in (editing.opened, editing.stepped):
+            ended.connect(self._withdraw_hint)
 
     @property
     def is_busy(self) -> bool:
@@ -144,7 +147,7 @@ class Growing(WindowPart):
         images, grid = live.images, live.grid
         seeds = seeds_without_growth(live, self._last_growth(live))
         if not seeds or images is None:
-            self._notifier.hint(_NOTHING)
+            self._say_hint(_NOTHING)
             return
         name = f"{GROW_STEP} ({len(seeds)} outline{'s' * (len(seeds) > 1)})"
         self._start_growth(live, name, lambda more: self._services.grow(images, grid, seeds, more))
@@ -153,7 +156,7 @@ class Growing(WindowPart):
         images, grid, point = live.images, live.grid, self._painting.place
         problem = self._painting.problem_in(self._scene.viewer)
         if problem or point is None or images is None:
-            self._notifier.hint(problem or _NOTHING)
+            self._say_hint(problem or _NOTHING)
             return
         name = f"{GROW_STEP} (from a click)"
         grow = self._services.grow_from_click
@@ -219,14 +222,24 @@ class Growing(WindowPart):
             lambda grown: self._lay_in(live, f"{GROW_STEP} (from the prediction)", grown),
         )
 
+    def _say_hint(self, text: str) -> None:
+        self._hint = text
+        self._notifier.hint(text)
+
+    def _withdraw_hint(self) -> None:
+        """Remove the hint why nothing grew, once the mask changes or another mask is open."""
+        hint, self._hint = self._hint, ""
+        if hint:
+            self._notifier.withdraw(hint)
+
     def _prepare_session(self) -> EditingSession | None:
         """End the current stroke and return the session; report if it is not ready."""
         live = self._editing.live
         if live is None:
-            self._notifier.hint(_NO_MASK)
+            self._say_hint(_NO_MASK)
             return None
         if live.images is None:
-            self._notifier.hint(_NO_IMAGES)
+            self._say_hint(_NO_IMAGES)
             return None
         self._editing.mask.release()
         return live
@@ -246,9 +259,7 @@ class Growing(WindowPart):
             box, mask = result
             parameters = (("amount", amount),) if amount else ()
             if not self._editing.mask.apply(tool, box, mask, parameters):
-                self._notifier.hint(
-                    tr("{capitalize} changed nothing.", capitalize=tool.capitalize())
-                )
+                self._say_hint(tr("{capitalize} changed nothing.", capitalize=tool.capitalize()))
 
         self._start_job(
             live,
@@ -369,7 +380,7 @@ class Growing(WindowPart):
         self._noted = self._cut_off = None
         notes = "; ".join(grown.notes)
         if not self._editing.mask.apply(name, box, mask):
-            self._notifier.hint(tr("No growth: {notes}", notes=notes).strip())
+            self._say_hint(tr("No growth: {notes}", notes=notes).strip())
             return None
         step = live.steps[live.position - 1]
         if notes:

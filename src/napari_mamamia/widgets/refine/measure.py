@@ -10,6 +10,7 @@ from qtpy.QtCore import QElapsedTimer, QTimer, Signal
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.counting import phase_name
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.show_case import reference_of
 from napari_mamamia.services.refine.numbers import MaskNumbers, changed_voxels
@@ -38,6 +39,7 @@ class RefineMeasure(WindowPart):
         self._editing = editing
         self._marks = marks
         self.shown = ShownNumbers(None, None)
+        self._whole: MaskNumbers | None = None
         self.wants_changes = False
         self.wants_marks = False
         self._reference: LabelMap | None = None
@@ -136,7 +138,8 @@ class RefineMeasure(WindowPart):
             return self._services.measure_mask(labels, expert, grid, live.label)
 
         def show(numbers: MaskNumbers) -> None:
-            self._show_numbers(ShownNumbers(self.shown.start, numbers, self.shown.reference))
+            compared = numbers.compared or self._whole
+            self._show_numbers(ShownNumbers(self.shown.start, numbers, compared))
 
         self._jobs.start(
             "numbers",
@@ -197,6 +200,7 @@ class RefineMeasure(WindowPart):
 
         def show(numbers: tuple[MaskNumbers, MaskNumbers | None]) -> None:
             first, expert = numbers
+            self._whole = expert
             self._show_numbers(ShownNumbers(first, self.shown.now or first, expert))
             self.measure_now()
 
@@ -225,9 +229,9 @@ def images_text(images: FeatureImages | None, *, is_reading: bool) -> str:
             else tr("Measuring the image for SmartPaint…")
         )
     phases = ", ".join(
-        tr("phase {plus}", plus=channel.plus)
+        phase_name(channel.plus)
         if channel.minus is None
-        else tr("phase {plus} − {minus}", plus=channel.plus, minus=channel.minus)
+        else f"{phase_name(channel.plus)} − {phase_name(channel.minus)}"
         for channel in images.channels
     )
     return ". ".join((tr("Compares {phases}", phases=phases), *images.missing))

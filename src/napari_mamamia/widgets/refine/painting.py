@@ -15,7 +15,12 @@ from qtpy.QtCore import QTimer, Signal
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Brush, Tool, Voxel
 from napari_mamamia.core.texts import tr
-from napari_mamamia.services.refine.strokes import WHOLE_ADVICE, StrokeChange, advise_whole
+from napari_mamamia.services.refine.strokes import (
+    WHOLE_ADVICE,
+    StrokeChange,
+    advise_whole,
+    name_other,
+)
 from napari_mamamia.smartpaint.evidence.stroke import Preview
 from napari_mamamia.widgets.base.notify import Failed, outcome_of
 from napari_mamamia.widgets.refine.brush_cursor import BrushCursor
@@ -105,6 +110,7 @@ class Painting(WindowPart):
         self._is_paused = False
         self._stroke: RefineState | None = None
         self._place: Voxel | None = None
+        self._other = ""
         self._held: frozenset[str] = frozenset()
         self._preview = QTimer(self)
         self._preview.setSingleShot(True)
@@ -120,6 +126,7 @@ class Painting(WindowPart):
         strokes.stepped.connect(lambda _step: self._end_preview())
         editing.mask.stepped.connect(self._report_step)
         editing.opened.connect(self._begin_words)
+        editing.opened.connect(lambda: self._notifier.withdraw(_NO_MASK))
         active_tool.changed.connect(self._follow_tool)
         aim.changed.connect(self._show_cursor)
         self._cursor.held.changed.connect(self._hold_keys)
@@ -299,8 +306,12 @@ class Painting(WindowPart):
 
     def _press_tool(self, event: Any, brush: Brush) -> None:
         self._place = point = self._scene.view.place_at(event.position)
-        if point is None:
+        live = self._mask.live
+        if point is None or live is None:
             return
+        self._other = name_other(live.labels, live.locked, point)
+        if self._other:
+            self.said.emit(self._other, True)
         self._drawing.get(self.state.tool, self._mask).press(point, brush)
 
     def _go_on(self) -> None:
@@ -429,7 +440,7 @@ class Painting(WindowPart):
         words, dropped = self._words.follow(live)
         if words:
             self._forget_change()
-        self.said.emit(words, False)
+        self.said.emit(words or self._other, not words and bool(self._other))
         if dropped:
             self._notifier.hint(dropped)
 

@@ -18,8 +18,10 @@ from napari_mamamia.cli.options import (
     LayoutOption,
     OutOption,
     OverwriteOption,
+    PatientOption,
     PythonOption,
     ResumeOption,
+    VisitOption,
     existing_policy,
     isolation_kind,
 )
@@ -30,10 +32,10 @@ from napari_mamamia.core.names import count_of
 
 if TYPE_CHECKING:
     from napari_mamamia.features.challenge.services.submission.run_submission import (
+        SubmissionSettings,
         SubmissionSummary,
     )
-    from napari_mamamia.features.challenge.services.submission.settings import SubmissionSettings
-    from napari_mamamia.segmentation.sandbox.limits import RunLimits
+    from napari_mamamia.segmentation.sandbox.sandbox import RunLimits
 
 
 _GIGABYTE = 10**9
@@ -96,11 +98,15 @@ def run_submission(
     resume: ResumeOption = False,
     columns: ColumnsOption = None,
     layout: LayoutOption = "",
+    patient: PatientOption = None,
+    visit: VisitOption = None,
     overwrite: OverwriteOption = False,
 ) -> None:
     """Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv."""
     from napari_mamamia.features.challenge.services.submission import run_submission as service
-    from napari_mamamia.features.challenge.services.submission.settings import SubmissionSettings
+    from napari_mamamia.features.challenge.services.submission.run_submission import (
+        SubmissionSettings,
+    )
     from napari_mamamia.segmentation.sandbox.isolation import CHALLENGE_IMAGE
 
     settings = SubmissionSettings(
@@ -117,13 +123,13 @@ def run_submission(
         cuda_on_processor=cuda_on_processor,
     )
     existing = existing_policy(resume, overwrite)
-    opened = open_at(data_set, columns, layout)
+    opened = open_at(data_set, columns, layout, patient, visit)
     job = partial(service.run_submission, opened, folder, out, settings, case or (), existing)
     _print_submission(run(job), out, settings)
 
 
 def _make_limits(seconds: float, gigabytes: float | None) -> "RunLimits":
-    from napari_mamamia.segmentation.sandbox.limits import RunLimits
+    from napari_mamamia.segmentation.sandbox.sandbox import RunLimits
 
     try:
         # 0 would be read as the default; the quantity refuses smaller numbers.

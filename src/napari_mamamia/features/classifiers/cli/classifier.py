@@ -103,7 +103,7 @@ def score_classifier(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Score classifiers: AUC, operating points, comparisons of models and a reader."""
-    from napari_mamamia.scoring.classifier.results import ClassifierRules
+    from napari_mamamia.scoring.classifier.scores import ClassifierRules
     from napari_mamamia.services.classifier import score_classifier as service
     from napari_mamamia.services.classifier.text import classifier_lines
 
@@ -160,7 +160,7 @@ def stack(
     """Combine several models' scores into one by nested cross-validation."""
     from napari_mamamia.features.classifiers.scoring.stacking import StackRules
     from napari_mamamia.features.classifiers.services import stack as service
-    from napari_mamamia.scoring.classifier.results import ClassifierRules
+    from napari_mamamia.scoring.classifier.scores import ClassifierRules
     from napari_mamamia.services.classifier.score_classifier import CLASSIFIER, REPORT
     from napari_mamamia.services.classifier.text import classifier_lines
 
