@@ -37,6 +37,8 @@ _NAPARIS: Final = ("layer list", "layer controls")
 class ReadingMode(WindowPart):
     """Hides napari's controls during reading; `is_on` says whether reading mode is active.
 
+    `is_wanted` says whether the program starts in reading mode.
+
     The signal `entering` is emitted before anything is hidden, `leaving` before it is restored, and
     when the window closes. The window geometry before reading mode, and before the window grew for
     its content on a low screen, is restored before napari saves its settings. Otherwise napari
@@ -50,6 +52,7 @@ class ReadingMode(WindowPart):
     def __init__(self, context: WindowContext, line: CaseLine, panel: QWidget) -> None:
         super().__init__(context)
         self.is_on = False
+        self.is_wanted = False
         self.line = line
         self._panel = panel
         line.setParent(panel)
@@ -69,7 +72,9 @@ class ReadingMode(WindowPart):
     def begin(self) -> None:
         """Enter reading mode in a new window, and size the window if the user has set no size."""
         window = self._find_window()
+        self.is_wanted = False
         self.enter()
+        self._place, self._own_places = None, []  # napari sized the window while it was hidden
         if window is None or has_own_window_size() or window.isMaximized():
             return
         self._place, self._own_places = window.geometry(), [find_first_place(window)]
